@@ -1,4 +1,4 @@
-//! A change: what a decision relied on and what it makes, applied wholly or not at all.
+//! A change set: the preconditions and the row writes of one decision, applied atomically.
 
 use std::collections::BTreeSet;
 
@@ -10,33 +10,33 @@ use super::label::{self, Label, LabelChange};
 use super::record::{CachedRecord, Record, Stored};
 use super::row::{Facets, Seal, SealedRow, Table};
 
-/// What must still be so when the change is applied.
+/// A condition that must hold when the change is applied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Precondition {
-    /// The row stands exactly as it was read: its seal covers all of it, its revision too.
+    /// The row is unchanged since it was read. Its seal covers all of it, including the revision.
     Unchanged {
         table: Table,
         id: String,
-        /// The seal it was read with.
+        /// The seal at the time of the read.
         seal: Seal,
     },
-    /// By the database's clock, it is earlier than this.
+    /// The database's clock is before this time.
     Before(Timestamp),
-    /// By the database's clock, it is not earlier than this.
+    /// The database's clock is at or after this time.
     NotBefore(Timestamp),
 }
 
-/// What of a row's facets a replacement changes, so that indexes are left alone where nothing does.
+/// The lookup columns that a replacement changes. Indexes of unchanged columns are not written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FacetChange {
     Nothing,
     State,
-    /// Its alias or owner, perhaps its state as well.
+    /// The alias or owner, and possibly the state.
     Names,
 }
 
 impl FacetChange {
-    /// From one row's facets to the next one's.
+    /// Compares the lookup columns of two revisions.
     pub fn between(before: &Facets, after: &Facets) -> Self {
         if before.alias != after.alias || before.owner != after.owner {
             Self::Names
@@ -50,52 +50,53 @@ impl FacetChange {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RowWrite {
-    /// A new row; its id and alias must be new.
+    /// A new row. Its id and alias must not exist.
     Insert(SealedRow),
-    /// The row's next revision; it must stand exactly as it was read.
+    /// The next revision of a row. The row must be unchanged since it was read.
     Replace {
         row: SealedRow,
-        /// The seal of the one before.
+        /// The seal of the previous revision.
         over: Seal,
-        /// Whether it is found by other names than the one before.
+        /// The lookup columns that change.
         moves: FacetChange,
     },
-    /// The row goes; it must stand exactly as it was read. Only the outbox forgets.
+    /// Deletes a row. The row must be unchanged since it was read. Only tables of temporary data, such as the outbox,
+    /// use it.
     Remove {
         table: Table,
         id: String,
-        /// The seal it was read with.
+        /// The seal at the time of the read.
         seal: Seal,
     },
 }
 
-/// Everything one decision relies on and does.
+/// All preconditions and writes of one decision.
 #[derive(Clone, Debug)]
 pub struct ChangeSet {
-    /// When the gateway decided, by its own clock.
+    /// The time of the decision by the gateway's clock.
     pub decided_at: Timestamp,
     pub guards: Vec<Precondition>,
     pub writes: Vec<RowWrite>,
-    /// What of the written rows' labels changes; in this order, after the rows.
+    /// Changes of labels, applied in this order after the rows.
     pub labels: Vec<LabelChange>,
 }
 
-/// Builds a change out of typed records.
+/// Builds a change set from typed records.
 pub struct Draft<'k> {
     key: &'k RowKey,
     drafted: PreparedChange,
 }
 
-/// A change, and the records that will stand once it is committed.
+/// A change set, and the records that it will commit.
 #[derive(Debug)]
 pub struct PreparedChange {
     pub change: ChangeSet,
-    /// What is worth remembering of it.
+    /// The records to cache after the commit.
     pub known: Vec<CachedRecord>,
 }
 
 impl ChangeSet {
-    /// The rows it relies on and writes.
+    /// Returns the rows that it relies on or writes.
     pub fn names(&self) -> impl Iterator<Item = (Table, &str)> {
         let relied = self.guards.iter().filter_map(|guard| match guard {
             Precondition::Unchanged { table, id, .. } => Some((*table, id.as_str())),
@@ -110,22 +111,23 @@ fn labels_of<R: Record>(record: &R) -> BTreeSet<Label> {
 }
 
 impl<'k> Draft<'k> {
-    /// An empty change, decided now.
+    /// Returns an empty change.
     pub fn new(key: &'k RowKey, decided_at: Timestamp) -> Self {
         let change = ChangeSet { decided_at, guards: Vec::new(), writes: Vec::new(), labels: Vec::new() };
         Self { key, drafted: PreparedChange { change, known: Vec::new() } }
     }
 
-    /// The decision relied on this record as it was read.
+    /// Adds the precondition that a record is unchanged since it was read.
     pub fn require_unchanged<R: Record>(&mut self, stored: &Stored<R>) -> &mut Self {
         let guard = Precondition::Unchanged { table: R::TABLE, id: stored.record.id(), seal: stored.seal.clone() };
+        // Several parts of a decision may rely on the same record.
         if !self.drafted.change.guards.contains(&guard) {
             self.drafted.change.guards.push(guard);
         }
         self
     }
 
-    /// Everything that another draft by the same key writes and relies on; this one says when it was decided.
+    /// Adds all preconditions and writes of another draft. The time of this draft's decision stays.
     pub fn add(&mut self, other: Self) {
         let PreparedChange { change: ChangeSet { guards, writes, labels, .. }, known } = other.drafted;
         self.drafted.change.guards.extend(guards);
@@ -134,19 +136,19 @@ impl<'k> Draft<'k> {
         self.drafted.known.extend(known);
     }
 
-    /// The decision holds only until this moment.
+    /// Adds the precondition that the database's clock is before a time.
     pub fn before(&mut self, moment: Timestamp) -> &mut Self {
         self.drafted.change.guards.push(Precondition::Before(moment));
         self
     }
 
-    /// The decision holds only from this moment on.
+    /// Adds the precondition that the database's clock is at or after a time.
     pub fn not_before(&mut self, moment: Timestamp) -> &mut Self {
         self.drafted.change.guards.push(Precondition::NotBefore(moment));
         self
     }
 
-    /// A new record; the seal it will stand with.
+    /// Adds a new record and returns its seal.
     pub fn insert<R: Record>(&mut self, record: &R) -> Result<Seal, StoreError> {
         let row = record.seal(self.key, 1)?;
         self.drafted.known.extend(CachedRecord::of(&row, record));
@@ -156,7 +158,7 @@ impl<'k> Draft<'k> {
         Ok(seal)
     }
 
-    /// A record in place of the one that was read.
+    /// Replaces a record that was read.
     pub fn replace<R: Record>(&mut self, stored: &Stored<R>, record: &R) -> Result<(), StoreError> {
         self.put_over(stored, record).map(drop)
     }
@@ -172,19 +174,19 @@ impl<'k> Draft<'k> {
         Ok(seal)
     }
 
-    /// The same, and the record as it is read once the change is committed.
+    /// Replaces a record and returns it as it will be read after the commit.
     pub fn replaced<R: Record>(&mut self, stored: &Stored<R>, record: R) -> Result<Stored<R>, StoreError> {
         let seal = self.put_over(stored, &record)?;
         Ok(Stored { record, revision: stored.revision + 1, seal })
     }
 
-    /// The record as it was read bears its labels, whatever was put on it before.
+    /// Sets the labels of an unchanged record again, whatever labels its row has now.
     pub fn label<R: Record>(&mut self, stored: &Stored<R>) -> &mut Self {
         self.drafted.change.labels.extend(label::between(&BTreeSet::new(), &labels_of(&stored.record)));
         self.require_unchanged(stored)
     }
 
-    /// One label, whatever row it is on.
+    /// Adds a label change for any row.
     pub fn set(&mut self, labelling: LabelChange) -> &mut Self {
         self.drafted.change.labels.push(labelling);
         self

@@ -1,4 +1,4 @@
-//! Tells waiting readers that something was committed.
+//! Notifies waiting readers of commits, for long polling.
 
 use std::time::{Duration, Instant};
 
@@ -6,15 +6,15 @@ use tokio::sync::watch;
 
 use crate::clock::{Clock as _, SystemClock};
 
-/// A commit this recent may have come between a caller's look and its wait.
+/// A commit within this time may have happened between a caller's read and its wait.
 const RECENT: Duration = Duration::from_secs(1);
 
-/// How soon a caller that may have missed a commit looks again. Also how often at most each of many waiting
-/// callers looks while one commit follows another: a thousand of them must not all read after each.
+/// The delay until a caller reads again if it may have missed a commit. It also limits how often waiting callers read
+/// while commits follow each other, so a thousand callers do not all read after each commit.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
-/// Rung after each commit, by whoever made it. Callers keep no place of their own, so one that begins to
-/// wait just after a ring cannot know whether it saw what was rung for: it then waits only a little.
+/// The notifier of commits. A caller has no cursor, so a caller that starts to wait just after a notification cannot
+/// know whether it saw that commit. It then waits only briefly.
 #[derive(Debug)]
 pub(super) struct CommitNotifier(watch::Sender<Option<Instant>>);
 
@@ -27,14 +27,15 @@ impl CommitNotifier {
         self.0.send_replace(Some(SystemClock.instant()));
     }
 
-    /// Returns at the next ring, or after the patience given, or soon if it rang just now.
+    /// Returns at the next notification, after `patience`, or soon if a notification was sent just before.
     pub(super) async fn wait(&self, patience: Duration) {
         let mut rings = self.0.subscribe();
         let last = *rings.borrow_and_update();
+        // The caller may have missed this commit, so it must not wait for the next one.
         if last.is_some_and(|it| SystemClock.instant().saturating_duration_since(it) < RECENT) {
             tokio::time::sleep(patience.min(LOOK_AGAIN)).await;
         } else {
-            // Whether it rang or patience ended, the caller looks again.
+            // Both results are handled alike: the caller reads again.
             let _ = tokio::time::timeout(patience, rings.changed()).await;
         }
     }

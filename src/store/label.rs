@@ -1,20 +1,19 @@
-//! Labels: what people find a row by, besides its names. One table for all, and each label a line in it.
+//! Labels: search terms of rows. One table has the labels of all rows, one per line.
 //!
-//! A record says which labels it bears, from its content. The change that writes the record puts and removes them,
-//! so no writer has to think of them. They bear no seal: whoever edits them can hide a row from a search or put a
-//! row where it does not belong, and neither is believed. A row that was found is opened by its seal and must bear
-//! the label; that none is missing is for an audit.
+//! A record derives its labels from its content. The change that writes the record also writes its labels. Labels have
+//! no seal, so an attacker with database access can add or remove them. The gateway does not trust them: it opens each
+//! found row by its seal and checks that the row has the label. An audit finds missing labels.
 
 use std::collections::BTreeSet;
 
 use super::row::{SealedRow, Table};
 
-/// What a record is found by.
+/// The labels of a record.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Labels {
-    /// The moment in milliseconds that lists by these labels are ordered by.
+    /// The sort key of lists by these labels, in milliseconds.
     pub due: i64,
-    /// Each a short text. No secret: whoever reads the database reads them.
+    /// Short texts. They must contain no secret, because the database stores them in clear text.
     pub words: BTreeSet<String>,
 }
 
@@ -23,29 +22,29 @@ pub struct Label {
     /// The name of the row's table.
     pub kept_in: String,
     pub word: String,
-    /// The row's place in the list.
+    /// The sort key of the row.
     pub due: i64,
     pub id: String,
 }
 
-/// A row that a label was put on.
+/// A row found by a label.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LabelledRow {
-    /// The label's due moment; the row need not bear it.
+    /// The label's sort key. It is not verified against the row yet.
     pub due: i64,
     pub row: SealedRow,
 }
 
-/// What a change does to labels.
+/// A change of one label.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LabelChange {
-    /// It is there afterwards, whether or not it was before.
+    /// Adds the label if it is not there yet.
     Put(Label),
     Remove(Label),
 }
 
 impl Labels {
-    /// Each of them, on the row of that id.
+    /// Returns the labels for a row.
     pub fn on(&self, table: Table, id: &str) -> BTreeSet<Label> {
         let label = |word: &String| Label {
             kept_in: table.name().to_owned(),
@@ -56,7 +55,7 @@ impl Labels {
         self.words.iter().map(label).collect()
     }
 
-    /// Whether a list by that word has the record there.
+    /// Checks that the record has this label.
     pub fn bear(&self, word: &str, due: i64) -> bool {
         self.due == due && self.words.contains(word)
     }
@@ -69,7 +68,7 @@ impl Label {
 }
 
 impl LabelChange {
-    /// The label that it is about.
+    /// Returns the label.
     pub const fn label(&self) -> &Label {
         match self {
             Self::Put(label) | Self::Remove(label) => label,
@@ -77,7 +76,7 @@ impl LabelChange {
     }
 }
 
-/// What makes one set of labels into the other.
+/// Returns the changes from one set of labels to another.
 pub fn between(before: &BTreeSet<Label>, after: &BTreeSet<Label>) -> Vec<LabelChange> {
     let gone = before.difference(after).cloned().map(LabelChange::Remove);
     let new = after.difference(before).cloned().map(LabelChange::Put);

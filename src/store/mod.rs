@@ -1,10 +1,9 @@
-//! What is kept, and the few promises that keeping makes.
+//! The store: sealed rows in SQLite or PostgreSQL, with atomic changes.
 //!
-//! Everything is a sealed row: a name, a revision, a little to look it up by, a JSON body and an
-//! HMAC over all of it under a key that the database does not have. A decision reaches the store
-//! as one [`ChangeSet`]: the rows it relied on, the rows it makes or replaces, and the moments it
-//! must lie between. The store applies all of it or nothing, and checks what it relied on again
-//! inside the transaction. That is why both databases need so little code of their own.
+//! Each row has an id, a revision, lookup columns, a JSON body and an HMAC over all of them. The key of the HMAC is not
+//! in the database. A decision reaches the store as one [`ChangeSet`]: the rows that it relied on, the rows that it
+//! writes, and the time limits. The store applies all of it or nothing, and checks the preconditions inside the
+//! transaction. So each database needs little code of its own.
 
 pub mod change;
 mod commit_notify;
@@ -30,39 +29,39 @@ use label::{Label, LabelledRow};
 use outage::Outage;
 use row::{SealedRow, Table};
 
-/// Why the store did not do as asked. Nothing was changed, except perhaps where the database itself failed.
+/// The reason why the store failed. Nothing was changed, except possibly if the database itself failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A row that the change relied on is not at the revision it was read at: load again and decide again.
-    #[error("a row of {0} changed meanwhile")]
+    /// A row changed since the decision read it. Load it and decide again.
+    #[error("a row of {0} changed since it was read")]
     Conflict(&'static str),
-    /// By the database's clock the change comes too late.
+    /// The deadline has passed by the database's clock.
     #[error("the deadline of the change has passed")]
     TooLate,
-    /// By the database's clock the change comes too soon: a lease that it relies on having passed has not.
-    #[error("what the change relies on having passed has not")]
+    /// The required time has not come by the database's clock, such as the end of a lease.
+    #[error("the change requires a time that has not come yet")]
     TooSoon,
     /// The gateway's clock and the database's differ by more than [`CLOCK_SKEW_MILLIS_MAX`].
-    #[error("this gateway's clock is more than 2 s off the database's; set it right")]
+    #[error("this gateway's clock differs from the database's by more than 2 s; set the clocks right")]
     ClockSkew,
-    /// More work is queued than can be done soon.
-    #[error("the store is overloaded")]
+    /// The queue is full.
+    #[error("the store is overloaded; try again later")]
     Busy,
-    /// A row was changed by something that does not hold the row key.
-    #[error("a row of {0} does not bear this gateway's seal")]
+    /// A row was changed without the row key.
+    #[error("a row of {0} does not bear this gateway's seal; run an audit")]
     Unsealed(&'static str),
-    /// A row is sealed but not of the shape this version reads.
+    /// The row is sealed, but its form is unknown to this version.
     #[error("a row of {0} cannot be read")]
     Unreadable(&'static str),
-    /// The database cannot be used for now. A commit that ended so may have been made all the same: the connection may
-    /// have been lost after the database had it. Callers read again before they decide again.
+    /// The database is temporarily unavailable. A commit that fails this way may still have been applied, because the
+    /// connection may have been lost afterwards. Callers read again before they decide again.
     #[error("the database cannot be used, {outage}: {detail}")]
     Unavailable {
         outage: Outage,
-        /// What the database or the system said.
+        /// The message of the database or the system.
         detail: String,
     },
-    /// The database refused a statement that this program should not have sent, or answered what it cannot read.
+    /// The database refused an invalid statement, or its answer cannot be read.
     #[error("the database failed: {0}")]
     Database(String),
 }
@@ -72,76 +71,78 @@ impl StoreError {
         Self::Unavailable { outage, detail: detail.into() }
     }
 
-    /// A file of the database could not be used.
+    /// Returns the error for a database file that cannot be used.
     fn of_file(what: &str, error: &std::io::Error) -> Self {
         Self::unavailable(Outage::of_file(error), format!("{what}: {error}"))
     }
 }
 
-/// Decisions carry the gateway's time; a gateway further off than this would sign wrong times.
+/// The limit of clock skew. Decisions contain the gateway's time, so a gateway beyond the limit would sign wrong times.
 pub const CLOCK_SKEW_MILLIS_MAX: i64 = 2_000;
 
-/// Which rows a list gives, in the order of their ids unless it says otherwise.
+/// The rows of a list, sorted by id unless stated otherwise.
 #[derive(Clone, Copy, Debug)]
 pub enum RowFilter<'a> {
     All,
     Owner(&'a str),
-    /// Rows of one owner, by due moment and then id.
+    /// Rows of one owner, by due time and then id.
     OwnerByDue(&'a str),
-    /// Rows in one state, by due moment and then id.
+    /// Rows in one state, by due time and then id.
     State(&'a str),
-    /// Rows in one state that are due by a moment, by due moment and then id.
+    /// Rows in one state that are due by a time, by due time and then id.
     DueBy(&'a str, Timestamp),
-    /// Every row, the one with the last due moment first.
+    /// All rows, the latest due time first.
     Latest,
 }
 
-/// Which way a list is gone through.
+/// The direction of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     Forward,
     Backward,
 }
 
-/// Where a list goes on: after this row.
+/// The cursor of a list: it continues after this row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// The due moment of the last row seen, for lists in that order.
+    /// The due time of the last row, for lists in that order.
     pub due: i64,
     pub id: String,
 }
 
-/// What is met at once on a walk through everything, at most [`LIST_ROWS_MAX`] of them and at least one.
+/// One page of a scan of the whole database: at least one and at most [`LIST_ROWS_MAX`] items.
 #[derive(Clone, Debug)]
 pub enum ScanPage {
     Rows(Vec<SealedRow>),
     Labels(Vec<Label>),
 }
 
-/// The promises. Each holds on both databases and is tried on both in `tests/store_contract`.
+/// The interface of both databases. `tests/store_contract` checks every guarantee on both.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Applies a change wholly or not at all, durably before it returns.
+    /// Applies a change atomically. The change is durable when this returns.
     ///
-    /// Inside one transaction, by the database's clock and under row locks taken in one order:
-    /// every guard holds, every inserted id and alias is new, every replaced row is at the
-    /// revision it was read at. Of any number of changes that replace the same revision of a
-    /// row, exactly one succeeds. A refused change leaves no trace and harms no other.
+    /// All checks run in one transaction, by the database's clock and under row locks that are taken in one order.
+    /// Every precondition must hold, every inserted id and alias must be new, and every replaced row must have the
+    /// revision that was read. If several changes replace the same revision of a row, exactly one succeeds. A refused
+    /// change has no effect on the database or on other changes.
     async fn commit(&self, change: ChangeSet) -> Result<(), StoreError>;
 
-    /// The row of that id, if there is one. What a returned `commit` wrote is seen.
+    /// Returns a row by its id. It sees all writes of completed commits.
     async fn get(&self, table: Table, id: &str) -> Result<Option<SealedRow>, StoreError>;
 
-    /// The row of that alias (a second unique name), if there is one.
+    /// Returns a row by its alias, a second unique name.
     async fn get_by_alias(&self, table: Table, alias: &str) -> Result<Option<SealedRow>, StoreError>;
 
-    /// The rows of those ids that exist, in no order. At most [`LIST_ROWS_MAX`] ids.
+    /// Returns the existing rows of up to [`LIST_ROWS_MAX`] ids, in any order.
     async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<SealedRow>, StoreError>;
 
-    /// At most `limit` (and at most [`LIST_ROWS_MAX`]) rows, after the cursor. Refused where no index serves it:
-    /// by owner or state only where [`Table::is_listed_by_facets`], and an empty one is none; by owner and
-    /// due moment only where [`Table::is_owned_for_a_time`]; by due moment alone only where
-    /// [`Table::is_listed_by_moment`].
+    /// Returns at most `limit` (and at most [`LIST_ROWS_MAX`]) rows after the cursor. A list that no index serves is
+    /// refused:
+    ///
+    /// - By a non-empty owner or state: only if [`Table::is_listed_by_facets`].
+    /// - By owner and due time: only if [`Table::is_owned_for_a_time`].
+    /// - By due time alone: only if [`Table::is_listed_by_moment`].
     async fn list(
         &self,
         table: Table,
@@ -150,10 +151,10 @@ pub trait Store: Send + Sync {
         limit: u32,
     ) -> Result<Vec<SealedRow>, StoreError>;
 
-    /// At most `limit` (and at most [`LIST_ROWS_MAX`]) rows that a label was put on, by the label's due moment and then
-    /// id, after the cursor in that direction. Refused unless [`Table::is_labelled`]. Labels are put and removed by
-    /// the change that writes their row. They bear no seal: the caller opens each row and asks whether the label is
-    /// one of its own. A label whose row is gone finds nothing.
+    /// Returns at most `limit` (and at most [`LIST_ROWS_MAX`]) rows with a label, by the label's due time and then id,
+    /// after the cursor in that direction. Refused unless [`Table::is_labelled`]. The change that writes a row also
+    /// writes its labels. Labels have no seal, so the caller opens each row and checks that the label is its own. A
+    /// label without its row is skipped.
     async fn labelled(
         &self,
         table: Table,
@@ -163,72 +164,74 @@ pub trait Store: Send + Sync {
         limit: u32,
     ) -> Result<Vec<LabelledRow>, StoreError>;
 
-    /// At most `limit` (and at most [`LIST_ROWS_MAX`]) labels as they stand, in the order of table's name, word, due
-    /// moment and id, after that label.
+    /// Returns at most `limit` (and at most [`LIST_ROWS_MAX`]) labels after a label, sorted by table name, word, due
+    /// time and id.
     async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError>;
 
-    /// Goes through every row of every table, a page of one table after the other, each table in the order of ids, and
-    /// then through every label: all of them as they stood at one moment after this was asked. What is committed meanwhile is not
-    /// waited for, waits for nothing, and is not met. For an audit: until this ends a database keeps what was replaced.
+    /// Reads all rows of all tables in pages, each table by id, and then all labels, from one snapshot. The snapshot is
+    /// taken after the call. Later commits are not visible, and neither side waits for the other. It is for an audit.
+    /// The database stores replaced revisions until it ends.
     async fn walk(&self, meet: &mut (dyn FnMut(ScanPage) + Send)) -> Result<(), StoreError>;
 
-    /// The first rows, at most `limit` (and at most [`LIST_ROWS_MAX`]), whose alias begins so, in the order of aliases.
+    /// Returns at most `limit` (and at most [`LIST_ROWS_MAX`]) rows whose alias starts with `prefix`, by alias.
     async fn by_alias_prefix(&self, table: Table, prefix: &str, limit: u32) -> Result<Vec<SealedRow>, StoreError>;
 
-    /// The last row of an owner, in the order of ids; where lists by owner exist.
+    /// Returns the last row of an owner by id, for tables with lists by owner.
     async fn last_of(&self, table: Table, owner: &str) -> Result<Option<SealedRow>, StoreError>;
 
-    /// The time by the database's clock.
+    /// Returns the time of the database's clock.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
-    /// Tries to become the one who does this for as long as the guard lives; `None` if another is. When a process or
-    /// its connection ends, however it ends, the duty is another's to take at once.
+    /// Tries to become the leader of a task until the returned lock is dropped. Returns `None` if another gateway is
+    /// the leader. If the process or its connection ends, another gateway can take over at once.
     async fn take(&self, duty: LeaderTask) -> Result<Option<Box<dyn LeaderLock>>, StoreError>;
 
-    /// How many bytes the database takes, as it says itself; `None` where that is not known.
+    /// Returns the size of the database in bytes, or `None` if it is unknown.
     async fn bytes(&self) -> Result<Option<u64>, StoreError> {
         Ok(None)
     }
 
-    /// Refuses with [`StoreError::Unavailable`] if the files of the database are not those that were opened, or their disk
-    /// has next to no room. Only a store on files of its own can tell.
+    /// Returns [`StoreError::Unavailable`] if the files of the database are not the opened ones, or if their disk is
+    /// nearly full. Only a store with its own files can check this.
     async fn check_storage(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// What the database's own check finds damaged, as far as it has one: at most [`DAMAGES_MAX`] sentences. It reads all.
+    /// Returns the damage that the database's own check reports, in at most [`DAMAGES_MAX`] sentences. The check reads
+    /// the whole database.
     async fn damages(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
     }
 
-    /// The outage that a call met within the last second, where that is noted.
+    /// Returns the outage that a call met within the last second, if outages are recorded.
     fn recent_outage(&self) -> Option<Outage> {
         None
     }
 
-    /// Returns once a file of the database was removed or replaced while it was open, and says which; never otherwise.
+    /// Returns the name of a database file after it was removed or replaced while it was open. Otherwise it never
+    /// returns.
     async fn replaced(&self) -> String {
         std::future::pending().await
     }
 
-    /// How many changes wait to be written, here and now.
+    /// Returns the number of changes in this process's queue.
     fn queued(&self) -> usize;
 
-    /// Returns when something was committed since the last call, by this process or another, or after `patience`.
-    /// A hint to look again, never a fact: callers look whether or not it came.
+    /// Returns when this or another process has committed since the last call, or after `patience`. It is only a hint:
+    /// callers read again in either case.
     async fn changed(&self, patience: std::time::Duration);
 }
 
-/// What one gateway does at a time, of all that share a database.
+/// A task that only one of the gateways on a database does at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LeaderTask {
-    /// Giving events their place in the log.
+    /// Assigning log positions to events.
     Sequencing,
-    /// Sending them to endpoints.
+    /// Sending events to endpoints.
     Sending,
     Copying,
     Mailing,
-    /// Taking states out of the database into files.
+    /// Moving states from the database to files.
     Archiving,
 }
 
@@ -244,19 +247,19 @@ impl LeaderTask {
     }
 }
 
-/// Held by whoever took a duty. If it is dropped, the duty is soon another's to take.
+/// The lock of a leader. After it is dropped, another gateway can become the leader.
 #[async_trait]
 pub trait LeaderLock: Send + Sync {
-    /// Whether it is held still. A gateway that lost it learns so when it next asks; what it does until then another
-    /// may do, too.
+    /// Checks that the lock is still held. A gateway learns of a loss only by this check. Until then another gateway
+    /// may do the same task.
     fn stands(&self) -> bool;
 
-    /// Gives it up: once this returns, it is anybody's to take.
+    /// Releases the lock. After this returns, any gateway can take it.
     async fn leave(self: Box<Self>);
 }
 
-/// As many damages as [`Store::damages`] names. One damaged page may be named a hundred times.
+/// The limit of damages that [`Store::damages`] returns. One damaged page may cause a hundred.
 pub const DAMAGES_MAX: u32 = 20;
 
-/// No list is longer; callers page.
+/// The limit of every list. Callers use pagination.
 pub const LIST_ROWS_MAX: u32 = 1_000;

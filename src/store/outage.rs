@@ -1,29 +1,32 @@
-//! Outages: why a database cannot be used for a while, as opposed to mistakes of this program.
+//! Outages: reasons why a database is temporarily unavailable, as opposed to errors of this program.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
 
-/// Why the database cannot be used. An operator or the machine ends it; the caller can only try again later.
+/// The reason why the database is unavailable. The caller can only try again later, after an operator or the system has
+/// solved the problem.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outage {
-    /// It accepts no connection, or does not answer.
+    /// It accepts no connection or does not answer.
     Down,
     ReadOnly,
-    /// Its disk has no room left.
+    /// Its disk is full.
     Full,
-    /// Its disk fails to read or to write.
+    /// Reading from or writing to its disk fails.
     Disk,
     Damaged,
-    /// Its files are no longer those that this process opened.
+    /// Its files are not the files that this process opened.
     Replaced,
 }
 
 impl Outage {
-    /// What an error about one of the database's files means for the database.
+    /// Returns the outage that an error of a database file means.
     pub(super) fn of_file(error: &io::Error) -> Self {
         match error.kind() {
+            // Missing permissions look the same to a caller: reads may work and writes do not.
             ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => Self::ReadOnly,
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => Self::Full,
+            // Other errors of an open file come from the disk or its driver.
             _ => Self::Disk,
         }
     }

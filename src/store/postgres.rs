@@ -1,4 +1,4 @@
-//! PostgreSQL: many gateways on one database. Reads and changes that wait together travel together.
+//! The store on PostgreSQL, for several gateways on one database. Concurrent reads and changes are batched.
 
 mod batch;
 mod connect;
@@ -34,13 +34,15 @@ use failure::database;
 use reader::{LookupKey, PostgresReader, ReadQuery};
 use writer::PostgresWriter;
 
-/// The store has threads of its own, so that it works under any runtime, or several, and outlives none.
+/// The number of threads of the store. It has its own threads, so it works under any runtime and does not depend on the
+/// life of one.
 const THREADS: usize = 2;
 
-/// Pages of a walk that are read while one is looked at. Each may hold a thousand whole states.
+/// The number of pages that a scan reads ahead. Each may contain a thousand full states, so more would use too much
+/// memory.
 const PAGES_AHEAD: usize = 1;
 
-/// The duties' names among the database's advisory locks.
+/// Returns the key of a leader's advisory lock.
 const fn lock(duty: LeaderTask) -> i64 {
     i64::from_be_bytes(match duty {
         LeaderTask::Sequencing => *b"csignseq",
@@ -51,28 +53,27 @@ const fn lock(duty: LeaderTask) -> i64 {
     })
 }
 
-/// What becomes of a database that is not up to date.
+/// The handling of a database with missing migrations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MigrationMode {
-    /// It is brought up to date.
+    /// Missing migrations are applied.
     #[default]
     Apply,
-    /// It is refused, and nothing is changed.
+    /// The database is refused without a change.
     Check,
 }
 
-/// Who vouches for the server, and what tests change about a store; the default is right everywhere else.
+/// Options of the store. Apart from `authority` and `migrations`, only tests change them.
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
-    /// One more authority that may vouch for the server's certificate, as PEM.
+    /// An additional trusted CA for the server's certificate, as PEM.
     pub authority: Option<Vec<u8>>,
-    /// What becomes of a database that is not up to date.
     pub migrations: MigrationMode,
-    /// How far the store's time is off the database's clock.
+    /// The offset of the store's time from the database's clock.
     pub clock_offset: ClockOffset,
-    /// How long a change waits for rows that another holds.
+    /// The time that a change waits for locked rows.
     pub lock_wait: Duration,
-    /// What is told where each commit stands.
+    /// A callback at each point of a commit.
     pub probe: CommitProbe,
 }
 
@@ -99,7 +100,7 @@ pub struct PostgresStore {
     engine: PostgresRuntime,
 }
 
-/// The address may hold a password.
+/// The address is omitted, because it may contain a password.
 impl std::fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PostgresStore").field("database", &self.address.database()).finish_non_exhaustive()
@@ -107,7 +108,7 @@ impl std::fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects to `postgres://…`, and brings the database up to date where needed.
+    /// Connects to a `postgres://` URL and applies missing migrations.
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, OpenError> {
         let address = PostgresAddress::read(url, options.authority.as_deref())?;
         let engine = PostgresRuntime::start()?;
@@ -119,6 +120,7 @@ impl PostgresStore {
             MigrationMode::Apply => engine.run(connect::migrate(address.clone())).await??,
             MigrationMode::Check => engine.run(connect::check_migrations(address.clone())).await??,
         }
+        // Without this, a wrong password would only be noticed by the first request.
         engine.run(connect::warm(pool.clone())).await??;
         let writer = PostgresWriter { pool: pool.clone(), options: options.clone(), bell: Arc::clone(&bell) };
         writer.start(engine.runtime(), jobs);
@@ -135,6 +137,7 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn commit(&self, change: ChangeSet) -> Result<(), StoreError> {
+        // Checked before queuing, so an invalid change cannot fail the group that it would share.
         preconditions::well_formed(&change)?;
         self.queue.commit(change).await
     }
@@ -149,6 +152,7 @@ impl Store for PostgresStore {
 
     async fn get_many(&self, table: Table, ids: &[String]) -> Result<Vec<SealedRow>, StoreError> {
         preconditions::few_enough(ids)?;
+        // Ids that no row can have would make PostgreSQL refuse the statement.
         let ids = ids.iter().filter(|id| preconditions::can_be_asked(id)).cloned().collect();
         self.rows(ReadQuery::by_ids(table, ids)).await
     }
@@ -194,6 +198,7 @@ impl Store for PostgresStore {
                 meet(page);
             }
         };
+        // Reading and processing run concurrently, so the snapshot is held for less time.
         tokio::join!(walk, meeting).0?
     }
 
@@ -234,7 +239,7 @@ impl Store for PostgresStore {
     }
 }
 
-/// A connection of its own holds the lock: the server frees it when the connection ends, however it ends.
+/// An advisory lock on its own connection. The server releases it when the connection ends for any reason.
 struct AdvisoryLock(Client);
 
 #[async_trait]
@@ -243,7 +248,7 @@ impl LeaderLock for AdvisoryLock {
         !self.0.is_closed()
     }
 
-    // If that fails, so does the connection, and the lock goes with it.
+    // The error is ignored: if the unlock fails, the connection fails too, and its lock ends with it.
     async fn leave(self: Box<Self>) {
         let _ = self.0.query_one("SELECT pg_advisory_unlock_all()", &[]).await;
     }
@@ -251,7 +256,8 @@ impl LeaderLock for AdvisoryLock {
 
 async fn try_lock(address: PostgresAddress, lock: i64) -> Result<Option<AdvisoryLock>, StoreError> {
     let (client, connection) = address.connect().await.map_err(|error| database(&error))?;
-    // It ends when the client is dropped; if the server ends it before, the lock is another's to take.
+    // The task ends when the client is dropped. If the server ends the connection earlier, another gateway can take the
+    // lock.
     tokio::spawn(connection);
     client.batch_execute(WATCHED).await.map_err(|error| database(&error))?;
     let locked = client.query_one("SELECT pg_try_advisory_lock($1)", &[&lock]).await;
@@ -259,7 +265,7 @@ async fn try_lock(address: PostgresAddress, lock: i64) -> Result<Option<Advisory
     Ok(if locked { Some(AdvisoryLock(client)) } else { None })
 }
 
-/// The threads that talk to the database.
+/// The runtime for connections to the database.
 struct PostgresRuntime(Option<Runtime>);
 
 impl PostgresRuntime {
@@ -278,7 +284,7 @@ impl PostgresRuntime {
     }
 }
 
-/// A runtime may not be dropped where futures run, and the store is. Nobody waits for it any more.
+/// A runtime must not be dropped in an asynchronous context, but the store is. No task waits for the runtime any more.
 impl Drop for PostgresRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {

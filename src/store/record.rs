@@ -1,4 +1,4 @@
-//! Records: typed content of rows, and how they are fetched.
+//! Records: the typed content of rows, and reading them.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,27 +12,28 @@ use super::label::Labels;
 use super::row::{Facets, Seal, SealedRow, Table};
 use super::{Cursor, Direction, RowFilter, Store, StoreError};
 
-/// What most rows' content fits into, so that writing it grows nothing.
+/// The initial buffer size. The content of most rows fits without a reallocation.
 const BODY_BYTES: usize = 2 * 1024;
 
-/// Content that is kept as rows of one table.
+/// The content of rows of one table.
 pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     const TABLE: Table;
 
-    /// Whether decisions start from it so often that it is worth remembering.
+    /// Whether decisions read it so often that it is cached.
     const REMEMBERED: bool = false;
 
     fn id(&self) -> String;
 
-    /// What it is looked up by; derived from the content, so that a row cannot say one thing and be found as another.
+    /// Returns the lookup columns. They are derived from the content, so a row cannot be found under values that its
+    /// content does not have.
     fn facets(&self) -> Facets;
 
-    /// What people find it by; only where [`Table::is_labelled`].
+    /// Returns the search labels, for tables with [`Table::is_labelled`].
     fn labels(&self) -> Labels {
         Labels::default()
     }
 
-    /// The content as a sealed row of that revision.
+    /// Returns the content as a sealed row of a revision.
     fn seal(&self, key: &RowKey, revision: i64) -> Result<SealedRow, StoreError> {
         let unreadable = |_| StoreError::Unreadable(Self::TABLE.name());
         let mut body = Vec::with_capacity(BODY_BYTES);
@@ -45,24 +46,24 @@ pub trait Record: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored<R> {
     pub record: R,
-    /// The revision it stood at.
+    /// The revision at the time of the read.
     pub revision: i64,
-    /// The seal it stood with: what a change that relies on it is checked by.
+    /// The seal at the time of the read. A change that relies on the record compares it.
     pub seal: Seal,
 }
 
-/// A record as it was read or written, worth remembering: of the type that its table keeps.
+/// A cached record as it was read or written, of its table's type.
 #[derive(Clone, Debug)]
 pub struct CachedRecord {
     pub table: Table,
     pub id: String,
     pub bytes: usize,
-    /// A `Stored` of the table's record.
+    /// A [`Stored`] of the table's record type.
     pub stored: Arc<dyn Any + Send + Sync>,
 }
 
 impl CachedRecord {
-    /// Of a row that has this content.
+    /// Returns the cached form, if this type is cached.
     pub fn of<R: Record>(row: &SealedRow, record: &R) -> Option<Self> {
         R::REMEMBERED.then(|| {
             let stored = Stored { record: record.clone(), revision: row.revision, seal: row.mac.clone() };
@@ -71,9 +72,10 @@ impl CachedRecord {
     }
 }
 
-/// Opens a row: its seal, its shape, and that what it is found by is what it says.
+/// Opens a row. It checks the seal, the form, and that id and lookup columns match the content.
 pub fn open<R: Record>(key: &RowKey, row: &SealedRow) -> Result<Stored<R>, StoreError> {
     let record: R = serde_json::from_str(row.open(key)?).map_err(|_| StoreError::Unreadable(R::TABLE.name()))?;
+    // The seal covers the row as it was written. This check detects a writer that set other lookup columns.
     if record.id() != row.id || record.facets() != row.facets {
         return Err(StoreError::Unreadable(R::TABLE.name()));
     }
@@ -84,35 +86,35 @@ pub fn open<R: Record>(key: &RowKey, row: &SealedRow) -> Result<Stored<R>, Store
 #[derive(Clone, Copy)]
 pub struct RecordReader<'a> {
     pub store: &'a dyn Store,
-    /// What their seals are checked with.
+    /// The key for the check of seals.
     pub key: &'a RowKey,
 }
 
 impl RecordReader<'_> {
-    /// The record of that id, if there is one.
+    /// Returns a record by its id.
     pub async fn get<R: Record>(&self, id: &str) -> Result<Option<Stored<R>>, StoreError> {
         let row = self.store.get(R::TABLE, id).await?;
         row.map(|row| self.opened(&row, id)).transpose()
     }
 
-    /// A row that was asked for by its id, opened.
+    /// Opens a row that was requested by id, and checks that it has this id.
     pub fn opened<R: Record>(&self, row: &SealedRow, id: &str) -> Result<Stored<R>, StoreError> {
         self.named(row, |it| it.id == id)
     }
 
-    /// The record of that alias, if there is one.
+    /// Returns a record by its alias.
     pub async fn get_by_alias<R: Record>(&self, alias: &str) -> Result<Option<Stored<R>>, StoreError> {
         let row = self.store.get_by_alias(R::TABLE, alias).await?;
         row.map(|row| self.named(&row, |it| it.facets.alias.as_deref() == Some(alias))).transpose()
     }
 
-    /// The records of those ids that exist.
+    /// Returns the existing records of some ids.
     pub async fn get_many<R: Record>(&self, ids: &[String]) -> Result<Vec<Stored<R>>, StoreError> {
         let rows = self.store.get_many(R::TABLE, ids).await?;
         rows.iter().map(|row| self.named(row, |it| ids.contains(&it.id))).collect()
     }
 
-    /// At most `limit` records after the cursor.
+    /// Returns at most `limit` records after the cursor.
     pub async fn list<R: Record>(
         &self,
         filter: RowFilter<'_>,
@@ -123,8 +125,8 @@ impl RecordReader<'_> {
         rows.iter().map(|row| open(self.key, row)).collect()
     }
 
-    /// At most `limit` records that bear the label, after the cursor in that direction, and where the list goes on: what
-    /// does not bear it is passed over.
+    /// Returns at most `limit` records with a label after the cursor in that direction, and the cursor of the next
+    /// page. Records that do not have the label are skipped.
     pub async fn labelled<R: Record>(
         &self,
         word: &str,
@@ -133,11 +135,13 @@ impl RecordReader<'_> {
         limit: u32,
     ) -> Result<(Vec<Stored<R>>, Option<Cursor>), StoreError> {
         let found = self.store.labelled(R::TABLE, word, direction, after, limit).await?;
+        // The cursor follows the rows that were read, including skipped ones, so a page never repeats.
         let last = found.last().filter(|_| found.len() >= limit as usize);
         let next = last.map(|it| Cursor { due: it.due, id: it.row.id.clone() });
         let mut records = Vec::with_capacity(found.len());
         for it in &found {
             let stored = open::<R>(self.key, &it.row)?;
+            // Labels have no seal, so the sealed record decides.
             if stored.record.labels().bear(word, it.due) {
                 records.push(stored);
             } else {
@@ -145,27 +149,28 @@ impl RecordReader<'_> {
                     table = R::TABLE.name(),
                     id = it.row.id,
                     word,
-                    "a label is not the row's own; run an audit"
+                    "a row does not have the label under which it was found; run an audit"
                 );
             }
         }
         Ok((records, next))
     }
 
-    /// The first records whose alias begins so.
+    /// Returns the first records whose alias has a prefix.
     pub async fn by_alias_prefix<R: Record>(&self, prefix: &str, limit: u32) -> Result<Vec<Stored<R>>, StoreError> {
         let rows = self.store.by_alias_prefix(R::TABLE, prefix, limit).await?;
         let begins = |row: &SealedRow| row.facets.alias.as_ref().is_some_and(|it| it.starts_with(prefix));
         rows.iter().map(|row| self.named(row, begins)).collect()
     }
 
-    /// The last record of an owner.
+    /// Returns the last record of an owner.
     pub async fn last_of<R: Record>(&self, owner: &str) -> Result<Option<Stored<R>>, StoreError> {
         let row = self.store.last_of(R::TABLE, owner).await?;
         row.map(|row| self.named(&row, |it| it.facets.owner == owner)).transpose()
     }
 
     fn named<R: Record>(&self, row: &SealedRow, asked: impl Fn(&SealedRow) -> bool) -> Result<Stored<R>, StoreError> {
+        // The database could return another sealed row than the requested one.
         if asked(row) { open(self.key, row) } else { Err(StoreError::Unreadable(R::TABLE.name())) }
     }
 }

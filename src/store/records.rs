@@ -1,4 +1,4 @@
-//! Which content is kept where, and what each is found by.
+//! The record types: their tables, ids, lookup columns and labels.
 
 mod archives;
 mod delegations;
@@ -41,55 +41,55 @@ use crate::domain::threads::thread::{HeadUse, Thread, WriteKey};
 use crate::domain::threads::transition::{ChainRow, Rejection, StateRow, Transition};
 use crate::domain::writes::write::{Write, WriteState};
 
-/// An event that has no place in the log yet.
+/// An event without a log position.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnsequencedEvent {
     pub event: EventId,
-    /// The trace of the request that made it true, if it had one: told on with the event, and no part of it.
+    /// The trace of the request that caused the event. It is passed on with the event and is not part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
 }
 
-/// An event's place in the log.
+/// The log position of an event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogRow {
-    /// Dense from 1.
+    /// The position: from 1, without gaps.
     pub index: u64,
     pub event: EventId,
     pub hash: Digest,
-    /// The trace of the request that made it true, if it had one.
+    /// The trace of the request that caused the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
 }
 
-/// Numbers in ids have this many digits, so that the order of texts is the order of numbers.
+/// Formats a number for an id with a fixed number of digits, so texts sort like numbers.
 fn number(n: u64) -> String {
     format!("{n:020}")
 }
 
-/// The id of a version's rows.
+/// Returns the id of a version's rows.
 pub fn version_id(thread: &ThreadId, version: u64) -> String {
     format!("{thread}/{}", number(version))
 }
 
-/// The alias of a thread's event.
+/// Returns the alias of a thread's event.
 pub fn event_alias(thread: &ThreadId, seq: u64) -> String {
     format!("{thread}/{}", number(seq))
 }
 
-/// Neighbouring numbers that differ in their last two digits only.
+/// The number of events that share an alias prefix: their last two digits differ.
 pub const HUNDRED: u64 = 100;
 
-/// What the aliases of a hundred of a thread's events begin with: of those from `hundreds` times a hundred on.
+/// Returns the common prefix of the aliases of a hundred events of a thread.
 pub fn events_alias(thread: &ThreadId, hundreds: u64) -> String {
     let mut alias = event_alias(thread, hundreds.saturating_mul(HUNDRED));
     alias.truncate(alias.len() - 2);
     alias
 }
 
-/// The id of a place in the log.
+/// Returns the id of a log position.
 pub fn log_id(index: u64) -> String {
     number(index)
 }
@@ -98,15 +98,15 @@ pub fn write_row_id(key: &WriteKey) -> String {
     format!("{}/{}", key.principal, key.write_id)
 }
 
-/// The one row of the gateway's table.
+/// The id of the only row of the gateway's table.
 pub const GATEWAY_ID: &str = "gateway";
 
-/// Whom every place in the log belongs to, so that the last one is found at once.
+/// The owner of all log positions. It makes the last one quick to find.
 pub const LOG: &str = "log";
 
-/// The state word of holds that people can still decide.
+/// The state of reviews that can still be decided.
 pub const OPEN: &str = "open";
-/// The state word of threads and writes whose reservation nobody has ended.
+/// The state of threads and writes with an open reservation.
 pub const RESERVED: &str = "reserved";
 
 fn owned(owner: &str) -> Facets {
@@ -145,7 +145,7 @@ impl Record for PolicyRow {
     }
 }
 
-/// What the branches of a thread are found by.
+/// Returns the label of a thread's branches.
 pub fn branches_word(of: &ThreadId) -> String {
     format!("branch_of:{of}")
 }
@@ -158,6 +158,7 @@ impl Record for Thread {
     }
     fn facets(&self) -> Facets {
         let (state, due) = match (&self.closed, &self.head.usage) {
+            // The worker for leases lists these rows by their expiry.
             (None, HeadUse::Reserved { lease_expires_at, .. }) => (RESERVED, lease_expires_at.millis()),
             (Some(_), _) | (None, HeadUse::Unused {} | HeadUse::Used {} | HeadUse::Revoked {}) => ("", 0),
         };
@@ -176,6 +177,7 @@ impl Record for Transition {
     }
     fn facets(&self) -> Facets {
         Facets {
+            // The unique alias makes a repeated request find its transition instead of adding one.
             alias: Some(self.identity.to_string()),
             owner: self.statement.thread.to_string(),
             state: self.outcome.word().to_owned(),
@@ -225,6 +227,7 @@ impl Record for Hold {
             alias: Some(self.transition.to_string()),
             owner: self.thread.to_string(),
             state: state.to_owned(),
+            // The worker for reviews lists open ones by their next event.
             due: self.next_due().millis(),
         }
     }
@@ -253,6 +256,7 @@ impl Record for Write {
     fn facets(&self) -> Facets {
         let state = if matches!(self.state, WriteState::Reserved {}) { RESERVED } else { "ended" };
         Facets {
+            // Unique, so two writes of a thread can never have the same fencing token.
             alias: Some(event_alias(&self.thread, self.fence)),
             owner: self.thread.to_string(),
             state: state.to_owned(),
@@ -267,6 +271,7 @@ impl Record for Account {
         self.id.to_string()
     }
     fn facets(&self) -> Facets {
+        // Unique, so no two accounts have the same name.
         Facets { alias: Some(self.name.clone()), ..Facets::default() }
     }
 }
@@ -288,6 +293,7 @@ impl Record for Session {
         self.id.to_string()
     }
     fn facets(&self) -> Facets {
+        // Unique, so a replayed assertion cannot open a second session.
         let alias = self.passkey.as_ref().map(|it| it.challenge.clone());
         Facets { alias, due: self.expires_at.millis(), ..owned(self.account.as_str()) }
     }
@@ -322,14 +328,14 @@ impl Record for FailedSignIns {
     }
 }
 
-/// What a gateway that is ready was last seen as: the row that a check of readiness commits.
+/// The id of the row that a readiness check commits.
 pub const READY: &str = "gateway/ready";
 
-/// When something was last seen, to some minutes.
+/// The time at which something was last used, with a precision of some minutes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LastSeenRow {
-    /// Of what: `token/…`, `account/…`, `session/…`, or [`READY`].
+    /// The subject: `token/…`, `account/…`, `session/…` or [`READY`].
     pub of: String,
     pub at: Timestamp,
 }
@@ -350,6 +356,7 @@ impl Record for Passkey {
         self.id.to_string()
     }
     fn facets(&self) -> Facets {
+        // Unique, so a registration cannot be replayed.
         Facets { alias: Some(self.challenge.clone()), ..owned(self.account.as_str()) }
     }
 }

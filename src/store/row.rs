@@ -1,4 +1,4 @@
-//! The sealed row: the one shape in which everything is kept, and the only place that decodes it.
+//! The sealed row, which is the form of all stored data, and its verification.
 
 use subtle::ConstantTimeEq as _;
 
@@ -8,7 +8,7 @@ use super::StoreError;
 
 macro_rules! tables {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// Where rows of one kind are kept.
+        /// A table.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Table { $($(#[$doc])* $name,)* }
 
@@ -25,41 +25,41 @@ macro_rules! tables {
 }
 
 tables! {
-    /// The gateway itself: its identity and whether all is halted. One row.
+    /// The gateway: its identity and halts. It has one row.
     Gateway = "gateway",
     /// Flows, with their active policy and halts.
     Flows = "flows",
     /// Policies, by digest.
     Policies = "policies",
-    /// Policies that people are asked about.
+    /// Policy change requests.
     Amendments = "amendments",
-    /// What hosts asked people about; alias: source, attempt and the host's digest.
+    /// Interrupts from host applications. Alias: source, attempt and the host's digest.
     Interrupts = "interrupts",
-    /// Posts that hosts signed, by token and webhook-id.
+    /// Signed posts of host applications, by token and `webhook-id`.
     Posts = "posts",
     /// Threads.
     Threads = "threads",
-    /// Transitions, by digest; alias: what makes two requests the same proposal.
+    /// Transitions, by digest. Alias: the proposal's identity.
     Transitions = "transitions",
-    /// Rejected attempts, by what makes two requests the same proposal.
+    /// Rejected attempts, by the proposal's identity.
     Rejections = "rejections",
-    /// Steps of agents' runs and how they were tried, by thread, node and name.
+    /// Steps of agents' runs and their attempts, by thread, node and name.
     Steps = "steps",
     /// Committed transitions' entries, by thread and version.
     Entries = "entries",
-    /// States, whole or as a delta on the version before, by thread and version.
+    /// States, in full or as a delta on the previous version, by thread and version.
     States = "states",
-    /// Versions that are in files and no longer in the database, by thread and last version.
+    /// Archived ranges of versions, by thread and last version.
     Archives = "archives",
-    /// Where transitions are whose versions are in archives, by digest.
+    /// Locations of archived transitions, by digest.
     Whereabouts = "whereabouts",
-    /// Holds with their votes.
+    /// Reviews of held transitions, with their votes.
     Holds = "holds",
     /// Receipts, by jti.
     Receipts = "receipts",
     /// Writes, by principal and write id.
     Writes = "writes",
-    /// Accounts; alias: the name.
+    /// Accounts. Alias: the name.
     Accounts = "accounts",
     /// Tokens of machines.
     Tokens = "tokens",
@@ -67,47 +67,47 @@ tables! {
     Sessions = "sessions",
     /// One-time links.
     Links = "links",
-    /// Failed sign-ins that still count.
+    /// Counters of failed sign-ins.
     Tries = "tries",
-    /// When tokens, people and sessions were last seen, roughly.
+    /// Approximate times at which tokens, accounts and sessions were last used.
     Sightings = "sightings",
-    /// Passkeys; alias: the challenge each was registered with.
+    /// Passkeys. Alias: the challenge of the registration.
     Passkeys = "passkeys",
-    /// What was counted of hours and days, for Insight.
+    /// Counts of hours and days, for Insight.
     Figures = "figures",
-    /// Who votes in whose place, by the one who does; alias: the other, and which of theirs it is.
+    /// Delegations, by delegate. Alias: the absent reviewer and the delegation's number.
     Delegations = "delegations",
-    /// How far the log was read by those who go on where they stopped.
+    /// Cursors of readers of the audit log.
     Marks = "marks",
-    /// Where people are told that something waits for them.
+    /// Email addresses of accounts.
     Contacts = "contacts",
-    /// Who is still to be told of what.
+    /// Pending email notifications.
     Letters = "letters",
-    /// What was answered to requests that have a key of their sender's, by key.
+    /// Responses to requests with an idempotency key, by key.
     Answers = "answers",
-    /// What agents added to their runs, by thread and number; alias: the event's id.
+    /// Events that agents added to their runs, by thread and number. Alias: the event's id.
     EpisodeEvents = "episode_events",
-    /// Runs that were imported, by the name that they are shown under.
+    /// Imported runs, by their displayed name.
     Imports = "imports",
-    /// Their files, in pieces.
+    /// Files of imported runs, in pieces.
     ImportPieces = "import_pieces",
-    /// Events; alias: thread and number.
+    /// Events. Alias: thread and number.
     Events = "events",
-    /// Events that have no place in the log yet.
+    /// Events without a log position.
     Outbox = "outbox",
-    /// The log: each event's place.
+    /// The audit log: the position of each event.
     Log = "log",
-    /// Where events are sent.
+    /// Endpoints of events.
     Endpoints = "endpoints",
-    /// How far in the log each endpoint was served.
+    /// Delivery cursors of endpoints.
     Lanes = "lanes",
-    /// Events to endpoints, by endpoint and falling place in the log: the last come first.
+    /// Deliveries, by endpoint and descending log position: the latest come first.
     Deliveries = "deliveries",
 }
 
 impl Table {
-    /// Whether lists by owner and state exist. Tables that grow with every proposal, verify or event are only
-    /// looked up by name, or listed whole: a further index would make each of these slower for nobody.
+    /// Checks that lists by owner and state exist. Tables that grow with every proposal, verify or event have none,
+    /// because the index would slow down each write without a use.
     pub const fn is_listed_by_facets(self) -> bool {
         match self {
             Self::Gateway
@@ -137,32 +137,34 @@ impl Table {
         }
     }
 
-    /// Whether the rows can be listed by their moments, the last first: what people look through, and nobody owns.
+    /// Checks that the rows can be listed by due time, the latest first. These tables have no owner, and people browse
+    /// them.
     pub const fn is_listed_by_moment(self) -> bool {
         matches!(self, Self::Rejections | Self::Imports)
     }
 
-    /// Whether an owner's rows can be listed by their moments: where most are over, and those that are not are asked for.
+    /// Checks that an owner's rows can be listed by due time. Most of these rows are expired, and only the others are
+    /// requested.
     pub const fn is_owned_for_a_time(self) -> bool {
         matches!(self, Self::Sessions)
     }
 
-    /// Whether the rows bear labels: what people search by several things at once. Each label is one more entry to
-    /// write with its row.
+    /// Checks that the rows have labels, because people search them by several terms. Each label is one more entry to
+    /// write.
     pub const fn is_labelled(self) -> bool {
         matches!(self, Self::Holds | Self::Threads)
     }
 }
 
-/// What a row is looked up by, besides its id.
+/// The lookup columns of a row, in addition to its id.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Facets {
     /// A second unique name.
     pub alias: Option<String>,
     pub owner: String,
-    /// One word that lists filter by.
+    /// A code by which lists filter.
     pub state: String,
-    /// A moment in milliseconds that lists order by; 0 where none applies.
+    /// A time in milliseconds by which lists sort. 0 if none applies.
     pub due: i64,
 }
 
@@ -174,7 +176,7 @@ pub struct SealedRow {
     pub table: Table,
     pub id: String,
     pub facets: Facets,
-    /// From 1, one more with every replacement.
+    /// The revision: from 1, incremented by every replacement.
     pub revision: i64,
     pub body: String,
     pub key_id: String,
@@ -188,14 +190,15 @@ impl SealedRow {
         row
     }
 
-    /// The body, if the seal is this key's and covers everything as it stands.
+    /// Returns the body if the seal matches the key and all other columns.
     pub fn open(&self, key: &RowKey) -> Result<&str, StoreError> {
         let expected = key.hmac(&self.sealed_bytes());
+        // The comparison takes constant time, against timing attacks.
         let genuine = self.key_id == key.id() && bool::from(expected.as_slice().ct_eq(&self.mac));
         if genuine { Ok(&self.body) } else { Err(StoreError::Unsealed(self.table.name())) }
     }
 
-    /// Every part with its length before it, so that nothing can move from one part to the next.
+    /// Returns the sealed bytes. Each part has its length before it, so no byte can move from one part to the next.
     pub fn sealed_bytes(&self) -> Vec<u8> {
         let numbers = [self.revision.to_be_bytes(), self.facets.due.to_be_bytes()];
         let alias = self.facets.alias.as_deref();

@@ -1,14 +1,14 @@
-//! Every statement, written once: a table's name goes in, and all tables have the same columns.
+//! The SQL statements. All tables have the same columns, so each statement is a template for all tables.
 
 use std::sync::LazyLock;
 
 use super::Direction;
 use super::row::Table;
 
-/// Every column, in the order in which rows are decoded and written.
+/// All columns, in the order of decoding and writing.
 const COLUMNS: &str = "id, alias, owner, state, due, revision, body, key_id, mac";
 
-/// How a database spells the n-th parameter.
+/// The syntax of parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SqlDialect {
     /// `?1`
@@ -21,19 +21,20 @@ impl SqlDialect {
     fn spelled(self, text: impl Into<String>) -> String {
         match self {
             Self::Sqlite => text.into(),
+            // The statements contain no other question mark.
             Self::Postgres => text.into().replace('?', "$"),
         }
     }
 }
 
-/// A label is there afterwards.
+/// Adds a label unless it exists.
 const PUT_LABEL: &str = "INSERT INTO labels (kept_in, label, due, id) VALUES (?1, ?2, ?3, ?4) \
      ON CONFLICT (kept_in, label, due, id) DO NOTHING";
 
-/// A label is gone afterwards.
+/// Removes a label if it exists.
 const REMOVE_LABEL: &str = "DELETE FROM labels WHERE kept_in = ?1 AND label = ?2 AND due = ?3 AND id = ?4";
 
-/// Labels after one, in order.
+/// Lists the labels after a label.
 const LIST_LABELS: &str = "SELECT kept_in, label, due, id FROM labels \
      WHERE (kept_in, label, due, id) > (?1, ?2, ?3, ?4) ORDER BY kept_in, label, due, id LIMIT ?5";
 
@@ -46,7 +47,7 @@ pub(super) struct LabelStatements {
 }
 
 impl LabelStatements {
-    /// In that database's spelling, made once.
+    /// Returns the statements of a dialect.
     pub(super) fn of(dialect: SqlDialect) -> &'static Self {
         static SQLITE: LazyLock<LabelStatements> = LazyLock::new(|| LabelStatements::new(SqlDialect::Sqlite));
         static POSTGRES: LazyLock<LabelStatements> = LazyLock::new(|| LabelStatements::new(SqlDialect::Postgres));
@@ -62,8 +63,8 @@ impl LabelStatements {
     }
 }
 
-/// Labels are gone through, and for each its row is fetched, whatever a planner thinks of how many there are: what
-/// is cut off by the limit must not be looked at. A label without its row takes no place on the page.
+/// Builds the list by label. It reads the labels in order and fetches the row of each, whatever the planner estimates,
+/// so rows beyond the limit are never read. A label without a row uses no slot of the page.
 fn labelled(dialect: SqlDialect, table: Table, direction: Direction) -> String {
     let (than, order) = match direction {
         Direction::Forward => (">", "labels.due, labels.id"),
@@ -71,7 +72,9 @@ fn labelled(dialect: SqlDialect, table: Table, direction: Direction) -> String {
     };
     let name = table.name();
     let join = match dialect {
+        // SQLite does not reorder a CROSS JOIN.
         SqlDialect::Sqlite => format!("CROSS JOIN {name} AS kept ON kept.id = labels.id"),
+        // PostgreSQL does not move conditions into a subquery with OFFSET 0.
         SqlDialect::Postgres => {
             format!("CROSS JOIN LATERAL (SELECT {COLUMNS} FROM {name} WHERE {name}.id = labels.id OFFSET 0) AS kept")
         }
@@ -83,28 +86,28 @@ fn labelled(dialect: SqlDialect, table: Table, direction: Direction) -> String {
     ))
 }
 
-/// The reads of one table, the same on both databases. Each takes a limit last; before it the cursor, which
-/// for the first page is before every row. An empty owner or state means none: the conditions repeat those
-/// of the partial indexes.
+/// The read statements of one table, the same for both databases. The last parameter is the limit, and the cursor comes
+/// before it. On the first page the cursor is before every row. An empty owner or state is excluded, because the
+/// conditions repeat those of the partial indexes.
 #[derive(Debug)]
 pub(super) struct ReadStatements {
     pub(super) list_all: String,
-    /// Of an owner, after an id.
+    /// By owner, after an id.
     pub(super) list_owner: String,
-    /// Of an owner, after a due moment and id.
+    /// By owner, after a due time and id.
     pub(super) list_owner_due: String,
-    /// In a state, after a due moment and id.
+    /// By state, after a due time and id.
     pub(super) list_state: String,
-    /// In a state and due by a moment, after a due moment and id.
+    /// By state and due by a time, after a due time and id.
     pub(super) list_due: String,
-    /// The whole table backwards by due moment, before a due moment and id.
+    /// All rows, the latest due time first, before a due time and id.
     pub(super) list_latest: String,
-    /// Those that a label was put on, after a due moment and id; each row with the label's due moment behind it.
+    /// By label, after a due time and id. Each row is followed by the label's due time.
     pub(super) labelled: String,
     pub(super) labelled_backward: String,
-    /// From an alias on, up to another.
+    /// By a range of aliases.
     pub(super) alias_prefix: String,
-    /// The last of an owner; no cursor, no limit.
+    /// The last row of an owner, without cursor and limit.
     pub(super) last_of: String,
 }
 
@@ -114,8 +117,8 @@ impl ReadStatements {
         let select = |rest: &str| dialect.spelled(format!("SELECT {COLUMNS} FROM {name} WHERE {rest}"));
         Self {
             list_all: select("id > ?1 ORDER BY id LIMIT ?2"),
-            // Not `owner = ?1`: PostgreSQL then knows that the order is that of ids, and where it believes
-            // that most rows are this owner's it walks through everybody's.
+            // `owner = ?1` is avoided: PostgreSQL would then know that the order is by id. If it estimated that most
+            // rows belong to this owner, it would scan the rows of all owners.
             list_owner: select("(owner, id) > (?1, ?2) AND owner <= ?1 AND owner <> '' ORDER BY owner, id LIMIT ?3"),
             list_owner_due: select("owner = ?1 AND owner <> '' AND (due, id) > (?2, ?3) ORDER BY due, id LIMIT ?4"),
             list_state: select("state = ?1 AND state <> '' AND (due, id) > (?2, ?3) ORDER BY due, id LIMIT ?4"),
@@ -126,11 +129,12 @@ impl ReadStatements {
             labelled: labelled(dialect, table, Direction::Forward),
             labelled_backward: labelled(dialect, table, Direction::Backward),
             alias_prefix: select("alias >= ?1 AND alias < ?2 ORDER BY alias LIMIT ?3"),
+            // A range has the same effect as in `list_owner`.
             last_of: select("owner >= ?1 AND owner <= ?1 AND owner <> '' ORDER BY owner DESC, id DESC LIMIT 1"),
         }
     }
 
-    /// The reads of a table, made once.
+    /// Returns the read statements of a table.
     pub(super) fn of(dialect: SqlDialect, table: Table) -> &'static Self {
         static SQLITE: LazyLock<Vec<ReadStatements>> =
             LazyLock::new(|| each(|table| ReadStatements::new(SqlDialect::Sqlite, table)));
@@ -143,7 +147,8 @@ impl ReadStatements {
     }
 }
 
-/// One row at a time, for SQLite: a statement is a function call, and nobody else writes meanwhile.
+/// The write statements for SQLite, one row at a time. A statement is only a function call, and there is no other
+/// writer.
 #[derive(Debug)]
 pub(super) struct SqliteStatements {
     pub(super) get: String,
@@ -151,11 +156,11 @@ pub(super) struct SqliteStatements {
     pub(super) seal: String,
     pub(super) holder: String,
     pub(super) insert: String,
-    /// A row's next revision, found by other names.
+    /// The next revision of a row with new alias, owner or state.
     pub(super) update: String,
-    /// The same, found by the same names in another state.
+    /// The next revision of a row with a new state.
     pub(super) update_state: String,
-    /// The same, found as before.
+    /// The next revision of a row with unchanged lookup columns.
     pub(super) update_content: String,
     pub(super) delete: String,
 }
@@ -163,7 +168,7 @@ pub(super) struct SqliteStatements {
 impl SqliteStatements {
     fn new(table: Table) -> Self {
         let table = table.name();
-        // SQLite writes the index of every column that is set, whether or not its value changes.
+        // SQLite writes the index of every column that is set, even if its value does not change.
         let update = |facets: &str| {
             format!(
                 "UPDATE {table} SET {facets}revision = ?6, body = ?7, key_id = ?8, mac = ?9 \
@@ -178,33 +183,35 @@ impl SqliteStatements {
             insert: format!("INSERT INTO {table} ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"),
             update: update("alias = ?2, owner = ?3, state = ?4, due = ?5, "),
             update_state: update("state = ?4, due = ?5, "),
+            // Most changes only replace the body, so no index is written.
             update_content: update(""),
+            // The seal in the condition makes the statement fail if the row changed since it was read.
             delete: format!("DELETE FROM {table} WHERE id = ?1 AND mac = ?2"),
         }
     }
 
-    /// The statements of a table, made once.
+    /// Returns the write statements of a table.
     pub(super) fn of(table: Table) -> &'static Self {
         static ALL: LazyLock<Vec<SqliteStatements>> = LazyLock::new(|| each(SqliteStatements::new));
         &ALL[table as usize]
     }
 }
 
-/// Many rows at a time, for PostgreSQL: a statement is a message, and what waits together goes together.
+/// The statements for PostgreSQL, many rows at a time. A statement is a message, so batches save round trips.
 #[derive(Debug)]
 pub(super) struct PostgresStatements {
     pub(super) get: String,
     pub(super) get_by_alias: String,
-    /// Ids and seals, locked one after the other in the order given, against every other writer.
+    /// Selects ids and seals and locks the rows in the given order against all other writers.
     pub(super) lock_to_write: String,
-    /// The same, locked only against being changed.
+    /// Selects ids and seals and locks the rows only against changes.
     pub(super) lock_to_rely: String,
     pub(super) look: String,
-    /// Which rows have these aliases.
+    /// Selects the rows with these aliases.
     pub(super) holders: String,
     pub(super) insert: String,
-    /// The next revisions of rows that are locked. An upsert, because it finds each row by its index; an
-    /// update joined with its new values is planned while a table is empty, and then read whole ever after.
+    /// Writes the next revisions of locked rows. It is an upsert because that finds each row by its index. An update
+    /// with a join is planned while the table is empty and would then always scan the whole table.
     pub(super) update: String,
     pub(super) delete: String,
 }
@@ -240,14 +247,14 @@ impl PostgresStatements {
         }
     }
 
-    /// The statements of a table, made once.
+    /// Returns the write statements of a table.
     pub(super) fn of(table: Table) -> &'static Self {
         static ALL: LazyLock<Vec<PostgresStatements>> = LazyLock::new(|| each(PostgresStatements::new));
         &ALL[table as usize]
     }
 }
 
-/// In the order of the tables, so that a table's number finds its own.
+/// Builds one value per table, indexed by the table's number.
 fn each<S>(statements: impl Fn(Table) -> S) -> Vec<S> {
     Table::ALL.iter().map(|table| statements(*table)).collect()
 }

@@ -1,5 +1,5 @@
-//! SQLite: the embedded default. One thread writes and groups what it is given under one sync of the
-//! disk; readers read beside it.
+//! The store on SQLite, the embedded default. One thread writes and commits queued changes with one sync of the disk.
+//! Readers run concurrently.
 
 mod files;
 mod maintenance;
@@ -38,19 +38,19 @@ use readers::Readers;
 use serve_lock::ServeLock;
 use writer::{SqliteWriter, WriterState};
 
-/// How long to wait for another process (the command line, a backup) that has the database.
+/// The wait for another process that uses the database, such as the command line or a backup.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Every statement of every table, with room to spare.
+/// The size of the statement cache. All statements of all tables fit.
 const STATEMENTS_MAX: usize = 512;
 
-/// How a commit reaches the disk.
+/// The durability of a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Synchronous {
-    /// Before it is answered. Nothing else is durable.
+    /// Synced before the answer. Only this is durable.
     #[default]
     Full,
-    /// Whenever the system likes. Only for the test that shows such loss to be noticed.
+    /// Synced by the system at any time. Only a test uses it, to show that such a loss is detected.
     Off,
 }
 
@@ -63,55 +63,55 @@ impl Synchronous {
     }
 }
 
-/// What the database is opened for.
+/// The purpose of opening the database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SqliteOpenMode {
-    /// For a command beside a gateway, or without one.
+    /// For a command, with or without a running gateway.
     #[default]
     Beside,
-    /// To serve from it, which one process at a time does.
+    /// To serve. Only one process can do this at a time.
     Serving,
 }
 
-/// What the database is opened for, and what tests change about a store; the default is right everywhere else.
+/// Options of the store. Except for `purpose`, only tests change them.
 #[derive(Clone, Debug, Default)]
 pub struct SqliteOptions {
     pub purpose: SqliteOpenMode,
-    /// How far the store's time is off the host's clock.
+    /// The offset of the store's time from the host's clock.
     pub clock_offset: ClockOffset,
-    /// How a commit reaches the disk.
+    /// The durability of a commit.
     pub synchronous: Synchronous,
-    /// What is told where each commit stands.
+    /// A callback at each point of a commit.
     pub probe: CommitProbe,
 }
 
 /// The store on a SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
-    /// The threads that write. A store that was opened only to be read has none.
+    /// The threads that write. `None` if the store is read-only.
     hands: Option<SqliteThreads>,
     readers: Readers,
     bell: Arc<CommitNotifier>,
     clock_offset: ClockOffset,
     place: SqliteLocation,
     files: Arc<DatabaseFiles>,
-    /// Given up last, when nothing is written any more.
+    /// Released last, after all writes have ended.
     _lock: Option<ServeLock>,
 }
 
 #[derive(Debug)]
 struct SqliteThreads {
-    // Dropped in this order: the last connection to close tidies the log away.
+    // The fields are dropped in this order. The last connection to close removes the write-ahead log.
     _keeper: MaintenanceThread,
     writer: SqliteWriter,
 }
 
 impl SqliteStore {
-    /// Opens the file, making it (mode 0600) and bringing it up to date where needed. Blocks shortly.
+    /// Opens the file, creates it (mode 0600) if needed, and applies missing migrations. It blocks briefly.
     pub fn open(path: impl Into<PathBuf>, options: SqliteOptions) -> Result<Self, OpenError> {
         let SqliteOptions { purpose, clock_offset, synchronous, probe } = options;
         let path = path.into();
-        // Before anything is changed: what serves from the database may be of an older version.
+        // The lock comes before any change, because a running gateway may be of an older version.
         let lock = match purpose {
             SqliteOpenMode::Serving => Some(ServeLock::take(&real(&path))?),
             SqliteOpenMode::Beside => None,
@@ -121,6 +121,7 @@ impl SqliteStore {
         let mut connection = place.write()?;
         prepare_file(&connection, synchronous).map_err(database)?;
         migrate_file(&mut connection)?;
+        // All files are recorded after they exist, so any later replacement is detected.
         let names = ["", "-wal", "-shm"].map(|suffix| beside(place.path(), suffix));
         let names = names.into_iter().chain([path]).chain(lock.iter().map(|it| it.path().to_owned()));
         let files = Arc::new(DatabaseFiles::at(names).map_err(OpenError::File)?);
@@ -140,11 +141,12 @@ impl SqliteStore {
         Ok(Self { hands, readers, bell, clock_offset, place, files, _lock: lock })
     }
 
-    /// Opens the file only to be read, and changes nothing: neither the database nor, where it takes none, its folder.
+    /// Opens the file for reading and changes nothing, neither the database nor a read-only folder.
     pub fn open_to_read(path: &Path) -> Result<Self, OpenError> {
         let place = SqliteLocation::to_read(&real(path))?;
         let applied = applied(&place.read()?).map_err(database)?;
         migrate::must_be_current(migrate::SQLITE, &applied)?;
+        // A read-only store creates no other files.
         let files = Arc::new(DatabaseFiles::at([path.to_owned()]).map_err(OpenError::File)?);
         let readers = Readers::open(&place, &files)?;
         let (bell, clock_offset) = (Arc::new(CommitNotifier::new()), ClockOffset::default());
@@ -227,6 +229,7 @@ impl Store for SqliteStore {
         let file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(FileLock(file)))),
+            // Another process is the leader.
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
@@ -254,7 +257,7 @@ impl Store for SqliteStore {
     }
 }
 
-/// The system frees the lock when the file closes, however the process ends.
+/// A file lock. The system releases it when the process ends for any reason.
 struct FileLock(#[expect(dead_code, reason = "the open file is the lock")] File);
 
 #[async_trait]
@@ -266,21 +269,22 @@ impl LeaderLock for FileLock {
     async fn leave(self: Box<Self>) {}
 }
 
-/// Where a link leads: SQLite names its own files after that.
+/// Resolves links, because SQLite names its own files after the target.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The path with something after its last character, as SQLite names its own files.
+/// Returns the path with a suffix, as SQLite names its own files.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// SQLite gives its log the mode of the database, so the mode must be right before it opens the file.
+/// Sets the mode of the database before SQLite opens it, because SQLite copies the mode to its write-ahead log.
 fn make_private(path: &Path) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
+    // An existing database must not be truncated.
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -292,8 +296,8 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What was copied back may have come with what its copier lets others do. Where that cannot be changed, somebody else
-/// owns the file, and it is theirs to say.
+/// Removes access for other users. A restored copy may have other permissions. If the mode cannot be changed, another
+/// user owns the file and is responsible for it.
 #[cfg(unix)]
 fn close_to_others(file: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
@@ -301,24 +305,28 @@ fn close_to_others(file: &Path) {
     if mode & 0o077 != 0
         && let Err(error) = std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode & 0o700))
     {
-        tracing::warn!(file = %file.display(), %error, "the database can be read by others than its owner");
+        tracing::warn!(file = %file.display(), %error, "other users can read the database: run chmod 600 on the file");
     }
 }
 
-/// The log is moved into the file by the keeper, never in the middle of a commit.
+/// Configures the file. The maintenance thread moves the write-ahead log into it, so that no commit has to wait for
+/// that.
 fn prepare_file(connection: &Connection, synchronous: Synchronous) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", synchronous.as_str())?;
+    // Otherwise a commit would sometimes do the work of the maintenance thread.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    // A manipulated schema must not call functions with side effects.
     connection.pragma_update(None, "trusted_schema", "OFF")?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)
 }
 
-/// The upper levels of every index that a busy gateway writes to stay in memory. SQLite walks through all of it at
-/// nearly every commit, so more is not faster.
+/// The cache size of the writer. The upper levels of all indexes of a busy gateway fit. SQLite scans the whole cache at
+/// nearly every commit, so a larger one is not faster.
 const WRITER_CACHE_KIB: i64 = 16 * 1024;
 
 fn migrate_file(connection: &mut Connection) -> Result<(), OpenError> {
+    // The write lock is taken first, so two processes cannot apply the same migration.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;
     transaction.execute_batch(migrate::CREATE_TABLE).map_err(database)?;
     let applied = applied(&transaction).map_err(database)?;
@@ -335,7 +343,7 @@ fn applied(connection: &Connection) -> rusqlite::Result<Vec<(i64, String)>> {
     statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
-/// A row, its columns in the order in which every statement lists them.
+/// Decodes a row. The columns have the order of every statement.
 fn decode(table: Table, row: &rusqlite::Row<'_>) -> rusqlite::Result<SealedRow> {
     let facets = Facets { alias: row.get(1)?, owner: row.get(2)?, state: row.get(3)?, due: row.get(4)? };
     Ok(SealedRow {
@@ -349,7 +357,7 @@ fn decode(table: Table, row: &rusqlite::Row<'_>) -> rusqlite::Result<SealedRow> 
     })
 }
 
-/// SQLite's messages name tables and columns, never their content.
+/// Converts an error. SQLite's messages contain names of tables and columns, but never their content.
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err passes")]
 fn database(error: rusqlite::Error) -> StoreError {
     let said = format!("SQLite: {error}");

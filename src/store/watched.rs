@@ -1,4 +1,4 @@
-//! Watches a store for outages, so that the server log has a line a second about one, and not a line for each call.
+//! Records outages of a store, so that the server log has one line per second about an outage and not one per call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,23 +14,23 @@ use super::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Stor
 use crate::clock::{Clock as _, SystemClock};
 use crate::domain::primitives::time::Timestamp;
 
-/// How far apart lines about refused calls are.
+/// The interval of lines about refused calls.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// How long an outage that a call met counts as recent. A small write may succeed on a disk that larger ones no longer fit on.
+/// The time for which an outage counts as recent. A small write may succeed on a disk that is too full for larger ones.
 const RECENT: Duration = Duration::from_secs(1);
 
-/// A store whose outages are noted.
+/// A store that records outages.
 pub struct WatchedStore {
     store: Arc<dyn Store>,
     refusing: AtomicBool,
     refusals: Mutex<OutageCounters>,
 }
 
-/// The calls that the database refused.
+/// Counters of refused calls.
 #[derive(Default)]
 struct OutageCounters {
-    /// How many since the last line about them.
+    /// The number of calls since the last log line.
     unlogged: u64,
     logged_at: Option<Instant>,
     last_outage: Option<(Instant, Outage)>,
@@ -42,6 +42,7 @@ impl WatchedStore {
     }
 
     fn noted<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
+        // Other errors concern one change and not the database.
         if let Err(error @ (StoreError::Unavailable { .. } | StoreError::Busy)) = &done {
             self.refused(error);
         }
@@ -52,7 +53,9 @@ impl WatchedStore {
         let now = SystemClock.instant();
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         self.refusing.store(true, Ordering::Relaxed);
+        // Calls between two lines are counted, so the log shows the extent of an outage.
         refusals.unlogged += 1;
+        // Overload is no outage of the database.
         if let StoreError::Unavailable { outage, .. } = error {
             refusals.last_outage = Some((now, *outage));
         }
@@ -63,7 +66,7 @@ impl WatchedStore {
         }
     }
 
-    /// A commit shows that an outage is over: reads succeed on a read-only database, too.
+    /// Records a commit, which shows that an outage is over. A read would not: it succeeds on a read-only database too.
     fn committed(&self) {
         if !self.refusing.load(Ordering::Relaxed) {
             return;

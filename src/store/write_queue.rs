@@ -1,4 +1,4 @@
-//! Changes on their way to whoever writes: a bounded queue, and an answer for each.
+//! The bounded queue of changes to write, with an answer for each.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use super::change::ChangeSet;
 use super::outage::Outage;
 use crate::clock::{Clock as _, SystemClock};
 
-/// A few groups: more could not be answered before their callers give up.
+/// The limit of queued changes: a few groups. Callers would give up before more could be answered.
 const QUEUE_CHANGES_MAX: usize = 4_096;
 
-/// What happened to each change of a group.
+/// The result of each change of a group.
 pub(super) type BatchOutcomes = Vec<Result<(), StoreError>>;
 
-/// A change and whoever waits for it.
+/// A change and the channel to its caller.
 pub(super) struct QueuedChange {
     pub(super) change: ChangeSet,
     since: Instant,
@@ -23,24 +23,24 @@ pub(super) struct QueuedChange {
 }
 
 impl QueuedChange {
-    /// How long it has been in the store's hands.
+    /// Returns the time since the change was queued.
     pub(super) fn waited(&self) -> Duration {
         SystemClock.instant().saturating_duration_since(self.since)
     }
 }
 
-/// Where a commit stands. Told of each, a test can end the process just there.
+/// A point in a commit. A test can end the process at each point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommitPoint {
-    /// The transaction has begun and its rows are locked; nothing is written.
+    /// The rows are locked and nothing is written.
     Locked,
-    /// Every row is written, nothing is committed.
+    /// All rows are written and nothing is committed.
     Written,
-    /// All is committed, nobody has been told.
+    /// All is committed and no caller is answered.
     Committed,
 }
 
-/// Called at each point of each group of commits. Nothing, except in tests.
+/// A callback for each point of each commit. It does nothing, except in tests.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitProbe(pub fn(CommitPoint));
 
@@ -63,7 +63,7 @@ impl WriteQueue {
         self.0.max_capacity() - self.0.capacity()
     }
 
-    /// Queues the change, unless too many are, and waits for what becomes of it.
+    /// Queues a change, unless the queue is full, and waits for its result.
     pub(super) async fn commit(&self, change: ChangeSet) -> Result<(), StoreError> {
         let (answer, answered) = oneshot::channel();
         self.0.try_send(QueuedChange { change, since: SystemClock.instant(), answer }).map_err(
@@ -76,25 +76,26 @@ impl WriteQueue {
     }
 }
 
-/// Answers every change of a group.
+/// Sends the results to the callers of a group.
 pub(super) fn answer(group: &mut Vec<QueuedChange>, outcomes: BatchOutcomes) {
     for (job, outcome) in group.drain(..).zip(outcomes) {
-        // A caller that went away is not owed an answer; what it asked for stands.
+        // The error is ignored: the caller has gone away, and its change stays committed.
         let _ = job.answer.send(outcome);
     }
 }
 
-/// All of a group fail alike.
+/// Returns the same error for all changes of a group.
 pub(super) fn all_fail(group: &[QueuedChange], error: &StoreError) -> BatchOutcomes {
     group.iter().map(|_| Err(alike(error))).collect()
 }
 
-/// The same error for another caller. Only these concern more than one change.
+/// Copies an error for another caller. Only these kinds concern several changes.
 pub(super) fn alike(error: &StoreError) -> StoreError {
     match error {
         StoreError::Busy => StoreError::Busy,
         StoreError::Unavailable { outage, detail } => StoreError::unavailable(*outage, detail.clone()),
         StoreError::Database(text) => StoreError::Database(text.clone()),
+        // The other kinds concern one change and never reach this function.
         other => StoreError::Database(other.to_string()),
     }
 }

@@ -153,7 +153,7 @@ async fn what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_chang
     );
     assert_eq!(why(rewrite(g, &g.alice, &held, &user(&held, 9)).await), "rule_denied ");
     let same = asks(&held, &[("/target_user_id", json!(42))], None);
-    assert!(why(rewrite(g, &g.alice, &held, &same).await).contains("nothing would be another"));
+    assert!(why(rewrite(g, &g.alice, &held, &same).await).contains("the edit changes nothing"));
     g.service.set_admission("bob", countersign::service::identity::revocation::SignInAccess::Barred).await.unwrap();
     assert!(why(rewrite(g, &g.alice, &held, &user(&held, 43)).await).contains("nobody would be left"));
     still_waits(g, &held).await;

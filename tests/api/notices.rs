@@ -43,7 +43,7 @@ fn code(voted: Result<VoteOutcome>) -> String {
     }
 }
 
-const NOT_ASKED: &str = "not in a group that this review asks";
+const NOT_ASKED: &str = "you are not in a group that can decide this review";
 
 async fn told(g: &TestGateway) -> Vec<(EventType, Value)> {
     while g.service.sequence().await.unwrap() > 0 {}
@@ -130,7 +130,10 @@ async fn an_escalation_gives_nobody_two_votes_and_no_author_one(scene: ApiScenar
     g.pass(12 * HOUR);
     assert_eq!(g.vote(&both, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     assert!(code(g.vote(&both, &held, VoteVerdict::Approve).await).starts_with("you have already voted"));
-    assert!(code(g.vote(&owner, &held, VoteVerdict::Approve).await).starts_with("proposed by your own agent"));
+    assert!(
+        code(g.vote(&owner, &held, VoteVerdict::Approve).await)
+            .starts_with("your agent proposed this change, or you edited it")
+    );
     let facts = g.service.review(&review(&held), &owner).await.unwrap();
     assert_eq!(facts.hold.may_rewrite(&owner, None, facts.now).map_err(|it| it.code()), Err("author"));
     scene.passes_an_audit().await;

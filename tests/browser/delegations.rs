@@ -49,7 +49,7 @@ async fn a_person_names_another_who_votes_for_them_and_both_are_seen_without_scr
     tab.goto("/delegations").await;
     tab.fill("Who votes for you", "gus").await;
     tab.press("Continue").await;
-    says(&tab, &["Only a reviewer who can sign in votes in your place. Nothing was changed."]).await;
+    says(&tab, &["This account cannot vote for you: name an enabled reviewer. Nothing was changed."]).await;
     names_dana(&tab).await;
     says(&tab, &["Let dana vote for you?", "wherever you could vote as reviewers"]).await;
     tab.fill("Your password", "not the password").await;

@@ -67,7 +67,7 @@ async fn what_cannot_be_is_said_and_what_was_typed_is_kept() {
         (("value:/payment/card/number", "\"1\""), "something hidden"),
         (("more", "{\"result_ref\": 1}"), "write_not_allowed"),
         (("more", "["), "is not JSON"),
-        (("value:/target_user_id", "42"), "nothing would be another than proposed"),
+        (("value:/target_user_id", "42"), "the edit changes nothing; change a value or approve the proposal"),
     ] {
         let refused = send(&[extra]).await;
         assert_eq!(refused.status, 409, "{extra:?}");

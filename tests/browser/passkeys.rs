@@ -176,13 +176,13 @@ async fn what_a_browser_signed_counts_for_that_form_and_for_no_other() {
     let other_page = other_page.to_string();
     let late = countersign::domain::primitives::time::Timestamp::from_millis(4_000_000_000_000).to_string();
     for (name, value, words) in [
-        ("verdict", "deny", "it signs something else"),
-        ("comment", "typed with care!", "it signs something else"),
+        ("verdict", "deny", "the passkey signed something else; open the page again"),
+        ("comment", "typed with care!", "the passkey signed something else; open the page again"),
         ("sign_until", late.as_str(), "The signature came too late"),
         ("sign_until", "soon", "The signature came too late"),
         ("assertion", "", "A passkey has to sign this decision"),
         ("assertion", "{}", "your browser sent no passkey"),
-        ("assertion", other_page.as_str(), "it is no assertion of a passkey"),
+        ("assertion", other_page.as_str(), "this is not a valid passkey assertion"),
     ] {
         let refused = hand.post(&path, &with(&fields, name, value)).await;
         assert_eq!(refused.status, 409, "{name}={value}: {}", refused.text);
@@ -194,7 +194,7 @@ async fn what_a_browser_signed_counts_for_that_form_and_for_no_other() {
         moved.push((name, fields.iter().find(|it| it.0 == name).unwrap().1.clone()));
     }
     let refused = hand.post(&format!("/reviews/{}/decision", that.review), &with(&moved, "", "")).await;
-    assert!(refused.text.contains("it signs something else"), "{}", refused.text);
+    assert!(refused.text.contains("the passkey signed something else; open the page again"), "{}", refused.text);
     for held in [&this, &that] {
         still_waits(&gateway, held).await;
     }

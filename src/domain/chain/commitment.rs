@@ -167,6 +167,7 @@ impl<'a> TreeBuilder<'a> {
                     _ => (self.array(children), false),
                 }
             }
+            // An unchanged leaf keeps its salt, so its commitment reveals nothing new.
             (_, Some((old, tree))) if old == value && !setting.named.contains(at) => (tree.clone(), true),
             _ => (self.leaf(value, at, setting.proposal), false),
         }
@@ -179,6 +180,7 @@ impl<'a> TreeBuilder<'a> {
         at: &Pointer,
         setting: &LeafSource<'_>,
     ) -> (BTreeMap<String, Tree>, bool) {
+        // A removed member changes the object even if all others are equal.
         let mut same = old.is_some_and(|(values, _)| values.len() == members.len());
         let mut children = BTreeMap::new();
         for (key, value) in members {
@@ -230,6 +232,7 @@ impl<'a> TreeBuilder<'a> {
                     .collect::<Result<_, _>>()?;
                 Ok(self.array(children))
             }
+            // Without its origin a leaf has no salt, so the state cannot be verified.
             leaf => Ok(self.leaf(leaf, at, origins.get(at).ok_or(OriginMissing)?)),
         }
     }
@@ -245,6 +248,7 @@ impl<'a> TreeBuilder<'a> {
     /// Returns HMAC of `JCS([pointer, proposal])` under the thread's secret.
     fn salt(&mut self, at: &Pointer, origin: &ProposalId) -> Salt {
         self.buffer.clear();
+        // The canonical JSON is written by hand, because this runs once per leaf.
         self.buffer.push(b'[');
         write_string(at.as_str(), &mut self.buffer);
         self.buffer.push(b',');

@@ -28,35 +28,35 @@ macro_rules! denials {
 
 denials! {
     /// The request is not a verify request.
-    Malformed = "malformed": "The request is not what verify takes.",
+    Malformed = "malformed": "The request is not a valid request for `verify`.",
     /// The token is not a writer token of this thread's flow.
     Forbidden = "forbidden": "This token may not verify writes of this thread.",
     /// The thread does not exist.
     UnknownThread = "unknown_thread": "There is no such thread.",
     /// The thread is an imported episode.
-    Imported = "imported": "This is a run that was imported: it is read, and nothing of it is written.",
+    Imported = "imported": "The run was imported: it can be read, and nothing of it may be written.",
     /// Verifying is halted.
     Halted = "halted": "Verifying is halted. Nothing may be written until an administrator lifts the halt.",
     /// The thread is closed.
     Closed = "closed": "The thread is closed.",
     /// The thread is a branch.
-    Branch = "branch": "The thread is a branch: nothing of it is written. Join it, and verify what comes of that.",
+    Branch = "branch": "The thread is a branch, and branches are never written. Join it and verify the result of the join.",
     /// The stored chain differs from the signed chain.
-    ChainBroken = "chain_broken": "The stored chain is not the one that was signed. Write nothing and have the gateway audited.",
+    ChainBroken = "chain_broken": "The stored chain differs from the signed chain. Write nothing, and run an audit of the gateway.",
     /// The transition is no longer the head.
     NotHead = "not_head": "The transition is not the thread's head.",
     /// The flow no longer accepts the head's policy.
-    PolicyMismatch = "policy_mismatch": "The head was judged by a policy that is not accepted any more; reaffirm it.",
+    PolicyMismatch = "policy_mismatch": "The head was admitted by a policy that is no longer accepted. Reaffirm the head.",
     /// The head was reserved by a write before.
-    AlreadyUsed = "already_used": "The head was already given to a write.",
+    AlreadyUsed = "already_used": "The head was already reserved by a write.",
     /// Another write holds the lease.
     WriteInProgress = "write_in_progress": "Another write of this thread is in progress.",
     /// The head needs a receipt.
     ReceiptMissing = "receipt_missing": "The head may be written only with the receipt of its approval.",
     /// The receipt does not have the form of a receipt.
-    ReceiptMalformed = "receipt_malformed": "The receipt is not a receipt by its form.",
+    ReceiptMalformed = "receipt_malformed": "The receipt is malformed.",
     /// The receipt's key does not sign receipts.
-    UnknownKey = "unknown_key": "The receipt's key is unknown or does not sign any more.",
+    UnknownKey = "unknown_key": "The receipt's key is unknown or no longer valid.",
     /// The receipt's signature is invalid.
     SignatureInvalid = "signature_invalid": "The receipt's signature is not valid.",
     /// Another gateway issued the receipt.

@@ -50,12 +50,14 @@ impl Entry {
     pub fn is_whole(&self) -> bool {
         let first = self.version == 0;
         let gated = matches!(self.gate, CommitGate::Approved { .. } | CommitGate::Written { .. });
+        // Version 0 is created by a host application and needs no approval.
         self.parent.is_none() == first && !(first && gated)
     }
 
     /// Returns whether a head with this entry verifies only with the receipt of that very head. An observed head needs
     /// one once its flow enforces.
     pub fn needs_receipt(&self) -> bool {
+        // An observed head has no receipt. It becomes writable by a reaffirmation if the flow enforces later.
         self.owes || matches!(self.gate, CommitGate::Approved { .. } | CommitGate::Observed {})
     }
 }

@@ -105,6 +105,7 @@ impl Digest {
     pub fn of(tag: Tag, parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(tag.text());
+        // The zero byte ends the tag, so no tag is a prefix of another one's input.
         hasher.update([0]);
         for part in parts {
             hasher.update(part);
@@ -163,12 +164,13 @@ impl Serialize for Digest {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a digest is sha256: and 64 lowercase hex digits")]
+#[error("a digest must be `sha256:` and 64 lowercase hex digits")]
 pub struct DigestError;
 
 fn nibble(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),
+        // Upper case is refused, so a digest has only one spelling.
         b'a'..=b'f' => Some(byte - b'a' + 10),
         _ => None,
     }

@@ -62,10 +62,10 @@ pub enum JwsError {
     #[error("the header is not exactly {{alg, kid, typ}} with EdDSA")]
     Header,
     /// The header's `typ` is that of another document.
-    #[error("the typ is not the one expected here")]
+    #[error("the `typ` is not the expected one")]
     Typ,
     /// The payload is not the strict JSON of this document type.
-    #[error("the claims are not those of this kind of document")]
+    #[error("the claims do not fit this type of document")]
     Claims,
 }
 
@@ -87,6 +87,7 @@ impl<C> Unverified<C> {
     /// Checks the signature. Returns the claims only if it is valid.
     pub fn verify(self, key: &PublicKey) -> Option<C> {
         let signed = &self.text.as_bytes()[..self.signed_len];
+        // The strict check refuses weak keys and malleable signatures.
         key.verify_strict(signed, &self.signature).then_some(self.claims)
     }
 
@@ -103,6 +104,7 @@ impl<C> Unverified<C> {
 
 impl<C> fmt::Debug for Unverified<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The claims are omitted, so unverified content does not end up in a log.
         f.debug_struct("Unverified").field("kid", &self.kid).finish_non_exhaustive()
     }
 }
@@ -124,6 +126,7 @@ pub fn sign<C: Serialize>(key: &SigningKey, typ: TokenType, claims: &C) -> Strin
 
 /// Parses a token without verifying it. Refuses every spelling except the one that `sign` makes.
 pub fn read<C: DeserializeOwned + Serialize>(token: &str, typ: TokenType) -> Result<Unverified<C>, JwsError> {
+    // The size is checked before decoding, because the text comes from outside.
     if token.len() > TOKEN_BYTES_MAX {
         return Err(JwsError::Form);
     }
@@ -138,6 +141,7 @@ pub fn read<C: DeserializeOwned + Serialize>(token: &str, typ: TokenType) -> Res
     let payload = decode(body)?;
     let value = parse(&payload, &ParseLimits::default()).map_err(|_| JwsError::Claims)?;
     let claims: C = serde_json::from_value(value).map_err(|_| JwsError::Claims)?;
+    // Only one encoding is valid, so no second token has the same meaning.
     if canonical_of_sorted(&claims).as_bytes() != payload {
         return Err(JwsError::Claims);
     }
@@ -147,9 +151,11 @@ pub fn read<C: DeserializeOwned + Serialize>(token: &str, typ: TokenType) -> Res
 fn read_header(bytes: &[u8], typ: TokenType) -> Result<String, JwsError> {
     let value = parse(bytes, &ParseLimits::default()).map_err(|_| JwsError::Header)?;
     let kid = value.get("kid").and_then(Value::as_str).ok_or(JwsError::Header)?;
+    // Comparing the whole header excludes other algorithms and additional parameters.
     if header(kid, typ).as_bytes() == bytes {
         return Ok(kid.to_owned());
     }
+    // A document of another type gets its own error, because it is a common mistake.
     let other = value.get("typ").and_then(Value::as_str).is_some_and(|it| it != typ.as_str());
     Err(if other { JwsError::Typ } else { JwsError::Header })
 }

@@ -23,6 +23,7 @@ pub fn check_link(link: &ChainLink<'_>, keys: &PublicKeys, issuer: &str) -> Resu
     let broken = DenialCode::ChainBroken;
     let unverified = jws::read::<Entry>(link.entry, TokenType::Entry).map_err(|_| broken)?;
     let key = keys.public(KeyUse::Chain, unverified.kid()).ok_or(broken)?;
+    // A retired key is valid for entries, because old entries stay signed by it.
     if matches!(key.state(), KeyState::Revoked | KeyState::Next) {
         return Err(broken);
     }
@@ -37,6 +38,7 @@ pub fn check_link(link: &ChainLink<'_>, keys: &PublicKeys, issuer: &str) -> Resu
         && entry.version == statement.version
         && entry.parent == statement.parent
         && entry.policy == statement.policy
+        // The signed root proves that the stored state is the one that was committed.
         && statement.to == link.root;
     if agrees { Ok(entry) } else { Err(broken) }
 }
@@ -45,6 +47,7 @@ pub fn check_link(link: &ChainLink<'_>, keys: &PublicKeys, issuer: &str) -> Resu
 /// automatically.
 pub(super) fn gate_fits(gate: &CommitGate, kind: TransitionType) -> bool {
     match gate {
+        // Only a writer's report can enter the chain through a write.
         CommitGate::Written { .. } => kind == TransitionType::Confirm,
         CommitGate::Auto {} => matches!(
             kind,

@@ -20,13 +20,13 @@ use crate::domain::json::pointer::{Pointer, array_index};
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum OpenedTree {
-    /// Hidden or unchanged: its commitment alone.
+    /// Redacted or unchanged: only its commitment.
     Bare(Digest),
     /// A leaf with its salt.
     Leaf(OpenedLeaf),
-    /// An object; every key is there.
+    /// An object with all of its keys.
     Object(OpenedObject),
-    /// An array; every item is there.
+    /// An array with all of its items.
     Array(OpenedArray),
 }
 
@@ -34,9 +34,9 @@ pub enum OpenedTree {
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenedLeaf {
-    /// The value; a scalar, `{}` or `[]`.
+    /// The value: a scalar, `{}` or `[]`.
     pub value: Value,
-    /// Its salt.
+    /// The salt of the leaf.
     #[serde(serialize_with = "salt_to_text")]
     #[schema(value_type = String)]
     pub salt: Salt,
@@ -87,6 +87,7 @@ impl<'de> Visitor<'de> for OpeningVisitor {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<OpenedTree, E> {
+        // The text is not repeated in the error, because it may be a redacted value.
         text.parse().map(OpenedTree::Bare).map_err(|_| E::invalid_value(Unexpected::Str(""), &self))
     }
 
@@ -100,6 +101,7 @@ impl<'de> Visitor<'de> for OpeningVisitor {
                 "salt" => salt.replace(map.next_value::<ReadSalt>()?.0).is_some(),
                 _ => true,
             };
+            // An unknown or repeated name makes the text ambiguous, so it is refused.
             if again {
                 return Err(A::Error::invalid_type(Unexpected::Map, &Self));
             }
@@ -136,6 +138,7 @@ impl OpenedTree {
             }
             Self::Object(OpenedObject { object }) => {
                 let members: Option<Vec<_>> = object.iter().map(|(key, it)| Some((key.as_str(), it.root()?))).collect();
+                // An empty object is a leaf with a salt. As a container its commitment could be guessed.
                 members.filter(|it| !it.is_empty()).map(|it| object_commitment(it.into_iter()))
             }
             Self::Array(OpenedArray { array }) => {
@@ -203,6 +206,7 @@ fn is_seen(old: Option<&OpenedTree>, new: Option<&OpenedTree>) -> bool {
     match (old, new) {
         (Some(OpenedTree::Bare(one)), Some(OpenedTree::Bare(other))) => one == other,
         (Some(closed @ OpenedTree::Bare(_)), Some(open)) | (Some(open), Some(closed @ OpenedTree::Bare(_))) => {
+            // A part that is closed on one side is unchanged if both commitments are equal.
             closed.root() == open.root()
         }
         (
@@ -293,11 +297,12 @@ pub fn open_within(
     let mut left = *room;
     let from = open_one((before.0, before.1), Some(after.1), &root, view, &mut left)?;
     let to = open_one((after.0, after.1), Some(before.1), &root, view, &mut left)?;
+    // The budget is charged only if both trees fit.
     *room = left;
     Some(Opening { from, to })
 }
 
-/// Approximate memory of an opened node besides keys and texts. A map with one member has room for eleven.
+/// Approximate memory of an opened node without keys and texts. A map with one member allocates space for eleven.
 const LEAF_BYTES: usize = 128;
 const CONTAINER_BYTES: usize = 1_024;
 
@@ -313,6 +318,7 @@ fn open_one(
         Some(())
     };
     let unchanged = other.is_some_and(|it| it.commitment == tree.commitment);
+    // Redaction comes first, so a wanted path cannot open a redacted value.
     if (view.hidden)(at) || (unchanged && !(view.wanted)(at)) {
         take(LEAF_BYTES)?;
         return Some(OpenedTree::Bare(tree.commitment));

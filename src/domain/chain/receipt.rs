@@ -61,6 +61,7 @@ impl Receipt {
     pub fn is_whole(&self) -> bool {
         self.version > 0
             && self.parent.is_some()
+            // A receipt without an approval must never be valid, even with a good signature.
             && !self.approvals.is_empty()
             && self.nbf >= 0
             && (0..=self.exp).contains(&self.iat)
@@ -124,6 +125,7 @@ pub struct Verification {
 impl Verification {
     /// Returns whether the verification is consistent: it has a lease that ends and a fence from 1 on.
     pub fn is_whole(&self) -> bool {
+        // Fencing tokens start at 1, so 0 means a missing one.
         self.fence > 0 && (0..=self.exp).contains(&self.iat)
     }
 }

@@ -98,6 +98,7 @@ impl Signable for InterruptVoteStatement {
 
 /// Returns the hash of a comment, as a statement contains it.
 pub fn comment_hash(comment: Option<&str>) -> Option<Digest> {
+    // The statement contains only the digest, so it reveals no comment.
     comment.map(|it| Digest::of(Tag::Comment, &[it.as_bytes()]))
 }
 
@@ -117,6 +118,7 @@ impl<S: Signable> VoteEvidence<S> {
 
     /// Returns the authenticator's new counter if this passkey of the reviewer signed this statement.
     pub fn check(&self, passkey: &Passkey) -> Result<u32, AssertionRejected> {
+        // Otherwise a reviewer could sign a vote in the name of another one.
         if passkey.account != *self.statement.reviewer() {
             return Err(AssertionRejected::NotTheirs);
         }

@@ -9,7 +9,7 @@ use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ProposalId, Thr
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::branch::{Branch, JoinStatement};
 
-/// What kind of step a transition is.
+/// The type of a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = TransitionType)]
@@ -54,7 +54,8 @@ impl TransitionType {
     }
 }
 
-/// Made once, stored, and never made again from the same facts. What does not apply is null.
+/// The signed description of a transition. It is made once and never derived again from the same facts. Members that do
+/// not apply are null.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
@@ -80,11 +81,11 @@ pub struct Statement {
     pub restores: Option<Digest>,
     pub write_id: Option<WriteId>,
     pub proposed_at: Timestamp,
-    /// Of a fork alone: every other statement keeps the bytes that it always had.
+    /// Set only for a fork. All other statements omit it, so their bytes do not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub fork: Option<Branch>,
-    /// Of a join alone.
+    /// Set only for a join.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub join: Option<JoinStatement>,
@@ -101,6 +102,7 @@ impl Statement {
     pub fn is_whole(&self) -> bool {
         let first = matches!(self.kind, TransitionType::Create | TransitionType::Fork);
         let asked = !first && self.kind != TransitionType::Confirm;
+        // Only the first version of a thread has no parent.
         let placed = (self.version == 0) == first && self.parent.is_none() == first;
         let by_host = self.kind == TransitionType::Create;
         let tried = if asked { self.attempt.is_some_and(|it| it > 0) } else { self.attempt.is_none() };
@@ -109,6 +111,7 @@ impl Statement {
             && self.node.is_none() == by_host
             && self.write_id.is_some() == (self.kind == TransitionType::Confirm)
             && self.restores.is_some() == (self.kind == TransitionType::Rollback)
+            // A reaffirmation approves the current state, so it cannot change it.
             && (self.kind != TransitionType::Reaffirm || self.from == self.to)
             && self.supersedes.is_some() == (self.kind == TransitionType::Edit)
             && self.is_of_branches()
@@ -117,6 +120,7 @@ impl Statement {
     /// Returns whether `fork` and `join` are consistent. A fork names its origin, and its thread name follows from
     /// that. A join names its branches.
     fn is_of_branches(&self) -> bool {
+        // The thread id is derived from the fork, so a statement cannot claim another origin.
         let forked = self.fork.as_ref().is_some_and(|it| it.own_thread() == self.thread && it.thread != self.thread);
         let joined = self.join.as_ref().is_some_and(|it| it.is_whole(&self.thread));
         match self.kind {

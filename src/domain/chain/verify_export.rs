@@ -68,7 +68,7 @@ impl ExportedEntry {
         let transition = member("transition").and_then(Value::as_str).and_then(|it| it.parse().ok()).ok_or(lacking)?;
         let entry = member("entry").and_then(Value::as_str).ok_or(lacking)?.to_owned();
         let stated = member("statement").ok_or(lacking)?;
-        let unread = broken("statement", "it is not exactly what a statement says");
+        let unread = broken("statement", "the statement has missing, unknown or invalid members");
         let statement = Statement::deserialize(stated).map_err(|_| unread)?;
         // A missing member would read as null, and the statement would hash as if it were present.
         say(serde_json::to_value(&statement).is_ok_and(|it| it == *stated), unread.code, unread.what)?;
@@ -143,7 +143,7 @@ pub struct GenuineReceipt {
 impl GenuineReceipt {
     /// Reads a receipt. Does not check whether it is still usable.
     pub fn read(token: &str, keys: &PublicKeys) -> Result<Self, ExportError> {
-        let malformed = broken("receipt_malformed", "the text is not a receipt in its one spelling");
+        let malformed = broken("receipt_malformed", "the text is not a receipt in its canonical form");
         let unverified = jws::read::<Receipt>(token, TokenType::Receipt).map_err(|_| malformed)?;
         let key = believed(keys, unverified.kid())?;
         let certain = key.state() == KeyState::Signing;
@@ -182,12 +182,14 @@ impl VerifiedChain {
         say(statement.from == before.to, "root_mismatch", "it does not start from the state before")?;
         say(statement.thread == self.thread, "thread_mismatch", "it is of another thread")?;
         say(statement.flow == self.flow, "flow_mismatch", "it is of another flow")?;
+        // All versions of a chain must come from one gateway, even if the key set names none.
         say(entry.iss == self.issuer, "issuer_mismatch", "another gateway signed it")?;
         // Only an approval under a policy with `covers = "commit"` settles the requirement.
         let settled = !before.owes || matches!(entry.gate, CommitGate::Approved { .. });
-        say(entry.owes || settled, "owes", "it forgets what is owed")?;
+        say(entry.owes || settled, "owes", "it drops an approval that is still required")?;
+        // An archive may start after the restored version, so the check needs version 0.
         let restored = statement.restores.is_none_or(|it| self.first > 0 || self.places.contains_key(&it));
-        say(restored, "unknown_transition", "it restores what is no version of this chain")?;
+        say(restored, "unknown_transition", "it restores a transition that is not in this chain")?;
         let written_by = match (&entry.gate, &before.gate) {
             (CommitGate::Written { receipt: used, .. }, CommitGate::Approved { receipt, .. }) => {
                 used.as_ref() == Some(receipt)
@@ -195,7 +197,7 @@ impl VerifiedChain {
             (CommitGate::Written { receipt: used, .. }, _) => used.is_none(),
             _ => true,
         };
-        say(written_by, "gate", "it was not written by the receipt that the version before was approved by")?;
+        say(written_by, "gate", "it was not written with the receipt of the previous version")?;
         self.keep(next, entry)
     }
 
@@ -207,6 +209,7 @@ impl VerifiedChain {
             *self.places.get(&it.transition).filter(|place| self.first + **place as u64 == it.version).ok_or(other)?;
         say(self.links[place].entry == entry_hash(it), other.code, other.what)?;
         let seen = seen(it)?;
+        // Two files may open different parts. The better one counts.
         self.links[place].seen = self.links[place].seen.max(seen);
         Ok(())
     }
@@ -271,8 +274,9 @@ impl VerifiedChain {
     pub fn receipt(&self, receipt: &Receipt) -> Result<CrossChainCheck, ExportError> {
         say(receipt.iss == self.issuer, "issuer_mismatch", "another gateway issued it")?;
         say(receipt.sub == self.thread, "thread_mismatch", "it is for another thread")?;
-        let unknown = broken("unknown_transition", "it approves what is no version of this chain");
+        let unknown = broken("unknown_transition", "it approves a transition that is not in this chain");
         let Some((version, link)) = self.at(receipt.transition) else {
+            // The export does not contain the version, so nothing contradicts the receipt.
             return if self.reaches(receipt.version) { Err(unknown) } else { Ok(CrossChainCheck::NotSeen) };
         };
         say(receipt.flow == self.flow, "flow_mismatch", "it is for another flow")?;
@@ -291,7 +295,7 @@ fn entry_hash(it: &ExportedVersion<'_>) -> Digest {
 }
 
 const SIGNATURE_INVALID: ExportError =
-    broken("signature_invalid", "the signature is not that of the key that it names");
+    broken("signature_invalid", "the signature does not match the key that it names");
 
 fn believed<'k>(keys: &'k PublicKeys, kid: &str) -> Result<&'k PublicKey, ExportError> {
     let key = keys.public(KeyUse::Chain, kid).filter(|it| matches!(it.state(), KeyState::Signing | KeyState::Retired));
@@ -301,9 +305,9 @@ fn believed<'k>(keys: &'k PublicKeys, kid: &str) -> Result<&'k PublicKey, Export
 /// Checks one version by itself: its statement is whole, and its entry is signed over that statement.
 fn signed(it: &ExportedVersion<'_>, keys: &PublicKeys) -> Result<Entry, ExportError> {
     let statement = it.statement;
-    say(statement.is_whole(), "statement", "it does not say what such a statement must say")?;
+    say(statement.is_whole(), "statement", "the statement lacks members that its type requires")?;
     say(statement.digest() == it.transition, "digest_mismatch", "the statement has another digest")?;
-    let malformed = broken("receipt_malformed", "the text is not an entry in its one spelling");
+    let malformed = broken("receipt_malformed", "the text is not an entry in its canonical form");
     let unverified = jws::read::<Entry>(it.entry, TokenType::Entry).map_err(|_| malformed)?;
     let key = believed(keys, unverified.kid())?;
     let entry = unverified.verify(key).ok_or(SIGNATURE_INVALID)?;
@@ -314,14 +318,15 @@ fn signed(it: &ExportedVersion<'_>, keys: &PublicKeys) -> Result<Entry, ExportEr
     say(entry.thread == statement.thread, "thread_mismatch", "entry and statement are of different threads")?;
     say(entry.parent == statement.parent, "parent_mismatch", "entry and statement have different parents")?;
     say(entry.policy == statement.policy, "policy_mismatch", "entry and statement have different policies")?;
-    say(gate_fits(&entry.gate, statement.kind), "gate", "what was stated does not pass by this gate")?;
+    say(gate_fits(&entry.gate, statement.kind), "gate", "this gate is not possible for a transition of this type")?;
+    // The id of the write connects the statement with the gateway's record of the write.
     let own_write = match &entry.gate {
         CommitGate::Written { write_id, .. } => statement.write_id.as_ref() == Some(write_id),
         _ => true,
     };
-    say(own_write, "gate", "it records another write than was stated")?;
+    say(own_write, "gate", "it records another write than the statement")?;
     let observed = matches!(entry.gate, CommitGate::Observed {});
-    say(entry.owes || !observed, "owes", "it was only observed, and owes nothing")?;
+    say(entry.owes || !observed, "owes", "it was only observed, but requires no approval")?;
     Ok(entry)
 }
 
@@ -330,12 +335,12 @@ fn signed(it: &ExportedVersion<'_>, keys: &PublicKeys) -> Result<Entry, ExportEr
 fn seen(it: &ExportedVersion<'_>) -> Result<ChangeVisibility, ExportError> {
     let (Some(opening), statement) = (it.opening, it.statement) else { return Ok(ChangeVisibility::Nothing) };
     let roots = opening.from.root() == Some(statement.from) && opening.to.root() == Some(statement.to);
-    say(roots, "root_mismatch", "the opening gives other roots than were signed")?;
+    say(roots, "root_mismatch", "the roots of the opening differ from the signed roots")?;
     let salting = opening.salting();
-    say(salting.kept.is_empty(), "resalted", "something differs under the salt that it had")?;
+    say(salting.kept.is_empty(), "resalted", "a leaf was set, but its salt did not change")?;
     // Only a request that names a leaf can set it to the same value.
     let names = matches!(statement.kind, TransitionType::Propose | TransitionType::Edit | TransitionType::Confirm);
     let may = names || salting.set_again.is_empty();
-    say(may, "resalted", "it sets something to the value that it had, which it cannot")?;
+    say(may, "resalted", "it sets a value to its previous value, which this type of transition cannot do")?;
     Ok(if opening.is_whole() { ChangeVisibility::Whole } else { ChangeVisibility::Partly })
 }

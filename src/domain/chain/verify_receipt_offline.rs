@@ -80,15 +80,15 @@ macro_rules! checks {
 
 checks! {
     /// Form, header, `typ` and claims.
-    Form = "form": "the text is a receipt in its one spelling",
+    Form = "form": "the text is a receipt in its canonical form",
     /// Key that the receipt names.
     Key = "key": "the key that it names is published and signs receipts",
     /// Signature by that key.
-    Signature = "signature": "the signature is that key's",
+    Signature = "signature": "the signature matches that key",
     /// Issuer of the keys.
     Issuer = "issuer": "it was issued by the gateway whose keys these are",
     /// Time of validity.
-    Time = "time": "it is valid at this moment",
+    Time = "time": "it is valid now",
     /// Entry by itself.
     Entry = "entry": "the entry is signed by the same gateway's published key",
     /// Statement by itself.
@@ -98,15 +98,15 @@ checks! {
     /// Thread and flow.
     Thread = "thread": "it is for this thread and flow",
     /// Policy.
-    Policy = "policy": "it was judged by this policy",
+    Policy = "policy": "it was evaluated by this policy",
     /// Version.
     Version = "version": "it is for this version",
     /// Digest, parent, root and gate.
     Binding = "binding": "it approves exactly this transition, on this parent, to this state",
     /// Opening.
-    Opening = "opening": "the opening gives the statement's two roots, each leaf salted as it should be",
+    Opening = "opening": "the opening has the statement's two roots, and each leaf has a valid salt",
     /// Passkey signatures of the reviewers.
-    Approvals = "approvals": "each approval by passkey is signed by a pinned one of its reviewer's",
+    Approvals = "approvals": "each passkey approval is signed by a pinned passkey of its reviewer",
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -134,6 +134,7 @@ impl fmt::Display for CheckName {
 /// Combines the results. One failure refuses, and one undecided check leaves the result undecided.
 pub fn conclusion(checks: &[ReceiptCheck]) -> Conclusion {
     let any = |wanted: fn(&CheckOutcome) -> bool| checks.iter().any(|it| wanted(&it.outcome));
+    // A failure outweighs an undecided check.
     if any(|it| matches!(it, CheckOutcome::Failed { .. })) {
         Conclusion::Refused
     } else if any(|it| matches!(it, CheckOutcome::CouldNotTell { .. })) {
@@ -185,7 +186,7 @@ impl OfflineCheckState {
             CheckName::Signature => self.signature(evidence),
             CheckName::Entry => self.check_entry(evidence),
             _ => match &self.receipt {
-                None => CheckOutcome::NotChecked { detail: "the receipt is not believed" },
+                None => CheckOutcome::NotChecked { detail: "the receipt is not valid" },
                 Some(receipt) => self.of_receipt(name, receipt, evidence, now),
             },
         }
@@ -193,7 +194,7 @@ impl OfflineCheckState {
 
     /// Reads the receipt as verify does. Only the meaning of a retired key differs.
     fn signature(&mut self, evidence: &ReceiptEvidence<'_>) -> CheckOutcome {
-        let broken = fail(DenialCode::SignatureInvalid, "the signature is not that key's");
+        let broken = fail(DenialCode::SignatureInvalid, "the signature does not match that key");
         match read_receipt(evidence.receipt, evidence.keys, None) {
             Ok(receipt) => {
                 self.receipt = Some(receipt);
@@ -214,7 +215,7 @@ impl OfflineCheckState {
         let Some(token) = evidence.entry else { return NO_ENTRY };
         let broken = DenialCode::ChainBroken;
         let Ok(unverified) = jws::read::<Entry>(token, TokenType::Entry) else {
-            return fail(broken, "the text is not an entry in its one spelling");
+            return fail(broken, "the text is not an entry in its canonical form");
         };
         let Some(key) = evidence.keys.public(KeyUse::Chain, unverified.kid()) else {
             return fail(broken, "the entry's key is not published");
@@ -226,7 +227,7 @@ impl OfflineCheckState {
         }
         self.entry = unverified.verify(key);
         match (&self.entry, &self.receipt) {
-            (None, _) => fail(broken, "the entry's signature is not that key's"),
+            (None, _) => fail(broken, "the entry's signature does not match that key"),
             (Some(entry), Some(receipt)) if entry.iss != receipt.iss => {
                 fail(DenialCode::IssuerMismatch, "the entry was issued by another gateway")
             }
@@ -246,7 +247,7 @@ impl OfflineCheckState {
                 Some(issuer) => {
                     passed_if(issuer == receipt.iss, DenialCode::IssuerMismatch, "another gateway issued it")
                 }
-                None => CheckOutcome::NotChecked { detail: "the keys do not say whose they are" },
+                None => CheckOutcome::NotChecked { detail: "the published keys name no issuer" },
             },
             CheckName::Time => match check_times(receipt, now) {
                 Ok(()) => CheckOutcome::Passed,
@@ -270,6 +271,7 @@ impl OfflineCheckState {
     /// Compares a receipt with entry and statement.
     fn belongs(&self, name: CheckName, receipt: &Receipt, statement: Option<&Statement>) -> CheckOutcome {
         let entry = self.entry.as_ref();
+        // Without both there is nothing to compare, and a pass would claim too much.
         if entry.is_none() && statement.is_none() {
             return NEITHER;
         }
@@ -310,7 +312,7 @@ fn read(receipt: &str) -> Option<Unverified<Receipt>> {
 }
 
 fn form(receipt: &str) -> CheckOutcome {
-    passed_if(read(receipt).is_some(), DenialCode::ReceiptMalformed, "the text is not a receipt in its one spelling")
+    passed_if(read(receipt).is_some(), DenialCode::ReceiptMalformed, "the text is not a receipt in its canonical form")
 }
 
 fn key(receipt: &str, keys: &PublicKeys) -> CheckOutcome {
@@ -329,13 +331,13 @@ fn key(receipt: &str, keys: &PublicKeys) -> CheckOutcome {
 
 fn link(evidence: &ReceiptEvidence<'_>, issuer: &str) -> CheckOutcome {
     let (Some(entry), Some(statement)) = (evidence.entry, evidence.statement) else {
-        return CheckOutcome::NotChecked { detail: "it takes both entry and statement" };
+        return CheckOutcome::NotChecked { detail: "this check needs both entry and statement" };
     };
     // The state is not part of the input. The opening has its own check against the statement's roots.
     let link = ChainLink { entry, statement, root: statement.to };
     match check_link(&link, evidence.keys, issuer) {
         Ok(_) => CheckOutcome::Passed,
-        Err(code) => fail(code, "entry and statement do not say the same"),
+        Err(code) => fail(code, "entry and statement differ"),
     }
 }
 
@@ -343,11 +345,11 @@ fn opening(evidence: &ReceiptEvidence<'_>, to: Digest) -> CheckOutcome {
     let Some(opening) = evidence.opening else { return CheckOutcome::NotChecked { detail: "no opening was given" } };
     let before = evidence.statement.is_none_or(|it| opening.from.root() == Some(it.from));
     if !before || opening.to.root() != Some(to) {
-        return fail(DenialCode::DigestMismatch, "the opening gives other roots than were signed");
+        return fail(DenialCode::DigestMismatch, "the roots of the opening differ from the signed roots");
     }
     let salting = opening.salting();
     if !salting.kept.is_empty() {
-        return fail(DenialCode::ChainBroken, "something differs under the salt that it had");
+        return fail(DenialCode::ChainBroken, "a leaf was set, but its salt did not change");
     }
     // Only a request that names a leaf can set it to the same value.
     let names =
@@ -356,7 +358,7 @@ fn opening(evidence: &ReceiptEvidence<'_>, to: Digest) -> CheckOutcome {
     passed_if(
         may_set_again,
         DenialCode::ChainBroken,
-        "something was set to the value that it had, which this cannot do",
+        "it sets a value to its previous value, which this type of transition cannot do",
     )
 }
 

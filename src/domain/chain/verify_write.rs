@@ -81,6 +81,7 @@ pub fn verify(
     ask: &WriteCheckRequest<'_>,
     now: Timestamp,
 ) -> Result<WriteAllowed, DenialCode> {
+    // A halt comes first: it must hold even if other facts are inconsistent.
     if facts.halted {
         return Err(DenialCode::Halted);
     }
@@ -94,6 +95,7 @@ pub fn verify(
     if !head_agrees(facts.thread, entry) {
         return Err(DenialCode::ChainBroken);
     }
+    // A repeated call must get its first answer, even if the head has moved since.
     if let Some(write) = facts.write {
         return replay(write, facts.thread, ask, now);
     }
@@ -118,6 +120,7 @@ pub fn verify(
     let token = ask.receipt.ok_or(DenialCode::ReceiptMissing)?;
     let receipt = check_receipt(token, facts, ask, now)?;
     check_binding(&receipt, entry, statement)?;
+    // The thread's row records a revocation too, in case the receipt's row was restored.
     if facts.thread.head.usage == (HeadUse::Revoked {}) {
         return Err(DenialCode::Revoked);
     }
@@ -126,6 +129,7 @@ pub fn verify(
         Some(stored) if *stored.jti == receipt.jti && stored.token == token => {}
         // Signed by the right key, but not the issued bytes: a stolen key alone extends nothing.
         Some(stored) if *stored.jti == receipt.jti => return Err(DenialCode::SignatureInvalid),
+        // An approved head always has a stored receipt, so its absence means a manipulated database.
         Some(_) | None => return Err(DenialCode::ChainBroken),
     }
     let not_after = Timestamp::from_millis(receipt.exp.saturating_mul(1000));
@@ -139,6 +143,7 @@ fn head_agrees(thread: &Thread, entry: &Entry) -> bool {
         && head.transition == entry.transition
         && head.policy == entry.policy
         && head.owes == entry.owes
+        // The entry is signed, so a row that claims less than its entry is manipulated.
         && head.needs_receipt == entry.needs_receipt()
 }
 
@@ -160,10 +165,12 @@ fn replay(
 }
 
 fn check_free(thread: &Thread, entry: &Entry, now: Timestamp) -> Result<(), DenialCode> {
+    // A confirmed write is a version of its own and must not be written again.
     if matches!(entry.gate, CommitGate::Written { .. }) {
         return Err(DenialCode::AlreadyUsed);
     }
     match &thread.head.usage {
+        // A revoked approval is refused later with its own code.
         HeadUse::Unused {} | HeadUse::Revoked {} => Ok(()),
         HeadUse::Reserved { lease_expires_at, .. } if *lease_expires_at > now => Err(DenialCode::WriteInProgress),
         HeadUse::Reserved { .. } | HeadUse::Used {} => Err(DenialCode::AlreadyUsed),
@@ -183,6 +190,7 @@ fn check_receipt(
     if receipt.iss != facts.issuer {
         return Err(DenialCode::IssuerMismatch);
     }
+    // A receipt for another writer must not authorize this one.
     if !receipt.aud.contains(ask.node) {
         return Err(DenialCode::AudienceMismatch);
     }
@@ -214,6 +222,7 @@ pub fn read_receipt(token: &str, keys: &PublicKeys, stored: Option<StoredReceipt
         KeyState::Retired | KeyState::Revoked | KeyState::Next => return Err(DenialCode::UnknownKey),
     }
     let receipt = unverified.verify(key).ok_or(DenialCode::SignatureInvalid)?;
+    // A signed receipt can still be inconsistent if a stolen key signed it.
     if receipt.is_whole() { Ok(receipt) } else { Err(DenialCode::ReceiptMalformed) }
 }
 
@@ -222,6 +231,7 @@ pub fn check_times(receipt: &Receipt, now: Timestamp) -> Result<(), DenialCode> 
     if now.seconds() < receipt.nbf {
         return Err(DenialCode::NotYetValid);
     }
+    // Saturation keeps a far expiry valid instead of overflowing.
     if now.millis() >= receipt.exp.saturating_mul(1000) {
         return Err(DenialCode::Expired);
     }

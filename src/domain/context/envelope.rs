@@ -13,48 +13,48 @@ use crate::domain::keys::SigningKey;
 use crate::domain::primitives::id::{NodeId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 
-/// A node's view, sealed.
+/// The signed context envelope: a node's view with its signature.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
-    /// The version that it is a view of.
+    /// The version of the thread.
     pub version: u64,
-    /// When it was sealed.
+    /// The time of the signature.
     pub timestamp: Timestamp,
-    /// How many tokens its node may be given; null if the policy does not say.
+    /// The token budget of the node. Null if the policy sets none.
     #[serde(rename = "tokenBudget")]
     #[schema(required)]
     pub token_budget: Option<u64>,
-    /// How many the payload is.
+    /// Number of tokens of the payload.
     pub tokens: u64,
-    /// What the node may read, as much of it as fits.
+    /// The part of the node's view that fits.
     #[schema(value_type = Object)]
     pub payload: Value,
-    /// What did not fit.
+    /// The parts that did not fit.
     pub truncated: Vec<Truncated>,
-    /// The transition that it is a view of.
+    /// The transition of that version.
     pub transition: Digest,
-    /// All of it, signed, and whose view it is: a JWS.
+    /// The JWS over the whole envelope and its node.
     pub signature: String,
-    /// The same under a secret of its node's, where that was asked for. It is over the signature, too, which is not over it.
+    /// The HMAC with a secret of the node, if requested. It covers the signature, but the signature does not cover it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub hmac: Option<EnvelopeMac>,
 }
 
-/// What stands beside an envelope's signature.
+/// The HMAC in addition to an envelope's signature.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnvelopeMac {
-    /// How it is made.
+    /// The algorithm.
     pub alg: MacAlg,
-    /// By the secret of which period.
+    /// The period of the secret.
     pub epoch: Epoch,
     /// The HMAC: 32 bytes in base64url without padding.
     pub value: String,
 }
 
-/// How it is made. There is one way.
+/// The algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub enum MacAlg {
     /// HMAC-SHA-256, by its name in RFC 7518.
@@ -62,7 +62,7 @@ pub enum MacAlg {
     Hs256,
 }
 
-/// When a period began. It names the secret of that period.
+/// The start of a period. It identifies the secret of the period.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct Epoch(pub Timestamp);
@@ -111,37 +111,37 @@ macro_rules! codes {
 
 codes! {
     /// The signature is not a token of this type, or its claims are malformed.
-    EnvelopeMalformed = "envelope_malformed": "The signature is not an envelope's by its form.",
+    EnvelopeMalformed = "envelope_malformed": "The signature is malformed.",
     /// The key is unknown or may not sign.
-    UnknownKey = "unknown_key": "The envelope's key is unknown or does not sign.",
+    UnknownKey = "unknown_key": "The envelope's key is unknown or not valid.",
     /// The signature is not that key's.
-    SignatureInvalid = "signature_invalid": "The signature is not that key's.",
+    SignatureInvalid = "signature_invalid": "The signature does not match the key.",
     /// Another gateway signed it.
-    IssuerMismatch = "issuer_mismatch": "Another gateway sealed it.",
+    IssuerMismatch = "issuer_mismatch": "The envelope was signed by another gateway.",
     /// It is of another thread than the caller named.
-    ThreadMismatch = "thread_mismatch": "It is of another thread.",
+    ThreadMismatch = "thread_mismatch": "The envelope is for another thread.",
     /// It is for another node than the caller named.
-    NodeMismatch = "node_mismatch": "It is another node's view.",
+    NodeMismatch = "node_mismatch": "The envelope is for another node.",
     /// A member beside the signature differs from what was signed.
-    EnvelopeMismatch = "envelope_mismatch": "What is in it is not what was signed: ask for another one.",
+    EnvelopeMismatch = "envelope_mismatch": "The content is not the signed content: request a new envelope.",
     /// An HMAC is required and missing.
-    HmacMissing = "hmac_missing": "It bears no HMAC, and one is asked for: ask for an envelope with `hmac=true`.",
+    HmacMissing = "hmac_missing": "The HMAC is missing, and the check requires one: request an envelope with `hmac=true`.",
     /// The HMAC is by a secret that is not valid now.
-    HmacExpired = "hmac_expired": "The HMAC is by a secret that is not good now: ask for another envelope and the node's secrets.",
+    HmacExpired = "hmac_expired": "The secret of the HMAC is not valid now: request a new envelope and the node's secrets.",
     /// The HMAC is not over this envelope, or not by this node's secret.
-    HmacMismatch = "hmac_mismatch": "The HMAC is not that of this envelope by its node's secret.",
+    HmacMismatch = "hmac_mismatch": "The HMAC does not match the envelope and its node's secret.",
     /// The head has a later version.
-    Stale = "stale": "The thread has moved on since it was sealed: ask for another one.",
+    Stale = "stale": "The thread has a newer version than the envelope: request a new envelope.",
     /// The transition is not in the thread's chain.
-    DigestMismatch = "digest_mismatch": "It is of a transition that is not the thread's.",
+    DigestMismatch = "digest_mismatch": "The envelope's transition is not in the thread.",
     /// A required path is missing.
-    RequiredMissing = "required_missing": "Something that the node requires is not in it.",
+    RequiredMissing = "required_missing": "A part that the node requires is missing.",
     /// The payload does not fit the schema of what the node receives.
-    SchemaMismatch = "schema_mismatch": "It does not fit the schema of what the node receives.",
+    SchemaMismatch = "schema_mismatch": "The payload does not fit the node's input schema.",
     /// The payload has another number of tokens than claimed.
-    TokensMismatch = "tokens_mismatch": "It is not as many tokens as it says.",
+    TokensMismatch = "tokens_mismatch": "The number of tokens is wrong.",
     /// The payload exceeds the token budget.
-    OverBudget = "over_budget": "It is more tokens than the node may be given.",
+    OverBudget = "over_budget": "The payload exceeds the node's token budget.",
 }
 
 pub(super) fn payload_digest(payload: &Value) -> Digest {

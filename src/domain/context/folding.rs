@@ -57,6 +57,7 @@ impl EnvelopeRefusalLog {
     /// Counts a refusal. Returns the counts for the event that is due, or `None` if the refusal is only counted.
     pub fn note(&mut self, by: &PrincipalId, kind: EnvelopeRefusalKind, now: Timestamp) -> Option<RefusalCounts> {
         if self.callers.len() >= CALLERS_MAX && !self.callers.contains_key(by) {
+            // Expired windows are removed only when the map is full, so the normal case needs no scan.
             self.callers.retain(|_, it| is_of_window(it.since, now));
             if self.callers.len() >= CALLERS_MAX {
                 return None;
@@ -71,6 +72,7 @@ impl EnvelopeRefusalLog {
             *untold += 1;
             return None;
         }
+        // An attacker can invent kinds, for example by naming many threads.
         if caller.told == KINDS_MAX {
             caller.others += 1;
             return None;
@@ -80,6 +82,7 @@ impl EnvelopeRefusalLog {
         // This event also reports the rest of the last window for other kinds.
         let left: u64 = carried.iter().filter(|(it, _)| **it != kind).map(|(_, untold)| untold).sum();
         let others = std::mem::take(&mut caller.others) + left;
+        // Zero means that no refusal of this kind is left to report.
         caller.kinds.insert(kind, 0);
         Some(RefusalCounts { times: before + 1, others })
     }
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_told_once_an_hour_with_how_often_it_came() {
+    fn each_kind_is_logged_once_an_hour_with_its_count() {
         let mut folded = EnvelopeRefusalLog::default();
         let once = Some(RefusalCounts { times: 1, others: 0 });
         assert_eq!(folded.note(&by("a"), kind(1), at(0)), once);
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_written_is_due_again() {
+    fn event_that_could_not_be_written_is_due_again() {
         let mut folded = EnvelopeRefusalLog::default();
         assert!(folded.note(&by("a"), kind(1), at(0)).is_some());
         folded.untold(&by("a"), &kind(1));

@@ -37,6 +37,7 @@ impl InputSchema {
         let faults = self.0.faults(payload).into_iter();
         let mut misfits: Vec<InputMismatch> = faults.map(|it| told(it.pointer, it.kind.detail())).collect();
         misfits.sort();
+        // Several rules of a schema may report the same path.
         misfits.dedup();
         misfits.truncate(MISFITS_MAX);
         misfits
@@ -58,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_by_its_place_and_never_by_its_value() {
+    fn mismatch_names_the_path_and_never_the_value() {
         assert_eq!(places(&json!({"question": "Who owns the harbour?"})), []);
         let missing = "a member that the schema asks for is missing";
         assert_eq!(places(&json!({})), [("/question".to_owned(), missing)]);
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_schema_does_not_speak_of_is_not_received() {
+    fn member_unknown_to_the_schema_is_a_mismatch() {
         let unknown = "the schema does not know this member";
         assert_eq!(places(&json!({"question": "Who?", "notes": "more"})), [("/notes".to_owned(), unknown)]);
         let open = SCHEMA.replacen('{', r#"{"additionalProperties": true, "#, 1);
@@ -76,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_places_say_as_much_as_all_of_them() {
+    fn mismatches_are_limited_to_a_hundred() {
         let payload: serde_json::Map<_, _> = (0..200).map(|it| (format!("extra{it}"), json!(it))).collect();
         assert_eq!(places(&Value::Object(payload)).len(), MISFITS_MAX);
     }
 
     #[test]
-    fn what_is_no_schema_is_refused_in_words() {
+    fn invalid_schema_is_refused_with_a_message() {
         assert!(InputSchema::read("brief", "{").unwrap_err().contains("brief"));
         InputSchema::read("brief", r#"{"type": "text"}"#).unwrap_err();
     }

@@ -1,7 +1,7 @@
 //! HMAC beside an envelope's signature, for readers that cannot check a signature. Each node has a secret per period,
 //! which is derived from the keyring's row key and stored in no row.
 //!
-//! It is symmetric: every holder of the secret can make one. So it stands beside the signature and never replaces it.
+//! It is symmetric: every holder of the secret can make one. So it never replaces the signature.
 
 use std::time::Duration;
 
@@ -41,6 +41,7 @@ impl Default for Rotation {
 impl Rotation {
     /// Returns the period of a moment. Periods are counted from 1970, so that all gateways of a database agree.
     pub fn epoch(&self, now: Timestamp) -> Epoch {
+        // A period of zero would divide by zero.
         let period = i64::try_from(self.period.as_millis()).unwrap_or(i64::MAX).max(1);
         Epoch(Timestamp::from_millis(now.millis().div_euclid(period).saturating_mul(period)))
     }
@@ -58,6 +59,7 @@ impl Rotation {
     /// Returns the periods whose secrets are valid at a moment, the current one first.
     fn good(&self, now: Timestamp) -> impl Iterator<Item = Epoch> {
         let current = self.epoch(now);
+        // Envelopes that were sealed just before a rotation stay valid during the overlap.
         let before = Epoch(current.0.minus(self.period));
         [Some(current), Some(before).filter(|it| now < self.good_until(*it))].into_iter().flatten()
     }
@@ -160,6 +162,7 @@ impl NodeSecrets {
             Some(DatedSecret { epoch: it.epoch, good_until: it.good_until, secret })
         };
         let mut all: Vec<_> = shown.secrets.iter().map(dated).collect::<Option<_>>()?;
+        // A stored answer may be old, so expired secrets must not verify anything.
         all.retain(|it| now < it.good_until);
         Some(Self(all))
     }
@@ -195,6 +198,7 @@ impl NodeSecrets {
 fn message(envelope: &Envelope, (thread, node): (&ThreadId, &NodeId), epoch: Epoch) -> String {
     let mut bare = serde_json::to_value(envelope).expect("an envelope is a plain struct with text keys");
     if let Value::Object(members) = &mut bare {
+        // The HMAC cannot cover itself.
         members.remove("hmac");
     }
     let said = json!({"envelope": bare, "epoch": epoch, "node": node, "thread": thread});

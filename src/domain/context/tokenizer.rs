@@ -6,14 +6,14 @@ use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 /// Number of characters that are counted at once.
 const PIECE_CHARS: usize = 16_384;
 
-/// How a text is cut into tokens. Which one a model uses, its maker says.
+/// The token encoding. The provider of a model documents which one the model uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {
-    /// Encoding of the newer models.
+    /// The encoding of newer models.
     #[default]
     O200kBase,
-    /// Encoding of the models before.
+    /// The encoding of older models.
     Cl100kBase,
 }
 
@@ -37,6 +37,7 @@ impl Encoding {
         while !rest.is_empty() {
             let end = rest.char_indices().nth(PIECE_CHARS).map_or(rest.len(), |(at, _)| at);
             let (piece, after) = rest.split_at(end);
+            // The cut may split a token, so the count can be slightly higher.
             sum = sum.saturating_add(self.tokenizer().count_ordinary(piece));
             rest = after;
         }
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_as_many_tokens_as_their_vocabulary_says() {
+    fn token_counts_match_the_vocabulary() {
         // The makers of the vocabularies publish this way of counting.
         let table =
             [("", 0, 0), ("antidisestablishmentarianism", 6, 6), ("2 + 2 = 4", 7, 7), ("お誕生日おめでとう", 8, 9)];
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_that_a_state_can_hold_takes_long_or_fails() {
+    fn no_text_of_a_state_is_slow_or_fails() {
         let long = 1 << 20;
         for unit in [" ", "\n", "a", "\u{e9}", " a", "1", "'s", "\r\n ", "#", "\u{65e5}"] {
             let text = unit.repeat(long / unit.len());
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn each_encoding_has_the_name_that_it_is_written_by() {
+    fn each_encoding_has_its_wire_name() {
         for encoding in Encoding::ALL {
             assert_eq!(serde_json::json!(encoding), serde_json::json!(encoding.as_str()));
         }

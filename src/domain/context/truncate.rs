@@ -15,7 +15,7 @@ const CUT_CHARS_MIN: usize = 16;
 /// Mark at the end of a cut text.
 const CUT_MARK: &str = "…";
 
-/// What became of a part that did not fit.
+/// How a part that did not fit was shortened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TruncationKind {
@@ -29,9 +29,9 @@ pub enum TruncationKind {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Truncated {
-    /// Where.
+    /// The path of the part.
     pub pointer: Pointer,
-    /// What became of it.
+    /// How it was shortened.
     pub how: TruncationKind,
 }
 
@@ -83,7 +83,7 @@ struct RemovablePart {
 /// Fits a view into its budget, and checks the result against the schema of what its node receives.
 pub fn fit(view: &Value, wish: &ViewRequirements<'_>) -> Result<FittedView, ViewRejected> {
     let fitted = fit_into(view, wish)?;
-    // The schema checks what the model will see, so a part that was dropped for lack of room is noticed.
+    // The schema checks the text that the model gets, so a dropped part that the schema requires is an error.
     let misfits = wish.receives.map_or_else(Vec::new, |it| it.misfits(&fitted.payload));
     if misfits.is_empty() { Ok(fitted) } else { Err(ViewRejected::Unfit(misfits)) }
 }
@@ -111,8 +111,10 @@ fn fit_into(view: &Value, wish: &ViewRequirements<'_>) -> Result<FittedView, Vie
     };
     let mut parts = Vec::new();
     wish.parts(&Pointer::root(), view, usize::MAX, &mut parts);
+    // The path decides between equal ranks, so the result is the same on every gateway.
     parts.sort_by(|a, b| b.rank.cmp(&a.rank).then_with(|| b.pointer.cmp(&a.pointer)));
     let without = |gone: usize| parts.iter().take(gone).fold(view.clone(), |kept, it| removed(kept, &it.pointer));
+    // Only required parts are left, so nothing more can be dropped.
     let least = count(&without(parts.len()));
     if least > max {
         return Err(ViewRejected::OverBudget { tokens: least });
@@ -141,6 +143,7 @@ impl ViewRequirements<'_> {
     /// Collects the parts below a path that can be dropped, none inside another. Only members of objects are dropped,
     /// because dropping an item would shift the list.
     fn parts(&self, at: &Pointer, value: &Value, above: usize, found: &mut Vec<RemovablePart>) {
+        // A required path and everything below it stay.
         if self.requires.iter().any(|it| it.covers(at)) {
             return;
         }
@@ -182,6 +185,7 @@ fn cut(view: &Value, payload: &Value, part: &RemovablePart, fits: &impl Fn(&Valu
             .insert(key.clone().into_owned(), Value::String(text + CUT_MARK));
         Some(payload)
     };
+    // The shortest useful part does not fit, so the text is dropped.
     if text.len() <= CUT_CHARS_MIN || !fits(&with(CUT_CHARS_MIN)?) {
         return None;
     }
@@ -228,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_given_whole() {
+    fn view_within_the_budget_is_returned_whole() {
         let view = json!({"a": "one", "b": "two"});
         let whole = fitted(&view, &[], &[], count(&view)).unwrap();
         assert_eq!((whole.payload, whole.tokens, whole.truncated), (view.clone(), count(&view), Vec::new()));
     }
 
     #[test]
-    fn what_matters_least_goes_first_and_what_is_required_stays() {
+    fn least_important_parts_are_dropped_first_and_required_ones_stay() {
         let view = json!({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9], "d": {"x": [1, 1, 1], "y": [2, 2, 2]}});
         let (requires, priority) = (["/a"], ["/c", "/d/y"]);
         let steps: [(Value, &[&str]); 4] = [
@@ -255,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_text_that_goes_is_cut_where_it_still_fits() {
+    fn last_dropped_text_is_cut_to_the_budget() {
         let view = json!({"kept": "short", "long": "word ".repeat(200)});
         let fitted = fitted(&view, &["/kept"], &["/long"], 60).unwrap();
         assert_eq!(gone(&fitted), [("/long", TruncationKind::Cut)]);
@@ -265,13 +269,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required_and_not_there_is_named() {
+    fn missing_required_path_is_named() {
         let missing = fitted(&json!({"a": 1}), &["/a", "/b", "/c/d"], &[], 100);
         assert_eq!(missing, Err(ViewRejected::Missing(pointers(&["/b", "/c/d"]))));
     }
 
     #[test]
-    fn what_is_given_is_held_against_the_schema_as_it_is_given() {
+    fn fitted_payload_is_checked_against_the_schema() {
         let text = r#"{"properties": {"a": {"type": "string"}, "b": {}}, "required": ["a", "b"]}"#;
         let receives = InputSchema::read("given", text).unwrap();
         let fitted = |view: &Value, max_tokens| {
@@ -289,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_counted_in_hundreds_and_where_nothing_fits_whole() {
+    fn context_tokens_are_rounded_to_hundreds_and_count_the_whole_view_without_an_envelope() {
         let view = json!({"kept": "short", "long": "word ".repeat(300)});
         let counted = |requires: &[&str], max_tokens| {
             let (requires, encoding) = (pointers(requires), Encoding::O200kBase);
@@ -311,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_with_something_required_in_it_stays_whole() {
+    fn list_with_a_required_part_stays_whole() {
         let view = json!({"list": [{"id": 1}, {"id": 2}], "other": "x ".repeat(50)});
         let fitted = fitted(&view, &["/list/1/id"], &[], count(&json!({"list": [{"id": 1}, {"id": 2}]}))).unwrap();
         assert_eq!(fitted.payload, json!({"list": [{"id": 1}, {"id": 2}]}));

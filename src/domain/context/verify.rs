@@ -41,6 +41,7 @@ fn is(holds: bool, code: EnvelopeCode) -> Result<(), EnvelopeCode> {
 pub fn check(envelope: &Envelope, expected: &ExpectedEnvelope<'_>) -> Result<EnvelopeClaims, EnvelopeCode> {
     let claims = check_signed(envelope, expected)?;
     if let Some(secrets) = expected.secrets {
+        // The HMAC covers the claims, so they are verified first.
         secrets.check(envelope, &claims)?;
     }
     check_sound(envelope, &claims, expected)?;
@@ -53,6 +54,7 @@ pub fn check_signed(envelope: &Envelope, expected: &ExpectedEnvelope<'_>) -> Res
     let malformed = EnvelopeCode::EnvelopeMalformed;
     let unverified = jws::read::<EnvelopeClaims>(&envelope.signature, TokenType::Envelope).map_err(|_| malformed)?;
     let key = expected.keys.public(KeyUse::Chain, unverified.kid()).ok_or(EnvelopeCode::UnknownKey)?;
+    // A retired key is accepted, because its envelopes may still be in use.
     if matches!(key.state(), KeyState::Next | KeyState::Revoked) {
         return Err(EnvelopeCode::UnknownKey);
     }
@@ -60,6 +62,8 @@ pub fn check_signed(envelope: &Envelope, expected: &ExpectedEnvelope<'_>) -> Res
     is(expected.issuer.is_none_or(|it| it == claims.iss), EnvelopeCode::IssuerMismatch)?;
     is(expected.thread.is_none_or(|it| *it == claims.thread), EnvelopeCode::ThreadMismatch)?;
     is(expected.node.is_none_or(|it| *it == claims.node), EnvelopeCode::NodeMismatch)?;
+    // The members outside of the signature are convenient copies. A changed copy would mislead a reader that does not
+    // verify.
     let signed = envelope.version == claims.version
         && envelope.timestamp == claims.timestamp
         && envelope.token_budget == claims.budget
@@ -77,7 +81,9 @@ pub fn check_sound(
     claims: &EnvelopeClaims,
     expected: &ExpectedEnvelope<'_>,
 ) -> Result<(), EnvelopeCode> {
+    // A newer version than the known one is fine. Only an older view can be stale.
     is(expected.version.is_none_or(|it| claims.version >= it), EnvelopeCode::Stale)?;
+    // The signer claims these paths. A payload without them would make a model decide on too little.
     let there = claims.requires.iter().all(|it| it.resolve(&envelope.payload).is_some());
     is(there, EnvelopeCode::RequiredMissing)?;
     let fits = expected.receives.is_none_or(|it| it.misfits(&envelope.payload).is_empty());

@@ -1,4 +1,5 @@
-//! What a chat is told by its incoming webhook: that something waits, and where to look. Who reads it has not signed in.
+//! Messages to a chat's incoming webhook: that a review waits, and its URL. Readers of the chat are not signed in, so a
+//! message contains no values.
 
 use std::time::Duration;
 
@@ -16,18 +17,18 @@ pub enum Chat {
     Teams,
 }
 
-/// What stands in a message.
+/// The content of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChatMessage {
     pub title: String,
-    /// What there is to know, each with its name.
+    /// Facts, each with its label.
     pub facts: Vec<(&'static str, String)>,
     pub page: String,
 }
 
 const END: &str = "Sign in there to look and decide. Nothing is decided here.";
 
-/// Whether a chat is told of such an event.
+/// Checks that a chat is notified of an event.
 pub const fn tells(event: EventType) -> bool {
     matches!(
         event,
@@ -38,7 +39,7 @@ pub const fn tells(event: EventType) -> bool {
     )
 }
 
-/// Before this has passed, somebody who is looking already may have decided.
+/// Returns the delay before a message. A reviewer who is already looking may decide within it.
 pub const fn patience() -> Duration {
     PATIENCE
 }
@@ -52,15 +53,18 @@ impl Chat {
     }
 }
 
-/// Facts are plain text, which Slack takes as it is. In the other places three characters mean something.
+/// Builds a Slack message. Facts are plain text, which needs no escaping. In the other fields three characters have a
+/// meaning.
 fn slack(note: &ChatMessage) -> Value {
     let facts = note.facts.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("\n");
     let (title, page) = (escaped(&note.title), escaped(&note.page));
     json!({
         "text": format!("{title}\n{page}"),
+        // Slack would fetch the page to show a preview of it.
         "unfurl_links": false,
         "unfurl_media": false,
         "blocks": [
+            // Plain text cannot contain a mention or a link, so the agent's text cannot notify a channel.
             {"type": "section", "text": {"type": "plain_text", "text": note.title, "emoji": false}},
             {"type": "section", "text": {"type": "plain_text", "text": facts, "emoji": false}},
             {"type": "section", "text": {"type": "mrkdwn", "text": format!("<{page}|Open it>. {END}"), "verbatim": true}},
@@ -95,7 +99,7 @@ fn teams(note: &ChatMessage) -> Value {
     })
 }
 
-/// Cards read Markdown, in which these make a link, or stress.
+/// Escapes Markdown, because cards would render these characters as a link or emphasis.
 fn unmarked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for it in text.chars() {
@@ -120,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_message_to_slack_is_a_mention_or_a_link_but_the_page() {
+    fn slack_message_has_no_mention_and_only_the_page_link() {
         let message = Chat::Slack.message(&note());
         assert_eq!(message["text"], "A review waits: pay&lt;!channel&gt;\nhttps://gate.example/reviews/1?a&amp;b");
         let blocks = message["blocks"].as_array().unwrap();
@@ -132,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_card_is_a_link_but_the_page() {
+    fn teams_card_has_only_the_page_link() {
         let card = &Chat::Teams.message(&note())["attachments"][0]["content"];
         let fact = card["body"][1]["facts"][0]["value"].as_str().unwrap();
         assert_eq!(fact, r"protected: \[a\]\(https://evil.example\) & \*b\* \<https://evil.example|c\>");

@@ -1,4 +1,4 @@
-//! How a review ended, as whoever stopped for it is told.
+//! The decision that a waiting host application or framework receives.
 
 use serde_json::Value;
 
@@ -9,26 +9,26 @@ use crate::domain::primitives::id::EventId;
 pub struct DecisionPayload {
     pub event: EventId,
     pub flow: String,
-    /// What the review is called here.
+    /// The gateway's id of the review.
     pub review: String,
-    /// The thread: the gateway's own, or the host's where a host asked and named it.
+    /// The gateway's thread, or the host application's own thread id for an interrupt.
     pub thread: Option<String>,
-    /// What the framework calls the interrupt, if a host asked.
+    /// The framework's id of the interrupt, if a host application posted it.
     pub interrupt: Option<String>,
-    /// The digest of what was decided on; the host's own if a host asked.
+    /// The digest of the decided step. For an interrupt it is the host application's own digest.
     pub digest: String,
     pub approved: bool,
     /// `approved`, `denied`, `expired`, `cancelled` or `superseded`.
     pub decision: String,
-    /// What whoever stopped for it goes on with: the very body that it gets if it asks.
+    /// The body that the host application resumes with. It is identical to the body that polling returns.
     pub answer: Value,
 }
 
-/// What stands for everything where nothing was decided.
+/// The text of all fields in a made-up decision.
 const MADE_UP: &str = "test";
 
 impl DecisionPayload {
-    /// No decision: something to fill gaps with where an endpoint is tried out.
+    /// Returns a made-up decision to fill the placeholders when an administrator tests an endpoint.
     pub fn made_up(event: &EventId) -> Self {
         let text = || MADE_UP.to_owned();
         Self {
@@ -45,7 +45,7 @@ impl DecisionPayload {
     }
 }
 
-/// Whether an event tells how a review ended.
+/// Checks that an event ends a review or an interrupt.
 pub const fn ends_review(kind: EventType) -> bool {
     matches!(
         kind,
@@ -57,7 +57,7 @@ pub const fn ends_review(kind: EventType) -> bool {
     ) || ends_interrupt(kind)
 }
 
-/// Whether an event tells how people answered a host.
+/// Checks that an event ends an interrupt.
 pub const fn ends_interrupt(kind: EventType) -> bool {
     matches!(
         kind,

@@ -1,4 +1,4 @@
-//! A delivery: one event to one endpoint, and how each attempt ended.
+//! Deliveries: one event to one endpoint, and the outcome of each attempt.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{EndpointId, EventId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 
-/// One event to one endpoint.
+/// The delivery of one event to one endpoint.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delivery {
     pub endpoint: EndpointId,
-    /// The event's place in the log: the delivery's own name at its endpoint.
+    /// The event's log position. It identifies the delivery at its endpoint.
     pub index: u64,
     pub event: EventId,
     pub kind: EventType,
-    /// Of which thread, if one is concerned.
+    /// The thread of the event, if it has one.
     pub thread: Option<ThreadId>,
     pub state: DeliveryState,
-    /// How many attempts were made since it was last asked for.
+    /// The number of attempts since the delivery was last requested.
     pub tries: u32,
     pub attempts: Vec<DeliveryAttempt>,
 }
@@ -33,15 +33,15 @@ pub struct Delivery {
 pub enum DeliveryState {
     Waiting {
         due: Timestamp,
-        /// Whether somebody asked for it, so that even a disabled endpoint gets it.
+        /// Whether an administrator requested it. A disabled endpoint receives it too.
         by_hand: bool,
     },
-    /// It is tried when the thread's delivery before it has ended.
+    /// It waits until the previous delivery of the thread has ended.
     Behind {},
     Delivered {
         at: Timestamp,
     },
-    /// It was tried so often that it is tried no more.
+    /// All attempts failed. It is a dead letter.
     Failed {
         at: Timestamp,
     },
@@ -57,7 +57,7 @@ impl DeliveryState {
         }
     }
 
-    /// When nothing is done about it any more without being asked.
+    /// Returns the time at which it ended, or `None` if more attempts follow.
     pub const fn ended_at(&self) -> Option<Timestamp> {
         match self {
             Self::Delivered { at } | Self::Failed { at } => Some(*at),
@@ -69,16 +69,15 @@ impl DeliveryState {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveryAttempt {
-    /// When it was begun; its `webhook-timestamp`, too.
+    /// The start of the attempt. It is also the `webhook-timestamp`.
     pub at: Timestamp,
     pub took_ms: u64,
     pub ended: AttemptOutcome,
 }
 
-/// Nothing was sent, because of what was seen.
 const LOOKED: &str = "looked";
 
-/// Nothing was sent, because there was nothing to tell any more.
+/// The stored code of [`AttemptOutcome::Over`].
 const WAS_OVER: &str = "over";
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -86,18 +85,18 @@ const WAS_OVER: &str = "over";
 pub enum AttemptOutcome {
     Answered {
         status: u16,
-        /// The beginning of its body.
+        /// The start of the response body.
         body: String,
-        /// Whether there was more of it.
+        /// Whether the body was longer.
         cut: bool,
     },
-    /// By what was seen when whoever waits was looked at: nothing was sent.
+    /// The preflight request showed a reason to send nothing.
     Looked {
-        /// The status of the answer to the look.
+        /// The status of the preflight response.
         status: u16,
         saw: PreflightResult,
     },
-    /// Before anything was sent: what would have been told is over.
+    /// The decision was over before anything was sent.
     Over {},
     Failed {
         why: FailureCode,
@@ -105,8 +104,8 @@ pub enum AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    /// Only these are a receiver's yes. Where it sends one on to is not where the administrator meant. Where nobody waits
-    /// any more there is nothing left to do.
+    /// Checks that the delivery is complete. Only 2xx counts as accepted: a redirect leads to an address that the
+    /// administrator did not configure. If no run waits any more, nothing is left to send.
     pub const fn arrived(&self) -> bool {
         match self {
             Self::Answered { status, .. } => matches!(status, 200..=299),
@@ -128,26 +127,26 @@ impl AttemptOutcome {
         }
     }
 
-    /// Every outcome that is counted.
+    /// Returns all outcomes, as labels of the metrics.
     pub fn outcomes() -> impl Iterator<Item = &'static str> {
         ["2xx", "3xx", "4xx", "5xx", LOOKED, WAS_OVER].into_iter().chain(FailureCode::ALL.map(FailureCode::as_str))
     }
 
-    /// Nothing was asked of its receiver, so nothing is known of them.
+    /// Checks that no request was sent. The outcome then says nothing about the receiver.
     pub const fn is_over(&self) -> bool {
         matches!(self, Self::Over {})
     }
 
-    /// Nobody is there any more, and nobody will be.
+    /// Checks for 410: the receiver is permanently gone.
     pub const fn is_gone(&self) -> bool {
         matches!(self, Self::Answered { status: 410, .. })
     }
 }
 
-/// Why nothing was sent where it was over.
-pub const OVER: &str = "It was decided, or nobody can decide it any more. Nothing was sent.";
+/// The explanation of [`AttemptOutcome::Over`].
+pub const OVER: &str = "Nothing was sent: the review was decided, or no reviewer can decide it any more.";
 
-/// Attempts that stay to be read: two rounds of the schedule.
+/// The number of stored attempts: two rounds of the schedule.
 const ATTEMPTS_KEPT: usize = 20;
 
 impl DeliveryAttempt {
@@ -157,7 +156,7 @@ impl DeliveryAttempt {
 }
 
 impl Delivery {
-    /// By which moment it is listed among its like, in milliseconds.
+    /// Returns the time by which it is sorted in its list, in milliseconds.
     pub const fn moment(&self) -> i64 {
         match &self.state {
             DeliveryState::Waiting { due, .. } => due.millis(),
@@ -166,7 +165,7 @@ impl Delivery {
         }
     }
 
-    /// What the attempt makes of it. `chance` spreads the next ones.
+    /// Returns the delivery after an attempt. `chance` adds jitter to the next one.
     pub fn tried(&self, attempt: DeliveryAttempt, chance: u32, retry_after: Option<Duration>) -> Self {
         let ended_at = attempt.ended_at();
         let tries = self.tries.saturating_add(1);
@@ -180,12 +179,14 @@ impl Delivery {
         };
         let mut attempts = self.attempts.clone();
         attempts.push(attempt);
+        // The row is read in lists, so its length is limited.
         let from = attempts.len().saturating_sub(ATTEMPTS_KEPT);
         Self { state, tries, attempts: attempts.split_off(from), ..self.clone() }
     }
 
-    /// Asked for once more, from the first delay on.
+    /// Returns the delivery, due now, with the schedule restarted.
     pub fn again(&self, now: Timestamp) -> Self {
+        // The counter starts at zero, so a manual delivery gets the whole schedule again.
         Self { state: DeliveryState::Waiting { due: now, by_hand: true }, tries: 0, ..self.clone() }
     }
 }

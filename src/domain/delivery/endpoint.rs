@@ -1,4 +1,4 @@
-//! Endpoints: where events are sent, which of them, and how far each has been served.
+//! Endpoints that receive events, their subscriptions, and their delivery cursors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,50 +20,51 @@ pub struct Endpoint {
     pub id: EndpointId,
     pub name: String,
     pub kind: EndpointKind,
-    /// Where to. Such addresses often hold a secret, so the database has them hidden.
+    /// The address. It is encrypted because such addresses often contain a secret.
     pub url: EncryptedValue,
-    /// What others may see of the address: scheme and host.
+    /// The public part of the address: scheme and host.
     pub origin: String,
     pub events: BTreeSet<EventPattern>,
-    /// Of which flows; none named: of every one, and events that belong to none. What resumes names them.
+    /// The flows whose events it receives. If empty, it receives the events of all flows and events without a flow. An
+    /// endpoint that resumes runs must name its flows.
     pub flows: BTreeSet<FlowId>,
-    /// Whether a thread's events are sent one after another, each only when the one before has ended.
+    /// Whether the events of a thread are sent in order, each after the previous one has ended.
     pub ordered: bool,
-    /// Headers of its own, their values hidden.
+    /// Additional headers with encrypted values.
     pub headers: BTreeMap<String, EncryptedValue>,
-    /// What its deliveries are signed with.
+    /// The secrets that sign its deliveries.
     pub secrets: EndpointSecrets,
     pub state: EndpointState,
     pub created_at: Timestamp,
     pub created_by: PrincipalId,
 }
 
-/// Whether an endpoint is served.
+/// Whether the gateway sends to an endpoint.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EndpointState {
     Enabled {},
-    /// Nothing is sent until somebody enables it; or, if nobody switched it off, until something that was sent by hand
-    /// arrives.
+    /// Nothing is sent until an administrator enables it. If the gateway disabled it, a successful manual delivery
+    /// enables it too.
     Disabled {
         at: Timestamp,
         why: DisabledReason,
     },
-    /// It is over. The row stays, so that what was sent can be read.
+    /// Deleted. The row stays, so that past deliveries remain visible.
     Removed {
         at: Timestamp,
     },
 }
 
-/// Why an endpoint is not served.
+/// The reason why an endpoint is disabled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DisabledReason {
-    /// It answered 410.
+    /// The endpoint answered 410.
     Gone,
-    /// Nothing arrived for [`FAILING_MAX`].
+    /// No delivery succeeded for [`FAILING_MAX`].
     Failing,
-    /// An administrator said so.
+    /// An administrator disabled it.
     ByHand,
 }
 
@@ -77,20 +78,20 @@ impl DisabledReason {
     }
 }
 
-/// After so long without one success nobody is there any more.
+/// After this time without a success the endpoint is disabled.
 pub const FAILING_MAX: Duration = Duration::from_secs(5 * 24 * 3600);
 
-/// Each is served by a task of its own, with one request of its own under way.
+/// The limit of endpoints. Each has its own task and one request in flight.
 pub const ENDPOINTS_MAX: usize = 200;
 
-/// An event's whole name, or all that begin so.
+/// The name of an event, or a prefix of names.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EventPattern(String);
 
-/// Not the name of any event.
+/// A pattern that matches no event.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("no event is called so; name one, or a family as `review.*`, or `*` for all")]
+#[error("unknown event: use the name of an event, a family such as `review.*`, or `*` for all events")]
 pub struct UnknownEventName;
 
 impl EventPattern {
@@ -113,8 +114,10 @@ impl EventPattern {
 impl TryFrom<String> for EventPattern {
     type Error = UnknownEventName;
     fn try_from(text: String) -> Result<Self, UnknownEventName> {
+        // A family ends at a dot, so `rev*` cannot match events that are added later by chance.
         let family = text.strip_suffix('*').is_none_or(|it| it.is_empty() || it.ends_with('.'));
         let pattern = Self(text);
+        // A misspelled pattern would never match, so it is refused.
         let known = EventType::ALL.iter().any(|it| pattern.fits(it.name()));
         if family && known { Ok(pattern) } else { Err(UnknownEventName) }
     }
@@ -127,20 +130,22 @@ impl From<EventPattern> for String {
 }
 
 impl Endpoint {
-    /// Whether it is told of this event.
+    /// Checks that it receives this event.
     pub fn is_subscribed_to(&self, event: &Event) -> bool {
+        // An endpoint for named flows gets no events without a flow.
         let flow = self.flows.is_empty() || event.flow.as_ref().is_some_and(|it| self.flows.contains(it));
         flow && self.kind.concerns(event.kind) && self.events.iter().any(|it| it.fits(event.kind.name()))
     }
 
-    /// Over all of it. Its events repeat this, so that a row that was altered or put back can be told.
+    /// Returns a hash of the whole endpoint. Its events contain the hash, so the audit detects a changed or restored
+    /// row.
     pub fn hash(&self) -> String {
         let value = serde_json::to_value(self).expect("an endpoint is a plain struct with text keys");
         let hash = Sha256::digest(canonical(&value).as_bytes());
         hash.iter().map(|it| format!("{it:02x}")).collect()
     }
 
-    /// Whether anything is sent without being asked for.
+    /// Checks that events are sent automatically.
     pub const fn is_served(&self) -> bool {
         matches!(self.state, EndpointState::Enabled {})
     }
@@ -150,24 +155,24 @@ impl Endpoint {
     }
 }
 
-/// How far in the log an endpoint was served. Everything up to there was sent, waits in a row of its own, or is of no
-/// interest to it; what lies beyond was not looked at. So nothing is lost that was ever committed.
+/// The delivery cursor of an endpoint. Each event up to the cursor was sent, has its own row, or is not subscribed.
+/// Events after it are not read yet. So no committed event is lost.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveryPosition {
     pub endpoint: EndpointId,
-    /// The last place in the log that needs no looking at.
+    /// The last log position that was read.
     pub reached: u64,
-    /// Since when nothing has arrived, if the last attempt failed.
+    /// The start of the current series of failures.
     pub failing_since: Option<Timestamp>,
-    /// When something last arrived.
+    /// The last success.
     pub arrived_at: Option<Timestamp>,
-    /// When something last failed.
+    /// The last failure.
     pub failed_at: Option<Timestamp>,
 }
 
 impl DeliveryPosition {
-    /// One that begins after a place in the log.
+    /// Returns a cursor that starts after a log position.
     pub const fn new(endpoint: EndpointId, reached: u64) -> Self {
         Self { endpoint, reached, failing_since: None, arrived_at: None, failed_at: None }
     }
@@ -177,12 +182,13 @@ impl DeliveryPosition {
             self.failing_since = None;
             self.arrived_at = Some(at);
         } else {
+            // The start of the series stays, because the endpoint is disabled by its length.
             self.failing_since = self.failing_since.or(Some(at));
             self.failed_at = Some(at);
         }
     }
 
-    /// Whether nobody has been there for too long.
+    /// Checks that the endpoint failed for too long.
     pub fn is_given_up(&self, now: Timestamp) -> bool {
         self.failing_since.is_some_and(|it| it.until(now) >= FAILING_MAX)
     }

@@ -1,5 +1,5 @@
-//! Kinds of endpoints. Which events are of use to one is said here; what is sent for them, and what counts as their
-//! having arrived, in `service::delivery::request`.
+//! The kinds of endpoints and the events that each kind receives. `service::delivery` builds the requests and evaluates
+//! the responses.
 
 use std::time::Duration;
 
@@ -16,21 +16,21 @@ use crate::domain::log::event::EventType;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EndpointKind {
-    /// Each event as it is, signed by Standard Webhooks.
+    /// All events in full, signed by Standard Webhooks.
     Webhook { payload: PayloadVersion },
-    /// How reviews ended, to the runs of a LangGraph server that stopped for them.
+    /// Decisions, sent to the waiting runs of a LangGraph server.
     #[serde(rename = "langgraph")]
     LangGraph {
-        /// What runs there: a graph's name, or an assistant's id.
+        /// The name of a graph, or the id of an assistant.
         assistant: String,
     },
-    /// How reviews ended, by a request that an administrator wrote, signed by Standard Webhooks.
+    /// Decisions, sent by a request template of an administrator and signed by Standard Webhooks.
     Resume { template: Template },
-    /// That something waits for people, to a chat.
+    /// Notifications of pending reviews, sent to a chat.
     Chat { chat: Chat },
 }
 
-/// The form of a body. Another comes beside it, never in its place.
+/// The version of the body. A new version is added and never replaces an old one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum PayloadVersion {
     /// `{type, timestamp, data}`.
@@ -44,26 +44,26 @@ pub enum KindName {
     /// Events, signed by Standard Webhooks.
     #[default]
     Webhook,
-    /// How reviews ended, to a LangGraph server.
+    /// Decisions, to a LangGraph server.
     LangGraph,
-    /// How reviews ended, by a template.
+    /// Decisions, by a request template.
     Resume,
-    /// That something waits, to Slack.
+    /// Notifications to Slack.
     Slack,
-    /// The same, to Teams.
+    /// Notifications to Teams.
     Teams,
 }
 
-/// No endpoint is of this kind.
+/// A name that is no kind of endpoint.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is no kind of endpoint; there are {kinds}", kinds = KindName::ALL.map(KindName::as_str).join(", "))]
+#[error("unknown kind of endpoint `{0}`: use one of {kinds}", kinds = KindName::ALL.map(KindName::as_str).join(", "))]
 pub struct UnknownEndpointKind(String);
 
-/// Why an endpoint of a kind cannot be at an address.
+/// The reason why an address is invalid for a kind of endpoint.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EndpointAddressError {
-    /// It is where something else begins.
-    #[error("the address of such a server is its base: it has no part behind a `?`")]
+    /// The gateway appends paths to the address, so it cannot have a query.
+    #[error("the address must be the server's base URL: remove the part after `?`")]
     Query,
     #[error(transparent)]
     Template(#[from] TemplateError),
@@ -101,7 +101,7 @@ impl EndpointKind {
         }
     }
 
-    /// Whether anything is sent for such an event at all. What is not, is passed over.
+    /// Checks that an event is sent to this kind. Other events are skipped.
     pub const fn concerns(&self, event: EventType) -> bool {
         match self {
             Self::Webhook { .. } => true,
@@ -110,7 +110,7 @@ impl EndpointKind {
         }
     }
 
-    /// For how long what happens is kept back, if it is.
+    /// Returns the delay before an event is sent, if this kind has one.
     pub const fn patience(&self) -> Option<Duration> {
         match self {
             Self::Webhook { .. } | Self::LangGraph { .. } | Self::Resume { .. } => None,
@@ -118,7 +118,7 @@ impl EndpointKind {
         }
     }
 
-    /// Whether what is sent is signed, so that its receiver needs the secret.
+    /// Checks that requests are signed. The receiver then needs the secret.
     pub const fn is_signed(&self) -> bool {
         match self {
             Self::Webhook { .. } | Self::Resume { .. } => true,
@@ -126,7 +126,7 @@ impl EndpointKind {
         }
     }
 
-    /// Whether what is sent resumes something, so that it is not tried out by sending, and is of named flows.
+    /// Checks that requests resume runs. Such an endpoint must name its flows, and a test sends no decision to it.
     pub const fn resumes(&self) -> bool {
         match self {
             Self::Webhook { .. } | Self::Chat { .. } => false,
@@ -134,7 +134,7 @@ impl EndpointKind {
         }
     }
 
-    /// Whether this decision can be told there at all. What cannot, is passed over.
+    /// Checks that a decision can be sent to this endpoint. Other decisions are skipped.
     pub fn reaches(&self, decided: &DecisionPayload) -> bool {
         match self {
             Self::Webhook { .. } => true,
@@ -144,10 +144,11 @@ impl EndpointKind {
         }
     }
 
-    /// The same at this address, if it can be there.
+    /// Returns the kind for an address, or an error if the address is invalid for it.
     pub fn at(self, url: &Url) -> Result<Self, EndpointAddressError> {
         match self {
             Self::Webhook { .. } | Self::Chat { .. } => Ok(self),
+            // The query would end up in the middle of the appended paths.
             Self::LangGraph { .. } if url.query().is_some() => Err(EndpointAddressError::Query),
             Self::LangGraph { .. } => Ok(self),
             Self::Resume { template } => Ok(Self::Resume { template: template.at(url)? }),

@@ -1,5 +1,5 @@
-//! Why something that was sent to somebody was not answered. A word for a row, a sentence for people, and nothing
-//! that a library said: that may quote addresses, which may be secret.
+//! Reasons why a request got no response: a code for rows and a sentence for people. Messages of libraries are not
+//! stored, because they may quote secret addresses.
 
 use std::fmt;
 
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureCode {
-    /// Nothing may be sent there.
+    /// The address is not allowed. This protects against SSRF.
     Refused,
-    /// It cannot be put into HTTP.
+    /// The request cannot be sent by HTTP.
     Unsendable,
-    /// The name leads nowhere.
+    /// The name does not resolve.
     NotFound,
-    /// Nobody takes a connection.
+    /// No connection was accepted.
     Unreachable,
-    /// Whoever takes it cannot show who they are, or speaks no TLS.
+    /// The server has no valid certificate, or does not support TLS.
     Tls,
-    /// It was not over in time.
+    /// The request timed out.
     TimedOut,
-    /// It ended before an answer did, or what came is no HTTP.
+    /// The connection closed before the response was complete, or the response is not HTTP.
     Broken,
 }
 
@@ -29,7 +29,7 @@ impl FailureCode {
     pub const ALL: [Self; 7] =
         [Self::Refused, Self::Unsendable, Self::NotFound, Self::Unreachable, Self::Tls, Self::TimedOut, Self::Broken];
 
-    /// The word that stands in rows and answers.
+    /// Returns the code for rows and responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Refused => "refused",
@@ -42,20 +42,16 @@ impl FailureCode {
         }
     }
 
-    /// What happened, for people.
+    /// Returns the sentence that people read.
     pub const fn sentence(self) -> &'static str {
         match self {
-            Self::Refused => "Nothing was sent: the name or address leads to a network that nothing may be sent to.",
-            Self::Unsendable => {
-                "Nothing was sent: what would be told cannot be read here, or cannot stand in a request."
-            }
-            Self::NotFound => "Nothing was sent: the name was not found.",
-            Self::Unreachable => "Nothing was sent: nobody took the connection.",
-            Self::Tls => {
-                "Nothing was sent: whoever took the connection did not show a certificate that is trusted here."
-            }
-            Self::TimedOut => "It was not answered in time.",
-            Self::Broken => "The connection ended before there was an answer, or what came back was no HTTP.",
+            Self::Refused => "Nothing was sent: the address is in a network that the gateway may not send to.",
+            Self::Unsendable => "Nothing was sent: the content cannot be read, or is invalid in a request.",
+            Self::NotFound => "Nothing was sent: the host name does not resolve.",
+            Self::Unreachable => "Nothing was sent: the connection was refused or not answered.",
+            Self::Tls => "Nothing was sent: the server's certificate is not signed by a trusted CA.",
+            Self::TimedOut => "The response did not arrive in time.",
+            Self::Broken => "The connection closed before a response arrived, or the response is not HTTP.",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How a person is told that something waits for them, besides by looking.
+//! Email notifications: addresses, pace and retries.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,30 +9,30 @@ use crate::domain::log::event::EventType;
 use crate::domain::primitives::id::{AccountId, EndpointId, EventId, InterruptId, ReviewId};
 use crate::domain::primitives::time::Timestamp;
 
-/// A mail address: one that stands in a header and a command as it is, with nothing in it that could end either.
+/// An email address without characters that could end a header or an SMTP command. This prevents header injection.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MailAddress(String);
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("that is not a mail address, such as name@example.org")]
+#[error("not a valid email address; use the form name@example.org")]
 pub struct InvalidMailAddress;
 
-/// What SMTP takes, of the whole and of what stands before the `@`.
+/// The limits of SMTP for the address and for the part before the `@`.
 const ADDRESS_CHARS_MAX: usize = 254;
 const LOCAL_CHARS_MAX: usize = 64;
 
-/// How often a person is told.
+/// How often a person gets email.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailPace {
     #[default]
     Each,
-    /// One mail for all that came together meanwhile.
+    /// One email for everything since the last one.
     Digest,
 }
 
-/// Where a person is told, and how often.
+/// A person's address and pace.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MailContact {
@@ -42,16 +42,16 @@ pub struct MailContact {
     pub at: Timestamp,
 }
 
-/// Something that one person is to be told: it stands until they were, or until there is nothing to tell any more.
+/// A pending email notification to one person. It is deleted after it is sent or when its topic is over.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MailNotification {
     pub account: AccountId,
     pub about: MailTopic,
-    /// What happened. With the account it names the mail, however often that is sent.
+    /// The event. With the account it identifies the email, even if it is sent repeatedly.
     pub event: EventId,
     pub due: Timestamp,
-    /// How often it was tried in vain.
+    /// The number of failed attempts.
     pub tries: u32,
 }
 
@@ -60,14 +60,14 @@ pub struct MailNotification {
 pub enum MailTopic {
     Review(ReviewId),
     Interrupt(InterruptId),
-    /// An endpoint that nothing is sent to any more.
+    /// A disabled endpoint.
     EndpointDisabled(EndpointId),
-    /// One that is sent to again.
+    /// An endpoint that works again.
     EndpointRecovered(EndpointId),
 }
 
 impl MailTopic {
-    /// What is told of an event, by what it says, if anybody is told of it by letter.
+    /// Returns the topic of an event, or `None` if the event sends no email.
     pub fn of(kind: EventType, data: &serde_json::Value) -> Option<Self> {
         let review = || ReviewId::try_from(data.get("review")?.as_str()?).ok();
         let interrupt = || InterruptId::try_from(data.get("interrupt")?.as_str()?).ok();
@@ -83,7 +83,7 @@ impl MailTopic {
         }
     }
 
-    /// What it is about, whatever happened to it: a person has one letter about a thing at a time.
+    /// Returns the subject of the topic. A person has at most one pending notification per subject.
     pub fn thing(&self) -> (&'static str, &str) {
         match self {
             Self::Review(review) => ("review", review.as_str()),
@@ -93,10 +93,11 @@ impl MailTopic {
     }
 }
 
-/// A review that is decided sooner than this was decided by somebody who was looking already.
+/// The delay before the first email. A review that is decided earlier had a reviewer who was already looking.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
-/// After each try in vain. After the last one a letter is given up: most reviews are over by then.
+/// The delays after failed attempts. After the last one the notification is dropped, because most reviews are over by
+/// then.
 const DELAYS: [Duration; 8] = [
     Duration::from_secs(30),
     Duration::from_secs(2 * 60),
@@ -129,9 +130,11 @@ impl From<MailAddress> for String {
 impl TryFrom<String> for MailAddress {
     type Error = InvalidMailAddress;
     fn try_from(text: String) -> Result<Self, InvalidMailAddress> {
+        // The last `@` separates the host. An earlier one fails the check of the local part.
         let (local, host) = text.rsplit_once('@').ok_or(InvalidMailAddress)?;
         let atom = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+/=?^_`{|}~-".contains(&it);
         let atoms = local.len() <= LOCAL_CHARS_MAX && local.split('.').all(|it| !it.is_empty() && it.bytes().all(atom));
+        // The rules of host names. They exclude every character with a meaning in SMTP.
         let label = |it: &str| {
             let plain = it.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
             plain && !it.is_empty() && it.len() <= 63 && !it.starts_with('-') && !it.ends_with('-')
@@ -142,13 +145,15 @@ impl TryFrom<String> for MailAddress {
 }
 
 impl MailContact {
-    /// When they are told of what came up then, where digests are so far apart.
+    /// Returns the time at which an email for something at `at` is due. `digests` is the interval of digests.
     pub fn told_at(&self, at: Timestamp, digests: Duration) -> Timestamp {
+        // A digest includes events until its own time, so the delay counts first.
         let patient = at.plus(PATIENCE);
         match self.pace {
             MailPace::Each => patient,
             MailPace::Digest => {
                 let apart = i64::try_from(digests.as_millis()).unwrap_or(i64::MAX).max(1);
+                // Digests are due at multiples of the interval, so all gateways agree without stored state.
                 Timestamp::from_millis((patient.millis().div_euclid(apart) + 1).saturating_mul(apart))
             }
         }
@@ -156,13 +161,14 @@ impl MailContact {
 }
 
 impl MailNotification {
-    /// The same after one more try in vain; nothing if it is given up.
+    /// Returns the notification after a failed attempt, or `None` after the last one.
     pub fn again(&self, now: Timestamp) -> Option<Self> {
+        // No further delay means that the notification is dropped.
         let delay = DELAYS.get(self.tries as usize)?;
         Some(Self { due: now.plus(*delay), tries: self.tries + 1, ..self.clone() })
     }
 
-    /// The same, later: what it tells of cannot be decided for a while.
+    /// Returns the notification for a later time, because its review cannot be decided now.
     #[must_use]
     pub fn later(&self, now: Timestamp) -> Self {
         Self { due: now.plus(DELAYS[0]), ..self.clone() }
@@ -174,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_has_nothing_in_it_that_ends_a_header_or_a_command() {
+    fn address_cannot_inject_a_header_or_a_command() {
         for good in ["a@b", "anna.berg+gate@mail.example.org", "o'neill@example.org", "x@127-0-0-1.example"] {
             assert!(MailAddress::try_from(good.to_owned()).is_ok(), "{good}");
         }
@@ -208,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_come_together_at_the_same_moments() {
+    fn digests_of_all_people_are_due_at_the_same_times() {
         let mail = MailAddress::try_from("a@b".to_owned()).unwrap();
         let account = AccountId::try_from("anna".to_owned()).unwrap();
         let contact = MailContact { account, mail, pace: MailPace::Digest, at: Timestamp::from_millis(0) };
@@ -219,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_is_given_up_after_a_bounded_number_of_tries() {
+    fn notification_is_dropped_after_a_bounded_number_of_attempts() {
         let (account, due) = (AccountId::try_from("anna").unwrap(), Timestamp::from_millis(0));
         let (about, event) = (MailTopic::Review(ReviewId::try_from("r").unwrap()), EventId::try_from("e").unwrap());
         let mut letter = Some(MailNotification { account, about, event, due, tries: 0 });

@@ -1,8 +1,8 @@
-//! A look at whoever waits for a decision, before it is told: what was seen, if that was reason enough to send nothing.
+//! Preflight requests: checking the waiting run before a decision is sent, and the reasons to send nothing.
 
 use serde::{Deserialize, Serialize};
 
-/// Of a run's or a task's state so much is read. It may have all that an agent was told in it.
+/// The limit of the response. A run's state may contain everything that an agent received.
 pub const LOOK_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The result of the status request. The status itself is not stored, because it may contain values that are redacted
@@ -10,26 +10,26 @@ pub const LOOK_BYTES_MAX: usize = 4 * 1024 * 1024;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PreflightResult {
-    /// Nothing waits there for this any more: it went on before, or was stopped.
+    /// No run waits for this decision any more: it was resumed or cancelled.
     NotWaiting,
-    /// Something else waits under the very name.
+    /// Another decision is awaited under the same name.
     Another,
-    /// A run is under way. It may be the one that this would begin.
+    /// A run is active. It may be the run that this request would start.
     Busy,
-    /// What waits does not say on what digest, so nobody can tell whether it is this.
+    /// The interrupt has no digest, so the gateway cannot identify it.
     NoDigest,
-    /// Not what such a server says of a state.
+    /// The response has no known form.
     Unclear,
-    /// Another status than 2xx.
+    /// The status is not 2xx.
     Refused,
-    /// It speaks as such a server does. Only trying it out asks for no more.
+    /// The server is of the right kind. Only a test asks for this.
     There,
-    /// It has no assistant of that name.
+    /// The server has no assistant of this name.
     NoAssistant,
 }
 
 impl PreflightResult {
-    /// The word that stands in answers.
+    /// Returns the code for responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NotWaiting => "not_waiting",
@@ -43,23 +43,25 @@ impl PreflightResult {
         }
     }
 
-    /// What it means, for people.
+    /// Returns the sentence that people read.
     pub const fn sentence(self) -> &'static str {
         match self {
-            Self::NotWaiting => "Nothing was sent: nothing waits there for this decision any more.",
-            Self::Another => "Nothing was sent: what waits there under that name waits for another decision.",
-            Self::Busy => "Nothing was sent: a run is under way there. It is looked at again later.",
+            Self::NotWaiting => "Nothing was sent: no run waits for this decision any more.",
+            Self::Another => "Nothing was sent: the interrupt of this name waits for another decision.",
+            Self::Busy => "Nothing was sent: a run is active. The gateway checks again later.",
             Self::NoDigest => {
-                "Nothing was sent: what waits there does not say a transition_digest, so nobody can tell what it waits for."
+                "Nothing was sent: the interrupt has no `transition_digest`, so the gateway cannot identify the decision that it waits for. Add the digest to the interrupt's value."
             }
-            Self::Unclear => "Nothing was sent: what the look was answered says of no state what waits in it.",
-            Self::Refused => "Nothing was sent: the look at what waits there was not answered with 2xx.",
-            Self::There => "It was looked at, and nothing was resumed.",
-            Self::NoAssistant => "It has no graph or assistant of the name that was set here.",
+            Self::Unclear => {
+                "Nothing was sent: the response to the status request does not show the waiting interrupts."
+            }
+            Self::Refused => "Nothing was sent: the response to the status request was not 2xx.",
+            Self::There => "The server answered the status request. Nothing was resumed.",
+            Self::NoAssistant => "The server has no graph or assistant of the configured name.",
         }
     }
 
-    /// Whether there is nothing left to do.
+    /// Checks that no further attempt is needed.
     pub const fn settles(self) -> bool {
         match self {
             Self::NotWaiting | Self::Another | Self::There => true,

@@ -1,8 +1,9 @@
-//! When a delivery is tried again.
+//! The retry schedule of deliveries.
 
 use std::time::Duration;
 
-/// Before each attempt. After the last one it is given up: three days, as receivers know it from others.
+/// The delay (backoff) before each attempt. After the last one, about three days later, the delivery is a dead letter.
+/// Other webhook senders use similar schedules.
 pub const DELAYS: [Duration; 10] = [
     Duration::ZERO,
     Duration::from_secs(5),
@@ -16,16 +17,17 @@ pub const DELAYS: [Duration; 10] = [
     Duration::from_secs(24 * 3600),
 ];
 
-/// A receiver that asks for more time gets no more than this: its word must not park a delivery for ever.
+/// The limit of `retry-after`, so that a receiver cannot delay a delivery forever.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// A delay is longer by up to this part of it, so that what failed together does not come back together.
+/// The fraction of a delay that is added as jitter. Deliveries that failed together are then not repeated together.
 const JITTER_PARTS: u32 = 5;
 
-/// How long to wait before the next attempt, after so many; nothing if there is none any more. `chance` is any number.
+/// Returns the delay before the next attempt, or `None` after the last one. `chance` is any number.
 pub fn delay(attempts: u32, chance: u32, retry_after: Option<Duration>) -> Option<Duration> {
     let planned = *DELAYS.get(attempts as usize)?;
     let jitter = planned / JITTER_PARTS * (chance % 1024) / 1024;
     let asked = retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
+    // The receiver can lengthen the delay but not shorten it.
     Some((planned + jitter).max(asked))
 }

@@ -1,6 +1,8 @@
-//! Requests that an administrator wrote, with gaps that the gateway fills. What goes into a gap stays in it: in a body it
-//! is a whole JSON value, in an address a whole part of the path, percent-encoded; and no other part of an address, so
-//! that nothing that a host or an agent chose leads to another place.
+//! Request templates of administrators, with placeholders that the gateway fills.
+//!
+//! A value cannot leave its placeholder. In a body it is a whole JSON value. In a URL it is one percent-encoded path
+//! segment, and other parts of a URL have no placeholders. So a host application or an agent cannot redirect the
+//! request.
 
 use std::collections::BTreeSet;
 
@@ -17,37 +19,37 @@ use crate::domain::keys::EncryptedValue;
 #[cfg(test)]
 mod tests;
 
-/// A body is a few names around a decision.
+/// The size limit of a body, which has only a few members around a decision.
 pub const TEMPLATE_BYTES_MAX: usize = 16 * 1024;
 
-/// What is sent where a review ended.
+/// The request that is sent when a review ends.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Template {
     pub body: Value,
-    /// What the address and the body cannot do without.
+    /// The placeholders of the URL and of the body that must have a value.
     pub needs: BTreeSet<Placeholder>,
-    /// What is looked at before.
+    /// The preflight request, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub look: Option<PreflightTemplate>,
 }
 
-/// What is looked at before something is sent.
+/// The preflight request of a template.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PreflightTemplate {
-    /// Where, hidden as the endpoint's own address is.
+    /// The URL, encrypted like the endpoint's own.
     pub url: EncryptedValue,
-    /// What others may see of it: the endpoint's own, since its headers go along.
+    /// The origin. It must be the endpoint's own, because the request carries the endpoint's headers.
     pub origin: String,
-    /// What that address cannot do without.
+    /// The placeholders of the URL that must have a value.
     pub needs: BTreeSet<Placeholder>,
     pub pointer: Pointer,
-    /// What stands there as long as the decision is waited for.
+    /// The value at `pointer` while the decision is awaited.
     pub waiting: Value,
 }
 
-/// What can be put into a gap.
+/// The values that a placeholder can insert.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placeholder {
@@ -62,24 +64,24 @@ pub enum Placeholder {
     Thread,
 }
 
-/// Why something is no template.
+/// The reason why a template is invalid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TemplateError {
-    #[error("`{{{0}}}` is no placeholder; there are {all}", all = Placeholder::ALL.map(Placeholder::as_str).join(", "))]
+    #[error("unknown placeholder `{{{0}}}`: use one of {all}", all = Placeholder::ALL.map(Placeholder::as_str).join(", "))]
     Unknown(String),
-    /// It has something beside it.
-    #[error("`{{{0}}}` stands beside something else; a placeholder is a whole text, or a whole part of a path")]
+    /// The placeholder is not the whole text.
+    #[error("`{{{0}}}` has text beside it: a placeholder must be a whole string or a whole path segment")]
     NotAlone(String),
-    #[error("`{{{0}}}` cannot be a name or a part of a path: it is no text")]
+    #[error("`{{{0}}}` cannot be a member name or a path segment, because its value is not a string")]
     NoText(&'static str),
-    /// An address has it where it would lead elsewhere.
-    #[error("in an address placeholders stand in the path only")]
+    /// A placeholder in the host or the query could redirect the request.
+    #[error("placeholders are allowed only in the path of a URL; remove those in the host or the query")]
     NotInPath,
-    #[error("a body has {TEMPLATE_BYTES_MAX} bytes at most")]
+    #[error("the body is too large: at most {TEMPLATE_BYTES_MAX} bytes")]
     TooLarge,
-    /// It would be looked at elsewhere, with the headers that are for here.
+    /// The preflight request would send the endpoint's headers to another server.
     #[error(
-        "the look goes to the same scheme, host and port as what is sent then: the endpoint's own headers go along"
+        "the status request must use the endpoint's scheme, host and port, because it carries the endpoint's headers"
     )]
     Elsewhere,
 }
@@ -97,7 +99,7 @@ impl Placeholder {
         Self::Thread,
     ];
 
-    /// As it stands between braces.
+    /// Returns the name in the braces.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Answer => "answer",
@@ -112,7 +114,7 @@ impl Placeholder {
         }
     }
 
-    /// What is put in as a value.
+    /// Returns the inserted JSON value.
     fn value(self, decided: &DecisionPayload) -> Value {
         match self {
             Self::Answer => decided.answer.clone(),
@@ -121,7 +123,7 @@ impl Placeholder {
         }
     }
 
-    /// What is put in as a text, if it is one and there.
+    /// Returns the inserted text, if the value exists and is a text.
     fn text(self, decided: &DecisionPayload) -> Option<&str> {
         match self {
             Self::Answer | Self::Approved => None,
@@ -142,7 +144,8 @@ impl Placeholder {
         }
     }
 
-    /// The placeholder that a text is, if it is one. One that is none of ours, or not the whole text, is refused.
+    /// Returns the placeholder of a text, if it is one. An unknown placeholder, or one with text around it, is an
+    /// error.
     fn of(text: &str) -> Result<Option<Self>, TemplateError> {
         let Some((at, name)) = first_braced(text) else { return Ok(None) };
         let known = Self::ALL.into_iter().find(|it| it.as_str() == name);
@@ -154,7 +157,7 @@ impl Placeholder {
     }
 }
 
-/// The first word in braces, and where its brace stands.
+/// Returns the first word in braces and the position of its brace.
 fn first_braced(text: &str) -> Option<(usize, &str)> {
     text.match_indices('{').find_map(|(at, _)| {
         let word = text[at + 1..].split_once('}')?.0;
@@ -165,8 +168,9 @@ fn first_braced(text: &str) -> Option<(usize, &str)> {
 }
 
 impl Template {
-    /// The same, sent to this address.
+    /// Returns the template for a URL.
     pub fn at(self, url: &Url) -> Result<Self, TemplateError> {
+        // The preflight request carries the endpoint's headers, which may contain secrets.
         if self.look.as_ref().is_some_and(|it| it.origin != url.origin().ascii_serialization()) {
             return Err(TemplateError::Elsewhere);
         }
@@ -174,13 +178,13 @@ impl Template {
         Ok(Self { needs, ..self })
     }
 
-    /// Whether a decision has all that is needed.
+    /// Checks that a decision has a value for every required placeholder.
     pub fn reaches(&self, decided: &DecisionPayload) -> bool {
         let look = self.look.iter().flat_map(|it| &it.needs);
         self.needs.iter().chain(look).all(|it| it.text(decided).is_some())
     }
 
-    /// The body for a decision; nothing if two of its names would be the same.
+    /// Returns the body for a decision, or `None` if two of its members would have the same name.
     pub fn filled(&self, decided: &DecisionPayload) -> Option<Value> {
         filled(&self.body, decided)
     }
@@ -197,7 +201,7 @@ impl PreflightTemplate {
     }
 }
 
-/// What an address has beside its gaps: from them nobody learns more than they were sent.
+/// Returns the parts of a URL without its placeholders. They reveal nothing that a receiver was not sent.
 pub fn plain_parts(address: &str) -> impl Iterator<Item = &str> {
     let first = address.split("%7B").take(1);
     first.chain(address.split("%7B").skip(1).map(|it| it.split_once("%7D").map_or(it, |(_, rest)| rest)))
@@ -217,7 +221,7 @@ fn filled(value: &Value, decided: &DecisionPayload) -> Option<Value> {
                     Some(it) => it.text(decided)?,
                     None => name,
                 };
-                // What somebody else chose must not take the place of another member.
+                // A value that a host application or agent chose must not replace another member.
                 if done.insert(name.to_owned(), filled(value, decided)?).is_some() {
                     return None;
                 }
@@ -228,8 +232,9 @@ fn filled(value: &Value, decided: &DecisionPayload) -> Option<Value> {
     }
 }
 
-/// What a body needs to have its names, or what is wrong with it.
+/// Returns the placeholders that the names of a body need.
 pub fn needs_of_body(body: &Value) -> Result<BTreeSet<Placeholder>, TemplateError> {
+    // The canonical length does not depend on white space.
     if canonical(body).len() > TEMPLATE_BYTES_MAX {
         return Err(TemplateError::TooLarge);
     }
@@ -250,8 +255,7 @@ fn look_through(value: &Value, needs: &mut BTreeSet<Placeholder>) -> Result<(), 
     }
 }
 
-/// What an address needs, or what is wrong with it. An address is read by the URL standard first, which writes the braces
-/// of a path as `%7B` and `%7D`.
+/// Returns the placeholders of a URL. The URL parser runs first and writes the braces of a path as `%7B` and `%7D`.
 pub fn needs_of_address(url: &Url) -> Result<BTreeSet<Placeholder>, TemplateError> {
     let elsewhere = [url.host_str(), url.query()];
     if elsewhere.into_iter().flatten().any(|it| first_braced(&braced(it)).is_some()) {
@@ -262,7 +266,7 @@ pub fn needs_of_address(url: &Url) -> Result<BTreeSet<Placeholder>, TemplateErro
     Ok(needs?.into_iter().flatten().collect())
 }
 
-/// The address for a decision; nothing if a part would not stay one part.
+/// Returns the URL for a decision, or `None` if a value would not stay one path segment.
 pub fn filled_address(url: &Url, decided: &DecisionPayload) -> Option<Url> {
     let part = |part: &str| match Placeholder::of(&braced(part)).ok()? {
         Some(it) => it.text(decided).and_then(encoded),
@@ -274,13 +278,14 @@ pub fn filled_address(url: &Url, decided: &DecisionPayload) -> Option<Url> {
     Some(filled)
 }
 
-/// An address as people write it.
+/// Returns the URL with braces, as people write it.
 pub fn braced(text: &str) -> String {
     text.replace("%7B", "{").replace("%7b", "{").replace("%7D", "}").replace("%7d", "}")
 }
 
-/// A part of a path that is this text and nothing else; one of dots would lead up.
+/// Encodes a text as one path segment. Segments of dots are refused, because they would change the path.
 fn encoded(text: &str) -> Option<String> {
+    // The URL parser would resolve these segments and remove others.
     if matches!(text, "" | "." | "..") {
         return None;
     }

@@ -13,7 +13,7 @@ use crate::domain::primitives::time::Timestamp;
 
 pub use schema::check;
 
-/// Maximum number of events that agents add to one episode, besides its end. A page shows all of them, and a file is
+/// Maximum number of events that agents add to one episode, without its end. A page shows all of them, and a file is
 /// built of them at once. The end is accepted beyond that, because a full episode could not be finished otherwise.
 pub const POSTED_MAX: u64 = 1_000;
 /// Maximum size of a payload. People read it, and a document belongs into the state.
@@ -21,7 +21,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 /// Maximum number of evidence ids of one event.
 pub const EVIDENCE_MAX: usize = 20;
 
-/// What an agent can say that its run does. The rest is the gateway's to say.
+/// The phases that an agent can report. The gateway reports the others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
@@ -99,7 +99,7 @@ pub struct AgentEvent {
     /// Payload, with the values redacted that were redacted then.
     pub payload: Map<String, Value>,
     pub caused_by: Option<EventId>,
-    /// What speaks for it, in the agent's own names.
+    /// The agent's own ids of its evidence.
     pub evidence_ids: Vec<String>,
     pub at: Timestamp,
 }

@@ -32,6 +32,7 @@ impl Timeline {
         for (at, event) in happened.into_iter().enumerate() {
             let is_pause = is_pause(&event);
             pauses += usize::from(is_pause);
+            // Each projection repeats the state, so their number is limited.
             let told = is_pause && pauses <= PAUSES_TOLD_MAX;
             let writes = at == last || told || event.is(phase::TERMINATE);
             timeline.push(event, &mut before);
@@ -45,6 +46,7 @@ impl Timeline {
     }
 
     fn push(&mut self, mut event: EventRecord, before: &mut Value) {
+        // Each line contains the hash of the previous one, so a removed or changed line is detected.
         event.previous = Some(before.take());
         let line = event.line();
         *before = Digest::of_file(line.as_bytes()).to_string().into();
@@ -65,6 +67,7 @@ impl Timeline {
     /// Returns the bytes of a file, or `None` if the episode does not have it yet. [`Self::manifest`] builds the
     /// manifest from all other files.
     pub fn bytes(&self, artefact: Artefact) -> Option<Vec<u8>> {
+        // An unfinished run would need another file after its next event.
         if artefact.is_of_finished_runs() && !self.is_finished() {
             return None;
         }
@@ -75,6 +78,7 @@ impl Timeline {
             Artefact::State => Some(one(&state::state(&self.events))),
             Artefact::Summary => Some(one(&state::summary(&self.events))),
             Artefact::Final => Some(one(&state::final_marker(&self.events))),
+            // The manifest contains the hashes of the other files and is built from them.
             Artefact::Manifest => None,
         }
     }

@@ -109,11 +109,13 @@ pub fn read(bytes: &[u8], file: &str) -> (Vec<EventLine>, Vec<RunFinding>) {
     }
     let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     for (at, line) in text.split(|it| *it == b'\n').enumerate().filter(|_| !bytes.is_empty()) {
+        // Reading stops here, so a huge file cannot exhaust memory.
         if at == EVENTS_MAX {
             found.push(RunFinding::at(Code::EventsTooMany, file, at + 1));
             break;
         }
         match record(line) {
+            // The hash is of the original bytes, because the next line links to them.
             Some(record) => lines.push(EventLine { record, hash: Digest::of_file(line) }),
             None => found.push(RunFinding::at(Code::EventMalformed, file, at + 1)),
         }

@@ -38,7 +38,10 @@ const JOIN: &str = "join";
 /// Maximum number of a thread's events in one episode. Each is one line at most. With the projections between them they
 /// stay within the reader's limit.
 pub const TOLD_MAX: u64 = 49_000;
-const _: () = assert!(TOLD_MAX as usize + PAUSES_TOLD_MAX + 2 <= EVENTS_MAX, "a run that is told can be read");
+const _: () = assert!(
+    TOLD_MAX as usize + PAUSES_TOLD_MAX + 2 <= EVENTS_MAX,
+    "the limits of the writer must fit into the limits of the reader"
+);
 
 /// Effect of a pending review on an episode, and of its end.
 const PAUSED: &str = "paused";
@@ -82,6 +85,7 @@ pub fn done(event: &Event, run: &str) -> Option<EventRecord> {
         _ => return None,
     };
     let member = |name: &&str| Some(((*name).to_owned(), event.data.get(*name)?.clone()));
+    // Only listed members are copied, so a new member of an event cannot leak into an export.
     let mut payload: Map<String, Value> = TOLD.iter().filter_map(member).collect();
     if let Some(change) = change {
         payload.insert("run".to_owned(), change.into());
@@ -111,6 +115,7 @@ fn masked(value: &Value, mask: &impl Fn(&str) -> String) -> Value {
     match value {
         Value::String(text) => mask(text).into(),
         Value::Number(_) => {
+            // A number can be a secret too, such as a card number.
             let (text, shown) = (canonical(value), mask(&canonical(value)));
             if text == shown { value.clone() } else { shown.into() }
         }
@@ -125,6 +130,7 @@ fn masked_members(members: &Map<String, Value>, mask: &impl Fn(&str) -> String) 
     let mut shown = Map::new();
     for (at, (name, value)) in members.iter().enumerate() {
         let name = Cow::from(mask(name));
+        // Two names may become equal after masking, and neither member may be lost.
         let name = if shown.contains_key(&*name) { Cow::from(format!("{name} {at}")) } else { name };
         shown.insert(name.into_owned(), masked(value, mask));
     }
@@ -135,6 +141,7 @@ fn masked_members(members: &Map<String, Value>, mask: &impl Fn(&str) -> String) 
 /// its absence would reveal that it equals a redacted value.
 pub fn masked_payload(phase: &str, payload: &Map<String, Value>, mask: &impl Fn(&str) -> String) -> Map<String, Value> {
     let open = match phase {
+        // These payloads are the gateway's own. Only branch names come from agents.
         phase::RUNTIME => return masked_names(payload, mask),
         phase::START => "process",
         phase::TERMINATE => "status",

@@ -16,19 +16,19 @@ use crate::domain::threads::usage::InvalidUsage;
 const TASK_CHARS_MAX: usize = 2_000;
 /// Maximum length of types, adapters, and the names and values of tags.
 const WORD_CHARS_MAX: usize = 200;
-/// Maximum number of tags, for which a page has room.
+/// Maximum number of tags that a page can show.
 const TAGS_MAX: usize = 20;
 /// Maximum seed, so that every JSON reader reads the same integer.
 const SEED_MAX: i64 = 9_007_199_254_740_991;
 
-/// What a run is for.
+/// The goal of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
-    /// In words.
+    /// The description of the task.
     #[schema(min_length = 1, max_length = 2000)]
     pub task: String,
-    /// Of which kind.
+    /// The type of the task.
     #[serde(rename = "type", default = "task")]
     #[schema(min_length = 1, max_length = 200)]
     pub kind: String,
@@ -38,7 +38,7 @@ fn task() -> String {
     "task".to_owned()
 }
 
-/// How much advice is listened to.
+/// The use of advice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IntuitionMode {
@@ -63,24 +63,24 @@ pub enum TagValue {
     Flag(bool),
 }
 
-/// What makes a thread an episode.
+/// The members that make a thread an episode.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EpisodeTerms {
-    /// What it is for.
+    /// The goal of the run.
     pub goal: Goal,
-    /// What its randomness was drawn from; 0 unless said.
+    /// The seed of the run's random numbers. The default is 0.
     #[serde(default)]
     #[schema(minimum = -9007199254740991i64, maximum = 9007199254740991i64)]
     pub seed: i64,
-    /// The host's own words about it, by name.
+    /// The host application's labels, by name.
     #[serde(default)]
     pub tags: BTreeMap<String, TagValue>,
-    /// Which adapter runs it.
+    /// The adapter that runs the episode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 200)]
     pub using: Option<String>,
-    /// How much advice is listened to.
+    /// The use of advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intuition_mode: Option<IntuitionMode>,
 }
@@ -92,18 +92,19 @@ impl EpisodeTerms {
             let pointer = at.iter().fold(Pointer::root(), |above, it| above.child(it));
             Err(InvalidUsage { pointer, detail })
         };
+        // White space alone would be shown as an empty text.
         let fits = |text: &str, most: usize| !text.trim().is_empty() && text.chars().count() <= most;
         if !fits(&self.goal.task, TASK_CHARS_MAX) {
-            return wrong(&["goal", "task"], "a task is 1 to 2,000 characters");
+            return wrong(&["goal", "task"], "a task must have 1 to 2,000 characters");
         }
         if !fits(&self.goal.kind, WORD_CHARS_MAX) {
-            return wrong(&["goal", "type"], "a type is 1 to 200 characters");
+            return wrong(&["goal", "type"], "a type must have 1 to 200 characters");
         }
         if self.using.as_ref().is_some_and(|it| !fits(it, WORD_CHARS_MAX)) {
-            return wrong(&["using"], "an adapter's label is 1 to 200 characters");
+            return wrong(&["using"], "an adapter's label must have 1 to 200 characters");
         }
         if !(-SEED_MAX..=SEED_MAX).contains(&self.seed) {
-            return wrong(&["seed"], "a seed is an integer that a double can say");
+            return wrong(&["seed"], "a seed must be an integer from -(2^53 - 1) to 2^53 - 1");
         }
         let long = |(name, value): (&String, &TagValue)| {
             !fits(name, WORD_CHARS_MAX)

@@ -101,10 +101,10 @@ pub struct CheckedImport {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ImportRejected {
     /// It has more than [`FOLDER_BYTES_MAX`].
-    #[error("a folder of more than 16 MiB is not imported")]
+    #[error("the folder is larger than 16 MiB and cannot be imported")]
     TooLarge,
     /// It contains something that is no file.
-    #[error("a folder with what is no plain file is not imported")]
+    #[error("the folder contains a link, a folder or a device; only plain files can be imported")]
     NoFiles,
 }
 
@@ -128,6 +128,7 @@ pub fn check(folder: &Folder, own: &PublicKeys, given: Option<&PublicKeys>) -> C
     let (run, report) = verify(folder, SignatureRequirement::By(keys));
     let signed = |keys| run.manifest.as_ref().and_then(|it| Some((it.signer.as_ref()?, it.signed_by(keys)?)));
     let voucher = match (signed(own), signed(keys)) {
+        // The gateway's own signature is stronger evidence than given keys.
         (Some((signer, _)), _) => RunSigner::Gateway { kid: signer.kid.clone() },
         (None, Some((signer, issuer))) => {
             let kid = signer.kid.clone();
@@ -153,6 +154,7 @@ impl RunImport {
             let FileContent::Bytes(content) = content else { return Err(ImportRejected::NoFiles) };
             bytes.push((name, content));
         }
+        // The digest must not depend on the order in which the files were uploaded.
         bytes.sort_unstable();
         if bytes.iter().map(|it| it.1.len() as u64).sum::<u64>() > FOLDER_BYTES_MAX {
             return Err(ImportRejected::TooLarge);
@@ -185,7 +187,7 @@ impl RunImport {
         Ok((imported, pieces))
     }
 
-    /// Returns the number of pieces that hold its files.
+    /// Returns the number of pieces of its files.
     pub fn pieces(&self) -> u64 {
         self.size_bytes().div_ceil(PIECE_BYTES_MAX as u64)
     }
@@ -197,6 +199,7 @@ impl RunImport {
 
     /// Rebuilds the folder, if these are its pieces in order.
     pub fn folder(&self, pieces: &[ImportChunk]) -> Option<Folder> {
+        // Missing or moved pieces would shift the content of files.
         let whole = pieces.len() as u64 == self.pieces()
             && self.size_bytes() <= FOLDER_BYTES_MAX
             && pieces.iter().zip(0..).all(|(it, number)| it.import == self.id && it.number == number);
@@ -208,6 +211,7 @@ impl RunImport {
         let mut rest = all.as_slice();
         for file in &self.files {
             let (bytes, after) = rest.split_at_checked(usize::try_from(file.size_bytes).ok()?)?;
+            // The pieces come from the database, so each file is compared with its digest.
             if Digest::of_file(bytes) != file.sha256 {
                 return None;
             }
@@ -237,6 +241,7 @@ impl RunSigner {
             Self::Nobody {} => signer.is_none(),
             Self::Unchecked { kid } => signer.is_some_and(|it| cut(&it.kid, WORD_CHARS_MAX) == *kid),
             Self::Gateway { kid } => match own.public(KeyUse::Chain, kid).map(|it| it.state()) {
+                // A key that was revoked after the import no longer proves anything.
                 Some(KeyState::Revoked) => return RunSignerStatus::Revoked,
                 Some(_) => by(own).is_some() && signer.is_some_and(|it| it.kid == *kid),
                 None => false,

@@ -65,6 +65,7 @@ pub fn make(episode_id: &str, created_at: &str, files: &[(Artefact, &[u8])]) -> 
         size_bytes: bytes.len() as u64,
     };
     let mut files: Vec<FileEntry> = files.iter().map(entry).collect();
+    // Equal runs get equal manifests.
     files.sort_by(|one, other| one.name.cmp(&other.name));
     json!({
         "schema_version": SCHEMA, "episode_id": episode_id, "created_at": created_at, "files": files, "signer": null,
@@ -89,6 +90,7 @@ pub fn signed(mut manifest: Value, episode: &ThreadId, key: &SigningKey, (issuer
 /// Returns the digest of a manifest without its signer.
 fn digest(manifest: &Value) -> Digest {
     let mut bare = manifest.clone();
+    // The signature cannot cover itself.
     bare["signer"] = Value::Null;
     Digest::of(Tag::Episode, &[canonical(&bare).as_bytes()])
 }
@@ -127,6 +129,7 @@ impl Manifest {
         let ours = claims.is_whole()
             && claims.episode.as_str() == self.episode_id
             && claims.manifest == self.digest
+            // A key alone does not identify the issuer if the key set names one.
             && keys.issuer().is_none_or(|issuer| issuer == claims.iss);
         ours.then(|| claims.iss.clone())
     }

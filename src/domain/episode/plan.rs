@@ -94,11 +94,13 @@ pub fn project<'r>(
     }
     let mut places: HashMap<String, usize> = HashMap::new();
     for (place, step) in steps.iter().enumerate() {
+        // An id that occurs twice means its first step.
         places.entry(step.id.clone()).or_insert(place);
     }
     for act in events.skip(at + 1).filter(|it| it.is(phase::ACT)) {
         let (Some(id), Some(status)) = (word(act, "step_id"), word(act, "step_status")) else { continue };
         if let Some(place) = places.get(id) {
+            // Agents may send any word, but the state has only the published ones.
             known_status(status).clone_into(&mut steps[*place].status);
             evidence.insert(id.to_owned());
         }

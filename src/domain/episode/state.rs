@@ -107,6 +107,7 @@ pub fn projection(events: &[EventRecord], evidence: OutcomeDetail) -> Map<String
     });
     said[VERSION_MEMBER] = PROJECTOR_VERSION.into();
     let value = outcomes.value(events);
+    // The hash still lets the check detect a changed state.
     let long = evidence == OutcomeDetail::Short && canonical(&value).len() > REPEATED_BYTES_MAX;
     match long {
         true => said[OUTCOMES_HASH] = json!(outcomes_hash(&value)),
@@ -208,6 +209,7 @@ fn beliefs(events: &[EventRecord]) -> Vec<Value> {
 
 fn belief(event: &EventRecord, said: &Map<String, Value>) -> Option<Value> {
     let statement = said.get("statement")?.as_str()?;
+    // Agents send any JSON. A belief outside the schema's range would make the whole state invalid.
     let confidence = said.get("confidence")?.as_f64().filter(|it| (0.0..=1.0).contains(it))?;
     Some(json!({
         "statement": statement, "confidence": confidence, "timestamp": event.timestamp,
@@ -247,6 +249,7 @@ fn memory(events: &[EventRecord]) -> Value {
         for (key, fact) in said.filter_map(|it| fact(event, it.as_object()?)) {
             facts.put(key, fact);
         }
+        // The last note replaces the earlier ones.
         scratchpad = event.text("scratchpad").unwrap_or(scratchpad);
     }
     json!({"facts": facts.into_all(), "scratchpad": scratchpad})

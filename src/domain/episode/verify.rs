@@ -166,6 +166,7 @@ pub fn verify(folder: &Folder, signature: SignatureRequirement<'_>) -> (RunFolde
     run.episode_id = episode(&run);
     if run.manifest.is_none() && !found.wrong.iter().any(|it| it.code == Code::ManifestMalformed) {
         match run.state.as_ref().and_then(|it| it["outcomes"]["status"].as_str()) {
+            // An unfinished run has no manifest yet, which is no violation.
             Some("pending") => found.note(Note::NotFinished, Artefact::Manifest.file()),
             _ => found.add(RunFinding::of(Code::ManifestMissing, Artefact::Manifest.file())),
         }
@@ -173,6 +174,7 @@ pub fn verify(folder: &Folder, signature: SignatureRequirement<'_>) -> (RunFolde
     chain::check(&run, &mut found);
     projection::check(folder, &run, &mut found);
     let omitted = found.wrong.len().saturating_sub(FINDINGS_MAX);
+    // People read the report, so its length is limited.
     found.wrong.truncate(FINDINGS_MAX);
     let RunFindings { wrong: findings, untold: notes, parts } = found;
     let report = RunReport { episode_id: run.episode_id.clone(), findings, omitted, notes, parts };
@@ -183,6 +185,7 @@ pub fn verify(folder: &Folder, signature: SignatureRequirement<'_>) -> (RunFolde
 fn episode(run: &RunFolder) -> Option<String> {
     let of_state = run.state.as_ref().and_then(|it| it["episode"]["id"].as_str()).map(str::to_owned);
     let of_manifest = run.manifest.as_ref().map(|it| it.episode_id.clone());
+    // The manifest may be signed, so it takes precedence.
     of_manifest.or(of_state).or_else(|| run.lines.first().map(|it| it.record.episode_id.clone()))
 }
 

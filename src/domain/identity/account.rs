@@ -1,4 +1,4 @@
-//! People, tokens and sessions.
+//! Accounts, tokens, sessions and one-time links.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ use crate::domain::primitives::time::Timestamp;
 #[serde(rename_all = "lowercase")]
 pub enum PersonRole {
     Reviewer,
-    /// Runs the gateway; never votes.
+    /// Runs the gateway. It never votes.
     Admin,
-    /// Reads everything, changes nothing.
+    /// Reads everything and changes nothing.
     Auditor,
 }
 
@@ -32,25 +32,25 @@ impl PersonRole {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// Immutable, so that a renamed account is still the same voter.
+    /// Immutable, so a renamed account is still the same voter.
     pub id: AccountId,
-    /// What it signs in with and is shown as.
+    /// The name for sign-in and display.
     pub name: String,
     pub role: PersonRole,
-    /// Which groups it stands for.
+    /// The groups of the account.
     pub groups: BTreeSet<GroupName>,
-    /// How its person shows who they are. Rows from before there was a choice hold the password's hash here.
+    /// The sign-in method. Older rows have only the password's hash here.
     #[serde(alias = "password", deserialize_with = "sign_in_of_any_age")]
     pub sign_in: AccountCredential,
-    /// Set when the account may not be used any more.
     pub disabled: bool,
     pub created_at: Timestamp,
-    /// Who last had a hand in what it may do, or in how it signs in. Nobody where the command line made it.
+    /// The last change of its permissions or sign-in method by another account. `None` if it was only changed by the
+    /// command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<AccessChange>,
 }
 
-/// A hand in somebody else's account.
+/// A change of an account by another account.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccessChange {
@@ -60,25 +60,26 @@ pub struct AccessChange {
 }
 
 impl Account {
-    /// Since when it is as it is: nobody but its person has had a hand in it since.
+    /// Returns the time of the last change by another account.
     pub fn settled_at(&self) -> Timestamp {
+        // The later time counts, in case a clock was set back.
         self.changed.as_ref().map_or(self.created_at, |it| it.at.max(self.created_at))
     }
 
-    /// Whether its person is, or belongs to, the owner of a token. Names that look alike count as one, so that a slip
-    /// in an owner's name excludes a person too many rather than none.
+    /// Checks that the account is, or belongs to, the owner of a token. Names that look alike count as equal. So a
+    /// typing error in an owner's name excludes too many people rather than too few.
     pub fn answers_for(&self, owner: &str) -> bool {
         owner == self.id.as_str()
             || alike(owner, &self.name)
             || self.groups.iter().any(|group| alike(owner, group.as_str()))
     }
 
-    /// Whether it runs the gateway.
+    /// Checks that it is an enabled administrator.
     pub fn administers(&self) -> bool {
         self.role == PersonRole::Admin && !self.disabled
     }
 
-    /// The hash of its password, if it has one.
+    /// Returns the hash of its password, if it has one.
     pub fn password_hash(&self) -> Option<&str> {
         match &self.sign_in {
             AccountCredential::Password { hash } => Some(hash),
@@ -87,20 +88,20 @@ impl Account {
     }
 }
 
-/// How a person shows who they are. An account has one way from the moment it is made: a name that is taken by one
-/// way is never reached by the other.
+/// The sign-in method of an account. It never changes, so an identity provider cannot take over an account with a
+/// password.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
 pub enum AccountCredential {
-    /// By a password of this gateway's.
+    /// A password of this gateway.
     Password {
         /// An argon2id hash in PHC form.
         hash: String,
     },
-    /// By what an OpenID provider says. Who that is never changes, whatever they are called there.
+    /// An identity of an OpenID provider. The subject never changes, even if the name at the provider does.
     Oidc {
         issuer: String,
-        /// The person, as the provider names them.
+        /// The provider's id of the person.
         subject: String,
     },
 }
@@ -113,25 +114,26 @@ fn sign_in_of_any_age<'de, D: Deserializer<'de>>(from: D) -> Result<AccountCrede
         SignIn(AccountCredential),
     }
     Ok(match StoredCredential::deserialize(from)? {
+        // Older rows contain only the hash of a password.
         StoredCredential::Hash(hash) => AccountCredential::Password { hash },
         StoredCredential::SignIn(sign_in) => sign_in,
     })
 }
 
-/// What a machine may do. A token has exactly one.
+/// The role of a token. A token has exactly one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MachineRole {
-    /// Creates threads and reads decisions of its flow.
+    /// Creates threads and reads the decisions of its flow.
     Host,
     Agent,
     /// Verifies, confirms and aborts as its node.
     Writer,
-    /// Reads everything, changes nothing.
+    /// Reads everything and changes nothing.
     Auditor,
-    /// Runs the gateway; never proposes, verifies or votes.
+    /// Runs the gateway. It never proposes, verifies or votes.
     Admin,
-    /// Reads what the gateway counts of itself, and nothing else.
+    /// Reads only the gateway's metrics.
     Monitor,
 }
 
@@ -148,24 +150,23 @@ impl MachineRole {
     }
 }
 
-/// A machine's token. Its secret is stored as a hash only.
+/// A machine's token. Only a hash of its secret is stored.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
     pub id: TokenId,
     pub name: String,
     pub role: MachineRole,
-    /// The person or group that answers for it; who owns an agent cannot approve what it proposed.
+    /// The responsible person or group. The owner of an agent cannot approve its proposals (separation of duties).
     pub owner: String,
-    /// The one flow it is bound to; none for auditors and admins, who are bound to no flow.
+    /// The flow of the token. `None` for auditors and administrators.
     pub flow: Option<FlowId>,
     pub nodes: BTreeSet<NodeId>,
     /// SHA-256 of the secret part, in hex. The secret is 256 random bits, so a plain hash is enough.
     pub secret_hash: String,
-    /// Set when it may not be used any more.
     pub revoked: bool,
     pub created_at: Timestamp,
-    /// Which secret its holder signs posts with, if one was asked for.
+    /// The secret for signed posts, if one was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signing: Option<SigningSecretRef>,
 }
@@ -175,18 +176,18 @@ impl Token {
         PrincipalId::from(&self.id)
     }
 
-    /// Whether it may act as this node of this flow.
+    /// Checks that the token may act as a node of a flow.
     pub fn acts_as(&self, flow: &FlowId, node: &NodeId) -> bool {
         self.of_flow(flow) && self.nodes.contains(node)
     }
 
-    /// Whether it is bound to this flow.
+    /// Checks that the token belongs to a flow.
     pub fn of_flow(&self, flow: &FlowId) -> bool {
         self.flow.as_ref() == Some(flow)
     }
 }
 
-/// A browser session. Its id is the hash of the cookie, so that a database reader cannot take it over.
+/// A browser session. Its id is the hash of the cookie, so an attacker who reads the database cannot use it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
@@ -194,28 +195,29 @@ pub struct Session {
     pub id: SessionId,
     pub account: AccountId,
     pub created_at: Timestamp,
-    /// Until when: where it was ended before, since then.
+    /// The expiry, or the time at which it was ended earlier.
     pub expires_at: Timestamp,
     pub ended: bool,
-    /// Where it began, roughly: for its person to tell one from another.
+    /// The approximate origin, by which the person can recognize the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<SessionOrigin>,
-    /// What an OpenID provider signed, so that it knows whom to sign out.
+    /// The provider's ID token, as a hint for signing out there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_hint: Option<String>,
-    /// The passkey that it was opened with, if it was one.
+    /// The passkey of the sign-in, if one was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passkey: Option<PasskeyUsed>,
 }
 
 impl Session {
-    /// Whether it lets its person in.
+    /// Checks that the session is valid.
     pub fn is_open(&self, now: Timestamp) -> bool {
         !self.ended && now < self.expires_at
     }
 
-    /// The same one when it is over, before its time.
+    /// Returns the session ended early.
     pub fn over(&self, now: Timestamp) -> Self {
+        // A session that has expired already keeps its earlier time.
         Self { ended: true, expires_at: self.expires_at.min(now), ..self.clone() }
     }
 }
@@ -225,21 +227,20 @@ impl Session {
 #[serde(deny_unknown_fields)]
 pub struct PasskeyUsed {
     pub id: PasskeyId,
-    /// What it signed. No two sessions have the same, so that a signature opens one.
+    /// The signed challenge. It is unique among sessions, so a signature cannot be replayed.
     pub challenge: String,
 }
 
-/// Where a session began, no closer than a person needs to know it again.
+/// The origin of a session, only as precise as a person needs to recognize it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionOrigin {
     pub browser: String,
-    /// The network, as in 192.0.2.0/24.
+    /// The network, such as 192.0.2.0/24.
     pub network: String,
 }
 
-/// A one-time link: to set the gateway up, to be invited, to choose another password, or (in the demonstration) to
-/// sign in.
+/// A one-time link for setup, an invitation, a password reset or, in the demo, a sign-in.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OneTimeLink {
@@ -247,11 +248,11 @@ pub struct OneTimeLink {
     pub id: SessionId,
     pub purpose: LinkPurpose,
     pub expires_at: Timestamp,
-    /// Set when it was used, or withdrawn.
+    /// Set if the link is used or revoked.
     pub used: bool,
 }
 
-/// What a one-time link is good for.
+/// The purpose of a one-time link.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "purpose", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LinkPurpose {
@@ -259,30 +260,30 @@ pub enum LinkPurpose {
     SignIn {
         account: AccountId,
     },
-    /// Makes one account, for whoever it is given to.
+    /// Creates one account.
     Invite {
         name: String,
         role: PersonRole,
-        /// Which groups they stand for.
+        /// The groups of the new account.
         groups: BTreeSet<GroupName>,
         by: AccessChange,
     },
-    /// Lets the person of one account choose another password.
+    /// Sets a new password of one account.
     Reset {
         account: AccountId,
         by: AccessChange,
     },
-    /// Is no link that anybody opens: what a browser must bring back from an OpenID provider.
+    /// Not a link that a person opens: the state that a browser must return from an OpenID provider.
     Oidc {
-        /// The hash of what that browser shows.
+        /// The hash of the browser's cookie. It binds the sign-in to this browser.
         browser: SessionId,
-        /// Where its person goes on to.
+        /// The page after the sign-in.
         next: String,
     },
 }
 
 impl LinkPurpose {
-    /// The administrator who made it for somebody, if one did.
+    /// Returns the administrator who created it, if one did.
     pub const fn made_by(&self) -> Option<&AccessChange> {
         match self {
             Self::Invite { by, .. } | Self::Reset { by, .. } => Some(by),
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_from_before_there_was_a_choice_still_opens_as_a_password() {
+    fn older_row_opens_as_a_password_account() {
         let old = account(r#""password":"$argon2id$x""#).unwrap();
         assert_eq!(old.sign_in, AccountCredential::Password { hash: "$argon2id$x".to_owned() });
         assert_eq!(old.password_hash(), Some("$argon2id$x"));
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn who_signs_in_elsewhere_has_no_password() {
+    fn oidc_account_has_no_password() {
         let new = account(r#""sign_in":{"by":"oidc","issuer":"https://id.example","subject":"7"}"#).unwrap();
         assert_eq!(new.password_hash(), None);
         for bad in [r#""x":1"#, r#""sign_in":{"by":"none"}"#, r#""sign_in":{"by":"oidc","issuer":"a"}"#] {

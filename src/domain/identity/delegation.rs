@@ -1,7 +1,7 @@
-//! Delegations: for a time, a person lets another vote in their place.
+//! Delegations: a reviewer lets another reviewer vote on their behalf for a limited time.
 //!
-//! A delegation hands on one place and no more. Whose groups count is said by the one who is away, so that nothing goes
-//! from hand to hand; and both are looked at as they stand when a vote is counted.
+//! A delegation passes on one seat. The absent reviewer's groups decide which stages it covers, so delegations cannot
+//! be chained. Both accounts are checked again whenever a vote is counted.
 
 use std::time::Duration;
 
@@ -14,30 +14,30 @@ use crate::domain::primitives::time::Timestamp;
 #[cfg(test)]
 mod tests;
 
-/// That one person votes in another's place.
+/// The right of one reviewer to vote on behalf of another.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delegation {
     pub id: DelegationId,
     pub from: AccountId,
     pub from_name: String,
-    /// Who votes in their place.
+    /// The delegate.
     pub to: AccountId,
     pub to_name: String,
-    /// Which of its giver's, from 1. No two have the same, so that of two that are given at once one comes first.
+    /// The number among the delegations of one reviewer, from 1. It is unique, so of two concurrent delegations one
+    /// comes first.
     pub number: u32,
     pub begins_at: Timestamp,
-    /// Until when, at the latest.
     pub ends_at: Timestamp,
-    /// The giver's passkey that confirmed it; none where they have none.
+    /// The passkey of the absent reviewer that confirmed it. `None` if they have no passkey.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_by: Option<PasskeyId>,
-    /// Set when somebody ended it before.
+    /// Set if it was ended early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<DelegationEnd>,
 }
 
-/// Who ended a delegation before its time.
+/// The early end of a delegation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelegationEnd {
@@ -46,42 +46,40 @@ pub struct DelegationEnd {
     pub name: String,
 }
 
-/// An afternoon is the least that is worth naming somebody for.
+/// The shortest delegation.
 pub const LENGTH_MIN: Duration = Duration::from_secs(3600);
 
-/// A long holiday. Whoever is away for longer leaves the group, and somebody else joins it.
+/// The longest delegation, for a long holiday. For a longer absence another reviewer should join the group.
 pub const LENGTH_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Delegates of one person at a time: the one who is asked first, and those who are away themselves.
+/// The limit of simultaneous delegates per person. Delegates may be absent too, so one is not enough.
 pub const GIVEN_MAX: usize = 3;
 
-/// How many one person gives within [`LENGTH_MAX`]. Each stays to be read.
+/// The limit of delegations per person within [`LENGTH_MAX`]. Each stays visible.
 pub const GIVEN_LATELY_MAX: usize = 20;
 
-/// People whom one person stands in for at a time; each page of theirs looks at all of them.
+/// The limit of people whom one delegate represents. Each page of the delegate checks all of them.
 pub const RECEIVED_MAX: usize = 10;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DelegationRejected {
-    /// There is nothing to hand on.
-    #[error("only reviewers who are in a group and can sign in have a vote to hand on")]
+    /// The person has no vote to delegate.
+    #[error("you have no vote to delegate: only enabled reviewers in a group have one")]
     NoVote,
-    #[error("name somebody else than yourself")]
+    #[error("a delegation needs another person: name a reviewer other than yourself")]
     Oneself,
     /// Auditors and administrators never vote.
-    #[error("only a reviewer who can sign in votes in your place")]
+    #[error("this account cannot vote for you: name an enabled reviewer")]
     Delegate,
-    #[error("between an hour and thirty days")]
+    #[error("a delegation lasts between one hour and 30 days")]
     Length,
-    #[error("you have named them already; end that first")]
+    #[error("you have an active delegation to this person: end it first")]
     Same,
-    #[error("three people at a time stand in for you at most; end one first")]
+    #[error("you have three active delegations, which is the limit: end one first")]
     TooManyGiven,
-    /// Too many one after another.
-    #[error("you have named others twenty times within thirty days; an administrator can help")]
+    #[error("you have created 20 delegations within 30 days, which is the limit: ask an administrator")]
     TooManyLately,
-    /// They stand in for too many.
-    #[error("they stand in for ten people already; name somebody else")]
+    #[error("this person votes for ten people already, which is the limit: name another reviewer")]
     TooManyReceived,
 }
 
@@ -89,11 +87,11 @@ pub enum DelegationRejected {
 pub struct DelegationRequest<'a> {
     pub from: &'a Account,
     pub to: &'a Account,
-    /// For how long, from now on.
+    /// The length, from now.
     pub length: Duration,
-    /// Everything that they have given so far.
+    /// All delegations that the person has given.
     pub given: &'a [Delegation],
-    /// What the other has received and still has.
+    /// The active delegations that the delegate has received.
     pub received: &'a [Delegation],
 }
 
@@ -101,6 +99,7 @@ impl DelegationRequest<'_> {
     pub fn check(&self, now: Timestamp) -> Result<(), DelegationRejected> {
         let votes = |it: &Account| it.role == PersonRole::Reviewer && !it.disabled;
         let standing = || self.given.iter().filter(|it| it.is_active_at(now));
+        // Ended delegations count too. Otherwise ending them at once would bypass the limit.
         let lately = self.given.iter().filter(|it| now < it.begins_at.plus(LENGTH_MAX)).count();
         let checks = [
             (votes(self.from) && !self.from.groups.is_empty(), DelegationRejected::NoVote),
@@ -115,21 +114,23 @@ impl DelegationRequest<'_> {
                 DelegationRejected::TooManyReceived,
             ),
         ];
+        // The first failed check is reported, so mistakes in the request come before limits.
         checks.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, why)| Err(why))
     }
 
-    /// Which of its giver's it would be.
+    /// Returns the number of the new delegation.
     pub fn number(&self) -> u32 {
         self.given.iter().map(|it| it.number).max().unwrap_or_default().saturating_add(1)
     }
 
-    /// The delegation, confirmed by that passkey if by one.
+    /// Returns the delegation with the passkey that confirmed it, if any.
     pub fn given(
         &self,
         id: DelegationId,
         confirmed_by: Option<PasskeyId>,
         now: Timestamp,
     ) -> Result<Delegation, DelegationRejected> {
+        // The page may be old, so all conditions are checked again.
         self.check(now)?;
         Ok(Delegation {
             id,
@@ -147,17 +148,17 @@ impl DelegationRequest<'_> {
 }
 
 impl Delegation {
-    /// Whether it stands now. What was ended stays so, whatever a clock says that went back since.
+    /// Checks that it is active. An ended delegation stays ended, even if a clock was set back.
     pub fn is_active_at(&self, now: Timestamp) -> bool {
         self.lasts_at(now) && self.begins_at <= now
     }
 
-    /// Whether it stands now, or will by a clock that is behind the one it was made by.
+    /// Checks that it has not ended. It counts before its start too, for a replica whose clock is behind.
     pub fn lasts_at(&self, now: Timestamp) -> bool {
         self.ended.is_none() && now < self.ends_at
     }
 
-    /// Whether this person may end it: whose place it is, who has it, and whoever runs the gateway.
+    /// Checks that a person may end it: the absent reviewer, the delegate or an administrator.
     pub fn may_be_ended_by(&self, person: &Account) -> bool {
         self.from == person.id || self.to == person.id || person.administers()
     }

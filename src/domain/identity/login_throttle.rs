@@ -1,8 +1,7 @@
-//! Failed sign-ins: how long an asker waits after so many, and when that is forgotten.
+//! Throttling of failed sign-ins, against brute force.
 //!
-//! Who asks too often waits longer and longer, but never longer than the window; so nobody is locked out for good. A
-//! try is written down before the password is looked at and taken back if it was right: however many are made at once,
-//! each counts.
+//! The wait grows with each failed attempt up to the window, so no account is locked permanently. An attempt is counted
+//! before the password is checked and uncounted if it was right. So concurrent attempts cannot bypass the limit.
 
 use std::time::Duration;
 
@@ -10,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::primitives::time::Timestamp;
 
-/// How many tries are free, and how long one waits after those.
+/// The limits of the throttle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoginThrottleLimits {
-    /// Tries that nobody waits for.
+    /// The number of attempts without a wait.
     pub free: u32,
-    /// The longest wait; and after so long without a try, all is forgotten.
+    /// The longest wait. After the same time without an attempt the count is reset.
     pub window: Duration,
 }
 
@@ -26,29 +25,31 @@ impl Default for LoginThrottleLimits {
 }
 
 impl LoginThrottleLimits {
-    /// How long nobody of the asker's kind may try after so many failures in a row: twice as long each time, beginning
-    /// with the window's share of one try.
+    /// Returns the wait after a number of failures in a row. It doubles each time, starting with `window / free`.
     pub fn wait(&self, failed: u32) -> Duration {
+        // The first attempts are free, because people mistype passwords.
         let Some(beyond) = failed.checked_sub(self.free) else { return Duration::ZERO };
         let first = self.window / self.free.max(1);
+        // An overflow means that the wait is longer than the window, which limits it.
         let doubled = 1_u32.checked_shl(beyond).and_then(|times| first.checked_mul(times));
         doubled.map_or(self.window, |it| it.min(self.window))
     }
 }
 
-/// The tries on one counter: of unknown browsers at a name, of one browser that the account knows, or of one address.
+/// One counter of failed attempts: for unknown browsers at one account name, for one known browser of an account, or
+/// for one address.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailedSignIns {
     pub asker: String,
-    /// How many failed in a row.
+    /// The number of failures in a row.
     pub failed: u32,
     pub last: Timestamp,
 }
 
 impl FailedSignIns {
-    /// Until when the asker must wait, if so. Nobody waits until a clock that was ahead is caught up with: a
-    /// try whose moment lies more than a window from now does not count.
+    /// Returns the end of the wait, if there is one. A time more than one window in the future comes from a wrong
+    /// clock. It is ignored, so a wrong clock locks no account.
     pub fn waits_until(&self, bounds: &LoginThrottleLimits, now: Timestamp) -> Option<Timestamp> {
         let wait = bounds.wait(self.failed);
         let until = self.last.plus(wait);
@@ -59,22 +60,24 @@ impl FailedSignIns {
         self.last <= now.plus(bounds.window)
     }
 
-    /// One more try, made now; what is long ago is forgotten.
+    /// Counts one more attempt. An old counter starts again at zero.
     pub fn again(before: Option<&Self>, asker: &str, now: Timestamp, bounds: &LoginThrottleLimits) -> Self {
         let lately = |it: &&Self| {
+            // The count outlives the wait by one window. Otherwise an attacker could wait and start again at zero.
             let kept = bounds.wait(it.failed).saturating_add(bounds.window);
             now < it.last.plus(kept) && it.is_of_this_clock(bounds, now)
         };
         let counted = before.filter(lately).map_or(0, |it| it.failed);
+        // The attempt counts before its result is known, so concurrent attempts cannot bypass the limit.
         Self { asker: asker.to_owned(), failed: counted.saturating_add(1), last: now }
     }
 
-    /// As it stands once the try is known to have been no failure.
+    /// Returns the counter without the last attempt, because it was not a failure.
     pub fn taken_back(&self) -> Self {
         Self { failed: self.failed.saturating_sub(1), ..self.clone() }
     }
 
-    /// As it stands once the right person was there: nothing counts against the asker any more.
+    /// Returns the counter at zero, after a successful sign-in.
     pub fn forgiven(&self) -> Self {
         Self { failed: 0, ..self.clone() }
     }
@@ -91,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_are_free_and_then_each_costs_twice_as_much_up_to_the_window() {
+    fn first_attempts_are_free_and_then_the_wait_doubles_up_to_the_window() {
         let waits: Vec<u64> = (0..8).map(|failed| BOUNDS.wait(failed).as_secs()).collect();
         assert_eq!(waits, [0, 0, 0, 30, 60, 90, 90, 90]);
         assert_eq!(BOUNDS.wait(u32::MAX), BOUNDS.window);
     }
 
     #[test]
-    fn tries_add_up_and_are_forgotten_a_window_after_the_wait() {
+    fn attempts_add_up_and_expire_one_window_after_the_wait() {
         let mut tries = None;
         for second in 0..4 {
             tries = Some(FailedSignIns::again(tries.as_ref(), "a", at(second), &BOUNDS));
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_clock_that_was_ahead() {
+    fn clock_that_was_ahead_causes_no_wait() {
         let tried = |failed| FailedSignIns { asker: "a".to_owned(), failed, last: at(1000) };
         assert_eq!(tried(0).waits_until(&BOUNDS, at(999)), None, "nothing failed");
         assert_eq!(tried(2).waits_until(&BOUNDS, at(999)), None, "the first are free");

@@ -1,96 +1,98 @@
-//! People whom an OpenID provider vouches for: what its word means here, and which names it may give.
+//! OpenID Connect identities: the mapping of claims to roles and groups, and the allowed account names.
 
 use std::collections::BTreeSet;
 
 use super::account::PersonRole;
 use crate::domain::primitives::id::GroupName;
 
-/// What a provider says of a person, after everything about it was checked.
+/// The verified claims of a provider about a person.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OidcIdentity {
     pub issuer: String,
-    /// The person, as the provider names them for ever.
+    /// The provider's permanent id of the person.
     pub subject: String,
-    /// What they are called there at the moment.
+    /// The current name at the provider.
     pub name: Option<String>,
-    /// The values that groups and roles are mapped from.
+    /// The claim values from which groups and roles are mapped.
     pub values: BTreeSet<String>,
-    /// The signed statement itself, as a hint for signing out there.
+    /// The ID token, as a hint for signing out at the provider.
     pub hint: String,
 }
 
-/// What the values of a claim mean here.
+/// The mapping of claim values to groups and roles.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClaimMapping {
-    /// Which value stands for which group.
+    /// Claim values and their groups.
     pub groups: Vec<(String, GroupName)>,
-    /// Which value gives which role; the first that fits does.
+    /// Claim values and their roles. The first match applies.
     pub roles: Vec<(String, PersonRole)>,
-    /// What becomes of people with none of these values.
+    /// The rule for people without a mapped value.
     pub admit: AdmissionRule,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AdmissionRule {
-    /// Whoever has a value that is mapped.
+    /// Only people with a mapped value.
     Mapped,
-    /// Everybody whom the provider knows, without a group if need be.
+    /// Everyone whom the provider authenticates, even without a group.
     Anybody,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OidcMembership {
     pub role: PersonRole,
-    /// Which groups they stand for.
+    /// The groups of the person.
     pub groups: BTreeSet<GroupName>,
 }
 
 impl ClaimMapping {
-    /// What somebody with these values is here; nobody, if nothing is said of any of them.
+    /// Returns the role and groups for claim values, or `None` if the person is not admitted.
     pub fn standing(&self, values: &BTreeSet<String>) -> Option<OidcMembership> {
         let groups: BTreeSet<GroupName> =
             self.groups.iter().filter(|it| values.contains(&it.0)).map(|it| it.1.clone()).collect();
+        // The administrator orders the roles, so the first match wins.
         let role = self.roles.iter().find(|it| values.contains(&it.0)).map(|it| it.1);
         let known = role.is_some() || !groups.is_empty() || self.admit == AdmissionRule::Anybody;
+        // Without a mapped role the person is a reviewer, the role with the least administrative rights.
         known.then(|| OidcMembership { role: role.unwrap_or(PersonRole::Reviewer), groups })
     }
 }
 
-/// Names are shown in lists.
+/// The length limit of a name, because lists show it.
 const NAME_CHARS_MAX: usize = 64;
 
-/// The name of a new account: small letters, digits and `. _ - @` of ASCII. Whoever may choose their own name at a
-/// provider can then not choose one that only looks like somebody's here.
+/// Returns the name of a new account: lower-case ASCII letters, digits and `. _ - @`. So people who choose their own
+/// name at a provider cannot imitate an existing account with look-alike characters.
 pub fn account_name(claimed: &str) -> Option<String> {
     let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '_' | '-' | '@');
     let fits = (1..=NAME_CHARS_MAX).contains(&claimed.len()) && claimed.chars().all(plain);
+    // Lower case makes names that differ only in case the same account name.
     fits.then(|| claimed.to_ascii_lowercase())
 }
 
-/// Why somebody who came back from a provider is not let in. The words are those of the log.
+/// The reason why a sign-in by a provider is rejected. The codes are those of the audit log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SignInRejected {
-    /// They, or the provider, said no.
+    /// The person or the provider refused.
     Refused,
-    /// The provider does not answer, or not as one.
+    /// The provider does not answer, or its answer is invalid.
     ProviderDown,
-    /// Nothing is known of their asking: it is too old, was used, or was another browser's.
+    /// The state is unknown: expired, used, or from another browser.
     UnknownState,
-    /// The answer is of another provider than the one that was asked.
+    /// The response comes from another provider than the request.
     WrongProvider,
-    /// Nobody trusted signed it.
+    /// No trusted key signed the token.
     BadSignature,
-    /// It was said to somebody else, or about another sign-in.
+    /// The token is for another audience or another sign-in.
     NotForUs,
-    /// It is too old, or from the future: somebody's clock is wrong.
+    /// The token is expired or from the future. A clock may be wrong.
     WrongTime,
-    /// None of what they are is known here.
+    /// No claim value is mapped.
     NotMapped,
-    /// What they are called there cannot be a name here.
+    /// The name at the provider is not a valid account name.
     UnusableName,
-    /// Somebody else has that name, or one that looks like it.
+    /// Another account has the name or one that looks like it.
     NameTaken,
-    /// Their account is disabled here.
     Disabled,
 }
 
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_comes_in_or_is_an_admin_whom_the_mapping_does_not_name() {
+    fn only_mapped_people_are_admitted_or_become_admins() {
         let strict = mapping(AdmissionRule::Mapped);
         assert_eq!(strict.standing(&values(&["staff", "finance", "admin"])), None);
         assert_eq!(strict.standing(&values(&["fin"])).unwrap().role, PersonRole::Reviewer);
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_gives_names_of_plain_ascii_only() {
+    fn account_names_from_a_provider_are_plain_ascii() {
         assert_eq!(account_name("Alice.Smith@example.org").as_deref(), Some("alice.smith@example.org"));
         let long = "x".repeat(NAME_CHARS_MAX + 1);
         for bad in ["", "\u{430}lice", "alice\u{200b}", "al ice", "a/b", "a\u{202e}b", "ａlice", "é", long.as_str()] {

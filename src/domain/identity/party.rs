@@ -1,4 +1,4 @@
-//! Who wrote a text and who reads it, and whether the reader could have chosen the text.
+//! Authors and readers of texts, and whether a reader could have written a text.
 
 use std::collections::BTreeSet;
 
@@ -6,27 +6,28 @@ use super::account::{Account, MachineRole, Token};
 use crate::domain::primitives::confusable::alike;
 use crate::domain::primitives::id::{AccountId, GroupName, NodeId, PrincipalId};
 
-/// A person, a machine, or a reader that the gateway cannot tell.
+/// A person, a machine, or an unknown reader.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Party {
     /// A person with an account.
     Person {
         id: AccountId,
-        /// The name that owners are given by.
+        /// The name by which tokens name their owner.
         name: String,
-        /// The groups that may own tokens.
+        /// The groups of the person. A group may own a token too.
         groups: BTreeSet<GroupName>,
     },
     Token {
         id: PrincipalId,
-        /// The person or group that answers for it.
+        /// The owner of the token.
         owner: String,
-        /// The nodes that it may act as, and so read as.
+        /// The nodes that it may act as. It can read what they read.
         nodes: BTreeSet<NodeId>,
     },
-    /// The receiver of a webhook or of an exported log, which writes nothing here; or an auditor, who may read every state.
+    /// The receiver of a webhook or of a log export, which writes nothing here. Also an auditor, who may read every
+    /// state.
     Receiver,
-    /// An author whose account or token is gone.
+    /// An author whose account or token is deleted.
     Gone,
 }
 
@@ -45,6 +46,7 @@ impl From<&Account> for Party {
 impl From<&Token> for Party {
     fn from(token: &Token) -> Self {
         match token.role {
+            // An auditor may read every state, so its reads need no comparison with an author.
             MachineRole::Auditor => Self::Receiver,
             _ => Self::Token { id: token.principal(), owner: token.owner.clone(), nodes: token.nodes.clone() },
         }
@@ -52,7 +54,7 @@ impl From<&Token> for Party {
 }
 
 impl Party {
-    /// The id of the account or token, if it has one.
+    /// Returns the id of the account or token, if it has one.
     pub fn id(&self) -> Option<&str> {
         match self {
             Self::Person { id, .. } => Some(id.as_str()),
@@ -61,11 +63,13 @@ impl Party {
         }
     }
 
-    /// Whether this reader could have chosen what `author` wrote: it is the author, owns it, is owned by it, or has the
-    /// same owner. An author who is gone may be anybody but a receiver.
+    /// Checks that this reader could have written the author's text: they are the same, one owns the other, or they
+    /// have the same owner. A deleted author could be anyone except a receiver.
     pub fn could_have_written_as(&self, author: &Self) -> bool {
         match (self, author) {
+            // A receiver never writes, so it has no text of its own.
             (Self::Receiver, _) | (_, Self::Receiver) => false,
+            // The owner of a deleted account is unknown, so the cautious answer is yes.
             (Self::Gone, _) | (_, Self::Gone) => true,
             (Self::Person { id, .. }, Self::Person { id: other, .. }) => id == other,
             (Self::Token { id, owner, .. }, Self::Token { id: other, owner: others, .. }) => {
@@ -76,7 +80,7 @@ impl Party {
         }
     }
 
-    /// Whether an owner's name means this person, alone or as one of a group.
+    /// Checks that an owner's name means this person or one of their groups.
     fn is_owner(&self, owner: &str) -> bool {
         match self {
             Self::Person { id, name, groups } => {
@@ -88,16 +92,17 @@ impl Party {
 }
 
 impl Author {
-    /// An author who writes as no node.
+    /// Returns an author without a node.
     pub const fn of(party: Party) -> Self {
         Self { party, nodes: BTreeSet::new() }
     }
 
-    /// An author who names a node. A machine reads what all of its nodes read; a person who asks for something in the name
-    /// of a node reads nothing by it.
+    /// Returns an author who names a node. A machine can read what all its nodes read. A person who names a node gains
+    /// no read access by it.
     pub fn as_node(party: Party, node: Option<&NodeId>) -> Self {
         let nodes = match &party {
             Party::Token { nodes, .. } => nodes.iter().chain(node).cloned().collect(),
+            // A person could otherwise gain the reads of a node by naming it.
             Party::Person { .. } | Party::Receiver | Party::Gone => BTreeSet::new(),
         };
         Self { party, nodes }
@@ -107,7 +112,7 @@ impl Author {
         &self.party
     }
 
-    /// The nodes as which a machine that wrote it can read.
+    /// Returns the nodes that the machine can read as.
     pub const fn nodes(&self) -> &BTreeSet<NodeId> {
         &self.nodes
     }
@@ -131,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_could_have_chosen_what_it_or_its_own_wrote() {
+    fn reader_could_have_written_own_and_owned_texts() {
         let (ada, ben) = (person("ada", &["ops"]), person("ben", &["ops"]));
         let (hers, teams, other) = (token("t1", "ada"), token("t2", "ops"), token("t3", "elsewhere"));
         for (reader, author) in [(&ada, &ada), (&hers, &hers), (&ada, &hers), (&hers, &ada), (&ben, &teams)] {
@@ -144,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_author_who_is_gone_may_be_any_reader_and_a_receiver_is_no_author() {
+    fn deleted_author_could_be_any_reader_and_a_receiver_is_no_author() {
         let ada = person("ada", &[]);
         assert!(ada.could_have_written_as(&Party::Gone) && token("t", "x").could_have_written_as(&Party::Gone));
         assert!(!Party::Receiver.could_have_written_as(&Party::Gone) && !Party::Receiver.could_have_written_as(&ada));

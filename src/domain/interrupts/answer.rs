@@ -1,4 +1,4 @@
-//! What a host is answered: once, signed, and the same bytes ever after.
+//! Signed answers to interrupts from host applications. An answer is created once, and its bytes never change.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::domain::keys::SigningKey;
 use crate::domain::primitives::id::{AccountId, FlowId, InterruptId, Jti, PrincipalId};
 use crate::domain::primitives::time::Timestamp;
 
-/// The claims of an answer. Its `typ` is its own, and no writer is let through by it.
+/// The claims of an answer. It has its own `typ`, so it never authorizes a writer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterruptAnswer {
@@ -32,15 +32,15 @@ pub struct InterruptAnswer {
     pub transition_digest: String,
 }
 
-/// What is kept of an answer.
+/// The stored part of an answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredInterruptDecision {
-    /// Its one-time name: 128 random bits.
+    /// A one-time id of 128 random bits.
     pub nonce: Jti,
-    /// Until when an approval is good.
+    /// The expiry of an approval.
     pub expires_at: Option<Timestamp>,
-    /// What the last decider said, without what the policy's detectors find in it.
+    /// The last voter's comment, without matches of the policy's detectors.
     pub comment: Option<String>,
     pub token: String,
 }
@@ -70,20 +70,20 @@ pub struct InterruptDecisionResponse {
     pub answer: String,
 }
 
-/// What an answer is made of, besides the interrupt.
+/// The data of an answer that is not in the interrupt.
 #[derive(Clone, Debug)]
 pub struct InterruptDecisionInput {
     pub decision: InterruptDecision,
     pub at: Timestamp,
-    /// Until when an approval is good.
+    /// The expiry of an approval.
     pub expires_at: Option<Timestamp>,
-    /// The approvals that count.
+    /// The counted approvals.
     pub approvals: Vec<ApprovalClaim>,
     pub refusals: Vec<DenialClaim>,
 }
 
 impl Interrupt {
-    /// What is signed of an ending.
+    /// Returns the claims to sign.
     pub fn claims(&self, issuer: &str, nonce: &Jti, ending: InterruptDecisionInput) -> InterruptAnswer {
         InterruptAnswer {
             approvals: ending.approvals,
@@ -104,9 +104,10 @@ impl Interrupt {
         }
     }
 
-    /// What the host is told; `None` while people are asked.
+    /// Returns the response for the host application, or `None` while the interrupt is open.
     pub fn answered(&self) -> Option<InterruptDecisionResponse> {
         let (decision, _, answer) = self.ending()?;
+        // An expired interrupt has no deciders, so a time-out never names a person.
         let reviewers: Vec<AccountId> = self.deciders(decision).map(|it| it.reviewer.clone()).collect();
         Some(InterruptDecisionResponse {
             interrupt_id: self.asserted.interrupt_id.clone(),
@@ -122,7 +123,7 @@ impl Interrupt {
         })
     }
 
-    /// The votes that made a decision.
+    /// Returns the votes for a decision.
     pub fn deciders(
         &self,
         decision: InterruptDecision,
@@ -137,7 +138,8 @@ impl InterruptAnswer {
         jws::sign(key, TokenType::InterruptAnswer, self)
     }
 
-    /// Whether it says what every answer says: an approval names who gave it and ends, and nothing else does either.
+    /// Checks the consistency of the claims: only an approval has approvals and an expiry, and only a denial has
+    /// refusals.
     pub fn is_whole(&self) -> bool {
         let approval = self.decision == InterruptDecision::Approved;
         let refusal = self.decision == InterruptDecision::Denied;

@@ -1,8 +1,8 @@
-//! Interrupts: what a host that keeps its own graph state asks people about.
+//! Interrupts from host applications that store their own graph state.
 //!
-//! Nothing of it is checked: the gateway has neither the state nor the change, only the host's word. People vote on a
-//! digest over all that the host said, by the stages of the flow's policy; what they decide is signed as a document of
-//! its own kind, which lets no writer write here.
+//! The gateway cannot verify an interrupt, because it has neither the state nor the change. The description is an
+//! unverified claim of the host application. Reviewers vote on a digest of the whole description, by the stages of the
+//! flow's policy. The answer is signed as its own type of document and never authorizes a writer.
 
 mod answer;
 mod host_assertion;
@@ -36,7 +36,7 @@ mod tests;
 #[serde(deny_unknown_fields)]
 pub struct InterruptSource {
     pub token: PrincipalId,
-    /// The name of the endpoint, for people.
+    /// The name of the token.
     pub name: String,
 }
 
@@ -47,11 +47,11 @@ pub struct InterruptSource {
 pub enum InterruptDecision {
     /// Every stage has its quorum.
     Approved,
-    /// Enough people refused.
+    /// Enough reviewers denied it.
     Denied,
-    /// Nobody decided in time.
+    /// The deadline passed without a decision.
     Expired,
-    /// Another policy judges its flow, and asks other people.
+    /// The flow has a new active policy with other stages.
     Superseded,
 }
 
@@ -59,16 +59,16 @@ pub enum InterruptDecision {
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum InterruptState {
     Open {},
-    /// It is over, and answered.
+    /// Decided and answered.
     Ended {
         decision: InterruptDecision,
         at: Timestamp,
-        /// What the host is told, once and for all.
+        /// The final answer for the host application.
         answer: StoredInterruptDecision,
     },
 }
 
-/// Whose approval the flow's policy asks for.
+/// The approval that the flow's policy requires.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRequirements {
@@ -76,26 +76,26 @@ pub struct ApprovalRequirements {
     pub denials_needed: u32,
 }
 
-/// What a host asked people about.
+/// An interrupt from a host application.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interrupt {
     pub id: InterruptId,
     pub source: InterruptSource,
-    /// The flow whose people are asked.
+    /// The flow whose reviewers decide.
     pub flow: FlowId,
-    /// The policy by which they are.
+    /// The policy that names the stages.
     pub policy: Digest,
     pub asserted: HostAssertion,
-    /// What people vote on: all of it.
+    /// The digest of the whole description, on which reviewers vote.
     pub digest: Digest,
-    /// Who answers for the host, and so may not decide.
+    /// The owner of the host's token. They may not decide (separation of duties).
     pub excluded: BTreeSet<String>,
     pub asking: ApprovalRequirements,
     /// The time since which this applies.
     pub received_at: Timestamp,
     pub expires_at: Timestamp,
-    /// The counted votes, in their order.
+    /// The votes in order.
     pub votes: Vec<Vote>,
     /// The state of the delivery.
     pub state: InterruptState,
@@ -106,40 +106,41 @@ pub struct Interrupt {
 pub struct InterruptTerms {
     pub source: InterruptSource,
     pub flow: FlowId,
-    /// The policy by which people are asked.
+    /// The policy that names the stages.
     pub policy: Digest,
-    /// Who answers for the host.
+    /// The owner of the host's token.
     pub excluded: BTreeSet<String>,
-    /// Whose approval that policy asks for.
+    /// The approval that the policy requires.
     pub asking: ApprovalRequirements,
     /// The time at which the gateway received it.
     pub received_at: Timestamp,
-    /// Until when people are asked.
+    /// The deadline.
     pub expires_at: Timestamp,
 }
 
-/// Why a host's interrupt is not taken.
+/// The reason why an interrupt is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum InterruptRejected {
-    /// The same digest stood beside other words before.
-    #[error("this digest was posted before with other members; people decide on exactly what they were shown")]
+    /// The same digest was posted with another description.
+    #[error("this digest was posted before with other content; post the new content with a new digest")]
     Differs,
-    /// A signed post of that name said something else.
-    #[error("a post of that webhook-id said something else before")]
+    /// A signed post with the same id had another body.
+    #[error("this `webhook-id` was used before for another body; use a new id for each post")]
     PostDiffers,
-    /// A signed post from too long ago, or from the future.
-    #[error("the post is signed, and its webhook-timestamp is more than five minutes from now")]
+    /// The signed post is too old or from the future.
+    #[error(
+        "the signed post's `webhook-timestamp` is more than five minutes from now; check the clock and sign it again"
+    )]
     Stale,
-    /// Another try, while people are still asked about the one before.
-    #[error("the attempt before this one has not ended, or was never made")]
+    /// A new attempt, while the previous one is open.
+    #[error("the previous attempt is still open or was never posted; post attempts in order")]
     EarlierAttempt,
-    /// As often as the policy allows.
-    #[error("the policy allows no further attempt")]
+    #[error("the policy's limit of attempts is reached")]
     AttemptsExhausted,
-    #[error("the flow's policy names no stages, so nobody would be asked")]
+    #[error("the flow's policy has no stages, so no reviewer could decide; add a stage to the policy")]
     NobodyAsked,
-    /// Everybody who is asked answers for the host.
-    #[error("nobody but whoever answers for this token could approve it")]
+    /// All eligible reviewers own the host's token.
+    #[error("only the owner of this token could approve it; add another reviewer to the stages' groups")]
     NobodyCanApprove,
 }
 
@@ -167,17 +168,17 @@ impl InterruptRejected {
     }
 }
 
-/// What a counted vote leads to.
+/// The interrupt after a counted vote.
 #[derive(Debug, PartialEq, Eq)]
 pub enum InterruptTally {
     Waiting(Interrupt),
-    /// Every stage has its quorum: the approvals that count.
+    /// Every stage has its quorum. These are the counted approvals.
     Approved(Interrupt, Vec<ApprovalClaim>),
     Denied(Interrupt, Vec<DenialClaim>),
 }
 
 impl InterruptTally {
-    /// What the vote comes to, as its voter is told.
+    /// Returns the result as the page shows it to the voter.
     pub const fn prospect(&self) -> VotePreview {
         match self {
             Self::Waiting(_) => VotePreview::Waits,
@@ -197,7 +198,7 @@ impl InterruptDecision {
         }
     }
 
-    /// The verdict of those who made it so; nobody's where no person did.
+    /// Returns the verdict that led to this decision, or `None` if no person decided.
     pub const fn verdict(self) -> Option<VoteVerdict> {
         match self {
             Self::Approved => Some(VoteVerdict::Approve),
@@ -210,6 +211,7 @@ impl InterruptDecision {
 impl Interrupt {
     pub fn new(id: InterruptId, asserted: HostAssertion, terms: InterruptTerms) -> Self {
         let InterruptTerms { source, flow, policy, excluded, asking, received_at, expires_at } = terms;
+        // A placeholder. The digest is computed from the complete value below.
         let digest = Digest::of(Tag::Interrupt, &[]);
         let state = InterruptState::Open {};
         let votes = Vec::new();
@@ -230,7 +232,7 @@ impl Interrupt {
         Self { digest: new.computed_digest(), ..new }
     }
 
-    /// Over everything that people are shown as the host's word, from whom, when, and until when.
+    /// Hashes everything that reviewers see of the host application's claim: content, source, time and deadline.
     fn computed_digest(&self) -> Digest {
         let told = json!({
             "asserted": self.asserted, "expires_at": self.expires_at, "flow": self.flow, "interrupt": self.id,
@@ -239,17 +241,17 @@ impl Interrupt {
         Digest::of(Tag::Interrupt, &[canonical(&told).as_bytes()])
     }
 
-    /// Whether its digest is of what it says.
+    /// Checks that the digest matches the content.
     pub fn is_whole(&self) -> bool {
         self.digest == self.computed_digest()
     }
 
-    /// Whether people can still decide it.
+    /// Checks that reviewers can still decide it.
     pub fn is_open(&self, now: Timestamp) -> bool {
         matches!(self.state, InterruptState::Open {}) && now < self.expires_at
     }
 
-    /// How it ended, and when; an open one has not.
+    /// Returns the decision, its time and its answer, or `None` if it is open.
     pub const fn ending(&self) -> Option<(InterruptDecision, Timestamp, &StoredInterruptDecision)> {
         match &self.state {
             InterruptState::Open {} => None,
@@ -257,11 +259,12 @@ impl Interrupt {
         }
     }
 
-    /// Who is asked, and what they have said so far.
+    /// Returns the quorum: the eligible voters and their votes.
     pub fn jury(&self) -> Quorum<'_> {
         Quorum {
             digest: self.digest,
             stages: &self.asking.stages,
+            // Escalations exist only for reviews.
             also_asked: None,
             excluded: &self.excluded,
             denials_needed: self.asking.denials_needed,
@@ -270,22 +273,24 @@ impl Interrupt {
         }
     }
 
-    /// What a stage asks of a voter's passkey; of one that is not there, the most.
+    /// Returns the passkey requirement of a stage. For an unknown stage it is the strictest one, so an invalid stage
+    /// never weakens the check.
     pub fn passkey_need(&self, stage: u32) -> PasskeyRequirement {
         self.asking.stages.get(stage as usize).map_or(PasskeyRequirement::Signature {}, |it| it.passkey)
     }
 
-    /// What has to be typed for a verdict at a stage, if something.
+    /// Returns the digits that a verdict at a stage requires, if any.
     pub fn asks_to_type(&self, stage: u32, verdict: VoteVerdict) -> Option<String> {
         self.asking.stages.get(stage as usize)?.asks_to_type(verdict, &self.digest)
     }
 
-    /// Counts a vote, or says why not. On the roll are all who voted, as they stand now, the new voter included; nobody
-    /// votes on an interrupt in another's place.
+    /// Checks and counts a vote. The roll contains the current accounts of all voters, including the new one.
+    /// Delegations do not apply to interrupts.
     pub fn vote(mut self, ballot: Ballot, voter: &Account, roll: &VoterRoll) -> Result<InterruptTally, VoteRejected> {
         if !matches!(self.state, InterruptState::Open {}) {
             return Err(VoteRejected::Ended);
         }
+        // Delegations cover only reviews, so a ballot that names one is invalid.
         if ballot.delegation.is_some() {
             return Err(VoteRejected::Delegation);
         }
@@ -299,7 +304,7 @@ impl Interrupt {
         })
     }
 
-    /// The interrupt with its end. Only an open one can end, so an end is never overwritten.
+    /// Returns the ended interrupt. Only an open one can end, so an end is never overwritten.
     pub fn ended(
         mut self,
         decision: InterruptDecision,

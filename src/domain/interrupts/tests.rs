@@ -90,7 +90,7 @@ fn ending(decision: InterruptDecision) -> InterruptDecisionInput {
 }
 
 #[test]
-fn the_digest_is_over_everything_that_people_are_shown() {
+fn digest_covers_everything_that_reviewers_see() {
     let known = interrupt(asserted());
     assert!(known.is_whole());
     let others = [
@@ -107,7 +107,7 @@ fn the_digest_is_over_everything_that_people_are_shown() {
 }
 
 #[test]
-fn nobody_votes_in_anothers_place_nor_after_the_end() {
+fn no_delegated_and_no_late_vote_on_an_interrupt() {
     let (open, now) = (interrupt(asserted()), at(2_000));
     let roll = VoterRoll::of(vec![reviewer()], now);
     let delegated = Ballot { delegation: Some("d-1".try_into().unwrap()), ..ballot(open.digest) };
@@ -169,7 +169,7 @@ fn an_answer_is_no_other_document_and_no_other_document_is_an_answer() {
                 jws::read::<InterruptAnswer>(&disguised, TokenType::InterruptAnswer).unwrap_err(),
                 JwsError::Typ
             );
-            // Nor are its claims those of any other document.
+            // The claims do not fit any other document either.
             let fits = match typ {
                 TokenType::Receipt => jws::read::<Receipt>(&disguised, typ).is_ok(),
                 TokenType::Denial => jws::read::<Denial>(&disguised, typ).is_ok(),
@@ -185,7 +185,7 @@ fn an_answer_is_no_other_document_and_no_other_document_is_an_answer() {
 }
 
 #[test]
-fn an_answer_says_all_that_its_decision_needs_and_nothing_of_another() {
+fn answer_has_exactly_the_claims_of_its_decision() {
     let nonce = Jti::try_from("AAAAAAAAAAAAAAAAAAAAAA").unwrap();
     let claims = |ending| interrupt(asserted()).claims("urn:test:gateway", &nonce, ending);
     for (decision, other) in [

@@ -1,4 +1,4 @@
-//! Events: every fact, once, in the order a thread saw them.
+//! Events of the audit log. Each fact is recorded once, in the order of its thread.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,20 +8,20 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::primitives::id::{EventId, FlowId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
 
-/// Declares what can happen, each with its name on the wire.
+/// Declares the event types with their wire names.
 macro_rules! events {
     ($($kind:ident = $name:literal,)*) => {
-        /// What happened. The names are the wire's.
+        /// The type of an event, with its wire name.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
         pub enum EventType {
             $(#[serde(rename = $name)] $kind,)*
         }
 
         impl EventType {
-            /// Everything that can happen.
+            /// All event types.
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
-            /// Its name on the wire: `transition.held`.
+            /// Returns the wire name, such as `transition.held`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$kind => $name,)*
@@ -113,50 +113,50 @@ events! {
     HaltLifted = "access.halt_lifted",
 }
 
-/// Where an event stands in its thread.
+/// The position of an event in its thread's hash chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventLink {
-    /// Dense from 1, in the thread's own order.
+    /// The sequence number in the thread: from 1, without gaps.
     pub seq: u64,
-    /// The hash of the event there.
+    /// The hash of the event.
     pub hash: Digest,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// The same on every delivery.
+    /// The id. It is the same in every delivery.
     pub id: EventId,
     #[serde(rename = "type")]
     pub kind: EventType,
-    /// When, by the gateway that did it.
+    /// The time by the clock of the gateway that made it.
     pub at: Timestamp,
-    /// Under which flow, if one is concerned.
+    /// The flow, if the event belongs to one.
     pub flow: Option<FlowId>,
-    /// In which thread, if one is concerned.
+    /// The thread, if the event belongs to one.
     pub thread: Option<ThreadId>,
-    /// Its place in the thread; null outside threads.
+    /// The sequence number in the thread. Null outside threads.
     pub seq: Option<u64>,
-    /// The hash of the thread's event before; null for the first.
+    /// The hash of the thread's previous event. Null for the first one.
     pub previous: Option<Digest>,
     pub data: Value,
 }
 
 impl Event {
-    /// What the thread's row remembers of it.
+    /// Returns the hash that the thread's row stores.
     pub fn hash(&self) -> Digest {
         let value = serde_json::to_value(self).expect("an event is a plain struct with text keys");
         Digest::of(Tag::Event, &[canonical(&value).as_bytes()])
     }
 
-    /// The link after this event, if it stands in a thread.
+    /// Returns the link to this event, if it belongs to a thread.
     pub fn link(&self) -> Option<EventLink> {
         self.seq.map(|seq| EventLink { seq, hash: self.hash() })
     }
 }
 
-/// An event before it has its place: a thread's numbers are given when its row is changed.
+/// An event before it has a sequence number, which is assigned when the thread's row changes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PendingEvent {
     pub kind: EventType,

@@ -1,7 +1,7 @@
-//! How much is asked of people, and how long they take: counts of hours and days, made from the log.
+//! Counters over the audit log for Insight: reviews, decisions and their times, per hour and day.
 //!
-//! A million past reviews cannot be looked through while somebody waits for a page, so what each event adds is
-//! counted once, and kept. Counting is pure: an audit counts the same events again and must come to the same rows.
+//! A page cannot read a million past reviews, so each event is counted once and the counts are stored. Counting is
+//! pure: an audit counts the same events again and must get the same rows.
 
 mod histogram;
 
@@ -17,20 +17,20 @@ use crate::domain::primitives::id::{FlowId, ReviewId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::{Hold, HoldOutcome};
 
-/// Flows that one hour or day counts by name, the first ones seen: a page could not list more. All others are
-/// counted together.
+/// The limit of flows that one hour or day counts by name, in the order of their first event. A page could not list
+/// more. Further flows are counted together.
 pub const FLOWS_MAX: usize = 50;
 
-/// Reasons that are counted by their words, for each flow in each hour or day; likewise.
+/// The limit of reasons per flow that one hour or day counts separately.
 pub const REASONS_MAX: usize = 20;
 
-/// Flows whose open reviews are counted by name; likewise.
+/// The limit of flows whose open reviews are counted by name.
 const OPEN_FLOWS_MAX: usize = 1_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BucketWidth {
-    /// A minute. No row counts one: a year of them would be half a million.
+    /// A minute. It has no stored rows, because a year would have half a million.
     Minute,
     Hour,
     /// A day, UTC.
@@ -44,20 +44,20 @@ pub struct Period {
     pub begins: Timestamp,
 }
 
-/// What was counted of some reviews and proposals.
+/// Counts of reviews and proposals.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Counts {
-    /// Proposals that the policy let in.
+    /// Proposals that the policy committed.
     #[serde(skip_serializing_if = "is_zero")]
     pub committed: u64,
-    /// Proposals that people would have been asked about, had the flow not only observed.
+    /// Proposals that were committed in observe mode and would otherwise have required approval.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed: u64,
-    /// Proposals that the policy turned away.
+    /// Proposals that the policy rejected.
     #[serde(skip_serializing_if = "is_zero")]
     pub rejected: u64,
-    /// Reviews that were opened.
+    /// Opened reviews.
     #[serde(skip_serializing_if = "is_zero")]
     pub opened: u64,
     #[serde(skip_serializing_if = "is_zero")]
@@ -70,25 +70,25 @@ pub struct Counts {
     pub cancelled: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub superseded: u64,
-    /// How long those took that people decided.
+    /// The times of reviews that reviewers decided.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub times: Histogram,
 }
 
-/// What was counted of one flow.
+/// The counts of one flow.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FlowCounts {
     pub all: Counts,
-    /// Its reviews by why they were held, each under every reason it had.
+    /// Reviews by reason. A review counts under each of its reasons.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reasons: BTreeMap<String, Counts>,
-    /// Those with reasons beyond [`REASONS_MAX`].
+    /// Reviews with reasons beyond [`REASONS_MAX`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_reasons: Option<Counts>,
 }
 
-/// What was counted of one hour or day.
+/// The counts of one hour or day.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeriodFigures {
@@ -99,34 +99,34 @@ pub struct PeriodFigures {
     pub other_flows: Option<FlowCounts>,
 }
 
-/// How far the log was counted, and what was open there.
+/// The cursor of the counters in the audit log, and the open reviews there.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CountProgress {
-    /// The last place in the log that was counted.
+    /// The last counted log position.
     pub index: u64,
-    /// When the event there happened.
+    /// The time of the event at this position.
     pub at: Timestamp,
-    /// Open reviews by flow. A flow that was once named stays, so that an end counts where the beginning did.
+    /// Open reviews by flow. A flow stays in the map, so the end of a review is counted where its start was.
     pub open: BTreeMap<FlowId, u64>,
-    /// Those of flows beyond [`OPEN_FLOWS_MAX`].
+    /// Open reviews of flows beyond [`OPEN_FLOWS_MAX`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub open_elsewhere: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CountedEvent {
-    /// The policy let a proposal in.
+    /// The policy committed a proposal.
     Committed,
-    /// It did because its flow only observes.
+    /// A proposal was committed in observe mode.
     Observed,
-    /// The policy turned one away.
+    /// The policy rejected a proposal.
     Rejected,
     Opened(ReviewId),
     Ended(ReviewId, HoldOutcome),
 }
 
-/// Which rows a batch of events adds to: loaded before it is counted, written after.
+/// The rows that a batch of events changes. They are loaded before counting and written after it.
 pub type InsightRows = BTreeMap<Period, PeriodFigures>;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
@@ -147,7 +147,7 @@ impl BucketWidth {
 }
 
 impl Period {
-    /// The one in which a moment lies.
+    /// Returns the period that contains a time.
     pub fn of(step: BucketWidth, at: Timestamp) -> Self {
         let length = i64::try_from(step.length().as_millis()).expect("a day is not that long");
         Self { step, begins: Timestamp::from_millis(at.millis().div_euclid(length) * length) }
@@ -158,7 +158,7 @@ impl Period {
         Self { begins: self.begins.minus(self.step.length()), ..self }
     }
 
-    /// `hour/2026-11-21T14`, `day/2026-11-21`: in the order of time.
+    /// Returns a name such as `hour/2026-11-21T14` or `day/2026-11-21`. Names sort by time.
     pub fn name(&self) -> String {
         let text = self.begins.to_string();
         match self.step {
@@ -170,7 +170,7 @@ impl Period {
 }
 
 impl Counts {
-    /// Everything in another, too.
+    /// Adds all counts of another value.
     pub fn merge(&mut self, other: &Self) {
         self.committed += other.committed;
         self.observed += other.observed;
@@ -202,7 +202,7 @@ impl Counts {
         }
     }
 
-    /// Reviews that ended, whichever way.
+    /// Returns the number of ended reviews.
     pub fn ended(&self) -> u64 {
         HoldOutcome::ALL.into_iter().map(|it| self.ended_so(it)).sum()
     }
@@ -215,7 +215,7 @@ impl Counts {
             CountedEvent::Opened(_) => self.opened += 1,
             CountedEvent::Ended(_, ending) => {
                 *self.ended_mut(*ending) += 1;
-                // What nobody decided says nothing of how long people take to decide.
+                // A review without a decision is excluded, because its time does not show how long reviewers take.
                 if matches!(ending, HoldOutcome::Approved | HoldOutcome::Denied) {
                     self.times.add(took);
                 }
@@ -230,18 +230,20 @@ impl FlowCounts {
         self.all.add(fact, took);
         let mut said: Vec<&str> = hold.iter().flat_map(|it| &it.0.reasons).map(|it| it.text.as_str()).collect();
         said.sort_unstable();
+        // A reason that occurs twice counts once per review.
         said.dedup();
         for reason in said {
             let room = self.reasons.len() < REASONS_MAX;
             match self.reasons.get_mut(reason) {
                 Some(counts) => counts.add(fact, took),
+                // The first reasons are counted by name. The number of names in a row is limited.
                 None if room => self.reasons.entry(reason.to_owned()).or_default().add(fact, took),
                 None => self.other_reasons.get_or_insert_default().add(fact, took),
             }
         }
     }
 
-    /// Everything in another, too.
+    /// Adds all counts of another value.
     pub fn merge(&mut self, other: &Self) {
         self.all.merge(&other.all);
         for (reason, counts) in &other.reasons {
@@ -254,7 +256,7 @@ impl FlowCounts {
 }
 
 impl PeriodFigures {
-    /// Of an hour or day in which nothing was counted yet.
+    /// Returns empty counts for a period.
     pub fn none_of(period: Period) -> Self {
         Self { period, flows: BTreeMap::new(), other_flows: None }
     }
@@ -277,7 +279,7 @@ impl CountProgress {
         }
     }
 
-    /// How many reviews are open, of one flow or of all.
+    /// Returns the number of open reviews of one flow or of all flows.
     pub fn open_reviews(&self, flow: Option<&FlowId>) -> u64 {
         match flow {
             Some(flow) => self.open.get(flow).copied().unwrap_or_default(),
@@ -285,14 +287,16 @@ impl CountProgress {
         }
     }
 
-    /// Counts the event at the next place of the log. The hold is that of the review the event names.
+    /// Counts the event at the next log position. `hold` is the review that the event names.
     pub fn count(&mut self, sheet: &mut InsightRows, index: u64, event: &Event, hold: Option<&Hold>) {
+        // Events that are not counted advance the cursor too, so they are not read again.
         (self.index, self.at) = (index, event.at);
         let (Some(fact), Some(flow)) = (CountedEvent::of(event), &event.flow) else { return };
         match &fact {
             CountedEvent::Opened(_) => *self.open_of(flow) += 1,
             CountedEvent::Ended(..) => {
                 let open = self.open_of(flow);
+                // Saturation keeps the counter valid if the start of a review was not counted.
                 *open = open.saturating_sub(1);
             }
             CountedEvent::Committed | CountedEvent::Observed | CountedEvent::Rejected => {}
@@ -303,7 +307,7 @@ impl CountProgress {
     }
 }
 
-/// Adds what an event says to the hour, day or minute that it lies in.
+/// Adds an event to the counts of its period.
 pub fn add(sheet: &mut InsightRows, step: BucketWidth, event: &Event, hold: Option<&Hold>) {
     let (Some(fact), Some(flow)) = (CountedEvent::of(event), &event.flow) else { return };
     let hold = hold.map(|it| (it, it.opened_at.until(event.at)));
@@ -312,7 +316,7 @@ pub fn add(sheet: &mut InsightRows, step: BucketWidth, event: &Event, hold: Opti
 }
 
 impl CountedEvent {
-    /// What an event adds, if it adds anything.
+    /// Returns the counted fact of an event, if it has one.
     pub fn of(event: &Event) -> Option<Self> {
         let text = |name: &str| event.data.get(name)?.as_str();
         let review = || ReviewId::try_from(text("review")?).ok();
@@ -326,8 +330,8 @@ impl CountedEvent {
             EventType::TransitionCancelled => ended(HoldOutcome::Cancelled),
             EventType::TransitionSuperseded => ended(HoldOutcome::Superseded),
             EventType::TransitionCommitted => {
-                // A thread's beginning is no proposal, what people approved is counted as such, and a writer's
-                // report was never a question.
+                // The start of a thread is no proposal. An approved proposal is counted by its approval, and a writer's
+                // report never needed a decision.
                 let began = event.data.get("version")?.as_u64()? == 0;
                 match event.data.get("gate")?.get("kind")?.as_str()? {
                     _ if began => None,
@@ -340,7 +344,7 @@ impl CountedEvent {
         }
     }
 
-    /// The review that it is about.
+    /// Returns the review of the fact, if it has one.
     pub const fn review(&self) -> Option<&ReviewId> {
         match self {
             Self::Opened(review) | Self::Ended(review, _) => Some(review),

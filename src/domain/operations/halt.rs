@@ -1,7 +1,7 @@
-//! Stops: who pulled them, since when and why, and how many people it takes to let things go on.
+//! Halts (the kill switch): their actors, times and reasons, and the quorum to lift them.
 //!
-//! To stop is cheap and safe, so one person does it. To let things go on is neither; where it needs two, that is
-//! written down with the stop itself, so that a stop is not made easier to lift while it stands.
+//! Halting is safe, so one person can do it. Resuming is not. If it needs two people, the halt itself stores that, so
+//! the rule cannot be weakened while the halt is active.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::domain::primitives::time::Timestamp;
 #[cfg(test)]
 mod tests;
 
-/// What is stopped. Both may be.
+/// The halted operations. Both may be halted.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Halt {
@@ -23,13 +23,13 @@ pub struct Halt {
     pub reason: String,
 }
 
-/// How many people let things go on.
+/// The number of people who must agree to lift a halt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub enum LiftQuorum {
     #[default]
     One,
-    /// One asks, another confirms.
+    /// One person requests and another confirms.
     Two,
 }
 
@@ -83,25 +83,26 @@ pub struct LiftRequest {
     pub verifying: bool,
 }
 
-/// What stands still, by whom, and how it may go on. There is none where nothing is stopped.
+/// The active halts, their actors, and the rule to lift them. Absent if nothing is halted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActiveHalts {
     pub proposing: Option<HaltRecord>,
     pub verifying: Option<HaltRecord>,
-    /// How many people lift them.
+    /// The number of people who must agree.
     pub lift_needs: LiftQuorum,
-    /// What one of two has asked for.
+    /// The request of the first of two people.
     pub lifting: Option<LiftRequest>,
 }
 
 impl ActiveHalts {
-    /// The stops once `halt` is set by somebody: what stood already keeps who stopped it and since when, and what
-    /// was asked for is not asked for any more. It never takes fewer people than it took.
+    /// Returns the active halts after `halt` is set. An existing halt keeps its actor and time, and a pending request
+    /// to lift is dropped. The quorum never decreases.
     pub fn after(before: Option<&Self>, halt: &Halt, stop: &HaltRecord, needs: LiftQuorum) -> Option<Self> {
         if !halt.proposing && !halt.verifying {
             return None;
         }
+        // A repeated halt must not change who set it and when, because that decides who may lift it.
         let kept = |of: fn(&Self) -> &Option<HaltRecord>| before.and_then(|it| of(it).clone());
         let standing = |stands: bool, of: fn(&Self) -> &Option<HaltRecord>| {
             stands.then(|| kept(of).unwrap_or_else(|| stop.clone()))
@@ -109,16 +110,18 @@ impl ActiveHalts {
         Some(Self {
             proposing: standing(halt.proposing, |it| &it.proposing),
             verifying: standing(halt.verifying, |it| &it.verifying),
+            // Otherwise one person could halt again with a lower quorum and then lift alone.
             lift_needs: needs.max(before.map_or(LiftQuorum::One, |it| it.lift_needs)),
             lifting: None,
         })
     }
 
-    /// The stops once somebody has asked to lift them. Of a halt that an older version set nobody knows who set it.
+    /// Returns the active halts with a request to lift. The actor of a halt that an older version set is unknown.
     pub fn asked(before: Option<&Self>, halt: &Halt, lifting: LiftRequest) -> Self {
         let unknown = |stands: bool| {
             stands.then(|| HaltRecord {
                 by: lifting.by.clone(),
+                // Older rows do not have the actor.
                 name: String::new(),
                 at: lifting.at,
                 reason: halt.reason.clone(),
@@ -131,40 +134,40 @@ impl ActiveHalts {
         Self { proposing, verifying, lift_needs: LiftQuorum::Two, lifting: Some(lifting) }
     }
 
-    /// Since when the oldest of them stands.
+    /// Returns the time of the oldest active halt.
     pub fn since(&self) -> Option<Timestamp> {
         [&self.proposing, &self.verifying].into_iter().flatten().map(|it| it.at).min()
     }
 }
 
-/// Whether `next` lets something go on that `now` stops.
+/// Checks that `next` lifts a halt of `now`.
 pub const fn lifts(now: &Halt, next: &Halt) -> bool {
     (now.proposing && !next.proposing) || (now.verifying && !next.verifying)
 }
 
-/// Whether `next` stops something that goes on by `now`.
+/// Checks that `next` halts something that `now` does not.
 pub const fn stops(now: &Halt, next: &Halt) -> bool {
     (next.proposing && !now.proposing) || (next.verifying && !now.verifying)
 }
 
-/// Who lifts, where two are needed: somebody in particular.
+/// A person who takes part in lifting a halt that needs two people.
 #[derive(Clone, Copy, Debug)]
 pub struct LiftRequester<'a> {
-    /// The person; of a token, its owner.
+    /// The person. For a token, its owner.
     pub account: &'a Account,
-    /// Since when they can: an account or a token that is made for it does not count.
+    /// The time since which the account or token exists unchanged. One that was created for this purpose is refused.
     pub since: Timestamp,
 }
 
-/// Why somebody does not count as one of two.
+/// The reason why a person cannot be one of the two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LiftRejected {
-    /// The token of a team is nobody in particular.
+    /// The token belongs to a team, not to a person.
     Nobody,
-    /// The account or token is as young as the halt.
+    /// The account or token was created or changed after the halt.
     TooYoung,
     Disabled,
-    /// Stopping and lifting are two requests.
+    /// The request both halts and lifts.
     Both,
 }
 
@@ -172,38 +175,41 @@ impl LiftRejected {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Nobody => {
-                "two people lift this halt, and this token is a team's, so nobody's in particular: a person must do it"
+                "lifting this halt needs two people, and this token belongs to a team: use an account or the token of one person"
             }
             Self::TooYoung => {
-                "two people lift this halt, and who was added or changed since it was set does not count as one"
+                "lifting this halt needs two people, and this account or token was created or changed after the halt: ask another administrator"
             }
-            Self::Disabled => "two people lift this halt, and who is disabled does not count as one",
-            Self::Both => "two people lift this halt: stop what shall stop first, then ask to lift what shall go on",
+            Self::Disabled => {
+                "lifting this halt needs two people, and this account is disabled: ask another administrator"
+            }
+            Self::Both => "lifting this halt needs two people: send one request that halts and another that lifts",
         }
     }
 }
 
-/// What becomes of somebody's wish to lift where two are needed.
+/// The result of a request to lift a halt that needs two people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LiftOutcome {
-    /// They are the first, and a second must confirm.
+    /// The first request. A second person must confirm it.
     Asked(LiftRequest),
-    /// They asked for the very same already.
+    /// The same person repeated the request.
     Waiting,
-    /// They are the second.
+    /// The second person confirmed.
     Confirmed,
 }
 
-/// Whether somebody counts as one of two.
+/// Checks that a person can be one of the two.
 pub fn counts(lifter: LiftRequester<'_>, stops: Option<&ActiveHalts>) -> Result<(), LiftRejected> {
     if lifter.account.disabled {
         return Err(LiftRejected::Disabled);
     }
     let since = stops.and_then(ActiveHalts::since);
+    // Otherwise one administrator could create a second account and confirm alone.
     if since.is_some_and(|it| lifter.since >= it) { Err(LiftRejected::TooYoung) } else { Ok(()) }
 }
 
-/// Judges a wish to lift. `first` is whoever asked before, as they stand now.
+/// Evaluates a request to lift. `first` is the current account of the first requester.
 pub fn lift(
     stops: Option<&ActiveHalts>,
     wish: LiftRequest,
@@ -212,10 +218,12 @@ pub fn lift(
 ) -> Result<LiftOutcome, LiftRejected> {
     counts(lifter, stops)?;
     let asked = stops.and_then(|it| it.lifting.as_ref());
+    // A confirmation counts only for exactly the requested change.
     let same = asked.filter(|it| (it.proposing, it.verifying) == (wish.proposing, wish.verifying));
     Ok(match (same, first) {
         (Some(asked), _) if asked.person == wish.person => LiftOutcome::Waiting,
-        // Who asked first and does not count any more is as if they had not.
+        // A first requester who is no longer eligible is ignored. Otherwise a disabled account could still be one of
+        // the two.
         (Some(_), Some(first)) if counts(first, stops).is_ok() => LiftOutcome::Confirmed,
         _ => LiftOutcome::Asked(wish),
     })

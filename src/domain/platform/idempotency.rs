@@ -1,7 +1,7 @@
-//! Requests that may be sent again under a key of their sender's: what was answered once is answered again.
+//! Idempotency keys: a repeated request with the same key gets the stored response.
 //!
-//! The row of an answer tells nobody what was asked. Key and body stand in it as HMACs under the row key, and the
-//! answer is hidden, since some answers show a secret this once.
+//! The row of a response does not reveal the request. Key and body are stored as HMACs under the row key. The response
+//! is encrypted, because some responses show a secret only once.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -12,31 +12,32 @@ use crate::domain::primitives::id::PrincipalId;
 use crate::domain::primitives::secret::Secret;
 use crate::domain::primitives::time::Timestamp;
 
-/// A UUID or a job's name with room to spare; what is longer is no name.
+/// The length limit of a key. A UUID or the name of a job is shorter.
 pub const KEY_BYTES_MAX: usize = 255;
 
-/// A held proposal's whole difference, of nearly every state there is. What is longer is answered and not kept.
+/// The size limit of a stored response. The changes of nearly every held proposal fit. A longer response is sent, but
+/// not stored.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a sender calls a request: `Idempotency-Key`.
+/// The `Idempotency-Key` of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// Reads a header's value: characters that can be seen, and no space.
+    /// Parses a header value: visible characters without a space.
     pub fn read(text: &str) -> Option<Self> {
         let fits = (1..=KEY_BYTES_MAX).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_graphic());
         fits.then(|| Self(text.to_owned()))
     }
 }
 
-/// A request that has a key: by whom, which, and what it asks.
+/// A request with a key: its token, key and content.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IdempotentRequest {
-    /// The key's row: of one token, one method and one path.
+    /// The id of the key's row, unique for token, method and path.
     pub id: String,
     pub token: PrincipalId,
-    /// What is asked, byte for byte.
+    /// The HMAC of the body's exact bytes.
     pub request: String,
 }
 
@@ -48,6 +49,7 @@ impl IdempotentRequest {
         named: &IdempotencyKey,
         body: &[u8],
     ) -> Self {
+        // The scope contains the token, so two tokens may use the same key.
         let scope = canonical(&json!([token, method, path, named.0]));
         let id = hmac(key, b"countersign.repeat-key.v1\0", scope.as_bytes());
         Self { id, token, request: hmac(key, b"countersign.repeat-body.v1\0", body) }
@@ -57,7 +59,6 @@ impl IdempotentRequest {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredResponse {
     pub status: u16,
-    /// With which bytes.
     pub body: Secret<String>,
 }
 
@@ -67,24 +68,26 @@ pub struct IdempotencyRecord {
     pub id: String,
     pub token: PrincipalId,
     pub request: String,
-    /// With which status it was answered.
+    /// The status of the response.
     pub status: u16,
     pub until: Timestamp,
-    /// The answer; nothing, if it is too long to be kept.
+    /// The encrypted response. `None` if it is too long to be stored.
     pub body: Option<EncryptedValue>,
 }
 
-/// Why a request that has a key is neither carried out nor answered as before.
+/// The reason why a request with a key is neither executed nor answered from the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum IdempotencyError {
-    /// Another request had the key.
-    #[error("another body was sent under this Idempotency-Key; give each request its own")]
+    /// The key was used for another request.
+    #[error("this Idempotency-Key was used for another body; use a new key for each request")]
     Differs,
-    /// The one before has no answer yet.
-    #[error("the same request is being carried out; send it again in a moment")]
+    /// The previous request with this key is still running.
+    #[error("the same request is still running; send it again in a moment")]
     Running,
-    /// It was carried out, and its answer is not there to be given again.
-    #[error("it was carried out before, and its answer was too long to be kept; read what became of it")]
+    /// The request was executed, but its response is not stored.
+    #[error(
+        "the request was executed before, and its response was too long to be stored; read the resource to get the result"
+    )]
     TooLong,
 }
 
@@ -101,7 +104,7 @@ impl IdempotencyError {
 }
 
 impl IdempotencyRecord {
-    /// An answer to keep. `random` is used once.
+    /// Returns the row of a response. `random` is the nonce and must be used only once.
     pub fn new(
         key: &RowKey,
         asked: &IdempotentRequest,
@@ -111,6 +114,7 @@ impl IdempotencyRecord {
     ) -> Self {
         let IdempotentRequest { id, token, request } = asked.clone();
         let mut kept = Self { id, token, request, status: told.status, until, body: None };
+        // The row is stored in any case, so a repeated request is never executed twice.
         if told.body.expose().len() <= ANSWER_BYTES_MAX {
             kept.body = Some(key.hide(&kept.place(), told.body.expose(), random));
         }
@@ -121,13 +125,15 @@ impl IdempotencyRecord {
         now < self.until
     }
 
-    /// Whether what is hidden in it is this row's own. An audit asks.
+    /// Checks that the encrypted response belongs to this row. An audit calls it.
     pub fn is_whole(&self, key: &RowKey) -> bool {
         self.body.as_ref().is_none_or(|it| key.show(&self.place(), it).is_some())
     }
 
-    /// What was answered, to whoever asks the same; `None` if what is hidden here is of another row.
+    /// Returns the stored response for the same request. Returns `None` if the encrypted response belongs to another
+    /// row.
     pub fn answer(&self, key: &RowKey, asked: &IdempotentRequest) -> Option<Result<StoredResponse, IdempotencyError>> {
+        // A changed body under the same key is a mistake of the client and must not get the old response.
         if self.request != asked.request {
             return Some(Err(IdempotencyError::Differs));
         }
@@ -136,7 +142,8 @@ impl IdempotencyRecord {
         Some(Ok(StoredResponse { status: self.status, body }))
     }
 
-    /// What the hidden answer is bound to: everything else in the row.
+    /// Returns the associated data of the encryption: all other columns of the row. A response that an attacker moves
+    /// to another row cannot be decrypted.
     fn place(&self) -> String {
         let all = json!(["answers", self.id, self.token, self.request, self.status, self.until]);
         canonical(&all)
@@ -172,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_one_word_that_can_be_seen() {
+    fn idempotency_key_has_only_visible_characters() {
         for good in ["k", "a b".replace(' ', "-").as_str(), "\"8e03978e\"", "~".repeat(KEY_BYTES_MAX).as_str()] {
             assert!(IdempotencyKey::read(good).is_some(), "{good}");
         }
@@ -182,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_of_one_token_one_method_and_one_path() {
+    fn idempotency_key_belongs_to_one_token_method_and_path() {
         let one = asked("ada", ("POST", "/v1/threads"), "k", b"{}");
         let others = [
             asked("ben", ("POST", "/v1/threads"), "k", b"{}"),
@@ -199,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_row_of_an_answer_has_nothing_of_it_in_clear_and_opens_only_as_it_is() {
+    fn stored_response_is_encrypted_and_bound_to_its_row() {
         let (asked, until) = (asked("ada", ("POST", "/v1/x"), "k", b"the body"), Timestamp::from_millis(5));
         let kept = IdempotencyRecord::new(keys().row(), &asked, &told("{\"secret\":\"whsec_x\"}"), until, [1; 24]);
         let text = serde_json::to_string(&kept).unwrap();
@@ -219,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_not_kept_and_not_done_twice() {
+    fn long_response_is_not_stored_and_not_executed_twice() {
         let asked = asked("ada", ("POST", "/v1/x"), "k", b"");
         let at = |bytes: usize| {
             let told = told(&"x".repeat(bytes));

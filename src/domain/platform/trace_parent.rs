@@ -1,20 +1,20 @@
-//! The trace that a request belongs to, as W3C's Trace Context writes it.
+//! W3C Trace Context: the `traceparent` header.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// Where in which trace whoever asked stood: a `traceparent`, without what a later version says behind it.
+/// A `traceparent` without the parts that later versions of the standard may append.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct TraceParent(String);
 
-/// This is no `traceparent`.
+/// An invalid `traceparent`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("not a traceparent")]
+#[error("not a valid traceparent")]
 pub struct InvalidTraceParent;
 
-/// Version, trace, parent and flags, with what parts them.
+/// The length of version, trace, parent and flags with their separators.
 const CHARS: usize = 55;
 
 const TRACE: Range<usize> = 3..35;
@@ -22,8 +22,8 @@ const PARENT: Range<usize> = 36..52;
 const FLAGS: Range<usize> = 53..CHARS;
 
 impl TraceParent {
-    /// What is not written as the standard says belongs to no trace; a later version may say more behind what this one
-    /// says, and is told on as this one.
+    /// Parses a header. An invalid one returns `None`. A later version may append parts. They are dropped, and the
+    /// header is passed on as version `00`.
     pub fn read(text: &str) -> Option<Self> {
         let said = text.get(..CHARS)?;
         let mut parts = said.split('-');
@@ -31,9 +31,11 @@ impl TraceParent {
         let hex = |it: &str, digits: usize| {
             it.len() == digits && it.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
         };
+        // The standard forbids ids of zeros.
         let named = |it: &str| it.bytes().any(|byte| byte != b'0');
         let shaped = hex(version, 2) && hex(trace, 32) && hex(parent, 16) && hex(flags, 2) && parts.next().is_none();
         let more = text.get(CHARS..).unwrap_or_default();
+        // Version `00` has a fixed length. Only later versions may append parts.
         let ends = more.is_empty() || (version != "00" && more.starts_with('-'));
         let good = shaped && ends && version != "ff" && named(trace) && named(parent);
         good.then(|| Self(format!("00-{trace}-{parent}-{flags}")))
@@ -43,17 +45,17 @@ impl TraceParent {
         &self.0
     }
 
-    /// Whose part whoever asked is.
+    /// Returns the caller's span id.
     pub fn parent_id(&self) -> &str {
         &self.0[PARENT]
     }
 
-    /// Whether whoever began the trace keeps it.
+    /// Checks the sampled flag.
     pub fn is_sampled(&self) -> bool {
         u8::from_str_radix(&self.0[FLAGS], 16).is_ok_and(|it| it & 1 == 1)
     }
 
-    /// The name of the trace: 32 hexadecimal digits.
+    /// Returns the trace id: 32 hexadecimal digits.
     pub fn trace_id(&self) -> &str {
         &self.0[TRACE]
     }

@@ -1,30 +1,30 @@
-//! A ballot: what a person asks to have counted, and why it may not be.
+//! Ballots, and the reasons for which a vote is rejected.
 
 use super::{BrowserCheck, NotBulkDecidable, VotePreview, VoteVerdict, VoterProof};
 use crate::domain::chain::hash::Digest;
 use crate::domain::identity::passkey;
 use crate::domain::primitives::id::DelegationId;
 
-/// What a person asks to have counted.
+/// A submitted vote, before it is checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ballot {
     pub transition: Digest,
     pub stage: u32,
-    /// By which delegation they vote in another's place, if not in their own.
+    /// The delegation, if the voter acts on behalf of another reviewer.
     pub delegation: Option<DelegationId>,
     pub verdict: VoteVerdict,
-    /// The page's nonce, already found to be ours.
+    /// The page's nonce. The caller has verified that this gateway issued it.
     pub nonce: String,
     pub comment: Option<String>,
-    /// What their browser recomputed.
+    /// The result of the digest check in the voter's browser.
     pub browser_check: BrowserCheck,
-    /// What they show for being there. Whoever counts the vote makes sure of it first.
+    /// The proof of the voter's presence. The caller verifies it before the vote is counted.
     pub proof: VoterProof,
-    /// What they typed to confirm it.
+    /// The text that the voter typed to confirm.
     pub typed: Option<String>,
-    /// Whether they ticked that a write's outcome is unknown.
+    /// Whether the voter accepted that a write's outcome is unknown.
     pub outcome_unknown_accepted: CheckboxState,
-    /// What they were told that it comes to, if they were.
+    /// The result that the page showed to the voter, if it showed one.
     pub told: Option<VotePreview>,
 }
 
@@ -34,20 +34,22 @@ pub enum CheckboxState {
     No,
 }
 
-/// Why a person cannot decide a hold.
+/// The reason why an account cannot decide a review.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Ineligible {
-    #[error("only accounts with the role reviewer decide")]
+    #[error("only accounts with the role reviewer can decide")]
     Role,
     /// The account was disabled.
     #[error("the account is disabled")]
     Disabled,
-    /// Their agent proposed it, or they edited it.
-    #[error("proposed by your own agent, or edited by you, since the last confirmed write")]
+    /// An agent of theirs proposed it, or they edited it.
+    #[error(
+        "your agent proposed this change, or you edited it, since the last confirmed write: another reviewer must decide"
+    )]
     Author,
-    #[error("not in a group that this review asks")]
+    #[error("you are not in a group that can decide this review")]
     Group,
-    #[error("you have already voted, or somebody did in your place")]
+    #[error("you have already voted, or your delegate voted for you")]
     Voted,
 }
 
@@ -63,16 +65,16 @@ impl Ineligible {
     }
 }
 
-/// Why a review cannot be decided by somebody now: for what it is, or for who they are.
+/// The reason why an account cannot decide a review now: its own state, or the account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CannotDecide {
     #[error("this review is over")]
     Ended,
-    /// An administrator stopped the flow, or everything.
-    #[error("an administrator has stopped this flow; nothing is decided until it goes on")]
+    /// An administrator halted the flow or the gateway.
+    #[error("an administrator halted this flow; decide again after it is resumed")]
     Halted,
-    /// A writer was let through and has not said how it went.
-    #[error("a writer was let through a moment ago and has not said how it went")]
+    /// A writer is authorized and has not reported the outcome.
+    #[error("a writer is authorized and has not reported the outcome yet; try again in a moment")]
     Writing,
     #[error("{0}")]
     Ineligible(#[from] Ineligible),
@@ -89,70 +91,68 @@ impl CannotDecide {
     }
 }
 
-/// Why a vote is not counted.
+/// The reason why a vote is rejected.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum VoteRejected {
     #[error("this review has ended")]
     Ended,
     #[error("the deadline has passed")]
     Expired,
-    /// The digest is not the one held.
-    #[error("the digest is not the one that is held")]
+    #[error("this digest is not the digest of the review; open the review again")]
     Digest,
-    /// The person may not decide it.
     #[error("{0}")]
     Ineligible(#[from] Ineligible),
-    /// There is no such stage, or the person is not in its groups.
-    #[error("not a stage that you can decide")]
+    /// The stage does not exist, or the voter is in none of its groups.
+    #[error("you cannot decide this stage")]
     Stage,
-    /// Whoever is away has not named them, or not any more, or could not vote here either.
-    #[error("nobody who could vote here has named you to vote in their place, or not any more")]
+    /// The absent reviewer has no active delegation to the voter, or cannot decide the stage.
+    #[error("no active delegation allows you to vote here for another reviewer")]
     Delegation,
-    /// The policy asks for a reason.
-    #[error("this stage asks for a comment")]
+    /// The policy requires a comment.
+    #[error("this stage requires a comment")]
     CommentRequired,
     #[error("a comment has at most {COMMENT_CHARS_MAX} characters")]
     CommentTooLong,
-    /// The page was used before.
     #[error("this page was used before; open the review again")]
     NonceUsed,
-    /// The browser found that the page does not come out as the digest.
-    #[error("the browser found that the page and the digest do not agree")]
+    /// The page does not match the digest in the voter's browser.
+    #[error("the page does not match the digest in your browser; do not approve, and report this to an administrator")]
     Mismatch,
-    /// Another policy judges the flow by now, and it did not keep the review as it was.
-    #[error("the flow's policy has changed, and the review with it; look again")]
+    /// The flow has a new active policy, and the review changed with it.
+    #[error("the flow's policy and the review have changed; open the review again")]
     PolicyChanged,
-    /// The stage asks for a vote that a passkey signs.
-    #[error("this stage asks for a vote that is signed by a passkey")]
+    #[error("this stage requires a vote that is signed with a passkey")]
     PasskeyRequired,
-    /// The stage asks for a passkey that was used a moment ago.
-    #[error("this stage asks for a passkey that was used more recently")]
+    /// The stage requires a passkey that was used recently.
+    #[error("this stage requires a passkey that was used more recently; use your passkey again")]
     PasskeyStale,
-    /// The signature took too long, or says that it may be used for too long.
-    #[error("the signature was not made in time; open the review again")]
+    /// The signature is too late, or its validity is too long.
+    #[error("the signature came too late; open the review again")]
     SignatureExpired,
-    /// The passkey's signature does not count.
+    /// The passkey's signature is invalid.
     #[error("{0}")]
     Passkey(#[from] passkey::AssertionRejected),
-    /// A write's outcome is unknown and the box was not ticked.
-    #[error("an earlier write's outcome is unknown; approving needs the box ticked")]
+    /// A write's outcome is unknown, and the voter did not accept that.
+    #[error("an earlier write's outcome is unknown; tick the box to approve")]
     OutcomeUnknown,
-    /// The stage asks for something to be typed, and it was not.
-    #[error("this stage asks for the last digits of the digest to be typed")]
+    /// The stage requires a typed confirmation.
+    #[error("this stage requires the last digits of the digest; type them to approve")]
     NotTyped,
-    /// It would come to something else than the voter was told.
-    #[error("others have voted since, and something else would follow; look again")]
+    /// The result would differ from the result that the page showed.
+    #[error(
+        "other reviewers voted since you opened the page, and your vote would have another result; open the review again"
+    )]
     MovedOn,
-    /// It was to be decided among several, and is decided by itself.
-    #[error("it is decided by itself: {0}")]
+    /// The review cannot be part of a bulk decision.
+    #[error("this review cannot be part of a bulk decision: {0}")]
     Alone(#[from] NotBulkDecidable),
-    /// The vote to be taken back is not there, not theirs, or was taken back before.
-    #[error("there is no such vote of yours that counts")]
+    /// The vote does not exist, belongs to another reviewer, or is withdrawn already.
+    #[error("you have no such vote, or it is withdrawn already")]
     NothingToWithdraw,
-    /// They changed their mind too often.
-    #[error("you have taken votes back here as often as may be")]
+    /// The voter reached the limit of withdrawals.
+    #[error("you have reached the limit of withdrawn votes for this review")]
     WithdrawnTooOften,
 }
 
-/// A comment is a paragraph, not a document.
+/// The length limit of a comment, for a paragraph rather than a document.
 pub const COMMENT_CHARS_MAX: usize = 4_000;

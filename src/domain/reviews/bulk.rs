@@ -1,4 +1,4 @@
-//! Several holds decided at once: which may be, and which of them are alike.
+//! Bulk decisions: the reviews that can be part of one, and the groups of similar reviews.
 
 use super::{Hold, HoldReason, Vote, VoteVerdict};
 use crate::domain::chain::hash::Digest;
@@ -8,32 +8,32 @@ use crate::domain::policy::{RedactedChange, RedactedChangeKind};
 use crate::domain::primitives::id::{FlowId, NodeId, ToolName};
 use crate::domain::threads::transition::Transition;
 
-/// A page of the inbox has as many; more are not read with care in one go.
+/// The limit of a bulk decision. It equals a page of the inbox, because no reviewer reads more with care.
 pub const SEVERAL_MAX: usize = 50;
 
-/// A hold that changes more places than this is read by itself: beside others nobody reads so much.
+/// The limit of changed paths for a review in a bulk decision. A reviewer does not read a longer change in a list.
 pub const CHANGES_AMONG_SEVERAL_MAX: usize = 20;
 
-/// Why a hold is decided by itself, whoever decides it.
+/// The reason why a review cannot be part of a bulk decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotBulkDecidable {
-    /// One signature is over one change.
-    #[error("its flow asks for a passkey")]
+    /// A passkey's signature covers one change.
+    #[error("its flow requires a passkey")]
     Passkey,
-    /// What is typed names one change.
-    #[error("its flow asks for something to be typed")]
+    /// The typed digits identify one change.
+    #[error("its flow requires a typed confirmation")]
     Typing,
-    /// Somebody denied it, took a vote back or said something: that is read on its own page.
-    #[error("people talk about it")]
+    /// The review has a denial, a withdrawn vote or a comment. Reviewers should read these on its page.
+    #[error("it has denials, withdrawn votes or comments")]
     Talked,
-    /// There is more to read than fits beside others.
-    #[error("it changes more than can be read beside others")]
+    /// The change is too long to be read in a list.
+    #[error("its change is too long for a bulk decision")]
     Large,
 }
 
-/// What holds have in common that may be decided at once: the policy, who asks for what kind of step, why people are
-/// asked, and which places change in which way. Places are exact: `/items/0` is not `/items/1`. Values may differ; they
-/// are what is read.
+/// The common properties of reviews that can be decided together: the policy, the node, the type of request, the
+/// reasons and the changed paths. Paths are exact: `/items/0` differs from `/items/1`. Values may differ, because
+/// reviewers read them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BulkGroupKey {
     policy: Digest,
@@ -46,7 +46,7 @@ pub struct BulkGroupKey {
 }
 
 impl BulkGroupKey {
-    /// The shape of a hold, by what its readers are shown of its change.
+    /// Returns the key of a review, from the redacted change that its readers see.
     pub fn of(hold: &Hold, transition: &Transition, diff: &[RedactedChange]) -> Self {
         let place = |change: &RedactedChange| match change {
             RedactedChange::Hidden { pointer, effect, .. } => (pointer.clone(), *effect),
@@ -72,12 +72,14 @@ impl BulkGroupKey {
 }
 
 impl Hold {
-    /// Why it is decided by itself; `None` if it may be one of several. What one stage asks holds for all of them: the
-    /// flow is one that wants more than a look.
+    /// Returns the reason why the review cannot be part of a bulk decision, or `None` if it can. The requirement of one
+    /// stage applies to all stages, because such a flow requires more attention.
     pub fn alone(&self) -> Option<NotBulkDecidable> {
+        // One signature for several changes would not show which of them the reviewer has read.
         if self.stages.iter().any(|it| !it.passkey.is_nothing()) {
             return Some(NotBulkDecidable::Passkey);
         }
+        // The typed digits belong to one digest.
         if self.stages.iter().any(|it| !it.confirm.is_pressing()) {
             return Some(NotBulkDecidable::Typing);
         }

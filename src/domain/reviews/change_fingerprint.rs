@@ -1,7 +1,7 @@
-//! What a held change asks for, whatever head it is made on: the same question is counted as the same.
+//! The fingerprint of a requested effect, by which repeated attempts are counted, whatever head they build on.
 //!
-//! The effect is built only from places that the node reads or names itself. Two states that look alike to a node
-//! therefore give the same effect, and whether an attempt is counted tells the node nothing about the rest.
+//! The effect contains only paths that the node reads or names itself. Two states that look the same to a node give the
+//! same effect. So the count of attempts reveals nothing about the rest of the state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::tool_call::Tool;
 
 pub struct RequestedEffect<'a> {
-    /// The policy that holds it.
+    /// The policy that evaluates the request.
     pub policy: &'a Policy,
     /// The node that asks for it.
     pub node: &'a NodeId,
@@ -29,28 +29,30 @@ pub struct RequestedEffect<'a> {
     pub tool: Option<&'a Tool>,
     pub before: &'a Value,
     pub after: &'a Value,
-    /// Places that the request sets outside the node's reads.
+    /// Paths outside the node's reads that the request sets.
     pub named: &'a BTreeSet<Pointer>,
     pub reasons: &'a [HoldReason],
 }
 
-/// Places of a change, each with its leaf after the change, or none if the change removes it.
+/// The changed paths with their new leaf, or `None` if the change removes it.
 type Leaves = BTreeMap<Pointer, Option<Value>>;
 
 impl RequestedEffect<'_> {
-    /// Returns the digest of the effect in one thread. Without the thread's secret it confirms no guess of a value.
+    /// Returns the digest of the effect in one thread. It is keyed, so a guess of a value cannot be confirmed without
+    /// the thread's secret.
     pub fn digest(&self, secret: &ThreadSecret) -> Digest {
+        // The node is included, so nodes do not share a limit of attempts.
         let identity = json!([self.node, self.identity()]);
         Digest::keyed(secret, Tag::Effect, canonical(&identity).as_bytes())
     }
 
-    /// What the change is counted by. The first basis that applies is the only one, so what the request does beside it
-    /// makes no other change of it.
+    /// Returns the basis on which the change is counted. Only the first basis that applies is used, so additional parts
+    /// of the request do not make it a different change.
     fn identity(&self) -> Value {
         let keys = self.protected_keys();
         if !keys.is_empty() {
             let names: Vec<&str> = keys.iter().map(|it| it.as_str()).collect();
-            // A place above a key has no protected value of its own.
+            // A path above a key has no protected value of its own.
             return json!(["protected", names, listed(&self.leaves(|at| keys.iter().any(|key| key.covers(at))))]);
         }
         if self.kind == TransitionType::Rollback {
@@ -70,24 +72,24 @@ impl RequestedEffect<'_> {
         json!(["change", listed(&changed)])
     }
 
-    /// The reasons of a kind that the node may be told.
+    /// Returns the reasons with a code that the node may see.
     fn told(&self, code: ReasonCode) -> impl Iterator<Item = &HoldReason> {
         self.reasons.iter().filter(move |it| !it.for_reviewers_only && it.code == code.as_str())
     }
 
-    /// The protected keys that the node may be told it touches.
+    /// Returns the touched protected keys that the node may see.
     fn protected_keys(&self) -> Vec<&Pattern> {
         let is_told =
             |key: &&Pattern| self.told(ReasonCode::Protected).any(|it| it.pointer.as_deref() == Some(key.as_str()));
         self.policy.protected().iter().filter(is_told).collect()
     }
 
-    /// The paths of the rules that hold the change, where a rule is about the change of one path.
+    /// Returns the paths of the rules that require approval, for rules about one path.
     fn rule_paths(&self) -> BTreeSet<&str> {
         self.told(ReasonCode::Rule).flat_map(|it| self.policy.held_paths(&it.text)).collect()
     }
 
-    /// The leaves that differ within the node's reads, and those that the request names outside them.
+    /// Returns the leaves that differ within the node's reads, and those that the request names outside them.
     fn leaves(&self, is_asked: impl Fn(&Pointer) -> bool) -> Leaves {
         let differing = diff(self.before, self.after).into_iter();
         let differing = differing.filter(|it| self.is_read(&it.pointer) && !self.became_container(it));
@@ -96,14 +98,15 @@ impl RequestedEffect<'_> {
         differing.chain(named).filter(|(at, _)| is_asked(at)).collect()
     }
 
-    /// Whether a container took the leaf's place, or stays there and only became full or empty. What changes inside it
-    /// is listed by itself.
+    /// Checks that a container replaced the leaf, or that a container only became full or empty. The changes inside the
+    /// container are listed separately.
     fn became_container(&self, change: &LeafChange) -> bool {
         let is_replaced = change.after.is_none() && change.pointer.resolve(self.after).is_some();
+        // The contents are leaves of their own and are counted there.
         is_replaced || change.is_filling(self.before, self.after)
     }
 
-    /// The protected leaves that a request confirms that changes nothing.
+    /// Returns the protected leaves that a request without a change confirms.
     fn confirmed(&self) -> Leaves {
         let leaves = leaves(self.after).into_iter();
         let leaves = leaves.filter(|(at, _)| self.is_read(at) && self.policy.protected().covers(at));
@@ -115,13 +118,13 @@ impl RequestedEffect<'_> {
     }
 }
 
-/// A value as the request named it outside the node's reads. An object that it names there keeps members that the node
-/// does not know.
+/// Returns the value that the request set outside the node's reads. An object there is reduced to an empty one, because
+/// it may keep members that the node does not know.
 fn as_set(value: &Value) -> Value {
     if value.is_object() { json!({}) } else { value.clone() }
 }
 
-/// Leaves as JSON. A removed leaf has no value, and null is one.
+/// Returns the leaves as JSON. A removed leaf has no value, to distinguish it from null.
 fn listed(leaves: &Leaves) -> Vec<Value> {
     let leaf = |(at, value): (&Pointer, &Option<Value>)| match value {
         Some(value) => json!([at, value]),
@@ -208,7 +211,7 @@ mod tests {
     fn states_that_look_alike_to_the_node_give_the_same_effect() {
         let alone = sets(5, json!({"payment": {"amount": 1}}));
         assert_eq!(alone, sets(5, json!({"payment": {"amount": 1, "card": "4111"}, "limit": 9})));
-        // A rollback brings back what the node does not read.
+        // A rollback restores values that the node does not read.
         let rolled = |limit: u64| {
             let states = (json!({"draft": "b", "limit": limit}), json!({"draft": "a", "limit": 1}));
             effect("planner", states, &[], &[only_for_reviewers("limit")])

@@ -1,4 +1,4 @@
-//! Commenting: saying something about a review without voting. It decides nothing.
+//! Comments on a review. They do not affect the decision.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,49 +6,50 @@ use super::{COMMENT_CHARS_MAX, Hold};
 use crate::domain::primitives::id::AccountId;
 use crate::domain::primitives::time::Timestamp;
 
-/// What somebody said without voting.
+/// A comment without a vote.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewComment {
     pub person: AccountId,
-    /// Their name when they said it.
+    /// The author's name at that time.
     pub name: String,
-    /// What: inert text, shown without what the policy's detectors find.
+    /// The text, shown without matches of the policy's detectors.
     pub words: String,
-    /// The page's one-time nonce: a form that is sent twice says it once.
+    /// The page's one-time nonce. It makes a repeated form submission a single comment.
     pub nonce: String,
     pub at: Timestamp,
 }
 
-/// Comments are kept in the hold's row, which everybody who opens the review reads.
+/// The limit of comments per review. They are stored in the review's row, which every reader of the review loads.
 pub const COMMENTS_MAX: usize = 100;
 
-/// One person leaves room for the others.
+/// The limit of comments per person, so that one person cannot use up the limit of the review.
 pub const COMMENTS_OF_ONE_MAX: usize = 20;
 
-/// Why something is not said.
+/// The reason why a comment is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CommentRejected {
-    #[error("say something")]
+    #[error("the comment is empty; write a comment")]
     Empty,
     #[error("a comment has at most {COMMENT_CHARS_MAX} characters")]
     TooLong,
-    /// The form was sent before.
     #[error("this page was used before; open the review again")]
     NonceUsed,
-    #[error("no more comments fit here: {COMMENTS_OF_ONE_MAX} of one person, {COMMENTS_MAX} of all")]
+    #[error("the limit of comments is reached: {COMMENTS_OF_ONE_MAX} for each person, {COMMENTS_MAX} for a review")]
     TooMany,
 }
 
 impl Hold {
-    /// The hold with one more comment. How it stands does not matter: what was decided may be talked about.
+    /// Returns the review with one more comment. A decided review accepts comments too.
     pub fn commented(mut self, comment: ReviewComment) -> Result<Self, CommentRejected> {
+        // White space alone would be shown as an empty comment.
         if comment.words.trim().is_empty() {
             return Err(CommentRejected::Empty);
         }
         if comment.words.chars().count() > COMMENT_CHARS_MAX {
             return Err(CommentRejected::TooLong);
         }
+        // A form that is sent twice must not add a second comment.
         if self.comments.iter().any(|it| it.nonce == comment.nonce) {
             return Err(CommentRejected::NonceUsed);
         }

@@ -1,7 +1,7 @@
-//! Edits: what a reviewer would rather have than what an agent asked for, as a patch of the same form.
+//! Edits: a reviewer's changes to an agent's patch, as a patch of the same format.
 //!
-//! The agent's own patch is taken and rewritten in the places that the editor may see. So what it names besides,
-//! hidden values among it, stays as it is, and what its node may send is still what is judged.
+//! The agent's own patch is rewritten only at paths that the editor may see. All other parts, including redacted
+//! values, stay as they are, and the policy still evaluates what the node may send.
 
 use std::collections::BTreeMap;
 
@@ -13,40 +13,44 @@ use crate::domain::json::size::StateLimits;
 
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ReviewEdit {
-    /// Other values, by their places in the state.
+    /// New values, by their paths in the state.
     pub values: BTreeMap<Pointer, Value>,
-    /// More: of a merge object what else is to stand in it (RFC 7396: null takes a member out of the request, so that
-    /// it is not asked for); of a JSON Patch further steps.
+    /// Additions. For a merge patch: more members (RFC 7396: null removes a member from the request). For a JSON Patch:
+    /// more steps.
     pub more: Option<Value>,
 }
 
-/// How many edits may stand on one another: then people decide, or the agent asks again.
+/// The limit of consecutive edits. After that the reviewers decide, or the agent proposes again.
 pub const EDITS_MAX: usize = 5;
 
-/// Why an edit cannot be made of a patch.
+/// The reason why an edit cannot be applied to a patch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EditRejected {
-    /// A value that the patch does not set.
-    #[error("a value that is to change is not one that the proposal sets")]
+    /// The edited value is not in the patch.
+    #[error("the edit changes a value that the proposal does not set; edit only values of the proposal")]
     NotSet,
-    /// What else is asked for is not of the patch's form.
-    #[error("what else is asked for has not the form of the proposal: an object, or a list of steps")]
+    /// The additions do not have the patch's format.
+    #[error(
+        "the additions do not have the format of the proposal: an object for a merge, or a list of steps for a JSON Patch"
+    )]
     Form,
-    #[error("nothing would be another than proposed")]
+    #[error("the edit changes nothing; change a value or approve the proposal")]
     Same,
 }
 
-/// The patch as the editor would have it.
+/// Returns the edited patch.
 pub fn edited(format: PatchFormat, patch: &Value, edit: &ReviewEdit) -> Result<Value, EditRejected> {
     let rewritten = match format {
         PatchFormat::Merge | PatchFormat::MergePatch => rewritten(patch.clone(), edit)?,
         PatchFormat::JsonPatch => continued(patch.clone(), edit)?,
     };
+    // An edit without a change would open a new review with the same content.
     if rewritten == *patch { Err(EditRejected::Same) } else { Ok(rewritten) }
 }
 
 fn rewritten(mut patch: Value, edit: &ReviewEdit) -> Result<Value, EditRejected> {
     for (at, value) in &edit.values {
+        // Only values that the agent sets can be edited. Other paths need an addition, which is checked on its own.
         *patch.pointer_mut(at.as_str()).ok_or(EditRejected::NotSet)? = value.clone();
     }
     let Some(more) = &edit.more else { return Ok(patch) };
@@ -59,7 +63,8 @@ fn continued(mut patch: Value, edit: &ReviewEdit) -> Result<Value, EditRejected>
     let steps = patch.as_array_mut().ok_or(EditRejected::Form)?;
     for (at, value) in &edit.values {
         let in_array = at.tokens().last().is_some_and(|it| array_index(&it).is_some());
-        // Of an object a member is put, whatever stands there; of an array only replaced, or the others would move.
+        // `add` sets a member of an object whether or not it exists. In an array it would shift the other items, so an
+        // item is replaced.
         let step = if in_array { "replace" } else { "add" };
         steps.push(json!({"op": step, "path": at, "value": value}));
     }
@@ -72,26 +77,28 @@ fn continued(mut patch: Value, edit: &ReviewEdit) -> Result<Value, EditRejected>
 }
 
 impl ReviewEdit {
-    /// Every place in the state that it names, whatever it would do there.
+    /// Returns all paths in the state that the edit names, whatever it would do there.
     pub fn places(&self, format: PatchFormat) -> Vec<Pointer> {
         let mut places: Vec<Pointer> = self.values.keys().cloned().collect();
         match (format, &self.more) {
             (_, None) => {}
             (PatchFormat::JsonPatch, Some(Value::Array(steps))) => places.extend(steps.iter().flat_map(step_places)),
             (_, Some(Value::Object(members))) => named(members, &Pointer::root(), &mut places),
-            // Of another form it is refused anyway; the root stands for whatever it means.
+            // An edit in another format is refused later. Until then the root covers every path that it could mean.
             (_, Some(_)) => places.push(Pointer::root()),
         }
         places
     }
 }
 
-/// Where a step of a JSON Patch looks or writes. What is no pointer could be anywhere.
+/// Returns the paths that a step of a JSON Patch reads or writes. An invalid pointer could mean any path, so it counts
+/// as the root.
 fn step_places(step: &Value) -> Vec<Pointer> {
     let place = |name: &str| {
         let text = step.get(name)?;
         Some(text.as_str().and_then(|it| Pointer::try_from(it).ok()).unwrap_or_else(Pointer::root))
     };
+    // `from` is included because copy and move read a value there.
     [place("path"), place("from")].into_iter().flatten().collect()
 }
 
@@ -99,6 +106,7 @@ fn named(members: &Map<String, Value>, above: &Pointer, places: &mut Vec<Pointer
     for (key, value) in members {
         let at = above.child(key);
         match value {
+            // An empty object is a value of its own in a merge patch.
             Value::Object(below) if !below.is_empty() => named(below, &at, places),
             _ => places.push(at),
         }
@@ -125,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_patch_goes_on() {
+    fn json_patch_is_extended() {
         let patch = json!([{"op": "add", "path": "/a", "value": 1}]);
         let more = json!([{"op": "remove", "path": "/b"}]);
         let asked = edit(&[("/a", json!(2)), ("/list/0", json!(3))], Some(more));
@@ -137,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_of_another_form_or_the_same_is_refused() {
+    fn invalid_edit_is_refused() {
         let patch = json!({"a": 1});
         assert_eq!(edited(PatchFormat::Merge, &patch, &edit(&[("/b", json!(1))], None)), Err(EditRejected::NotSet));
         assert_eq!(edited(PatchFormat::Merge, &patch, &edit(&[], Some(json!([1])))), Err(EditRejected::Form));
@@ -146,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_named_that_it_could_be_about() {
+    fn edit_names_every_path_that_it_could_affect() {
         let places = |format, of: &ReviewEdit| of.places(format).iter().map(ToString::to_string).collect::<Vec<_>>();
         let merged = edit(&[("/a", json!(1))], Some(json!({"b": {"c": null, "d": {}}, "e": [1]})));
         assert_eq!(places(PatchFormat::Merge, &merged), ["/a", "/b/c", "/b/d", "/e"]);

@@ -1,4 +1,4 @@
-//! Extending: more time for a decision, given by whoever is asked, with a reason, and not for ever.
+//! Extensions: a reviewer moves the deadline of a review, with a reason and within limits.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,69 +8,70 @@ use crate::domain::identity::account::Account;
 use crate::domain::primitives::id::AccountId;
 use crate::domain::primitives::time::Timestamp;
 
-/// That a deadline was moved.
+/// A moved deadline.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Extension {
     pub person: AccountId,
     pub name: String,
-    /// Why, without what is hidden.
+    /// The reason, without redacted values.
     pub reason: String,
     pub was: Timestamp,
     pub until: Timestamp,
     pub at: Timestamp,
 }
 
-/// Each is shown on the page; who needs more of them needs another policy.
+/// The limit of extensions per review. A review that needs more needs another policy.
 pub const EXTENSIONS_MAX: usize = 5;
 
 pub const EXTENSION_REASON_CHARS_MAX: usize = 500;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExtensionRequest {
-    /// For exactly which transition.
+    /// The transition of the review that the reviewer saw.
     pub transition: Digest,
-    /// The deadline that they saw: a form that is sent twice moves it once.
+    /// The deadline that the reviewer saw. It makes a repeated form submission a single extension.
     pub deadline: Timestamp,
-    /// The deadline that they want.
+    /// The requested deadline.
     pub until: Timestamp,
     pub reason: String,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ExtensionRejected {
-    /// The review cannot be decided by this person, or by nobody any more.
+    /// The person cannot decide the review, or it has ended.
     #[error("{0}")]
     Vote(#[from] VoteRejected),
-    /// Somebody else was faster, or it is the same form again.
-    #[error("the deadline was moved meanwhile; look again")]
+    /// Another reviewer was faster, or the form was sent twice.
+    #[error("the deadline has been moved since you opened the page; open the review again")]
     Moved,
-    #[error("the new deadline has to be later than the one there is")]
+    #[error("the new deadline must be later than the current deadline")]
     NotLater,
-    #[error("a deadline is moved to at most twice the time that the policy gives")]
+    #[error("the new deadline is too late: at most twice the policy's time is possible")]
     TooLate,
-    #[error("a deadline is moved at most {EXTENSIONS_MAX} times")]
+    #[error("the limit is reached: a deadline can be moved at most {EXTENSIONS_MAX} times")]
     TooOften,
 }
 
 impl Hold {
-    /// The deadline as the policy set it.
+    /// Returns the original deadline of the policy.
     pub fn first_deadline(&self) -> Timestamp {
+        // The limit counts from the policy's deadline. Otherwise each extension would raise it.
         self.extensions.first().map_or(self.expires_at, |it| it.was)
     }
 
-    /// The latest to which it can be moved: a hold pauses its thread all the while.
+    /// Returns the latest possible deadline. It is limited because a pending review pauses its thread.
     pub fn latest_deadline(&self) -> Timestamp {
         let first = self.first_deadline();
         first.plus(self.opened_at.until(first))
     }
 
-    /// Why a person may not move the deadline. Whoever is asked may, having voted or not.
+    /// Checks that a person may move the deadline. Everyone who can decide the review may, before and after their vote.
     pub fn may_extend(&self, person: &Account, now: Timestamp) -> Result<(), Ineligible> {
         self.jury(now).stages_of(person).map(drop)
     }
 
-    /// The hold with a later deadline.
+    /// Returns the review with a later deadline.
     pub fn extended(
         mut self,
         ask: ExtensionRequest,
@@ -80,6 +81,7 @@ impl Hold {
         if !matches!(self.state, HoldState::Open {}) {
             return Err(VoteRejected::Ended.into());
         }
+        // A review that has expired stays expired, even before a worker has recorded it.
         if now >= self.expires_at {
             return Err(VoteRejected::Expired.into());
         }
@@ -87,6 +89,7 @@ impl Hold {
             return Err(VoteRejected::Digest.into());
         }
         self.may_extend(person, now).map_err(VoteRejected::from)?;
+        // The reviewer decided about another deadline.
         if ask.deadline != self.expires_at {
             return Err(ExtensionRejected::Moved);
         }

@@ -1,4 +1,4 @@
-//! Holds and the votes on them: who may decide, and when a decision is one.
+//! Reviews of held transitions: eligible voters, votes, and decisions.
 
 mod ballot;
 mod bulk;
@@ -44,16 +44,16 @@ use super::primitives::id::{AccountId, FlowId, GroupName, Jti, NodeId, Principal
 use super::primitives::time::Timestamp;
 use super::threads::thread::Context;
 
-/// Whose approval one stage asks for.
+/// One stage of approval.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalStage {
     pub groups: BTreeSet<GroupName>,
-    /// The number of distinct people.
+    /// The number of distinct people who must approve.
     pub need: u32,
-    /// Whether a vote must say why.
+    /// Whether a vote needs a comment.
     pub comment_required: bool,
-    /// What it asks of a voter's passkey.
+    /// The passkey that a vote needs.
     #[serde(default, skip_serializing_if = "PasskeyRequirement::is_nothing")]
     pub passkey: PasskeyRequirement,
     /// How an approval is confirmed.
@@ -66,17 +66,17 @@ pub struct ApprovalStage {
 #[serde(rename_all = "lowercase")]
 #[schema(as = VoteVerdict)]
 pub enum VoteVerdict {
-    /// It may happen.
+    /// The change may be committed.
     Approve,
-    /// It may not.
+    /// The change must not be committed.
     Deny,
 }
 
-/// What the voter's browser said of its own recomputation: a claim, kept with the vote.
+/// The result of the digest check in the voter's browser. It is an unverified claim, stored with the vote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BrowserCheck {
-    /// Roots and digest came out as shown.
+    /// The roots and the digest match the page.
     Match,
     Mismatch,
     #[default]
@@ -87,12 +87,12 @@ pub enum BrowserCheck {
 #[serde(deny_unknown_fields)]
 pub struct Vote {
     pub reviewer: AccountId,
-    /// Their name when they voted.
+    /// The reviewer's name at the time of the vote.
     pub name: String,
-    /// In whose place, if not in their own.
+    /// The reviewer on whose behalf the vote was cast, by a delegation.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<DelegatedFrom>,
-    /// For which stage, from 0.
+    /// The stage, from 0.
     pub stage: u32,
     /// `approve` or `deny`.
     pub verdict: VoteVerdict,
@@ -101,33 +101,33 @@ pub struct Vote {
     /// The page's one-time nonce.
     pub nonce: String,
     pub comment: Option<String>,
-    /// What their browser recomputed.
+    /// The result of the digest check in the voter's browser.
     pub browser_check: BrowserCheck,
-    /// What they showed for being there.
+    /// The proof of the voter's presence.
     #[serde(default, skip_serializing_if = "VoterProof::is_session")]
     pub proof: VoterProof,
-    /// What they typed to confirm it, where their stage asks for that: it names the transition.
+    /// The typed confirmation, if the stage requires it. It identifies the transition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed: Option<String>,
     pub at: Timestamp,
-    /// Set when the voter took it back: it stays to be read, and does not count.
+    /// Set if the vote is withdrawn. A withdrawn vote stays visible and is not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<Withdrawal>,
 }
 
 impl Vote {
-    /// Whether it counts: nobody took it back.
+    /// Checks that the vote is not withdrawn.
     pub const fn stands(&self) -> bool {
         self.withdrawn.is_none()
     }
 
-    /// Whether it takes up a person's place: they cast it, or it was cast for them.
+    /// Checks that the vote uses a person's seat: they cast it, or it was cast on their behalf.
     pub fn takes_up(&self, person: &AccountId) -> bool {
         self.reviewer == *person || self.absent.as_ref().is_some_and(|it| it.person == *person)
     }
 }
 
-/// How a hold stands. Ends are facts, and a time-out is never a person's refusal.
+/// The state of a review. An expired review is not a denial by a person.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum HoldState {
@@ -135,7 +135,7 @@ pub enum HoldState {
     /// Every stage has its quorum.
     Approved {
         at: Timestamp,
-        /// The receipt that came of it.
+        /// The receipt of the approval.
         receipt: Jti,
         version: u64,
     },
@@ -144,65 +144,64 @@ pub enum HoldState {
         denial: String,
     },
     Expired {
-        /// When that was noticed; the deadline itself counts.
+        /// The time at which the gateway noticed. The deadline itself decides.
         at: Timestamp,
     },
-    /// Its proposer took it back.
+    /// The proposer cancelled it.
     Cancelled {
         at: Timestamp,
         reason: String,
     },
-    /// An edit took its place, or a write was confirmed on the head it stood on, or the thread was closed, or
-    /// another policy judges its flow.
+    /// An edit replaced it, a write was confirmed on its head, the thread was closed, or the flow has a new active
+    /// policy.
     Superseded {
         at: Timestamp,
-        /// By which transition, if one.
+        /// The transition that replaced it, if any.
         by: Option<Digest>,
-        /// The policy that was activated meanwhile, if that is why.
+        /// The newly activated policy, if that is the cause.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         policy: Option<Digest>,
     },
 }
 
-/// A transition that waits for people.
+/// A transition that is held for approval.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hold {
     pub id: ReviewId,
     pub transition: Digest,
-    /// The thread it would advance.
     pub thread: ThreadId,
     pub flow: FlowId,
-    /// The policy it was judged by.
+    /// The policy that evaluated it.
     pub policy: Digest,
-    /// The node that proposed it.
+    /// The proposing node.
     pub node: NodeId,
-    /// The token that proposed it; of an edit, the one that proposed what was rewritten.
+    /// The token that proposed it. For an edit, the token of the original proposal.
     pub proposer: PrincipalId,
-    /// What the host said of the thread.
+    /// The host application's description of the thread. It is an unverified claim.
     pub context: Context,
     pub reasons: Vec<HoldReason>,
-    /// Owners and editors who may not decide it.
+    /// Owners and editors. They may not decide it (separation of duties).
     pub excluded: BTreeSet<String>,
-    /// What an agent asks for with it, by which attempts are counted. A hold that a person opened has none.
+    /// The fingerprint of the requested effect, by which attempts are counted. `None` if a person opened the review.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<Digest>,
     pub stages: Vec<ApprovalStage>,
     pub denials_needed: u32,
     pub opened_at: Timestamp,
     pub expires_at: Timestamp,
-    /// When people are reminded, and when others are asked as well.
+    /// The times of the reminder and of the escalation.
     #[serde(default, skip_serializing_if = "HoldReminders::are_none")]
     pub notices: HoldReminders,
-    /// The votes, in their order, those that were taken back among them.
+    /// The votes in order, with withdrawn votes.
     pub votes: Vec<Vote>,
-    /// What people said without voting, in its order.
+    /// The comments in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comments: Vec<ReviewComment>,
-    /// How the deadline was moved, in its order.
+    /// The extensions in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<Extension>,
-    /// Who looked at hidden values, in their order.
+    /// The reveals of redacted values, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reveals: Vec<Reveal>,
     /// The state of the delivery.
@@ -213,7 +212,7 @@ pub struct Hold {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HoldReason {
-    /// `protected`, `edit`, `reaffirm`, `rollback`.
+    /// The code, such as `protected`, `edit`, `reaffirm` or `rollback`.
     pub code: String,
     /// The protected pattern that is touched, as the policy writes it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -226,7 +225,7 @@ pub struct HoldReason {
 }
 
 impl HoldState {
-    /// When it ended; an open one has not.
+    /// Returns the time of the end, or `None` if it is open.
     pub const fn ended_at(&self) -> Option<Timestamp> {
         match self {
             Self::Open {} => None,
@@ -240,24 +239,25 @@ impl HoldState {
 }
 
 impl Hold {
-    /// Whether people can still decide it.
+    /// Checks that reviewers can still decide it.
     pub fn is_open(&self, now: Timestamp) -> bool {
         matches!(self.state, HoldState::Open {}) && now < self.expires_at
     }
 
-    /// Whether it counts as one of its node's tries on its head: what another policy put an end to does not, nor does
-    /// what a person rewrote, since the rewrite counts instead.
+    /// Checks that the review counts as an attempt of its node on its head. A review that a new policy ended is not
+    /// counted. If an edit replaced a review, the edit is counted instead.
     pub const fn counts(&self) -> bool {
         !matches!(self.state, HoldState::Superseded { policy: Some(_), .. } | HoldState::Superseded { by: Some(_), .. })
     }
 
-    /// The effect for which it counts as an attempt that was not approved.
+    /// Returns the effect for which this review counts as an attempt that was not approved.
     pub fn attempted(&self) -> Option<Digest> {
         let is_approved = matches!(self.state, HoldState::Approved { .. });
+        // An approved request is allowed to be repeated.
         self.effect.filter(|_| self.counts() && !is_approved)
     }
 
-    /// Who is asked by then, and what they have said so far.
+    /// Returns the quorum at a time: the eligible voters and their votes.
     pub fn jury(&self, now: Timestamp) -> Quorum<'_> {
         Quorum {
             digest: self.transition,
@@ -274,39 +274,41 @@ impl Hold {
         self.votes.iter().filter(|it| it.stands())
     }
 
-    /// Why a person may not decide it, or the places in which they may.
+    /// Returns the seats in which a person may vote, or the reason why there is none.
     pub fn places(&self, person: &Account, roll: &VoterRoll) -> Result<Vec<VotingSeat>, Ineligible> {
         self.jury(roll.now).places(person, roll)
     }
 
-    /// Why a person may not rewrite it. Whoever is asked may, having voted or not; and whoever made the rewrite that is
-    /// held may do it better. Nobody rewrites in another's place.
+    /// Checks that a person may edit it. Everyone who can decide it may, before and after their vote. The editor of a
+    /// held edit may edit it again. A delegation does not allow edits.
     pub fn may_rewrite(&self, person: &Account, editor: Option<&AccountId>, now: Timestamp) -> Result<(), Ineligible> {
         let jury = self.jury(now);
         match jury.free(person) {
             Err(Ineligible::Author) if editor == Some(&person.id) => {}
+            // Other reasons, such as a disabled account, exclude editors too.
             free => free?,
         }
         jury.eligible_stages(person).map(drop)
     }
 
-    /// What a stage asks of a voter's passkey; of one that is not there, the most.
+    /// Returns the passkey requirement of a stage. For an unknown stage it is the strictest one, so an invalid stage
+    /// never weakens the check.
     pub fn passkey_need(&self, stage: u32) -> PasskeyRequirement {
         let stage = usize::try_from(stage).ok().and_then(|it| self.stages.get(it));
         stage.map_or(PasskeyRequirement::Signature {}, |it| it.passkey)
     }
 
-    /// How many votes a stage has of those it needs, counting people as they stand now.
+    /// Returns the number of approvals of a stage, by the voters' current accounts.
     pub fn approvals(&self, stage: u32, roll: &VoterRoll) -> u32 {
         self.jury(roll.now).approvals(stage, roll)
     }
 
-    /// Whether a vote could be cast now as it was.
+    /// Checks that the voter could cast the same vote now.
     pub fn may_still(&self, vote: &Vote, roll: &VoterRoll) -> bool {
         self.jury(roll.now).may_still(vote, roll)
     }
 
-    /// The hold with its end. Only an open one can end, so an end is never overwritten.
+    /// Returns the ended review. Only an open review can end, so an end is never overwritten.
     pub fn ended(mut self, end: HoldState) -> Result<Self, VoteRejected> {
         match self.state {
             HoldState::Open {} => {
@@ -318,7 +320,8 @@ impl Hold {
     }
 }
 
-/// Whether a person owns, alone or as a team, an agent that had a hand in it.
+/// Checks that a person, alone or as a team, owns an agent that is an author of it.
 fn is_author(excluded: &BTreeSet<String>, person: &Account) -> bool {
+    // An owner may be a group, so each owner is compared with the person's groups too.
     excluded.iter().any(|owner| person.answers_for(owner))
 }

@@ -1,7 +1,8 @@
-//! A jury: who is asked about one digest, and what they have said so far.
+//! The quorum for one digest: eligible voters, votes, and the result.
 //!
-//! A place is a person's, whoever votes in it. Nobody who has voted, or in whose place somebody has, is counted a second
-//! time, on either side; and whoever votes in another's place has to be as free to decide as the other.
+//! A seat belongs to a person, even if a delegate votes in it. A person who has voted, or on whose behalf a delegate
+//! has voted, is not counted again, neither as approval nor as denial. A delegate must be as free to decide as the
+//! absent reviewer.
 
 use std::collections::BTreeSet;
 
@@ -15,33 +16,33 @@ use crate::domain::identity::delegation::Delegation;
 use crate::domain::primitives::id::{AccountId, GroupName};
 use crate::domain::primitives::time::Timestamp;
 
-/// Who is asked about one digest, and what they have said so far.
+/// The eligible voters and their votes on one digest.
 #[derive(Clone, Copy, Debug)]
 pub struct Quorum<'a> {
     pub digest: Digest,
     pub stages: &'a [ApprovalStage],
-    /// Whose members may vote in every stage as well, where nobody decided in time.
+    /// The groups that may also vote in every stage after an escalation.
     pub also_asked: Option<&'a BTreeSet<GroupName>>,
-    /// Who had a hand in it, and so may not decide it.
+    /// Authors. They may not decide (separation of duties).
     pub excluded: &'a BTreeSet<String>,
     pub denials_needed: u32,
-    /// Until when they are asked.
+    /// The deadline.
     pub expires_at: Timestamp,
-    /// The votes, in their order, those that were taken back among them.
+    /// The votes in order, with withdrawn votes.
     pub votes: &'a [Vote],
 }
 
-/// What the counted votes come to.
+/// The result of the counted votes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum QuorumResult {
     Waiting,
-    /// Every stage has its quorum: the approvals that count.
+    /// Every stage has its quorum. These are the counted approvals.
     Approved(Vec<ApprovalClaim>),
     Denied(Vec<DenialClaim>),
 }
 
 impl Quorum<'_> {
-    /// Why a person may not decide for themselves, or the stages that they may decide.
+    /// Returns the stages that a person may decide for themselves, or the reason why there is none.
     pub fn eligible(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
         if self.has_spoken(&person.id) {
             return Err(Ineligible::Voted);
@@ -49,12 +50,14 @@ impl Quorum<'_> {
         self.stages_of(person)
     }
 
-    /// Why a person may not decide, or all places in which they may: their own first, then of those who are away.
+    /// Returns all seats in which a person may vote, or the reason why there is none. Their own seats come first, then
+    /// those of absent reviewers.
     pub fn places(&self, person: &Account, roll: &VoterRoll) -> Result<Vec<VotingSeat>, Ineligible> {
         if self.has_spoken(&person.id) {
             return Err(Ineligible::Voted);
         }
         self.free(person)?;
+        // A reviewer without an own stage may still vote for an absent one.
         let own = self.stages_of(person).unwrap_or_default();
         let own = own.into_iter().map(|stage| VotingSeat { stage, absent: None });
         let others = roll.away_for(&person.id).filter(|(_, away)| !self.has_spoken(&away.id)).flat_map(|(by, away)| {
@@ -71,12 +74,12 @@ impl Quorum<'_> {
         self.votes.iter().filter(|it| it.stands())
     }
 
-    /// Whether a person's place is taken: by their own vote, as whoever voted in another's, or by whoever did in theirs.
+    /// Checks that a person's seat is used: by their own vote in any seat, or by their delegate.
     fn has_spoken(&self, person: &AccountId) -> bool {
         self.standing().any(|vote| vote.takes_up(person))
     }
 
-    /// Whether a person may have a part in deciding at all.
+    /// Checks that a person may take part in the decision at all.
     pub(super) fn free(&self, person: &Account) -> Result<(), Ineligible> {
         if person.disabled {
             return Err(Ineligible::Disabled);
@@ -87,13 +90,13 @@ impl Quorum<'_> {
         if is_author(self.excluded, person) { Err(Ineligible::Author) } else { Ok(()) }
     }
 
-    /// The stages that a person may decide by their own groups, whether or not they have voted.
+    /// Returns the stages that a person may decide by their own groups, before and after their vote.
     pub(super) fn stages_of(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
         self.free(person)?;
         self.eligible_stages(person)
     }
 
-    /// The stages whose groups a person is of.
+    /// Returns the stages whose groups contain the person.
     pub(super) fn eligible_stages(&self, person: &Account) -> Result<Vec<u32>, Ineligible> {
         let also = self.also_asked.is_some_and(|it| !it.is_disjoint(&person.groups));
         let asks = |stage: &ApprovalStage| also || !stage.groups.is_disjoint(&person.groups);
@@ -102,29 +105,32 @@ impl Quorum<'_> {
         if stages.is_empty() { Err(Ineligible::Group) } else { Ok(stages) }
     }
 
-    /// The stages in which somebody may vote in the place of one who is away. Where a passkey is asked for, the one who is
-    /// away has shown one, too: otherwise their session alone would open the stage, by somebody else's passkey.
+    /// Returns the stages in which a delegate may vote for an absent reviewer. If a stage requires a passkey, the
+    /// absent reviewer must have confirmed the delegation with a passkey. Otherwise a stolen session could delegate to
+    /// another person, whose passkey would then open the stage.
     fn stages_handed_on(&self, by: &Delegation, away: &Account) -> Vec<u32> {
         let mut stages = self.stages_of(away).unwrap_or_default();
         stages.retain(|stage| {
             let asked = usize::try_from(*stage).ok().and_then(|it| self.stages.get(it));
+            // An unknown stage requires a confirmed delegation, which is the strict choice.
             by.confirmed_by.is_some() || asked.is_some_and(|it| it.passkey.is_nothing())
         });
         stages
     }
 
-    /// How many votes a stage has of those it needs, counting people as they stand now.
+    /// Returns the number of approvals of a stage, by the voters' current accounts.
     pub fn approvals(&self, stage: u32, roll: &VoterRoll) -> u32 {
         let counted = self.approving(roll).filter(|vote| vote.stage == stage);
         u32::try_from(counted.count()).unwrap_or(u32::MAX)
     }
 
-    /// The approvals of those who still may give them.
+    /// Returns the approvals of voters who may still give them.
     fn approving<'v>(&'v self, roll: &'v VoterRoll) -> impl Iterator<Item = &'v Vote> {
         self.standing().filter(|vote| vote.verdict == VoteVerdict::Approve && self.may_still(vote, roll))
     }
 
-    /// Whether a vote could be cast now as it was: the voter, and whoever they vote for, by a delegation that stands.
+    /// Checks that the voter could cast the same vote now: the voter and, for a delegation, the absent reviewer are
+    /// eligible, and the delegation is active.
     pub(super) fn may_still(&self, vote: &Vote, roll: &VoterRoll) -> bool {
         let Some(voter) = roll.person(&vote.reviewer) else { return false };
         match &vote.absent {
@@ -132,13 +138,14 @@ impl Quorum<'_> {
             Some(absent) => {
                 let handed =
                     roll.away_for(&voter.id).find(|(by, away)| by.id == absent.delegation && away.id == absent.person);
+                // The delegate must be eligible too. Otherwise an author could approve through a delegation.
                 self.free(voter).is_ok()
                     && handed.is_some_and(|(by, away)| self.stages_handed_on(by, away).contains(&vote.stage))
             }
         }
     }
 
-    /// The vote that a ballot is, or why it is not counted.
+    /// Checks a ballot and returns the vote.
     pub fn hear(&self, ballot: Ballot, voter: &Account, roll: &VoterRoll) -> Result<Vote, VoteRejected> {
         if roll.now >= self.expires_at {
             return Err(VoteRejected::Expired);
@@ -146,12 +153,14 @@ impl Quorum<'_> {
         if ballot.transition != self.digest {
             return Err(VoteRejected::Digest);
         }
+        // Withdrawn votes are included: a replayed form must not vote again.
         if self.votes.iter().any(|vote| vote.nonce == ballot.nonce) {
             return Err(VoteRejected::NonceUsed);
         }
         let place = self.place_of(&ballot, voter, roll)?;
         self.check_words(&ballot)?;
         let typed = self.stage(ballot.stage)?.typed(&ballot, &self.digest)?;
+        // A denial stays possible: it is safe even if the page was manipulated.
         if ballot.verdict == VoteVerdict::Approve && ballot.browser_check == BrowserCheck::Mismatch {
             return Err(VoteRejected::Mismatch);
         }
@@ -176,10 +185,11 @@ impl Quorum<'_> {
         usize::try_from(stage).ok().and_then(|it| self.stages.get(it)).ok_or(VoteRejected::Stage)
     }
 
-    /// The place in which a ballot is cast.
+    /// Returns the seat in which a ballot is cast.
     fn place_of(&self, ballot: &Ballot, voter: &Account, roll: &VoterRoll) -> Result<VotingSeat, VoteRejected> {
         let places = self.places(voter, roll)?;
         let mut meant = places.into_iter().filter(|it| it.delegation() == ballot.delegation.as_ref()).peekable();
+        // The error names the delegation, because it may have ended after the page was opened.
         if ballot.delegation.is_some() && meant.peek().is_none() {
             return Err(VoteRejected::Delegation);
         }
@@ -198,7 +208,8 @@ impl Quorum<'_> {
         Ok(())
     }
 
-    /// What the votes come to, by the last of them: an approval cannot end it as denied, nor the other way round.
+    /// Returns the result after the last vote. An approval cannot cause a denial, and a denial cannot cause an
+    /// approval.
     pub fn count(&self, roll: &VoterRoll) -> QuorumResult {
         match self.votes.last().map(|it| it.verdict) {
             Some(VoteVerdict::Approve) => self.count_approvals(roll),
@@ -209,6 +220,7 @@ impl Quorum<'_> {
 
     fn count_approvals(&self, roll: &VoterRoll) -> QuorumResult {
         let full = (0u32..).zip(self.stages).all(|(index, stage)| self.approvals(index, roll) >= stage.need);
+        // A review without stages must never count as approved.
         if !full || self.stages.is_empty() {
             return QuorumResult::Waiting;
         }
@@ -224,6 +236,7 @@ impl Quorum<'_> {
     }
 
     fn count_denials(&self) -> QuorumResult {
+        // Denials are counted without a check of the current accounts, so disabling an account cannot undo a denial.
         let denied = self.standing().filter(|vote| vote.verdict == VoteVerdict::Deny);
         let refusal = |vote: &Vote| DenialClaim {
             reviewer: vote.reviewer.clone(),
@@ -237,7 +250,7 @@ impl Quorum<'_> {
     }
 }
 
-/// How a voter had shown who they are.
+/// Returns the sign-in method of a voter.
 fn method_of(voter: Option<&Account>) -> ApprovalMethod {
     match voter.map(|it| &it.sign_in) {
         Some(AccountCredential::Oidc { .. }) => ApprovalMethod::Oidc,

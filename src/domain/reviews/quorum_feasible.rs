@@ -1,12 +1,12 @@
-//! Seats: whether enough people are left who could approve.
+//! Checks that enough eligible reviewers exist for a quorum.
 
 use std::collections::BTreeSet;
 
 use super::{ApprovalStage, is_author};
 use crate::domain::identity::account::{Account, PersonRole};
 
-/// Whether distinct people could fill every stage: a hold that nobody could approve is a rejection instead.
-/// Each seat asks for one person; seats are filled by augmenting paths, as in any bipartite matching.
+/// Checks that distinct people could fill every stage. The gateway rejects a request that no group of reviewers could
+/// approve. Each seat needs one person. Augmenting paths fill the seats, as in any bipartite matching.
 pub fn can_be_approved(stages: &[ApprovalStage], excluded: &BTreeSet<String>, people: &[Account]) -> bool {
     let free: Vec<&Account> = people
         .iter()
@@ -28,12 +28,14 @@ fn seat_someone(
     tried: &mut [bool],
 ) -> bool {
     for person in 0..free.len() {
+        // Each person is tried once per seat, which bounds the search.
         if tried[person] || seats[seat].groups.is_disjoint(&free[person].groups) {
             continue;
         }
         tried[person] = true;
         let movable = match taken[person] {
             None => true,
+            // The person's current seat may be filled by another person.
             Some(other) => seat_someone(other, seats, free, taken, tried),
         };
         if movable {

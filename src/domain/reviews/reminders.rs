@@ -1,7 +1,7 @@
-//! Noticing: when people are reminded of a hold that nobody has decided, and when others are asked as well.
+//! Reminders and escalations of undecided reviews.
 //!
-//! The moments follow from the hold, and so does who may vote: that an event was written is a fact of its own, and nothing
-//! waits for it.
+//! The times, and the right to vote after an escalation, follow from the review itself. Nothing waits for the event to
+//! be written.
 
 use std::collections::BTreeSet;
 
@@ -11,56 +11,54 @@ use super::{Hold, HoldState};
 use crate::domain::primitives::id::GroupName;
 use crate::domain::primitives::time::Timestamp;
 
-/// What is said of a hold while it waits.
+/// The reminder and the escalation of a pending review.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HoldReminders {
-    /// When those who are asked are reminded.
+    /// When the reviewers are reminded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reminder: Option<Reminder>,
-    /// When others are asked as well.
+    /// When more groups are asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalation: Option<Escalation>,
 }
 
-/// When those who are asked are reminded.
+/// When the reviewers are reminded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reminder {
     pub from: Timestamp,
-    /// When the event of it was written.
+    /// The time at which the event was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_at: Option<Timestamp>,
 }
 
-/// When others are asked as well.
+/// When more groups are asked.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Escalation {
     pub from: Timestamp,
-    /// Whose members may then vote in every stage, besides the stage's own.
+    /// The groups that may then vote in every stage, in addition to the stage's own groups.
     pub to: BTreeSet<GroupName>,
-    /// When the event of it was written.
+    /// The time at which the event was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_at: Option<Timestamp>,
 }
 
-/// What a look at a hold finds that is to be told.
+/// An event that is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DueReminder {
-    /// Those who are asked are reminded.
     Reminded,
-    /// Others are asked as well.
     Escalated,
 }
 
 impl HoldReminders {
-    /// Whether nothing is ever said.
+    /// Checks that there is neither a reminder nor an escalation.
     pub const fn are_none(&self) -> bool {
         self.reminder.is_none() && self.escalation.is_none()
     }
 
-    /// The moments at which something is to be told that was not told yet.
+    /// Returns the times of events that are not written yet.
     fn pending(&self) -> impl Iterator<Item = Timestamp> {
         let reminder = self.reminder.filter(|it| it.told_at.is_none()).map(|it| it.from);
         let escalation = self.escalation.as_ref().filter(|it| it.told_at.is_none()).map(|it| it.from);
@@ -69,32 +67,35 @@ impl HoldReminders {
 }
 
 impl Hold {
-    /// The groups that may vote in every stage by then, besides the stage's own.
+    /// Returns the groups that may vote in every stage at a time, in addition to the stage's own groups.
     pub fn escalation_groups(&self, now: Timestamp) -> Option<&BTreeSet<GroupName>> {
+        // The right to vote depends on the time alone and not on the worker that writes the event.
         self.notices.escalation.as_ref().filter(|it| it.from <= now).map(|it| &it.to)
     }
 
-    /// Whose members may vote in a stage by then.
+    /// Returns all groups that may vote in a stage at a time.
     pub fn groups_for_stage(&self, stage: usize, now: Timestamp) -> BTreeSet<GroupName> {
         let own = self.stages.get(stage).into_iter().flat_map(|it| &it.groups);
         own.chain(self.escalation_groups(now).into_iter().flatten()).cloned().collect()
     }
 
-    /// Whether somebody of these groups is asked by then.
+    /// Checks that a member of these groups may vote at a time.
     pub fn asks(&self, groups: &BTreeSet<GroupName>, now: Timestamp) -> bool {
         (0..self.stages.len()).any(|stage| !self.groups_for_stage(stage, now).is_disjoint(groups))
     }
 
-    /// The next moment at which something is due without anybody asking.
+    /// Returns the next time at which the gateway must act without a request.
     pub fn next_due(&self) -> Timestamp {
         match self.state {
+            // The expiry is always due at the end.
             HoldState::Open {} => self.notices.pending().chain([self.expires_at]).min().unwrap_or(self.expires_at),
             _ => self.expires_at,
         }
     }
 
-    /// The hold once everything is told that is due, and what that is; `None` if nothing is.
+    /// Returns the review with all due events marked as written, and these events. Returns `None` if none is due.
     pub fn noticed(mut self, now: Timestamp) -> Option<(Self, Vec<DueReminder>)> {
+        // A decided or expired review sends no more notifications.
         if !self.is_open(now) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Revealing: who looked at a hidden value, at which, and why.
+//! Reveals: the record of each reading of a redacted value.
 
 use std::collections::BTreeSet;
 
@@ -10,45 +10,44 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::id::{AccountId, GroupName};
 use crate::domain::primitives::time::Timestamp;
 
-/// One look at one hidden value.
+/// One reveal of one redacted value.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reveal {
     pub person: AccountId,
-    /// Their name when they looked.
+    /// The reader's name at that time.
     pub name: String,
-    /// As whose member: those of their groups that may look.
+    /// The reader's groups that may reveal values.
     pub groups: BTreeSet<GroupName>,
     pub pointer: Pointer,
-    /// Why, without what the policy's detectors find.
+    /// The reason, without matches of the policy's detectors.
     pub reason: String,
     pub at: Timestamp,
 }
 
 pub const REVEAL_REASON_CHARS_MAX: usize = 500;
 
-/// Looks are kept in the hold's row, which everybody who opens the review reads.
+/// The limit of reveals per review. They are stored in the review's row, which every reader of the review loads.
 pub const REVEALS_MAX: usize = 100;
 
-/// Why somebody may not look.
+/// The reason why a reveal is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RevealRejected {
-    /// The account was disabled.
     #[error("the account is disabled")]
     Disabled,
-    /// The policy does not name a group of theirs.
-    #[error("the policy lets none of your groups look at hidden values")]
+    #[error("the policy allows none of your groups to reveal redacted values")]
     Group,
-    /// It was looked so often that no more is written down, and so no more is shown.
-    #[error("hidden values of this review were looked at {REVEALS_MAX} times; no more can be recorded")]
+    /// The record is full. A reveal that cannot be recorded is refused.
+    #[error("the redacted values of this review were revealed {REVEALS_MAX} times; no more reveals can be recorded")]
     TooMany,
 }
 
-/// Those of a person's groups that may look at hidden values; an error if there is none.
+/// Returns a person's groups that may reveal redacted values, or an error if there is none.
 pub fn groups_to_reveal_to(
     reveal_to: &BTreeSet<GroupName>,
     person: &Account,
 ) -> Result<BTreeSet<GroupName>, RevealRejected> {
+    // The account may have been disabled after its session began.
     if person.disabled {
         return Err(RevealRejected::Disabled);
     }
@@ -57,8 +56,9 @@ pub fn groups_to_reveal_to(
 }
 
 impl Hold {
-    /// The hold with one more look. How it stands does not matter: what was decided may be looked into.
+    /// Returns the review with one more reveal. A decided review allows reveals too.
     pub fn revealed(mut self, reveal: Reveal) -> Result<Self, RevealRejected> {
+        // Each reveal must be recorded, so a full record refuses further ones.
         if self.reveals.len() >= REVEALS_MAX {
             return Err(RevealRejected::TooMany);
         }

@@ -1,7 +1,7 @@
-//! What a hold is searched by.
+//! The search labels of reviews.
 //!
-//! The words lie in the database in clear, and an agent's values must not: a flow's, a thread's and a group's name do,
-//! the protected keys as the policy writes them, and keyed digests of effects.
+//! The labels are stored unencrypted, so they must not contain an agent's values. They contain flow, thread and group
+//! names, protected keys as the policy writes them, and keyed digests of effects.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use super::{Hold, HoldState};
 use crate::domain::chain::hash::Digest;
 use crate::domain::primitives::id::{FlowId, GroupName, ThreadId};
 
-/// Longer keys are not searched for.
+/// The length limit of a searchable key.
 const KEY_BYTES_MAX: usize = 256;
 
-/// The keys that one hold is found by: more are touched by hardly any.
+/// The limit of searchable keys per review. Hardly any change touches more.
 const KEYS_MAX: usize = 32;
 
-/// Whether people are still asked.
+/// Whether the review is still open.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum HoldPhase {
     Open,
@@ -27,37 +27,37 @@ pub enum HoldOutcome {
     Approved,
     Denied,
     Expired,
-    /// Its proposer took it back.
+    /// The proposer cancelled it.
     Cancelled,
-    /// Something took its place.
+    /// A newer transition or policy replaced it.
     Superseded,
 }
 
-/// A protected key as it is searched for: `payment.amount`.
+/// A searchable protected key, such as `payment.amount`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SearchKey(String);
 
-/// One thing that a hold is found by.
+/// One search label.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum SearchWord {
-    /// Every hold in that phase.
+    /// All reviews in the phase.
     In(HoldPhase),
     Ended(HoldOutcome),
     Flow(HoldPhase, FlowId),
-    /// Open ones that a group is asked about.
+    /// Open reviews that a group may decide.
     Asked(GroupName),
-    /// Those that touch a protected key, or one below it.
+    /// Reviews that touch a protected key or a key below it.
     Key(HoldPhase, SearchKey),
     Thread(ThreadId),
-    /// Attempts at one effect, but for those that were approved.
+    /// Attempts at one effect that were not approved.
     Attempted(Digest),
 }
 
 impl HoldOutcome {
-    /// All, in the order in which people are offered them.
+    /// All outcomes, in the order of the page.
     pub const ALL: [Self; 5] = [Self::Approved, Self::Denied, Self::Expired, Self::Cancelled, Self::Superseded];
 
-    /// The word for lists and addresses.
+    /// Returns the code for lists and URLs.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Approved => "approved",
@@ -79,18 +79,20 @@ impl HoldPhase {
 }
 
 impl SearchKey {
-    /// A key as people write it: `payment.amount`, `$.payment.amount` or `/payment/amount`. None if it is nothing.
+    /// Reads a key in one of the forms `payment.amount`, `$.payment.amount` and `/payment/amount`. Returns `None` if it
+    /// is invalid.
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         let dotted = match text.strip_prefix('/') {
             Some(pointer) => pointer.replace('/', "."),
             None => text.strip_prefix("$.").unwrap_or(text).to_owned(),
         };
+        // PostgreSQL cannot store NUL in text.
         let sound = !dotted.is_empty() && dotted.len() <= KEY_BYTES_MAX && !dotted.contains('\0');
         sound.then_some(Self(dotted))
     }
 
-    /// Itself and everything above it.
+    /// Returns the key and all keys above it.
     fn and_above(&self) -> impl Iterator<Item = Self> {
         let ends = self.0.match_indices('.').map(|(at, _)| at).chain([self.0.len()]);
         ends.filter(|end| *end > 0).map(|end| Self(self.0[..end].to_owned()))
@@ -112,7 +114,7 @@ impl fmt::Display for SearchWord {
 }
 
 impl HoldState {
-    /// How it ended; an open one has not.
+    /// Returns the outcome, or `None` if it is open.
     pub const fn ending(&self) -> Option<HoldOutcome> {
         Some(match self {
             Self::Open {} => return None,
@@ -126,7 +128,7 @@ impl HoldState {
 }
 
 impl Hold {
-    /// Everything that it is found by.
+    /// Returns all search labels of the review.
     pub fn searched_by(&self) -> Vec<SearchWord> {
         let ending = self.state.ending();
         let phase = if ending.is_some() { HoldPhase::Past } else { HoldPhase::Open };
@@ -140,6 +142,7 @@ impl Hold {
         match ending {
             Some(ending) => words.push(SearchWord::Ended(ending)),
             None => {
+                // Labels change only when the row is written, so the escalation counts from its event.
                 let escalated = self.notices.escalation.as_ref().filter(|it| it.told_at.is_some());
                 let asked = self.stages.iter().map(|it| &it.groups).chain(escalated.map(|it| &it.to)).flatten();
                 words.extend(asked.cloned().map(SearchWord::Asked));
@@ -148,11 +151,12 @@ impl Hold {
         words
     }
 
-    /// The protected keys that it touches and those above them, as far as they are searched for.
+    /// Returns the touched protected keys and the keys above them, up to the limit.
     pub fn keys(&self) -> Vec<SearchKey> {
         let named = self.reasons.iter().filter_map(|it| SearchKey::read(it.pointer.as_deref()?));
         let mut keys: Vec<SearchKey> = Vec::new();
         for key in named.flat_map(|it| it.and_above().collect::<Vec<_>>()) {
+            // Each label is a row in the database, so their number is limited.
             if keys.len() < KEYS_MAX && !keys.contains(&key) {
                 keys.push(key);
             }
@@ -166,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_read_however_people_write_it() {
+    fn key_is_read_in_every_notation() {
         for text in ["payment.amount", "$.payment.amount", "/payment/amount", " payment.amount "] {
             assert_eq!(SearchKey::read(text).unwrap().0, "payment.amount");
         }
@@ -174,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_found_by_everything_above_it() {
+    fn key_is_found_by_all_keys_above_it() {
         let key = SearchKey::read("payment.card.*").unwrap();
         let above: Vec<String> = key.and_above().map(|it| it.0).collect();
         assert_eq!(above, ["payment", "payment.card", "payment.card.*"]);

@@ -1,4 +1,4 @@
-//! Voting: what a counted vote leads to.
+//! Counting of votes on a review.
 
 use super::ballot::{Ballot, CheckboxState, VoteRejected};
 use super::quorum::QuorumResult;
@@ -6,17 +6,17 @@ use super::{Hold, HoldState, Vote, VotePreview, VoteVerdict, VoterRoll};
 use crate::domain::chain::receipt::{ApprovalClaim, DenialClaim};
 use crate::domain::identity::account::Account;
 
-/// What a counted vote leads to.
+/// The review after a counted vote.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HoldTally {
     Waiting(Hold),
-    /// Every stage has its quorum: the approvals that count.
+    /// Every stage has its quorum. These are the counted approvals.
     Approved(Hold, Vec<ApprovalClaim>),
     Denied(Hold, Vec<DenialClaim>),
 }
 
 impl HoldTally {
-    /// What the vote comes to, as its voter is told.
+    /// Returns the result as the page shows it to the voter.
     pub const fn prospect(&self) -> VotePreview {
         match self {
             Self::Waiting(_) => VotePreview::Waits,
@@ -26,19 +26,20 @@ impl HoldTally {
     }
 }
 
-/// What a vote is counted against, besides the hold.
+/// The data, in addition to the review, that counting needs.
 pub struct VoteContext<'a> {
-    /// Everyone who voted or for whom somebody did, as they stand now, the new voter included.
+    /// The current accounts of all voters and of the reviewers whom they represent, including the new voter.
     pub roll: &'a VoterRoll,
     /// Whether an earlier write's outcome is unknown.
     pub outcome_unknown: bool,
 }
 
 impl Hold {
-    /// Counts a vote, or says why not.
+    /// Checks and counts a vote.
     pub fn vote(mut self, ballot: Ballot, voter: &Account, bench: &VoteContext<'_>) -> Result<HoldTally, VoteRejected> {
         let told = ballot.told;
         let vote = self.check(ballot, voter, bench)?;
+        // The quorum counts the stored votes, so the new one is added first.
         self.votes.push(vote);
         Ok(match self.jury(bench.roll.now).count(bench.roll).matches_preview(told)? {
             QuorumResult::Waiting => HoldTally::Waiting(self),
@@ -53,6 +54,7 @@ impl Hold {
         }
         let unknown = bench.outcome_unknown && ballot.outcome_unknown_accepted == CheckboxState::No;
         let vote = self.jury(bench.roll.now).hear(ballot, voter, bench.roll)?;
+        // Only an approval can cause a second write, so a denial needs no confirmation.
         if unknown && vote.verdict == VoteVerdict::Approve {
             return Err(VoteRejected::OutcomeUnknown);
         }

@@ -1,4 +1,4 @@
-//! What a vote would come to: told before it is cast, and held to when it is counted.
+//! The preview of a vote's result: shown before the vote, and enforced when it is counted.
 
 use super::ballot::VoteRejected;
 use super::quorum::QuorumResult;
@@ -6,14 +6,14 @@ use super::quorum::QuorumResult;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VotePreview {
     Waits,
-    /// It is the last approval that is needed.
+    /// The last approval that is needed.
     Passes,
-    /// It is the last denial that is needed.
+    /// The last denial that is needed.
     Ends,
 }
 
 impl VotePreview {
-    /// The word by which a form says it back.
+    /// Returns the code that the form sends back.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Waits => "waits",
@@ -22,16 +22,17 @@ impl VotePreview {
         }
     }
 
-    /// What a form says, if it says one of them.
+    /// Parses the code of a form.
     pub fn read(word: &str) -> Option<Self> {
         [Self::Waits, Self::Passes, Self::Ends].into_iter().find(|it| it.word() == word)
     }
 }
 
 impl QuorumResult {
-    /// The count, if it is what the voter was told, or they were told nothing: of two who vote at the same moment, the one
-    /// who read that others are waited for does not decide it.
+    /// Returns the count if it matches the preview, or if there was no preview. If two reviewers vote at the same
+    /// moment, a reviewer whose page said that more votes are needed does not decide the review.
     pub(in crate::domain) fn matches_preview(self, told: Option<VotePreview>) -> Result<Self, VoteRejected> {
+        // Without a preview no expectation was shown that the result could contradict.
         if told.is_none_or(|it| it == self.prospect()) { Ok(self) } else { Err(VoteRejected::MovedOn) }
     }
 

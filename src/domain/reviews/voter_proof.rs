@@ -1,4 +1,4 @@
-//! What a voter showed for being there, and what a stage asks for.
+//! Proof of a voter's presence, and the requirements of stages.
 
 use std::time::Duration;
 
@@ -11,36 +11,36 @@ use crate::domain::identity::passkey::Assertion;
 use crate::domain::primitives::id::PasskeyId;
 use crate::domain::primitives::time::Timestamp;
 
-/// What a stage asks of a voter's passkey.
+/// The passkey requirement of a stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "asks", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PasskeyRequirement {
     Nothing {},
-    /// It was used at most so long ago: to sign in, or to sign this vote.
+    /// The passkey was used recently, to sign in or to sign this vote.
     Within {
-        /// How long, in seconds.
+        /// The longest time since then, in seconds.
         secs: u64,
     },
     Signature {},
 }
 
-/// What a voter showed for being there.
+/// The proof of a voter's presence.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
 pub enum VoterProof {
-    /// A session that was opened without a passkey.
+    /// A session without a passkey.
     Session {},
-    /// A session that was opened with a passkey.
+    /// A session with a passkey.
     PasskeySession {
         passkey: PasskeyId,
-        /// When it was used for that.
+        /// The time at which the passkey was used.
         at: Timestamp,
     },
-    /// A passkey's signature over this very vote.
+    /// A passkey's signature over this vote.
     Signature {
         /// The digest of statement and assertion.
         evidence: Digest,
-        /// Until when the signature could be used.
+        /// The expiry of the signature.
         expires_at: Timestamp,
         assertion: Assertion,
     },
@@ -59,12 +59,12 @@ impl Default for VoterProof {
 }
 
 impl PasskeyRequirement {
-    /// Whether no passkey is needed.
+    /// Checks that no passkey is required.
     pub fn is_nothing(&self) -> bool {
         matches!(self, Self::Nothing {})
     }
 
-    /// Whether that is enough at this moment.
+    /// Checks that a proof meets the requirement now.
     pub fn met_by(self, proof: &VoterProof, now: Timestamp) -> Result<(), VoteRejected> {
         match (self, proof) {
             (Self::Nothing {}, _) | (_, VoterProof::Signature { .. }) => Ok(()),
@@ -80,12 +80,12 @@ impl PasskeyRequirement {
 }
 
 impl VoterProof {
-    /// Whether there is nothing to say of it.
+    /// Checks for a session without a passkey. The member is then omitted from the row.
     pub fn is_session(&self) -> bool {
         matches!(self, Self::Session {})
     }
 
-    /// The word that receipts have for it; without a passkey, the account says which.
+    /// Returns the method for receipts. Without a passkey, the account has the method.
     pub const fn method(&self) -> Option<ApprovalMethod> {
         match self {
             Self::Session {} => None,
@@ -94,7 +94,7 @@ impl VoterProof {
         }
     }
 
-    /// The digest of what can be checked again.
+    /// Returns the digest of the evidence, if it can be verified again.
     pub const fn evidence(&self) -> Option<Digest> {
         match self {
             Self::Signature { evidence, .. } => Some(*evidence),
@@ -102,7 +102,7 @@ impl VoterProof {
         }
     }
 
-    /// The passkey that was used.
+    /// Returns the used passkey.
     pub const fn passkey(&self) -> Option<&PasskeyId> {
         match self {
             Self::Session {} => None,

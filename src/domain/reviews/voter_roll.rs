@@ -1,4 +1,4 @@
-//! The roll: people, and who votes in whose place, as they stand at one moment. Votes are counted by it.
+//! The voter roll: accounts and delegations at one time. Votes are counted by it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,17 +7,16 @@ use crate::domain::identity::delegation::Delegation;
 use crate::domain::primitives::id::{AccountId, DelegationId};
 use crate::domain::primitives::time::Timestamp;
 
-/// People and delegations as they stand at one moment.
+/// Accounts and delegations at one time.
 #[derive(Clone, Debug)]
 pub struct VoterRoll {
-    /// Everybody whom it is about.
+    /// All accounts that the decision concerns.
     pub people: Vec<Account>,
-    /// Who votes in whose place.
     pub delegations: Vec<Delegation>,
     pub now: Timestamp,
 }
 
-/// In whose place somebody votes.
+/// The absent reviewer on whose behalf a delegate votes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DelegatedFrom {
@@ -26,17 +25,17 @@ pub struct DelegatedFrom {
     pub delegation: DelegationId,
 }
 
-/// One way in which a person may vote.
+/// One seat in which a person may vote.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VotingSeat {
-    /// In which stage, from 0.
+    /// The stage, from 0.
     pub stage: u32,
-    /// In whose place; their own if nobody's.
+    /// The absent reviewer, or `None` for the person's own seat.
     pub absent: Option<DelegatedFrom>,
 }
 
 impl VoterRoll {
-    /// People alone, of whom nobody votes in another's place.
+    /// Returns a roll without delegations.
     pub const fn of(people: Vec<Account>, now: Timestamp) -> Self {
         Self { people, delegations: Vec::new(), now }
     }
@@ -45,7 +44,7 @@ impl VoterRoll {
         self.people.iter().find(|it| it.id == *id)
     }
 
-    /// Those who are away and have named this person, by delegations that stand.
+    /// Returns the absent reviewers with an active delegation to this person.
     pub fn away_for(&self, person: &AccountId) -> impl Iterator<Item = (&Delegation, &Account)> {
         let named = self.delegations.iter().filter(|it| it.to == *person && it.is_active_at(self.now));
         named.filter_map(|it| Some((it, self.person(&it.from)?)))
@@ -53,14 +52,14 @@ impl VoterRoll {
 }
 
 impl VotingSeat {
-    /// By which delegation; none for one's own place.
+    /// Returns the delegation, or `None` for the person's own seat.
     pub fn delegation(&self) -> Option<&DelegationId> {
         self.absent.as_ref().map(|it| &it.delegation)
     }
 }
 
 impl DelegatedFrom {
-    /// Who is away by a delegation.
+    /// Returns the absent reviewer of a delegation.
     pub fn by(delegation: &Delegation, person: &Account) -> Self {
         Self { person: person.id.clone(), name: person.name.clone(), delegation: delegation.id.clone() }
     }

@@ -1,4 +1,4 @@
-//! Branches: threads that begin with another one's head, and what a join names of them.
+//! Branches (threads that start at the head of another thread) and the statement of a join.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -7,19 +7,18 @@ use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::json::canonical::canonical;
 use crate::domain::primitives::id::{BranchName, ThreadId};
 
-/// How many branches one request makes: each is a whole state.
+/// The limit of branches per request. Each branch stores a full state.
 pub const BRANCHES_MADE_MAX: usize = 8;
 
-/// How many branches a head may have, and a join may name.
+/// The limit of branches per head, and of branches per join.
 pub const BRANCHES_MAX: u32 = 32;
 
-/// How many hex digits of its digest a branch's thread is named by: 128 bits.
+/// The number of hex digits of the digest in a branch's thread id: 128 bits, enough to exclude collisions.
 const NAMED_BY: usize = 32;
 
-/// What names of branches begin with.
 const NAME_BEGINS: &str = "branch-";
 
-/// The origin of a branch: its name, and the head that it begins with.
+/// The origin of a branch: its name, and the head that it starts from.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Branch {
@@ -49,15 +48,15 @@ pub struct JoinedBranch {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
-    /// It is refused.
+    /// A conflict is an error.
     Union,
-    /// The last branch of those named has it.
+    /// The branch that the request names last wins.
     LastWrite,
-    /// Most of them have it.
+    /// The value that most branches have wins.
     Vote,
-    /// Those with the most confidence have it.
+    /// The value with the highest total confidence wins.
     Confidence,
-    /// The request says.
+    /// The request chooses the value.
     Explicit,
 }
 
@@ -72,31 +71,36 @@ pub struct JoinStatement {
 }
 
 impl Branch {
-    /// The thread that a branch of this name has, made of that head. Found without a list: by whoever knows the head.
+    /// Returns the thread id of a branch. The id is derived from the forked head, so a client that knows the head finds
+    /// the branch without a list.
     pub fn thread_of(thread: &ThreadId, transition: Digest, name: &BranchName) -> ThreadId {
+        // The name is part of the digest, so the branches of one head have different ids.
         let digest = Digest::of(Tag::Branch, &[canonical(&json!([thread, transition, name])).as_bytes()]);
         let hex: String = digest.bytes().iter().map(|it| format!("{it:02x}")).collect();
         ThreadId::try_from(format!("{NAME_BEGINS}{}", &hex[..NAMED_BY]))
             .expect("letters, digits and a hyphen are a name")
     }
 
-    /// Whether a thread is called as branches are: whoever knows a head can work out what its next branch will be called.
+    /// Checks that an id has the form of a branch's id. Clients can predict these ids, so other threads must not have
+    /// one.
     pub fn is_name(thread: &ThreadId) -> bool {
         let digits = thread.as_str().strip_prefix(NAME_BEGINS);
         digits.is_some_and(|it| it.len() == NAMED_BY && it.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f')))
     }
 
-    /// The thread that this branch has.
+    /// Returns the thread id of this branch.
     pub fn own_thread(&self) -> ThreadId {
         Self::thread_of(&self.thread, self.transition, &self.name)
     }
 }
 
 impl JoinStatement {
-    /// Whether it names at least one branch and not too many, each once and in order, and none of them its own thread.
+    /// Checks that the list of branches is not empty, within the limit, sorted without duplicates, and without the
+    /// joining thread.
     pub fn is_whole(&self, own: &ThreadId) -> bool {
         let count = u32::try_from(self.branches.len()).unwrap_or(u32::MAX);
         (1..=BRANCHES_MAX).contains(&count)
+            // A strict order excludes duplicates and gives equal joins equal bytes.
             && self.branches.is_sorted_by(|a, b| a.name < b.name)
             && self.branches.iter().all(|it| it.thread != *own)
     }

@@ -1,4 +1,4 @@
-//! Flows, their policies, and the stops that people can pull.
+//! Flows, their policies, and halts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,27 +9,27 @@ use crate::domain::operations::halt::{ActiveHalts, Halt};
 use crate::domain::primitives::id::{AmendmentId, FlowId, PrincipalId};
 use crate::domain::primitives::time::Timestamp;
 
-/// Whether what people should decide waits for them.
+/// Whether a request that requires approval is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     Enforce,
-    /// It commits, and is marked: a policy is tried out on what really happens.
+    /// Observe mode: the request is committed and marked, to test a policy on real traffic.
     Observe,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gateway {
-    /// Who signs; must be the keyring's own.
+    /// The issuer in signatures. It must be the issuer of the keyring.
     pub issuer: String,
     pub halt: Halt,
-    /// Who set them; rows of older versions do not say.
+    /// The actors that set the halts. Older rows do not have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stops: Option<ActiveHalts>,
     pub created_at: Timestamp,
 }
 
-/// A flow: its active policy and its stops.
+/// A flow with its active policy and its halts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -38,28 +38,28 @@ pub struct Flow {
     /// Older policies whose heads may still be written.
     pub accepts: BTreeSet<Digest>,
     pub halt: Halt,
-    /// Who set them; rows of older versions do not say.
+    /// The actors that set the halts. Older rows do not have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stops: Option<ActiveHalts>,
-    /// Since when that policy is active.
     pub activated_at: Timestamp,
-    /// Who activated it, or proposed to.
+    /// The account or token that activated the policy, or that proposed the policy change request.
     pub activated_by: PrincipalId,
-    /// The amendment by which people approved it, if they were asked.
+    /// The approved policy change request, if the policy required approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amendment: Option<AmendmentId>,
 }
 
 impl Flow {
-    /// Whose heads may be written: the active policy's and those it accepts.
+    /// Returns the policies whose heads may be written: the active policy and those that it accepts.
     pub fn accepted(&self) -> BTreeSet<Digest> {
         let mut accepted = self.accepts.clone();
+        // The active policy is always accepted, so the stored set has only the older ones.
         accepted.insert(self.policy);
         accepted
     }
 }
 
-/// A policy as it is kept: its digest is recomputed when it is read.
+/// A stored policy. Each read recomputes its digest, to detect a manipulated row.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRow {
@@ -75,16 +75,16 @@ pub struct PolicyRow {
 pub struct ReceiptRow {
     pub jti: crate::domain::primitives::id::Jti,
     pub thread: crate::domain::primitives::id::ThreadId,
-    /// The transition it approves.
+    /// The approved transition.
     pub transition: Digest,
-    /// The token, byte for byte.
+    /// The signed token. It must keep its bytes, because the signature covers them.
     pub token: String,
     pub reviewers: Vec<crate::domain::primitives::id::AccountId>,
-    /// Set when it was taken back.
+    /// The revocation, if the receipt is revoked.
     pub revoked: Option<Revoked>,
 }
 
-/// Why a receipt was taken back.
+/// The revocation of a receipt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Revoked {

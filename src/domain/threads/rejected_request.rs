@@ -1,4 +1,4 @@
-//! Requests that were turned away, kept as they were made so that another policy can be tried on them.
+//! Rejected requests, stored so that a replay can evaluate them with another policy.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,28 +15,29 @@ use crate::domain::json::patch::PatchFormat;
 use crate::domain::keys::ThreadSecret;
 use crate::domain::primitives::id::{NodeId, PrincipalId, StepKey, ThreadId};
 
-/// Whoever sends what is turned away sends it for nothing: a request longer than this is not kept.
+/// The size limit of a stored rejected request. A rejected request costs its sender nothing, so the limit protects the
+/// database.
 pub const KEPT_BYTES_MAX: usize = 32 * 1024;
 
-/// A request that was turned away, as it was made. Nobody is shown it: another policy may hide what is in it.
+/// A rejected request in its original form. It is never shown, because another policy may redact its values.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RejectedRequest {
     pub kind: TransitionType,
     pub format: PatchFormat,
-    /// What was hashed as the request's content.
+    /// The content that the proposal's identity hashes.
     pub content: Value,
     pub attempt: u32,
-    /// The tool that was to be called along with it.
+    /// The tool call of the request.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool: Option<Tool>,
-    /// What it took, as it was said.
+    /// The usage that the agent reported.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub usage: Option<Value>,
-    /// Under which name of the agent's own.
+    /// The agent's name for the step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub step: Option<StepKey>,
-    /// What it was to join, as that stood. No part of what makes another request the same: a branch may go on.
+    /// The branches of a join at that time. They are not part of the request's identity, because a branch may advance.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub join: Option<Box<RejectedJoin>>,
 }
@@ -44,25 +45,27 @@ pub struct RejectedRequest {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RejectedJoin {
-    /// Each branch with the head that it had.
+    /// The branches with their heads at that time.
     pub joining: JoinStatement,
     pub carried: JoinCarryover,
 }
 
 impl RejectedRequest {
-    /// Its text, unless that is too long. A text, since rows are read by a parser that goes less deep than requests.
+    /// Returns the JSON text, or `None` if it is too long. It is stored as text because the parser of rows has a lower
+    /// depth limit than the parser of requests.
     pub fn text(&self) -> Option<String> {
+        // The canonical form makes equal requests equal texts.
         let text = canonical(&serde_json::to_value(self).ok()?);
         (text.len() <= KEPT_BYTES_MAX).then_some(text)
     }
 
-    /// Reads what [`Self::text`] wrote.
+    /// Parses the result of [`Self::text`].
     pub fn read(text: &str) -> Option<Self> {
         let limits = ParseLimits { bytes_max: KEPT_BYTES_MAX, depth_max: DEPTH_CEILING };
         serde_json::from_value(parse(text.as_bytes(), &limits).ok()?).ok()
     }
 
-    /// What makes another request the same, on that head.
+    /// Returns the identity of the request on one head. Equal requests have equal identities.
     pub fn identity(
         &self,
         secret: &ThreadSecret,
@@ -105,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_as_it_was_however_deep() {
+    fn stored_request_is_read_unchanged_at_any_depth() {
         let mut deep = json!(1);
         for _ in 0..200 {
             deep = json!([deep]);
@@ -116,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_not_kept() {
+    fn long_request_is_not_stored() {
         let around = kept(json!({"a": ""})).text().unwrap().len();
         let long = |bytes: usize| kept(json!({"a": "x".repeat(bytes - around)})).text();
         assert_eq!(long(KEPT_BYTES_MAX).map(|it| it.len()), Some(KEPT_BYTES_MAX));

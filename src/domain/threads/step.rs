@@ -1,4 +1,4 @@
-//! Steps: a part of an agent's run under a name of its own, which has one effect however often it is asked for.
+//! Steps: named parts of an agent's run that take effect only once, however often they are requested.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -10,21 +10,21 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::keys::ThreadSecret;
 use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
 
-/// A step of a node in a thread, and everything that was tried under its name.
+/// A step of a node, with all attempts under its name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepRow {
     pub thread: ThreadId,
     pub node: NodeId,
     pub step: StepKey,
-    /// What was tried, in its order.
+    /// The attempts in order.
     pub tries: Vec<StepAttemptResult>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "became", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StepAttemptResult {
-    /// It was committed, or people were asked.
+    /// The attempt was committed or held for approval.
     Stated {
         content: Digest,
         transition: Digest,
@@ -35,7 +35,7 @@ pub enum StepAttemptResult {
 }
 
 impl StepAttemptResult {
-    /// The transition that it became, if it became one.
+    /// Returns the transition of the attempt, if it was not rejected.
     pub const fn transition(&self) -> Option<Digest> {
         match self {
             Self::Stated { transition, .. } => Some(*transition),
@@ -45,7 +45,7 @@ impl StepAttemptResult {
 }
 
 impl StepRow {
-    /// The transition that this very content became before.
+    /// Returns the transition that an earlier attempt with the same content became.
     pub fn stated_as(&self, asked: Digest) -> Option<Digest> {
         self.tries.iter().find_map(|it| match it {
             StepAttemptResult::Stated { content, transition } if *content == asked => Some(*transition),
@@ -53,15 +53,19 @@ impl StepRow {
         })
     }
 
-    /// The last transition that came of it: only while no earlier one was in force was another try taken.
+    /// Returns the last transition of the step. A new attempt is accepted only while no earlier one is in force, so the
+    /// last one is the current one.
     pub fn last_stated(&self) -> Option<Digest> {
+        // Attempts are in order, so the search starts at the end.
         self.tries.iter().rev().find_map(StepAttemptResult::transition)
     }
 }
 
-/// What a request asks for, whatever it builds on and whoever asks: of one step, two of the same content are one.
+/// Returns the digest of a request's content, without its head and its caller. Two requests of one step with the same
+/// content are the same.
 pub fn content_of(secret: &ThreadSecret, request: &RejectedRequest) -> Digest {
     let mut parts = json!([request.kind, request.format, patch_digest(secret, &request.content), request.attempt]);
+    // The member is appended only with a tool, so digests of requests without one do not change.
     if let (Some(tool), Value::Array(parts)) = (&request.tool, &mut parts) {
         parts.push(tool.identity());
     }

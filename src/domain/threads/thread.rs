@@ -1,4 +1,4 @@
-//! A thread: one state, one chain, at most one hold and at most one write under way.
+//! Threads: one state, one chain, at most one pending review and at most one active write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub struct Context {
     pub links: Vec<String>,
 }
 
-/// A write as the gateway knows it: a writer's own name for it, within that writer's principal.
+/// The key of a write: the writer's id for it, unique per principal.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteKey {
@@ -38,41 +38,39 @@ pub struct WriteKey {
     pub write_id: WriteId,
 }
 
-/// What became of the head's one reservation.
+/// The state of the head's only reservation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum HeadUse {
     Unused {},
-    /// Given to a write; past its lease it has lapsed, whether a worker saw it or not.
+    /// Reserved by a write. After `lease_expires_at` the lease is expired, even before a worker notices.
     Reserved {
         write: WriteKey,
         lease_expires_at: Timestamp,
     },
-    /// Used up: aborted or resolved while a receipt was needed.
+    /// Consumed: the write was aborted or resolved while a receipt was required.
     Used {},
-    /// Its receipt was taken back before it was used. Said here too, since this row agrees with its events:
-    /// putting back the receipt's own row brings nothing back.
+    /// The receipt was revoked before it was used. The thread's row records this too, so an attacker who restores the
+    /// receipt's old row does not make it valid again.
     Revoked {},
 }
 
-/// The last committed transition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
     pub version: u64,
     /// The digest of the transition.
     pub transition: Digest,
-    /// Under which policy it was judged.
+    /// The policy that evaluated the transition.
     pub policy: Digest,
-    /// Whether writing it needs a receipt for itself.
+    /// Whether a write requires a receipt for this transition.
     pub needs_receipt: bool,
-    /// Whether the thread owes an approval.
+    /// Whether the thread still requires approval (`owes`).
     pub owes: bool,
-    /// What became of its reservation.
     pub usage: HeadUse,
 }
 
-/// A version that stands: what a step that changed nothing goes on from.
+/// The committed version that a step without a change continues from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Checkpoint {
     pub version: u64,
@@ -80,79 +78,78 @@ pub struct Checkpoint {
     pub transition: Digest,
 }
 
-/// Why a thread takes nothing any more.
+/// The closing of a thread.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadClosure {
-    /// The account or token that did it.
+    /// The account or token that closed the thread.
     pub by: PrincipalId,
     pub at: Timestamp,
     pub reason: String,
 }
 
-/// The row that everything in a thread is serialised on.
+/// The row on which all changes of a thread are serialized.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thread {
     pub id: ThreadId,
     pub flow: FlowId,
-    /// Of which thread it is a branch, if it is one: then nothing of it is ever written.
+    /// The origin, if the thread is a branch. A branch is never written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<Branch>,
-    /// How many branches were made of this head.
+    /// The number of branches of the current head.
     #[serde(default, skip_serializing_if = "is_none_yet")]
     pub branches: u32,
-    /// What the host says of it.
+    /// The host application's description. It is an unverified claim.
     pub context: Context,
     pub created_at: Timestamp,
-    /// The last committed transition.
     pub head: Head,
-    /// Grows with every reservation.
+    /// The fencing token. It grows with every reservation.
     pub fence: u64,
     pub hold: Option<ReviewId>,
-    /// Set when it takes nothing any more.
+    /// Set if the thread is closed.
     pub closed: Option<ThreadClosure>,
-    /// Writes that lapsed and nobody has said what became of.
+    /// Writes with an expired lease and an unknown outcome.
     pub unresolved: BTreeSet<WriteKey>,
-    /// Who owns an agent, or edited, any transition since the last confirmed write: they cannot approve.
+    /// Owners of agents and editors since the last confirmed write. They cannot approve (separation of duties).
     pub authors: BTreeSet<String>,
-    /// The version of the last confirmed write, or 0: what a review marks as changed counts from here.
+    /// The version of the last confirmed write, or 0. A review shows the changes since this version.
     pub written_version: u64,
-    /// Set while the head rests on an approval that was taken back, whatever became of the head meanwhile: without an
-    /// approval of its own nothing of it is written, and what comes on top of it owes one.
+    /// Set while the head depends on a revoked approval. The head then cannot be written without an approval of its
+    /// own, and the next transition requires approval.
     #[serde(default, skip_serializing_if = "is_no")]
     pub taken_back: bool,
-    /// By which policies what is not written yet was admitted, besides the head's own.
+    /// The policies, other than the head's, that committed versions that are not written yet.
     #[serde(default, skip_serializing_if = "UnapprovedPolicies::is_empty")]
     pub lineage: UnapprovedPolicies,
-    /// How many holds each node opened on this head.
+    /// The number of reviews that each node opened on this head.
     pub holds_opened: BTreeMap<NodeId, u32>,
-    /// How many of each node's proposals violated the policy on this head.
+    /// The number of policy violations of each node on this head.
     #[serde(default)]
     pub violations: BTreeMap<NodeId, u32>,
-    /// The nodes of which something was committed here: what rules ask about.
+    /// The nodes that committed in this thread. Rules can read them.
     #[serde(default)]
     pub committed_nodes: BTreeSet<NodeId>,
-    /// What each node says it has used, over the whole chain.
+    /// The usage that each node reported, summed over the chain.
     #[serde(default)]
     pub spent: Totals,
-    /// The run that it is, if it is one.
+    /// The episode, if the thread is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub episode: Option<Episode>,
-    /// How far its past has left the database.
+    /// The number of archived and erased versions.
     #[serde(default, skip_serializing_if = "ArchivalProgress::is_nothing")]
     pub gone: ArchivalProgress,
-    /// The thread's last event; a deleted or rolled back row shows by it.
+    /// The thread's last event. It reveals a deleted row or a restored older row.
     pub last_event: Option<EventLink>,
 }
 
-/// A thread of which nothing was taken back is written as it always was.
+/// Omits the member at its default, so older rows keep their bytes and their seal.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
 const fn is_no(taken_back: &bool) -> bool {
     !*taken_back
 }
 
-/// A thread that was never forked is written as it always was.
+/// Omits the member at its default, so older rows keep their bytes and their seal.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
 const fn is_none_yet(branches: &u32) -> bool {
     *branches == 0
@@ -162,18 +159,18 @@ const fn is_none_yet(branches: &u32) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ThreadStatusCode {
-    /// It takes proposals.
+    /// The thread accepts proposals.
     Open,
-    /// The request is held for approval.
+    /// A proposal is held for approval.
     Held,
-    /// A writer was let through and has not said how it went.
+    /// A writer is authorized and has not reported the outcome.
     Writing,
-    /// It takes nothing.
+    /// The thread rejects all proposals and writes.
     Closed,
 }
 
 impl Thread {
-    /// What the thread is doing now.
+    /// Returns the current status.
     pub fn status(&self, now: Timestamp) -> ThreadStatusCode {
         if self.closed.is_some() {
             ThreadStatusCode::Closed
@@ -186,15 +183,16 @@ impl Thread {
         }
     }
 
-    /// The write whose lease lives, if any: until it ends nothing commits and no vote counts.
+    /// Returns the write with a live lease. Until it ends, commits and votes are refused.
     pub fn live_write(&self, now: Timestamp) -> Option<&WriteKey> {
         match &self.head.usage {
+            // At the exact time of its end the lease is expired, as in `expired_write`.
             HeadUse::Reserved { write, lease_expires_at } if *lease_expires_at > now => Some(write),
             _ => None,
         }
     }
 
-    /// The head's write whose lease has passed without a word, if any.
+    /// Returns the head's write whose lease expired without an outcome.
     pub fn expired_write(&self, now: Timestamp) -> Option<&WriteKey> {
         match &self.head.usage {
             HeadUse::Reserved { write, lease_expires_at } if *lease_expires_at <= now => Some(write),
@@ -202,25 +200,28 @@ impl Thread {
         }
     }
 
-    /// Whether some write was let through and nobody knows how it ended.
+    /// Checks for a write whose outcome is unknown.
     pub fn outcome_unknown(&self, now: Timestamp) -> bool {
         !self.unresolved.is_empty() || self.expired_write(now).is_some()
     }
 
-    /// Whether its head rests on an approval that was taken back, its own or one below.
+    /// Checks that the head, or a version below it, depends on a revoked approval.
     pub fn rests_on_revoked_approval(&self) -> bool {
         self.taken_back || self.head.usage == (HeadUse::Revoked {})
     }
 
-    /// The thread with a new head. A lapsed write on the old head stays to be resolved.
+    /// Returns the thread with a new head. If the old head's lease expired, the write stays in `unresolved`.
     #[must_use]
     pub fn advanced(mut self, head: Head, now: Timestamp) -> Self {
+        // Replacing the head must not hide a write that may have happened.
         if let Some(lapsed) = self.expired_write(now).cloned() {
             self.unresolved.insert(lapsed);
         }
         self.head = head;
+        // The new head has an approval of its own or requires one.
         self.taken_back = false;
         self.hold = None;
+        // These counters limit attempts per head, so a new head starts again.
         self.holds_opened.clear();
         self.violations.clear();
         self.branches = 0;

@@ -1,4 +1,4 @@
-//! Tools: what an agent says it calls along with a request.
+//! Tool calls: the tool that an agent reports with a request.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -11,10 +11,10 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::ThreadSecret;
 use crate::domain::primitives::id::{ProposalId, ToolName};
 
-/// Arguments are looked at by people and by every rule: a document belongs into the state.
+/// The size limit of arguments. Reviewers and all rules read them. A larger document belongs in the state.
 pub const ARGUMENTS_BYTES_MAX: usize = 16 * 1024;
 
-/// A call of a tool. The gateway does not call it: it says whether the agent may.
+/// A tool call. The gateway does not execute it. It decides whether the agent may.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
@@ -28,35 +28,40 @@ impl Tool {
         let root = Pointer::root();
         let wrong = |pointer: Pointer, detail| InvalidUsage { pointer, detail };
         let Value::Object(members) = value else {
-            return Err(wrong(root, "a tool is an object with `name` and `arguments`"));
+            return Err(wrong(root, "`tool` must be an object with `name` and `arguments`"));
         };
+        // Reviewers see only these members, so an additional one is refused.
         if let Some(key) = members.keys().find(|it| !matches!(it.as_str(), "name" | "arguments")) {
-            return Err(wrong(root.child(key), "a tool has `name` and `arguments`, and nothing else"));
+            return Err(wrong(root.child(key), "unknown member: a tool has only `name` and `arguments`"));
         }
         let name = members.get("name").and_then(Value::as_str).and_then(|it| ToolName::try_from(it).ok());
-        let name = name.ok_or_else(|| wrong(root.child("name"), "this is not the name of a tool"))?;
+        let name = name.ok_or_else(|| wrong(root.child("name"), "`name` must be the name of a tool"))?;
         let Some(Value::Object(arguments)) = members.get("arguments") else {
-            return Err(wrong(root.child("arguments"), "arguments are an object, `{}` if there are none"));
+            return Err(wrong(root.child("arguments"), "`arguments` must be an object; send `{}` without arguments"));
         };
+        // The canonical length does not depend on the client's whitespace.
         if canonical(&members["arguments"]).len() > ARGUMENTS_BYTES_MAX {
-            return Err(wrong(root.child("arguments"), "arguments are at most 16 KiB of canonical JSON"));
+            return Err(wrong(
+                root.child("arguments"),
+                "`arguments` is longer than 16 KiB of canonical JSON; put large documents into the state",
+            ));
         }
         Ok(Self { name, arguments: arguments.clone() })
     }
 
-    /// What makes another request call the same.
+    /// Returns the part of a request's identity that describes the tool call.
     pub fn identity(&self) -> Value {
         json!({"name": self.name, "arguments": self.arguments})
     }
 
-    /// The salt under which a proposal's arguments are committed to.
+    /// Returns the salt of the commitment to a proposal's arguments.
     pub fn salt(secret: &ThreadSecret, proposal: &ProposalId) -> Salt {
-        // A leaf's salt is of `[pointer, proposal]`, and no pointer is `arguments`.
+        // The salt of a leaf is derived from `[pointer, proposal]`. No pointer is `arguments`, so the salts differ.
         secret.hmac(canonical(&json!(["arguments", proposal])).as_bytes())
     }
 
-    /// As it is stated: its name, and a salted commitment to its arguments. Statements are read by more than may
-    /// know what one node sends.
+    /// Returns the statement's form: the name, and a salted commitment to the arguments. Readers of a statement may not
+    /// be allowed to read the arguments of one node.
     pub fn stated(&self, secret: &ThreadSecret, proposal: &ProposalId) -> Value {
         let salt = Self::salt(secret, proposal);
         let arguments = canonical(&Value::Object(self.arguments.clone()));

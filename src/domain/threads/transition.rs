@@ -1,4 +1,4 @@
-//! Transitions: what was asked, and what became of it.
+//! Transitions: requests and their outcomes.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -23,13 +23,14 @@ use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::HoldReason;
 use crate::domain::writes::write::ResultError;
 
-/// What makes two requests the same proposal. It is looked up before the head is.
+/// The data that identifies a proposal. Two requests with the same identity are one. It is looked up before the head
+/// is.
 #[derive(Clone, Debug)]
 pub struct ProposalIdentity<'a> {
     pub thread: &'a ThreadId,
-    /// The head it was made on; none at version 0.
+    /// The head that the request builds on. `None` at version 0.
     pub parent: Option<Digest>,
-    /// The node; none at version 0.
+    /// `None` at version 0.
     pub node: Option<&'a NodeId>,
     /// The id of the token or account that sent the request.
     pub principal: &'a PrincipalId,
@@ -37,16 +38,15 @@ pub struct ProposalIdentity<'a> {
     pub format: PatchFormat,
     /// The hash of the canonical patch.
     pub patch: Digest,
-    /// The number of the attempt.
     pub attempt: u32,
-    /// The tool that is called along with it.
+    /// The tool call of the request.
     pub tool: Option<&'a Tool>,
-    /// The step that it is, by its agent's name for it.
+    /// The agent's name for the step.
     pub step: Option<&'a StepKey>,
 }
 
 impl ProposalIdentity<'_> {
-    /// One name for the same proposal, which tells nobody what was asked for.
+    /// Returns the keyed digest of the identity. Without the thread's secret it reveals nothing about the request.
     pub fn digest(&self, secret: &ThreadSecret) -> Digest {
         let mut parts = serde_json::json!([
             self.thread,
@@ -58,11 +58,11 @@ impl ProposalIdentity<'_> {
             self.patch,
             self.attempt
         ]);
-        // With a tool there is one part more, so that no request without one is the same.
+        // A tool adds a part, so no request without a tool has the same identity.
         if let (Some(tool), Value::Array(parts)) = (self.tool, &mut parts) {
             parts.push(tool.identity());
         }
-        // Likewise; a tool is an object, and a step a text.
+        // A step adds a part too. A tool is an object and a step is a string, so they differ.
         if let (Some(step), Value::Array(parts)) = (self.step, &mut parts) {
             parts.push(Value::from(step.as_str()));
         }
@@ -70,54 +70,53 @@ impl ProposalIdentity<'_> {
     }
 }
 
-/// What a patch hashes to in its thread.
+/// Returns the keyed digest of a patch.
 pub fn patch_digest(secret: &ThreadSecret, patch: &Value) -> Digest {
     Digest::keyed(secret, Tag::Patch, canonical(patch).as_bytes())
 }
 
-/// What became of a transition.
+/// The outcome of a transition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TransitionOutcome {
     Committed {
         entry: String,
     },
-    /// It is in the chain because its flow only observes: otherwise people would have been asked.
+    /// Committed in observe mode. Without it, the request would require approval.
     Observed {
         entry: String,
-        /// Why they would have been.
+        /// The reasons for which it would be held.
         would_hold: Vec<HoldReason>,
     },
     /// The request is held for approval.
     Held {
         review: ReviewId,
     },
-    /// People approved it, and it is in the chain.
+    /// Approved and committed.
     Approved {
         review: ReviewId,
-        /// The receipt that came of it.
+        /// The receipt of the approval.
         receipt: Jti,
         entry: String,
     },
-    /// It ended without being committed; the hold says how.
+    /// The review ended without an approval.
     Ended {
         review: ReviewId,
-        /// How, in the decision's word.
         decision: HoldEndReason,
     },
 }
 
-/// How a hold ended that was not approved.
+/// How a review ended that was not approved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HoldEndReason {
-    /// People refused.
+    /// Reviewers denied it.
     Denied,
-    /// Nobody decided in time.
+    /// The deadline passed without a decision.
     Expired,
-    /// Its proposer took it back.
+    /// The proposer cancelled it.
     Cancelled,
-    /// Something took its place.
+    /// A newer transition or policy replaced it.
     Superseded,
 }
 
@@ -132,7 +131,7 @@ impl TransitionOutcome {
         }
     }
 
-    /// The signed entry, if the transition is committed.
+    /// Returns the signed entry of a committed transition.
     pub fn entry(&self) -> Option<&str> {
         match self {
             Self::Committed { entry } | Self::Observed { entry, .. } | Self::Approved { entry, .. } => Some(entry),
@@ -141,7 +140,7 @@ impl TransitionOutcome {
     }
 }
 
-/// A transition as it is kept: the statement made once, and the request as it was made.
+/// A stored transition: the statement and the original request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transition {
@@ -152,56 +151,56 @@ pub struct Transition {
     pub statement: Statement,
     pub format: PatchFormat,
     pub patch: Value,
-    /// The whole effect, from the head's state to the state it leads to.
+    /// The complete change, from the head's state to the resulting state.
     pub delta: Delta,
-    /// Leaves that it set outside its node's reads, whether or not they differ.
+    /// Leaves outside the node's reads that the request sets, changed or not.
     pub named: BTreeSet<Pointer>,
-    /// The agent's rationale: inert text, never believed.
+    /// The agent's rationale. It is untrusted text and is only displayed.
     pub rationale: Option<String>,
-    /// The tool that is called along with it; the statement commits to it.
+    /// The tool call. The statement commits to it.
     #[serde(default)]
     pub tool: Option<Tool>,
-    /// What the policy's rules warn of.
+    /// Warnings of the policy's rules.
     #[serde(default)]
     pub warnings: Vec<JudgedWarning>,
-    /// The same as others than the proposer may read it, where that is less.
+    /// The warnings for readers other than the proposer, if those readers may see less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings_cut: Option<Vec<JudgedWarning>>,
-    /// The step that it is, by its agent's name for it.
+    /// The agent's name for the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepKey>,
-    /// What it brings of its branches, if it is a join.
+    /// The data that a join adds from its branches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Box<JoinCarryover>>,
-    /// How many tokens its node was given of the state that it was made on, in hundreds, where its policy bounds that.
+    /// The tokens of the state that the node received, in hundreds. Set only if the policy limits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
-    /// Which editor made it, if it is an edit.
+    /// The editor, if the transition is an edit.
     pub editor: Option<AccountId>,
     pub outcome: TransitionOutcome,
     #[serde(default, skip_serializing_if = "ValueLocation::are_here")]
     pub values: ValueLocation,
 }
 
-/// Where the values of a transition are: what was asked for, and what it did.
+/// The location of a transition's values: the request and the change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueLocation {
     #[default]
     Here,
-    /// In the archive of its version, or erased with it.
+    /// In the version's archive, or erased.
     Archived,
 }
 
 impl ValueLocation {
-    /// A transition that has its values is written as it always was.
+    /// Omits the member at its default, so older rows keep their bytes and their seal.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
     const fn are_here(&self) -> bool {
         matches!(self, Self::Here)
     }
 }
 
-/// A rejected request as readers are shown it who could have chosen it.
+/// The excerpt of a rejected request for readers who could have sent it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthorExcerpt {
@@ -211,7 +210,7 @@ pub struct AuthorExcerpt {
     pub cut: BTreeMap<usize, String>,
 }
 
-/// A rejected attempt: inert, bounded, never in any state.
+/// A rejected attempt: untrusted, of limited size, and never part of a state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rejection {
@@ -219,47 +218,47 @@ pub struct Rejection {
     pub identity: Digest,
     pub thread: ThreadId,
     pub flow: FlowId,
-    /// The node it was tried as.
+    /// The node of the attempt.
     pub node: NodeId,
     pub principal: PrincipalId,
     pub patch: Digest,
-    /// The tool that was to be called along with it.
+    /// The tool of the request.
     #[serde(default)]
     pub tool: Option<ToolName>,
-    /// The step that it was, by its agent's name for it.
+    /// The agent's name for the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepKey>,
-    /// The beginning of the patch's canonical text, without what the policy hides.
+    /// The start of the patch's canonical JSON, without redacted values.
     pub excerpt: String,
     pub errors: Vec<ResultError>,
-    /// Which of them are about something hidden: what was sent there is not told back.
+    /// Indexes of errors about redacted values. Values sent there are not shown.
     #[serde(default)]
     pub hidden: BTreeSet<usize>,
-    /// Where those of them are that name a place further than others than the proposer may read it.
+    /// Shorter paths for errors whose full path readers other than the proposer may not see.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cut: BTreeMap<usize, String>,
-    /// What readers are shown who could have chosen the request, where that differs: it was compared only with values that
+    /// The excerpt for readers who could have sent the request, if it differs. It was compared only with values that
     /// the node could read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<AuthorExcerpt>,
-    /// The head it was tried on.
+    /// The head of the attempt.
     #[serde(default)]
     pub parent: Option<Digest>,
-    /// Whether it counts against its node's tries on that head.
+    /// Whether it counts towards the node's limit of attempts on that head.
     #[serde(default)]
     pub counted: bool,
-    /// What the node was told to do.
+    /// The instruction that the node received.
     #[serde(default)]
     pub instruction: Option<Instruction>,
-    /// The text of a [`super::kept::KeptRequest`], if it is short enough and nothing in it was hidden.
-    /// Shown to nobody.
+    /// The text of a [`super::rejected_request::RejectedRequest`], if it is short enough and has no redacted value. It
+    /// is never shown.
     #[serde(default)]
     pub request: Option<String>,
     pub at: Timestamp,
 }
 
 impl Transition {
-    /// Whether it says that it is in the chain.
+    /// Checks that the transition is committed.
     pub fn is_committed(&self) -> bool {
         matches!(
             self.outcome,
@@ -269,7 +268,7 @@ impl Transition {
         )
     }
 
-    /// What stays of it where its values are in an archive: what was stated, and what became of it.
+    /// Returns the transition without its values, as it is stored after archiving.
     #[must_use]
     pub fn without_values(&self) -> Self {
         Self {
@@ -283,15 +282,16 @@ impl Transition {
         }
     }
 
-    /// What the policy's rules warn of, as people, hosts and events are told it. Its own proposer is told the places that
-    /// it named, whatever stands elsewhere in the state: or it could find out by asking.
+    /// Returns the warnings for reviewers, host applications and events. The proposer sees only paths that it named.
+    /// Otherwise a proposer could probe the rest of the state.
     pub fn warnings_shown(&self) -> &[JudgedWarning] {
+        // The cut list is stored only if it differs.
         self.warnings_cut.as_deref().unwrap_or(&self.warnings)
     }
 }
 
 impl Rejection {
-    /// The rejection as a reader is shown it who could have chosen the request.
+    /// Returns the rejection for a reader who could have sent the request.
     #[must_use]
     pub fn as_its_own(mut self) -> Self {
         if let Some(AuthorExcerpt { excerpt, cut }) = self.own.take() {
@@ -300,19 +300,20 @@ impl Rejection {
         self
     }
 
-    /// Every violation as people and auditors are told it; how often below something hidden is not told. Its own proposer is told the places that it named, whatever
-    /// stands elsewhere in the state: or it could find out by asking.
+    /// Returns the violations for reviewers and auditors, without the number of violations below a redacted path. The
+    /// proposer sees only paths that it named. Otherwise a proposer could probe the rest of the state.
     pub fn errors_shown(&self) -> Vec<ResultError> {
         let shown = self.errors.iter().enumerate().map(|(index, error)| {
             let pointer = self.cut.get(&index).unwrap_or(&error.pointer).clone();
             ResultError { pointer, ..error.clone() }
         });
+        // Errors with a shortened path may become equal. Their number would reveal how many values are below the path.
         let mut seen = HashSet::with_capacity(self.errors.len());
         shown.filter(|it| seen.insert(it.clone())).collect()
     }
 }
 
-/// A version's place in its chain.
+/// The chain row of a version.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainRow {
@@ -327,29 +328,28 @@ pub struct ChainRow {
 pub struct StateRow {
     pub thread: ThreadId,
     pub version: u64,
-    /// Whole, or as a difference.
     pub content: StateContent,
 }
 
-/// A state, whole or as what changed since the version before.
+/// A full state, or the changes since the previous version.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StateContent {
     Full {
         state: Value,
-        /// Which proposal set which leaf.
+        /// The proposal that set each leaf.
         origins: Origins,
     },
-    /// What changed since the version before, set by this transition's proposal.
+    /// The changes since the previous version, made by this transition's proposal.
     Delta {
-        /// The version of the whole state it goes back to.
+        /// The version of the full state that the changes start from.
         base: u64,
         proposal: ProposalId,
         delta: Delta,
-        /// Leaves that were set to what they were.
+        /// Leaves that were set to their previous value.
         named: BTreeSet<Pointer>,
     },
 }
 
-/// A whole state is kept at least this often, so that reading any version costs a bounded number of rows.
+/// The longest sequence of changes between two full states. It limits the number of rows that reading a version needs.
 pub const STATE_DELTAS_MAX: u64 = 32;

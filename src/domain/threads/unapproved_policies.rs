@@ -1,4 +1,4 @@
-//! Lineage: by which policies, asking nobody, what is not written yet was admitted.
+//! Lineage: the policies that committed versions after the last approval or confirmed write.
 
 use std::collections::BTreeSet;
 
@@ -7,36 +7,40 @@ use serde::{Deserialize, Serialize};
 use crate::domain::chain::entry::{CommitGate, Entry};
 use crate::domain::chain::hash::Digest;
 
-/// Whoever changes a policy more often than that below one head asks people about what comes then.
+/// The limit of policies below one head. Beyond it, the next transition requires approval.
 const POLICIES_MAX: usize = 64;
 
-/// The policies of the versions below a head, since people approved one or a writer confirmed one. The head's own is not
-/// among them. Of a head that owes an approval there are none: people are asked about all of it.
+/// The policies of the versions below a head since the last approval or confirmed write, without the head's own policy.
+/// The set is empty if the head requires its own approval, because that approval covers all versions.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UnapprovedPolicies(BTreeSet<Digest>);
 
 impl UnapprovedPolicies {
-    /// That of the entry that comes on top of `before`, whose own this is.
+    /// Returns the lineage of `entry`, which follows `before`.
     #[must_use]
     pub fn followed(mut self, before: &Entry, entry: &Entry) -> Self {
+        // An approval covers everything below the new head.
         if is_settled(entry) {
             return Self::default();
         }
+        // A settled head needs no policy for the versions up to it.
         if !is_settled(before) {
             self.0.insert(before.policy);
         }
+        // The set never contains the policy of the head, which is checked on its own.
         self.0.remove(&entry.policy);
         self
     }
 
-    /// Whether the head's own policy alone admitted what is not written yet.
+    /// Checks that no policy other than the head's committed unwritten versions.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether all that stands below the head may still be written.
+    /// Checks that all versions below the head may still be written.
     pub fn is_accepted(&self, accepted: &BTreeSet<Digest>) -> bool {
+        // The limit applies here, because the set itself may grow beyond it.
         self.0.is_subset(accepted) && self.0.len() < POLICIES_MAX
     }
 }
@@ -82,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_below_the_head_is_known_until_something_settles_it() {
+    fn lineage_has_every_policy_below_the_head_until_an_approval() {
         assert_eq!(along(&[auto("a"), auto("a")]), of(&[]));
         assert_eq!(along(&[auto("a"), auto("b")]), of(&["a"]));
         assert_eq!(along(&[auto("a"), auto("b"), auto("b"), auto("c")]), of(&["a", "b"]));
@@ -95,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_accepted_as_long_as_each_policy_is_and_there_are_not_too_many() {
+    fn lineage_is_accepted_while_every_policy_is_and_the_limit_holds() {
         let accepted = |names: &[&str]| names.iter().map(|it| policy(it)).collect::<BTreeSet<_>>();
         assert!(of(&[]).is_accepted(&accepted(&[])));
         assert!(of(&["a", "b"]).is_accepted(&accepted(&["a", "b", "c"])));

@@ -1,4 +1,4 @@
-//! What agents say they used, and what that comes to in a thread. Counted in whole numbers, so that a sum is exact.
+//! The usage that agents report, and its totals per thread. Whole numbers keep the sums exact.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +14,29 @@ use crate::domain::primitives::id::NodeId;
 #[cfg(test)]
 mod tests;
 
-/// No run takes a billion million tokens, and sums of as many calls as a thread could have still fit.
+/// The limit of reported tokens. It is far above every real run, and the sum over a thread still fits into the number
+/// type.
 pub const TOKENS_MAX: u64 = 1_000_000_000_000;
 
-/// Nine digits before the point and six after it are what every double holds exactly.
+/// A double represents nine digits before the point and six after it exactly.
 const COST_WHOLE_DIGITS_MAX: usize = 9;
 const COST_DECIMALS_MAX: usize = 6;
 
 const MILLIONTHS: u64 = 1_000_000;
 
-/// An amount of money in millionths, of whatever currency the flow counts in.
+/// An amount of money in millionths of the flow's currency.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cost(u64);
 
-/// What a request took, as its agent says. What it does not say is not zero.
+/// The usage that the agent reported for a request. A missing member is unknown, not zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     pub tokens: Option<u64>,
     pub cost: Option<Cost>,
 }
 
-/// What is wrong with a part of a request, and where.
+/// An invalid part of a request, with its path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InvalidUsage {
     pub pointer: Pointer,
@@ -43,7 +44,7 @@ pub struct InvalidUsage {
 }
 
 impl InvalidUsage {
-    /// The same, where that part stands below a place.
+    /// Returns the same error for a part below `at`.
     #[must_use]
     pub fn below(self, at: &Pointer) -> Self {
         let pointer = self.pointer.tokens().fold(at.clone(), |above, token| above.child(&token));
@@ -57,7 +58,7 @@ pub struct UsageAmount {
     pub calls: u64,
     pub tokens: u64,
     pub cost_millionths: Cost,
-    /// Tokens of what nodes were given, in hundreds. Left out where nothing was counted.
+    /// Tokens of the context that nodes received, in hundreds. Omitted if they were not counted.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub context_tokens: u64,
 }
@@ -67,18 +68,18 @@ const fn is_nothing(tokens: &u64) -> bool {
     *tokens == 0
 }
 
-/// What each node has used in a thread: the sum over its chain.
+/// The usage of each node in a thread: the sum over its chain.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Totals(BTreeMap<NodeId, UsageAmount>);
 
-/// Both together. Rows are JSON: past what its numbers hold exactly, a sum stays there, which is above every bound.
+/// Adds with saturation at the largest integer that JSON represents exactly. This value is above every limit.
 fn sum(a: u64, b: u64) -> u64 {
     a.saturating_add(b).min(INTEGER_MAX)
 }
 
 impl Cost {
-    /// Reads a plain decimal: digits, and up to six after a point.
+    /// Parses a plain decimal: digits, and up to six after a point.
     pub fn parse(text: &str) -> Option<Self> {
         let (whole, decimals) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
         let digits = |it: &str, max| (1..=max).contains(&it.len()) && it.bytes().all(|b| b.is_ascii_digit());
@@ -89,7 +90,7 @@ impl Cost {
         Some(Self(whole.parse::<u64>().ok()? * MILLIONTHS + decimals.parse::<u64>().ok()?))
     }
 
-    /// Of a JSON number, by the decimal that it is written as.
+    /// Converts a JSON number by its decimal text, because a double would round it.
     fn of(number: &Number) -> Option<Self> {
         Self::parse(&canonical(&Value::Number(number.clone())))
     }
@@ -99,7 +100,7 @@ impl Cost {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     }
 
-    /// As a double, which holds it exactly.
+    /// Returns the amount as a double, which represents it exactly.
     pub fn double(self) -> f64 {
         self.text().parse().unwrap_or(f64::INFINITY)
     }
@@ -126,27 +127,27 @@ impl Usage {
         let root = Pointer::root();
         let wrong = |pointer: &Pointer, detail| InvalidUsage { pointer: pointer.clone(), detail };
         let Value::Object(members) = value else {
-            return Err(wrong(&root, "usage is an object with `tokens` and `cost`"));
+            return Err(wrong(&root, "`usage` must be an object with `tokens` and `cost`"));
         };
         if let Some(key) = members.keys().find(|it| !matches!(it.as_str(), "tokens" | "cost")) {
-            return Err(wrong(&root.child(key), "usage has `tokens` and `cost`, and nothing else"));
+            return Err(wrong(&root.child(key), "unknown member: `usage` has only `tokens` and `cost`"));
         }
         let tokens = members.get("tokens").map(|it| it.as_u64().filter(|it| *it <= TOKENS_MAX).ok_or(()));
         let cost = members.get("cost").map(|it| it.as_number().and_then(Cost::of).ok_or(()));
         Ok(Self {
-            tokens: tokens
-                .transpose()
-                .map_err(|()| wrong(&root.child("tokens"), "tokens are a whole number, from 0 to a million million"))?,
+            tokens: tokens.transpose().map_err(|()| {
+                wrong(&root.child("tokens"), "`tokens` must be a whole number from 0 to 1000000000000")
+            })?,
             cost: cost.transpose().map_err(|()| {
                 wrong(
                     &root.child("cost"),
-                    "a cost is a number from 0, below a thousand million, with up to six decimals",
+                    "`cost` must be a number from 0 to below 1000000000 with at most six decimals",
                 )
             })?,
         })
     }
 
-    /// As it is stated: what was said, and null if nothing was.
+    /// Returns the statement's form: the reported members, or `None` without any.
     pub fn stated(&self) -> Option<Value> {
         let mut members = Map::new();
         members.extend(self.tokens.map(|it| ("tokens".to_owned(), json!(it))));
@@ -156,7 +157,7 @@ impl Usage {
 }
 
 impl UsageAmount {
-    /// With what a request used.
+    /// Adds the usage of a request.
     #[must_use]
     pub fn with(self, calls: u64, usage: Usage) -> Self {
         Self {
@@ -167,7 +168,7 @@ impl UsageAmount {
         }
     }
 
-    /// With what its node was given.
+    /// Adds the tokens of context that the node received.
     #[must_use]
     pub fn given(self, context_tokens: u64) -> Self {
         Self { context_tokens: sum(self.context_tokens, context_tokens), ..self }
@@ -179,9 +180,10 @@ impl UsageAmount {
         let Value::Object(members) = value else {
             return Err(InvalidUsage {
                 pointer: root,
-                detail: "what was used is an object with `calls`, `tokens`, `cost` and `context_tokens`",
+                detail: "the usage of a node must be an object with `calls`, `tokens`, `cost` and `context_tokens`",
             });
         };
+        // The remaining members are those of `usage`, which refuses unknown ones.
         let mut rest = members.clone();
         let mut whole = |name: &str, detail| match rest.remove(name) {
             Some(count) => {
@@ -190,13 +192,14 @@ impl UsageAmount {
             }
             None => Ok(0),
         };
-        let calls = whole("calls", "calls are a whole number, from 0 to a million million")?;
-        let given = whole("context_tokens", "tokens of context are a whole number, from 0 to a million million")?;
+        let calls = whole("calls", "`calls` must be a whole number from 0 to 1000000000000")?;
+        let given = whole("context_tokens", "`context_tokens` must be a whole number from 0 to 1000000000000")?;
         Ok(Self::default().with(calls, Usage::read(&Value::Object(rest))?).given(given))
     }
 
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
+        // The totals are added through `with`, so they saturate in the same way.
         let usage = Usage { tokens: Some(other.tokens), cost: Some(other.cost_millionths) };
         self.with(other.calls, usage).given(other.context_tokens)
     }
@@ -216,7 +219,7 @@ impl UsageAmount {
 }
 
 impl Totals {
-    /// Reads what each node is supposed to have used: `{node: {calls?, tokens?, cost?, context_tokens?}}`.
+    /// Reads hypothetical totals: `{node: {calls?, tokens?, cost?, context_tokens?}}`.
     pub fn read(value: &Value) -> Result<Self, InvalidUsage> {
         let root = Pointer::root();
         let Value::Object(members) = value else {
@@ -237,12 +240,12 @@ impl Totals {
         self.0.get(node).copied().unwrap_or_default()
     }
 
-    /// What all nodes together have used.
+    /// Returns the total of all nodes.
     pub fn of_thread(&self) -> UsageAmount {
         self.0.values().fold(UsageAmount::default(), |sum, it| sum.plus(*it))
     }
 
-    /// What was used since an earlier time.
+    /// Returns the usage since an earlier total.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let of_node = |(node, now): (&NodeId, &UsageAmount)| (node.clone(), now.since(earlier.of_node(node)));
@@ -258,19 +261,21 @@ impl Totals {
         self
     }
 
-    /// What each node has used, by name.
+    /// Returns the usage of each node, by name.
     pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, UsageAmount)> {
         self.0.iter().map(|(node, spent)| (node, *spent))
     }
 
-    /// Counts what a committed statement says, and what its node was given, if that was counted. `None` if it says what no
-    /// request could.
+    /// Adds the usage of a committed statement and, if it was counted, the tokens of context. Returns `None` if the
+    /// statement has a usage that no request could have.
     #[must_use]
     pub fn counting(mut self, statement: &Statement, context_tokens: Option<u64>) -> Option<Self> {
         let usage = statement.usage.as_ref().map_or(Some(Usage::default()), |it| Usage::read(it).ok())?;
+        // Each tool call counts as one call.
         let spent = UsageAmount::default().with(u64::from(statement.tool.is_some()), usage);
         let spent = spent.given(context_tokens.unwrap_or(0));
         match &statement.node {
+            // A node without usage gets no entry, so older rows keep their bytes.
             Some(node) if !spent.is_nothing() => {
                 let sum = self.of_node(node).plus(spent);
                 self.0.insert(node.clone(), sum);

@@ -1,3 +1,3 @@
-//! Writes: reservation, lease and fence.
+//! Writes: reservations, leases and fencing tokens.
 
 pub mod write;

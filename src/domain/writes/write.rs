@@ -1,4 +1,4 @@
-//! Writes: a reservation that verify gave, and how it ended.
+//! Writes: reservations by `verify`, and their outcomes.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use crate::domain::primitives::time::Timestamp;
 use crate::domain::threads::flow::Mode;
 use crate::domain::threads::thread::{HeadUse, Thread, WriteKey};
 
-/// How a write ended, or that it has not.
+/// The state of a write.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum WriteState {
-    /// The writer was let through and has not said how it went; past the lease it has lapsed.
+    /// The writer is authorized and has not reported the outcome. After the lease the outcome is unknown.
     Reserved {},
-    /// The writer confirmed and its transition committed.
+    /// The writer confirmed, and its transition is committed.
     Confirmed {
         at: Timestamp,
         /// The version of the commit.
         version: u64,
         transition: Digest,
-        /// Why the writer's result was not admitted, if it was not.
+        /// The reasons why the writer's result was rejected, if it was.
         refused: Vec<ResultError>,
     },
-    /// The writer said that it wrote nothing.
+    /// The writer reported that it wrote nothing.
     Aborted { at: Timestamp, reason: String },
-    /// The writer confirmed when the head had moved or had been given to another, or in a closed thread: logged, not
-    /// committed.
+    /// The confirm came when the head had moved or belonged to another write, or the thread was closed. It is logged
+    /// but not committed.
     Late { at: Timestamp },
-    /// An administrator said what became of a lapsed write.
+    /// An administrator recorded the outcome after the lease expired.
     Resolved {
         at: Timestamp,
-        /// The account or token that did it.
+        /// The account or token that recorded it.
         by: PrincipalId,
         outcome: WriteResolution,
         reason: String,
@@ -44,9 +44,9 @@ pub enum WriteState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteResolution {
-    /// The row is there.
+    /// The writer wrote the row.
     Written,
-    /// The row is not there.
+    /// The writer did not write the row.
     NotWritten,
 }
 
@@ -69,73 +69,75 @@ pub struct ResultError {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
-    /// Whose it is and what the writer calls it.
+    /// The writer's principal and its own id of the write.
     pub key: WriteKey,
     pub node: NodeId,
     pub thread: ThreadId,
     pub transition: Digest,
     pub version: u64,
-    /// Its place among the thread's reservations.
+    /// The fencing token: the number of the reservation in the thread.
     pub fence: u64,
-    /// The receipt it used up, if one was asked for.
+    /// The consumed receipt, if one was required.
     pub receipt: Option<Jti>,
-    /// Whether the flow enforced its policy then.
+    /// Whether the flow enforced its policy at that time.
     #[serde(default = "enforced")]
     pub enforced: bool,
     pub reserved_at: Timestamp,
     /// The time until which the writer may write.
     pub lease_expires_at: Timestamp,
-    /// The signed answer, the same bytes however often it is asked for.
+    /// The signed answer. A repeated request gets the same bytes.
     pub verification: String,
     pub state: WriteState,
 }
 
-/// Rows of before flows could observe.
+/// The default of rows from before observe mode existed.
 const fn enforced() -> bool {
     true
 }
 
-/// What a writer's confirm does.
+/// The effect of a writer's confirm.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ConfirmEffect {
-    /// Commit the writer's transition on the head that stands.
+    /// Commit the writer's transition on the current head.
     Commit,
-    /// The head is another's by now, or the thread is closed: log it.
+    /// The head belongs to another write, or the thread is closed: only log the confirm.
     Late,
 }
 
 impl Write {
-    /// Whether it was let through and nobody said how it ended.
+    /// Checks that the write is authorized and its outcome is not recorded.
     pub fn is_open(&self) -> bool {
         matches!(self.state, WriteState::Reserved {})
     }
 
-    /// Whether the lease lives: the only time at which asking again gives the same answer.
+    /// Checks that the lease is live. Only then a repeated request gets the same answer.
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.is_open() && self.lease_expires_at > now
     }
 
-    /// Whether the head it was given for still stands and is still its own.
+    /// Checks that the write still holds the current head of an open thread.
     pub fn holds_head(&self, thread: &Thread) -> bool {
         self.is_of_head(thread) && thread.closed.is_none()
     }
 
-    /// The same, of a closed thread as well: of that nothing commits, and a write of it ends all the same.
+    /// Checks the head without regard to closing. A closed thread commits nothing, but its writes still end.
     fn is_of_head(&self, thread: &Thread) -> bool {
+        // The head may have been reserved again by another write after this lease expired.
         let mine = matches!(&thread.head.usage, HeadUse::Reserved { write, .. } if *write == self.key);
         mine && thread.head.transition == self.transition
     }
 
-    /// What a confirm of this open write does to its thread.
+    /// Returns the effect of a confirm on the thread.
     pub fn confirm_effect(&self, thread: &Thread) -> ConfirmEffect {
         if self.holds_head(thread) { ConfirmEffect::Commit } else { ConfirmEffect::Late }
     }
 
-    /// The write, ended by its writer's word that nothing was written.
-    /// The head is free again only if no receipt was asked for: one is used up by having been let through.
+    /// Returns the write aborted by its writer. The head becomes free only if no receipt was required, because an
+    /// authorized write consumes its receipt.
     #[must_use]
     pub fn aborted(mut self, mut thread: Thread, reason: String, now: Timestamp) -> (Self, Thread) {
         if self.is_of_head(&thread) {
+            // A receipt is valid for one authorization. After an abort the writer needs a new approval.
             thread.head.usage = if self.receipt.is_some() { HeadUse::Used {} } else { HeadUse::Unused {} };
         }
         thread.unresolved.remove(&self.key);
@@ -143,7 +145,7 @@ impl Write {
         (self, thread)
     }
 
-    /// The write, confirmed too late to be committed.
+    /// Returns the write with a confirm that came too late for a commit.
     #[must_use]
     pub fn late(mut self, mut thread: Thread, now: Timestamp) -> (Self, Thread) {
         if self.is_of_head(&thread) {
@@ -154,7 +156,7 @@ impl Write {
         (self, thread)
     }
 
-    /// The lapsed write, resolved by an administrator.
+    /// Returns the write with the outcome that an administrator recorded.
     #[must_use]
     pub fn resolved(
         mut self,
@@ -173,24 +175,26 @@ impl Write {
     }
 }
 
-/// What a reservation is made of.
+/// The data of a reservation.
 #[derive(Debug)]
 pub struct ReservationInput {
     pub key: WriteKey,
     pub node: NodeId,
-    /// The receipt that is used up.
+    /// The consumed receipt.
     pub receipt: Option<Jti>,
     /// Whether the flow enforces its policy.
     pub mode: Mode,
-    /// For how long the writer may write.
+    /// The length of the lease.
     pub lease: Duration,
 }
 
 impl Thread {
-    /// Gives the head to a write. Only `verify` says whether that may be; the signed answer is filled in after.
+    /// Reserves the head for a write. The caller must be `verify`, which checks all conditions. It adds the signed
+    /// answer later.
     #[must_use]
     pub fn reserved(mut self, ask: ReservationInput, now: Timestamp) -> (Self, Write) {
         let lease_expires_at = now.plus(ask.lease);
+        // A later reservation always has a greater token, so a resource can refuse an older writer.
         self.fence += 1;
         self.head.usage = HeadUse::Reserved { write: ask.key.clone(), lease_expires_at };
         let write = Write {
@@ -204,13 +208,14 @@ impl Thread {
             enforced: ask.mode == Mode::Enforce,
             reserved_at: now,
             lease_expires_at,
+            // The signature needs the reservation, so it is added afterwards.
             verification: String::new(),
             state: WriteState::Reserved {},
         };
         (self, write)
     }
 
-    /// Whether a write of this thread is still to be resolved.
+    /// Checks that a write of this thread waits for its resolution.
     pub fn awaits(&self, write: &WriteId, principal: &PrincipalId) -> bool {
         self.unresolved.iter().any(|key| key.write_id == *write && key.principal == *principal)
     }

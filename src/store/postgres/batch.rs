@@ -1,4 +1,4 @@
-//! What a group of changes means for the database: which rows to lock, how they stand, what to write.
+//! Locks, checks and statements for a group of changes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,18 +12,18 @@ use crate::store::preconditions::LockedRows;
 use crate::store::row::{Seal, SealedRow, Table};
 use crate::store::sql::{LabelStatements, PostgresStatements, SqlDialect};
 
-/// How a row is locked. In this order: of two wishes the greater is granted.
+/// The strength of a row lock. If a group requests two strengths, the greater one applies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum LockStrength {
-    /// It should not be there; nothing is locked, so any lock will do to look.
+    /// The row must not exist. It is only read, without a lock.
     Absent,
-    /// Nobody may change it meanwhile.
+    /// No other transaction may change the row.
     Rely,
-    /// Nobody may even rely on it meanwhile.
+    /// No other transaction may change the row or rely on it.
     Write,
 }
 
-/// Rows of one table that are locked by one statement, in this order.
+/// Rows of one table that one statement locks, in this order.
 #[derive(Debug)]
 pub(super) struct RowLock<'c> {
     pub(super) table: Table,
@@ -32,8 +32,8 @@ pub(super) struct RowLock<'c> {
 }
 
 impl RowLock<'_> {
-    /// Whoever relies on a row that has turns has taken one, and so has whoever replaces it: to lock the row besides would
-    /// write to it each time.
+    /// Returns the statement. A row that is only relied on needs no row lock if it has an advisory lock, because every
+    /// transaction that relies on or replaces it holds that lock. A row lock would write to the row each time.
     pub(super) fn text(&self) -> &'static str {
         let statements = PostgresStatements::of(self.table);
         match self.strength {
@@ -45,8 +45,8 @@ impl RowLock<'_> {
     }
 }
 
-/// Every row the changes rely on or write, by table and id: locked in one order by everyone, so that nobody
-/// waits in a circle. Neighbours of equal strength share a statement.
+/// Returns all rows that the changes rely on or write, by table and id. All transactions lock in this order, so no
+/// deadlock can occur. Adjacent rows of equal strength share a statement.
 pub(super) fn locks<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Vec<RowLock<'c>> {
     let mut wishes: BTreeMap<(Table, &str), LockStrength> = BTreeMap::new();
     for change in changes {
@@ -60,12 +60,15 @@ pub(super) fn locks<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Vec<Row
         });
         for (name, strength) in relied.chain(written) {
             let wish = wishes.entry(name).or_insert(strength);
+            // A row that one change relies on and another writes needs the stronger lock from the start, because
+            // upgrading can deadlock.
             *wish = strength.max(*wish);
         }
     }
     let mut locks: Vec<RowLock<'_>> = Vec::new();
     for ((table, id), strength) in wishes {
         match locks.last_mut().filter(|it| it.table == table) {
+            // A new row locks nothing, so it can be part of any statement.
             Some(last) if strength == LockStrength::Absent || strength == last.strength => last.ids.push(id),
             Some(last) if last.strength == LockStrength::Absent => {
                 last.strength = strength;
@@ -77,42 +80,43 @@ pub(super) fn locks<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Vec<Row
     locks
 }
 
-/// Rows that nearly every change relies on and few replace: a stop, a policy, the end of a token.
+/// Tables whose rows nearly every change relies on and few replace, such as halts, policies and revoked tokens.
 const RELIED_ON: [Table; 3] = [Table::Gateway, Table::Flows, Table::Tokens];
 
-/// Turns of rows that many rely on, taken before the rows are looked at, in one order by everyone. Locks of rows are not handed out in
-/// turns: those who share one go on joining each other past whoever waits to have it alone, and while enough of them come,
-/// nothing could be stopped any more.
+/// Advisory locks for rows that many changes rely on. They are taken before the rows are read, in one order. Row locks
+/// are not fair: transactions that share a lock can starve one that needs it alone. Under load an administrator could
+/// then not halt anything.
 #[derive(Debug, Default)]
 pub(super) struct AdvisoryLocks {
     pub(super) keys: Vec<i64>,
     pub(super) alone: Vec<bool>,
 }
 
-/// Takes turns, shared or alone.
+/// Takes advisory locks, shared or exclusive.
 pub(super) const TAKE_TURNS: &str = "SELECT CASE WHEN alone THEN pg_advisory_xact_lock(key) \
      ELSE pg_advisory_xact_lock_shared(key) END FROM unnest($1::bigint[], $2::boolean[]) AS turn (key, alone)";
 
-/// Whose turns the locks ask for.
+/// Returns the advisory locks for a set of row locks.
 pub(super) fn turns(locks: &[RowLock<'_>]) -> AdvisoryLocks {
     let asked = locks.iter().filter(|it| RELIED_ON.contains(&it.table) && it.strength != LockStrength::Absent);
     let each = asked
         .flat_map(|it| it.ids.iter().map(|id| (advisory_lock_key(it.table, id), it.strength == LockStrength::Write)));
     let mut wishes: BTreeMap<i64, bool> = BTreeMap::new();
     for (key, alone) in each {
+        // Two ids may have the same key. The exclusive lock covers both.
         *wishes.entry(key).or_default() |= alone;
     }
     AdvisoryLocks { keys: wishes.keys().copied().collect(), alone: wishes.into_values().collect() }
 }
 
-/// What an advisory lock is called that stands for a row.
+/// Returns the key of a row's advisory lock.
 fn advisory_lock_key(table: Table, id: &str) -> i64 {
     let hash = Sha256::new().chain_update(table.name()).chain_update([0]).chain_update(id).finalize();
     let (first, _) = hash.split_first_chunk().expect("a hash has 32 bytes");
     i64::from_be_bytes(*first)
 }
 
-/// Every alias the changes need, by table.
+/// Returns all aliases that the changes need, by table.
 pub(super) fn aliases<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> BTreeMap<Table, Vec<&'c str>> {
     let mut aliases: BTreeMap<Table, Vec<&str>> = BTreeMap::new();
     for (table, alias, _) in changes.flat_map(ChangeSet::aliases) {
@@ -121,15 +125,15 @@ pub(super) fn aliases<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> BTree
     aliases
 }
 
-/// The rows as they stand under the group's locks, and what its earlier changes make of them.
+/// The locked rows, and the effect of the group's earlier changes on them.
 #[derive(Debug, Default)]
 pub(super) struct LockedBatchRows {
     seals: HashMap<Table, HashMap<String, Seal>>,
     holders: HashMap<Table, HashMap<String, String>>,
 }
 
-/// What a row stands with once a change of the group has written it. No change expects it: two changes of
-/// one group never write one row, so each statement writes each row once.
+/// The seal of a row that a change of the group has written. No change expects it: two changes of one group never write
+/// the same row, so each statement writes each row once.
 const WRITTEN: Seal = Seal::new();
 
 impl LockedBatchRows {
@@ -144,6 +148,7 @@ impl LockedBatchRows {
     pub(super) fn write(&mut self, change: &ChangeSet) {
         for write in &change.writes {
             let (table, id) = write.name();
+            // A later change of the group that relies on this row now fails its check.
             self.stands_with(table, id.to_owned(), WRITTEN);
         }
         for (table, alias, id) in change.aliases() {
@@ -162,7 +167,7 @@ impl LockedRows for LockedBatchRows {
     }
 }
 
-/// What a statement does, in the order in which a table's are sent: names are freed before they are taken.
+/// The kinds of statements, in their order within a table. Names are freed before they are used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum WriteVerb {
     Delete,
@@ -170,7 +175,7 @@ enum WriteVerb {
     Insert,
 }
 
-/// Rows of one table that are written by one statement, a list for each column.
+/// Rows of one table that one statement writes, with a list per column.
 #[derive(Debug, Default)]
 pub(super) struct ColumnBatch<'c> {
     ids: Vec<&'c str>,
@@ -234,13 +239,13 @@ impl WriteStatement<'_> {
         }
     }
 
-    /// How many rows it must write.
+    /// Returns the number of rows that it must write.
     pub(super) fn count(&self) -> u64 {
         self.columns.ids.len() as u64
     }
 }
 
-/// What the changes do to labels, in their order: two of a group may be about labels of one row.
+/// Returns the label changes in order, because two changes of a group may concern the labels of one row.
 pub(super) fn labellings<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Vec<(&'static str, &'c Label)> {
     let texts = LabelStatements::of(SqlDialect::Postgres);
     let text = |it: &LabelChange| match it {
@@ -250,7 +255,7 @@ pub(super) fn labellings<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Ve
     changes.flat_map(|change| &change.labels).map(|it| (text(it), it.label())).collect()
 }
 
-/// The statements that write what the changes do, in the order of tables and ids.
+/// Returns the statements for all writes, ordered by table and id.
 pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Vec<WriteStatement<'c>> {
     let mut ordered: BTreeMap<(Table, WriteVerb, &str), &RowWrite> = BTreeMap::new();
     for write in changes.flat_map(|change| &change.writes) {
@@ -260,6 +265,7 @@ pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Vec<
             RowWrite::Remove { .. } => WriteVerb::Delete,
         };
         let (table, id) = write.name();
+        // The order by id makes concurrent transactions write in the same order.
         ordered.insert((table, verb, id), write);
     }
     let mut writings: Vec<WriteStatement<'_>> = Vec::new();
@@ -307,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_locked_in_one_order_whoever_wants_them() {
+    fn rows_are_locked_in_one_order_for_all_groups() {
         let (one, other) = (change(&["c", "a"], &["d"], &[]), change(&["e"], &["b"], &[]));
         let expected = [
             (LockStrength::Rely, "a"),
@@ -322,19 +328,19 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_share_a_statement_and_new_rows_go_with_any() {
+    fn adjacent_rows_share_a_statement_and_new_rows_join_any() {
         let told_so = told(&[change(&["b", "c"], &["e", "f"], &["a", "d", "g"])]);
         assert_eq!(told_so, [(LockStrength::Rely, "abcd".to_owned()), (LockStrength::Write, "efg".to_owned())]);
     }
 
     #[test]
-    fn a_row_that_one_relies_on_and_another_writes_is_locked_for_writing() {
+    fn row_that_is_relied_on_and_written_is_locked_for_writing() {
         let both = [change(&["a"], &[], &[]), change(&[], &["a"], &[])];
         assert_eq!(told(&both), [(LockStrength::Write, "a".to_owned())]);
     }
 
     #[test]
-    fn a_row_written_by_a_change_stands_at_nothing_that_the_next_could_expect() {
+    fn row_written_in_a_group_fails_later_expectations() {
         let mut rows = LockedBatchRows::default();
         rows.stands_with(Table::Threads, "a".to_owned(), vec![1]);
         rows.write(&change(&[], &["a"], &["b"]));

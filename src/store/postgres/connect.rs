@@ -1,4 +1,4 @@
-//! Connections: how the address is read, how a session is set up, and what is said when something fails.
+//! PostgreSQL connections: the URL, TLS, the pool and the session settings.
 
 use std::error::Error as _;
 use std::net::IpAddr;
@@ -20,39 +20,40 @@ use super::super::outage::Outage;
 use super::failure::database;
 use crate::tls;
 
-/// A few that write, a few that read what waits together, and some for lists.
+/// The size of the pool: some connections write, some read batches, and some read lists.
 const CONNECTIONS_MAX: usize = 12;
 
-/// Longer than any network takes, shorter than a caller waits.
+/// The timeout for a connection. It is longer than any network needs and shorter than a caller waits.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Until a connection whose other side is silent is given up.
+/// The time after which a connection to a silent server is closed.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// Until a server that says nothing is given up, whatever it was asked. Beyond every time-out of its own.
+/// The time after which a request to a silent server fails. It is longer than all time-outs of the server.
 pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Until a caller that finds every connection in use is told to come again.
+/// The time that a caller waits for a free connection.
 const POOL_PATIENCE: Duration = Duration::from_secs(2);
 
-/// While a database is brought up to date, others that want to do so wait.
+/// The key of the lock that serializes migrations.
 const MIGRATION_LOCK: i64 = i64::from_be_bytes(*b"csignmig");
 
-/// What a session needs that says nothing for long and holds a lock: whoever is gone without a word must not keep it. The
-/// server's own defaults are hours; on a socket of its machine these do nothing.
+/// Settings of a session that is idle for long and holds a lock. A client that disappears must not keep the lock. The
+/// server's defaults are hours. On a Unix socket these settings have no effect.
 pub(super) const WATCHED: &str = "
     SET tcp_keepalives_idle = 10;
     SET tcp_keepalives_interval = 5;
     SET tcp_keepalives_count = 3;
 ";
 
-/// A lock that is not had in that time is held by someone who is stuck: others need not wait with those who want it.
+/// The wait for a row lock. After this time its owner is probably stuck, and other callers should not wait.
 pub(super) const LOCK_WAIT: Duration = Duration::from_millis(500);
 
-/// What every session needs, besides how long it waits for a lock. A gateway
-/// that stops in the middle of a transaction must not hold its locks for ever. Plans are made once, must
-/// not depend on how small a table was then, and so use indexes and nothing else. And what is committed
-/// is on the disk, whatever the server's default.
+/// The settings of every session, without the wait for locks:
+///
+/// - A gateway that stalls in a transaction must not hold its locks forever.
+/// - Plans are made once. They must use indexes even if a table was small at that time.
+/// - A committed change is on the disk, whatever the server's default is.
 const SESSION: &str = "
     SET statement_timeout = '10s';
     SET idle_in_transaction_session_timeout = '10s';
@@ -65,37 +66,40 @@ const SESSION: &str = "
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
 ";
 
-/// How the database is reached: where it is, and how it is spoken to.
+/// The parsed address: the target and its TLS settings.
 #[derive(Clone)]
 pub(super) struct PostgresAddress {
     config: Config,
     tls: MakeRustlsConnect,
 }
 
-/// What carries a connection's messages. Whoever has it has to drive it.
+/// The task of a connection, which the caller must drive.
 pub(super) type PostgresConnection = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
 impl PostgresAddress {
-    /// Reads the address. Its text may hold a password, and is never repeated.
+    /// Parses the URL. Errors never repeat it, because it may contain a password.
     ///
-    /// Beyond this machine the other side has to show a certificate, of its own name, that this machine's authorities or
-    /// that one vouch for, before it is told anything; unless the address says that nobody else is on the way.
+    /// A remote server must have a certificate for its name that is signed by a trusted CA of this host or by
+    /// `authority`. The URL can disable this for a trusted network (`sslmode=disable`).
     pub(super) fn read(url: &str, authority: Option<&[u8]>) -> Result<Self, OpenError> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(OpenError::Url("it must begin with postgres://".to_owned()));
+            return Err(OpenError::Url("it must start with postgres://".to_owned()));
         }
         let mut config: Config = url.parse().map_err(|error: Error| OpenError::Url(unread(url, &error)))?;
         config.ssl_mode(mode_of(&config));
+        // A setting in the URL takes precedence.
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
         if config.get_application_name().is_none() {
             config.application_name("countersign");
         }
+        // Both settings detect a server that disappears without closing the connection.
         config.tcp_user_timeout(SILENCE_MAX);
         config.keepalives_idle(SILENCE_MAX);
+        // The administrator expects TLS, so an unused CA is an error.
         if authority.is_some() && config.get_ssl_mode() == SslMode::Disable {
-            let unused = "`database_ca_file` vouches for a certificate that is not asked for: say sslmode=require, or take it out";
+            let unused = "`database_ca_file` has no effect without TLS: use sslmode=require, or remove the setting";
             return Err(OpenError::Url(unused.to_owned()));
         }
         let tls = match config.get_ssl_mode() {
@@ -115,45 +119,48 @@ impl PostgresAddress {
     }
 }
 
-/// Whether it is spoken to by TLS.
+/// Returns the TLS mode.
 fn mode_of(config: &Config) -> SslMode {
     match (config.get_ssl_mode(), stays_here(config)) {
         (SslMode::Disable | SslMode::Prefer, true) => SslMode::Disable,
         (SslMode::Disable, false) => {
-            tracing::warn!("the database is spoken to in the clear, beyond this machine: its address says so");
+            tracing::warn!("the connection to the remote database is not encrypted: use sslmode=require in its URL");
             SslMode::Disable
         }
+        // `prefer` would fall back to clear text, so an attacker on the network could disable TLS.
         _ => SslMode::Require,
     }
 }
 
 fn unread(url: &str, error: &Error) -> String {
     if url.contains("sslmode=verify-") {
-        return "say sslmode=require: it checks certificate and name as verify-full does".to_owned();
+        return "use sslmode=require, which checks the certificate and the name as verify-full does".to_owned();
     }
-    // What is called an option may be a piece of a password that is not written as it has to be.
+    // The name of an unknown option is not repeated, because it may be part of a password that is not escaped.
     match error.source().map(ToString::to_string).unwrap_or_default() {
         said if said.starts_with("invalid value for option") => said,
         _ => {
-            "it is not an address of PostgreSQL's, or has an option that is not known; write signs in a password as %40"
+            "it is malformed or has an unknown option; percent-encode special characters in the password, such as %40 for @"
                 .to_owned()
         }
     }
 }
 
-/// Whether nothing that is said crosses a network.
+/// Checks that the connection stays on this host.
 fn stays_here(config: &Config) -> bool {
     let here = |it: &Host| match it {
         Host::Unix(_) => true,
         Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|it| it.is_loopback()),
     };
     match config.get_hostaddrs() {
+        // Explicit addresses take precedence over names, as in the client library.
         [] => config.get_hosts().iter().all(here),
         addresses => addresses.iter().all(IpAddr::is_loopback),
     }
 }
 
 pub(super) fn pool(address: &PostgresAddress, lock_wait: Duration) -> Result<Pool, StoreError> {
+    // Fast recycling sends no query. A lost connection is found by the next statement, which is tried again.
     let recycle = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let session: Arc<str> = format!("{SESSION} SET lock_timeout = {};", lock_wait.as_millis()).into();
     let set_up = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
@@ -169,25 +176,26 @@ pub(super) fn pool(address: &PostgresAddress, lock_wait: Duration) -> Result<Poo
     pool.build().map_err(|error| StoreError::Database(format!("PostgreSQL: {error}")))
 }
 
-/// A connection taken from the pool. Unless it is given back it is closed: whoever was interrupted in the
-/// middle of something, or met an error, leaves nobody else a transaction half done.
+/// A connection from the pool. Unless it is returned explicitly it is closed, so an interrupted or failed caller leaves
+/// no half-done transaction to the next one.
 pub(super) struct PooledConnection(Option<Object>);
 
 impl PooledConnection {
-    /// Takes a connection that is free, or a new one.
+    /// Takes a free or a new connection.
     pub(super) async fn take(pool: &Pool) -> Result<Self, StoreError> {
         let taken = pool.get().await.map_err(|error| match error {
             PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => database(&error),
+            // All connections are in use, which is overload and no outage.
             PoolError::Timeout(TimeoutType::Wait) => StoreError::Busy,
             PoolError::Timeout(_) => silent(),
             PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(HookError::Message(_)) => {
-                StoreError::unavailable(Outage::Down, "PostgreSQL: no connections are given out")
+                StoreError::unavailable(Outage::Down, "PostgreSQL: the connection pool is closed")
             }
         });
         taken.map(|it| Self(Some(it)))
     }
 
-    /// Done with it, and nothing is left undone.
+    /// Returns the connection to the pool, without an open transaction.
     pub(super) fn give_back(mut self) {
         drop(self.0.take());
     }
@@ -203,22 +211,23 @@ impl Deref for PooledConnection {
 impl Drop for PooledConnection {
     fn drop(&mut self) {
         if let Some(object) = self.0.take() {
+            // Detaching closes the connection instead of returning it to the pool.
             drop(Object::take(object));
         }
     }
 }
 
-/// What is said of a server that accepts and does not answer.
+/// Returns the error for a server that accepts connections and does not answer.
 pub(super) fn silent() -> StoreError {
     StoreError::unavailable(Outage::Down, "PostgreSQL: it does not answer")
 }
 
-/// Makes the first connection, so that a wrong address shows at once.
+/// Opens the first connection, so a wrong address is noticed at once.
 pub(super) async fn warm(pool: Pool) -> Result<(), StoreError> {
     PooledConnection::take(&pool).await.map(PooledConnection::give_back)
 }
 
-/// Refuses a database that is not up to date, and changes nothing.
+/// Refuses a database with missing migrations, without a change.
 pub(super) async fn check_migrations(address: PostgresAddress) -> Result<(), OpenError> {
     let (client, connection) = address.connect().await.map_err(|error| database(&error))?;
     tokio::spawn(connection);
@@ -231,12 +240,13 @@ fn numbered(applied: &[Row]) -> Result<Vec<(i64, String)>, Error> {
     applied.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
-/// Brings the database up to date, one gateway at a time.
+/// Applies missing migrations, one gateway at a time.
 pub(super) async fn migrate(address: PostgresAddress) -> Result<(), OpenError> {
     let (mut client, connection) = address.connect().await.map_err(|error| database(&error))?;
     tokio::spawn(connection);
     check_encoding(&client).await?;
     let failed = |error: Error| OpenError::Store(database(&error));
+    // One transaction for all migrations: a failed one leaves the database as it was.
     let transaction = client.transaction().await.map_err(failed)?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(failed)?;
     transaction.batch_execute(migrate::CREATE_TABLE).await.map_err(failed)?;
@@ -250,7 +260,7 @@ pub(super) async fn migrate(address: PostgresAddress) -> Result<(), OpenError> {
     transaction.commit().await.map_err(failed)
 }
 
-/// The order of bytes is the order of texts only in UTF-8, and only UTF-8 holds every text.
+/// Refuses other encodings than UTF-8. Only UTF-8 sorts texts by their bytes and can store every text.
 async fn check_encoding(client: &Client) -> Result<(), OpenError> {
     let row = client.query_one("SHOW server_encoding", &[]).await.map_err(|error| database(&error))?;
     let encoding: String = row.try_get(0).map_err(|error| database(&error))?;
@@ -269,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_crosses_a_network_is_encrypted_unless_the_address_says_otherwise() {
+    fn remote_connection_uses_tls_unless_the_url_disables_it() {
         let here = [
             "u@localhost/x",
             "u@127.0.0.1/x",

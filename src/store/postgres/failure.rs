@@ -1,4 +1,4 @@
-//! What a failure of PostgreSQL, or of the way to it, means for a caller.
+//! Maps errors of PostgreSQL and of connections to store errors.
 
 use std::error::Error as _;
 
@@ -8,7 +8,7 @@ use tokio_postgres::error::{DbError, SqlState};
 use super::super::StoreError;
 use super::super::outage::Outage;
 
-/// What a failure is to a caller that relied on nothing in particular.
+/// Returns the error for a caller without preconditions.
 pub(super) fn database(error: &Error) -> StoreError {
     if error.code().is_some_and(is_overload) {
         return StoreError::Busy;
@@ -20,7 +20,7 @@ pub(super) fn database(error: &Error) -> StoreError {
     }
 }
 
-/// What a failure is to the one change that met it.
+/// Returns the error for the single change that met the failure.
 pub(super) fn of_change(error: &Error, table: &'static str) -> StoreError {
     let met = [SqlState::UNIQUE_VIOLATION, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
     match error.code() {
@@ -29,7 +29,7 @@ pub(super) fn of_change(error: &Error, table: &'static str) -> StoreError {
     }
 }
 
-/// The outage that an error is part of. Any other error is a mistake in what this program sent.
+/// Returns the outage that an error means. Any other error is a mistake in this program's statements.
 pub(super) fn outage_of(error: &Error) -> Option<Outage> {
     match error.code() {
         Some(code) => of_state(code.code()),
@@ -37,10 +37,10 @@ pub(super) fn outage_of(error: &Error) -> Option<Outage> {
     }
 }
 
-/// The outage that a SQLSTATE reports.
+/// Returns the outage that a SQLSTATE reports.
 fn of_state(code: &str) -> Option<Outage> {
-    /// Connections, refused sign-ins, a database that is gone, resources, and servers that stop or start; and a transaction
-    /// that the server ended because this process stood still.
+    /// SQLSTATE classes of failed connections, refused sign-ins, missing databases, exhausted resources, and servers
+    /// that start or stop. `25P03` is a transaction that the server ended because this process stalled.
     const DOWN: [&str; 6] = ["08", "28", "3D", "53", "57P", "25P03"];
     match code {
         "25006" => Some(Outage::ReadOnly),
@@ -51,7 +51,8 @@ fn of_state(code: &str) -> Option<Outage> {
     }
 }
 
-/// Whether the client library met this on the way to the server. It does not export the kinds of its errors.
+/// Checks that the error occurred in the connection. The texts are compared because the library does not export its
+/// kinds of errors.
 fn is_of_connection(error: &Error) -> bool {
     const KINDS: [&str; 7] = [
         "error communicating with the server",
@@ -65,19 +66,19 @@ fn is_of_connection(error: &Error) -> bool {
     error.is_closed() || KINDS.contains(&error.to_string().as_str())
 }
 
-/// Someone else holds a lock, or the server is too slow to finish in time.
+/// Checks that a lock was not available or that the server was too slow.
 fn is_overload(code: &SqlState) -> bool {
     [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED].contains(code)
 }
 
-/// The error's own words where they cannot hold what rows hold; else only its code.
+/// Returns the error's message if it cannot contain values of rows. Otherwise returns only its code.
 fn told(error: &Error) -> String {
     let text = said(error);
     match text.starts_with("error performing TLS handshake") {
         false => text,
         true => format!(
-            "{text}. The server's certificate must be for the name in its address, and vouched for by an authority of this machine \
-             or the one in `database_ca_file`. Where nobody else is on the way, say sslmode=disable"
+            "{text}. The server's certificate must be for the name in its address, and signed by a trusted CA of this host \
+             or by the one in `database_ca_file`. On a trusted network you can use sslmode=disable"
         ),
     }
 }
@@ -85,6 +86,7 @@ fn told(error: &Error) -> String {
 fn said(error: &Error) -> String {
     match error.as_db_error() {
         Some(refusal) if names_only(refusal) => format!("{} ({})", refusal.message(), refusal.code().code()),
+        // Messages of other classes may quote values of rows.
         Some(refusal) => format!("error {}", refusal.code().code()),
         None => {
             let causes = std::iter::successors(error.source(), |cause| (*cause).source());
@@ -93,7 +95,7 @@ fn said(error: &Error) -> String {
     }
 }
 
-/// True if the failure is the connection's and not the statement's: another connection may do better.
+/// Checks that the connection failed and not the statement. Another connection may work.
 pub(super) fn is_lost(error: &Error) -> bool {
     match error.code() {
         Some(code) => ["08", "57P"].iter().any(|class| code.code().starts_with(class)),
@@ -101,7 +103,7 @@ pub(super) fn is_lost(error: &Error) -> bool {
     }
 }
 
-/// Classes of errors about connections, rights, names and resources: their messages quote no values.
+/// Checks for error classes about connections, permissions, names and resources. Their messages contain no values.
 fn names_only(refusal: &DbError) -> bool {
     const CLASSES: [&str; 9] = ["08", "25", "28", "3D", "42", "53", "55", "57", "58"];
     CLASSES.iter().any(|class| refusal.code().code().starts_with(class))
@@ -112,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outages_are_told_apart_from_mistakes_by_their_sqlstate() {
+    fn sqlstate_distinguishes_outages_from_mistakes() {
         let down = ["08006", "28P01", "3D000", "53200", "53300", "57P01", "57P02", "57P03", "25P03"];
         for code in down {
             assert_eq!(of_state(code), Some(Outage::Down), "{code}");

@@ -1,4 +1,4 @@
-//! One connection that hears when anybody commits.
+//! A connection that listens for commits of all gateways.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -9,22 +9,23 @@ use tokio_postgres::{AsyncMessage, Error};
 use super::connect::PostgresAddress;
 use crate::store::commit_notify::CommitNotifier;
 
-/// The channel's name; each database has its own of that name.
+/// The name of the channel. Channels are separate per database.
 pub(super) const CHANNEL: &str = "countersign_changes";
 
-/// Between attempts to hear again. Until then readers look when their patience ends.
+/// The delay between attempts to reconnect. Until then readers poll when their wait ends.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Rings for every commit anybody tells of, for as long as the store lives. An outage is logged once.
+/// Forwards every notification of a commit while the store exists. An outage is logged once.
 pub(super) async fn forever(address: PostgresAddress, bell: Arc<CommitNotifier>) {
     let mut connected = true;
     loop {
         let was_connected = connected;
         connected = false;
         if let Err(error) = listen(&address, &bell, &mut connected).await
+            // Only the first failed attempt of an outage is logged.
             && (connected || was_connected)
         {
-            tracing::warn!(%error, "changes of other gateways are not heard of");
+            tracing::warn!(%error, "notifications of other gateways' commits are not received; readers poll until the connection works again");
         }
         tokio::time::sleep(AGAIN_AFTER).await;
     }
@@ -33,11 +34,12 @@ pub(super) async fn forever(address: PostgresAddress, bell: Arc<CommitNotifier>)
 async fn listen(address: &PostgresAddress, bell: &CommitNotifier, connected: &mut bool) -> Result<(), Error> {
     let (client, mut connection) = address.connect().await?;
     *connected = true;
+    // LISTEN needs the connection to be driven, which the loop below does.
     let listen = tokio::spawn(async move {
         let begun = client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
         begun.map(|()| client)
     });
-    // Whatever was missed before is looked for now.
+    // Readers check once for commits that were missed before.
     bell.ring();
     while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
         if let AsyncMessage::Notification(_) = message? {

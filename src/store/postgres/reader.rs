@@ -1,4 +1,4 @@
-//! Reads. Rows that many callers ask for at the same time are fetched by one statement a table.
+//! Reads. Concurrent requests for rows are batched into one statement per table.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use crate::domain::primitives::time::Timestamp;
 use crate::store::preconditions::{before, beginning, beyond, can_be_asked};
 use crate::store::{Cursor, Direction, LIST_ROWS_MAX, RowFilter, StoreError, write_queue};
 
-/// How many fetch beside each other: while one waits for the database, what comes meanwhile gathers.
+/// The number of concurrent fetchers. While one waits for the database, new requests gather for the other.
 const FETCHERS: usize = 2;
 
-/// As many names as one fetch takes.
+/// The limit of names per fetch.
 const NAMES_MAX: usize = 1_024;
 
-/// A few fetches: more could not be answered before their callers give up.
+/// The limit of queued requests: a few fetches. Callers would give up before more could be answered.
 const ASKS_MAX: usize = 16_384;
 
-/// By which of its names a row is asked for.
+/// The name by which a row is requested.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum LookupKey {
     Id,
     Alias,
 }
 
-/// One name asked for, and whoever waits for it.
+/// One requested name, and the channel to its caller.
 pub(super) struct RowLookup {
     table: Table,
     by: LookupKey,
@@ -59,6 +59,7 @@ impl PostgresReader {
         let (answer, answered) = oneshot::channel();
         let ask = RowLookup { table, by, name: name.to_owned(), answer };
         self.0.try_send(ask).map_err(|error| match error {
+            // Waiting for a free slot would hide the overload from the caller.
             mpsc::error::TrySendError::Full(_) => StoreError::Busy,
             mpsc::error::TrySendError::Closed(_) => write_queue::ended(),
         })?;
@@ -83,6 +84,7 @@ async fn fetch_all(pool: Pool, asks: Arc<Mutex<mpsc::Receiver<RowLookup>>>) {
         let queries = kinds.iter().map(|((table, by), asks)| {
             let mut names: Vec<String> = asks.iter().map(|ask| ask.name.clone()).collect();
             names.sort_unstable();
+            // Several callers may have requested the same row.
             names.dedup();
             ReadQuery::by_names(*table, *by, names)
         });
@@ -103,12 +105,11 @@ fn answer(by: LookupKey, asks: Vec<RowLookup>, rows: Vec<SealedRow>) {
     };
     let rows: HashMap<String, SealedRow> = rows.into_iter().map(|row| (name(&row), row)).collect();
     for ask in asks {
-        // A caller that went away needs no answer.
+        // The error is ignored: the caller has gone away.
         let _ = ask.answer.send(Ok(rows.get(&ask.name).cloned()));
     }
 }
 
-/// One statement with its parameters.
 pub(super) struct ReadQuery {
     table: Table,
     text: &'static str,
@@ -160,7 +161,7 @@ impl ReadQuery {
 
     pub(super) fn labels(after: Option<&Label>, limit: u32) -> Self {
         let after = after.cloned().unwrap_or_else(Label::first);
-        // Whatever the table: labels of all of them are read alike.
+        // The table does not matter, because labels of all tables are read alike.
         let query = Self::new(Table::Holds, &LabelStatements::of(SqlDialect::Postgres).list);
         let query = query.with(after.kept_in).with(after.word).with(after.due).with(after.id);
         query.with(i64::from(limit.min(LIST_ROWS_MAX)))
@@ -196,7 +197,7 @@ pub(super) async fn rows(pool: Pool, query: ReadQuery) -> Result<Vec<SealedRow>,
     Ok(run(&pool, vec![query], decode).await?.pop().unwrap_or_default())
 }
 
-/// The rows of one query by a label, each with the label's due moment.
+/// Returns the rows of a query by label, each with the label's due time.
 pub(super) async fn labelled(pool: Pool, query: ReadQuery) -> Result<Vec<LabelledRow>, StoreError> {
     let labelled: Decode<LabelledRow> = |table, row| Ok(LabelledRow { due: row.try_get(9)?, row: decode(table, row)? });
     Ok(run(&pool, vec![query], labelled).await?.pop().unwrap_or_default())
@@ -206,16 +207,16 @@ pub(super) async fn labels(pool: Pool, query: ReadQuery) -> Result<Vec<Label>, S
     Ok(run(&pool, vec![query], label).await?.pop().unwrap_or_default())
 }
 
-/// What one query answers on a connection that somebody holds for more than that.
+/// Runs one query on a connection that the caller keeps.
 pub(super) async fn page<T>(client: &Object, query: ReadQuery, decode: Decode<T>) -> Result<Vec<T>, StoreError> {
     let answered = timeout(ANSWER_PATIENCE, run_on(client, &[query], decode)).await.map_err(|_| silent())?;
     Ok(answered.map_err(|error| database(&error))?.pop().unwrap_or_default())
 }
 
-/// How an answer's row is read.
+/// The decoder of a result row.
 type Decode<T> = fn(Table, &tokio_postgres::Row) -> Result<T, Error>;
 
-/// The time by the database's clock.
+/// Returns the time of the database's clock.
 pub(super) async fn now(pool: Pool) -> Result<Timestamp, StoreError> {
     let client = PooledConnection::take(&pool).await?;
     let row = client.query_one(NOW, &[]).await.map_err(|error| database(&error))?;
@@ -224,7 +225,7 @@ pub(super) async fn now(pool: Pool) -> Result<Timestamp, StoreError> {
     Ok(now)
 }
 
-/// How many bytes the database takes.
+/// Returns the size of the database in bytes.
 pub(super) async fn bytes(pool: Pool) -> Result<u64, StoreError> {
     let client = PooledConnection::take(&pool).await?;
     let row = client.query_one(BYTES, &[]).await.map_err(|error| database(&error))?;
@@ -235,11 +236,11 @@ pub(super) async fn bytes(pool: Pool) -> Result<u64, StoreError> {
 
 const BYTES: &str = "SELECT pg_database_size(current_database())";
 
-/// Milliseconds since 1970, as they are when the statement runs and not when its transaction began.
+/// Milliseconds since 1970 when the statement runs, not when its transaction began.
 pub(super) const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// Runs the queries, all sent before the first is answered. A connection that turns out to be gone is no
-/// reason to fail: the next is tried once.
+/// Runs queries in a pipeline: all are sent before the first is answered. If the connection turns out to be lost,
+/// another one is tried once.
 async fn run<T>(pool: &Pool, queries: Vec<ReadQuery>, decode: Decode<T>) -> Result<Vec<Vec<T>>, StoreError> {
     let work = async {
         match run_once(pool, &queries, decode).await? {
@@ -257,6 +258,7 @@ async fn run_once<T>(
 ) -> Result<Result<Vec<Vec<T>>, Error>, StoreError> {
     let client = PooledConnection::take(pool).await?;
     let done = run_on(&client, queries, decode).await;
+    // After an error the state of the connection is unknown, so it is closed.
     if done.is_ok() {
         client.give_back();
     }
@@ -279,7 +281,7 @@ async fn run_on<T>(client: &Object, queries: &[ReadQuery], decode: Decode<T>) ->
     decoded.collect()
 }
 
-/// A row, its columns in the order in which every statement lists them.
+/// Decodes a row. The columns have the order of every statement.
 pub(super) fn decode(table: Table, row: &tokio_postgres::Row) -> Result<SealedRow, Error> {
     let facets =
         Facets { alias: row.try_get(1)?, owner: row.try_get(2)?, state: row.try_get(3)?, due: row.try_get(4)? };
@@ -294,7 +296,7 @@ pub(super) fn decode(table: Table, row: &tokio_postgres::Row) -> Result<SealedRo
     })
 }
 
-/// A label; they are all kept in one place.
+/// Decodes a label. All labels are in one table.
 pub(super) fn label(_: Table, row: &tokio_postgres::Row) -> Result<Label, Error> {
     Ok(Label { kept_in: row.try_get(0)?, word: row.try_get(1)?, due: row.try_get(2)?, id: row.try_get(3)? })
 }

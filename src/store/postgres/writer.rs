@@ -1,5 +1,5 @@
-//! Commits. Changes that wait together share a transaction of few round trips; each is still applied
-//! wholly or refused on its own.
+//! Commits. Queued changes share a transaction with few round trips. Each change is still applied or refused on its
+//! own.
 
 use std::slice;
 use std::sync::Arc;
@@ -31,16 +31,17 @@ use crate::store::preconditions::CheckTime;
 use crate::store::write_queue;
 use crate::store::write_queue::{BatchOutcomes, CommitPoint, QueuedChange};
 
-/// How many commit beside each other: while one waits for the disk, the other prepares.
+/// The number of concurrent writers. While one waits for the disk, the other prepares.
 const WRITERS: usize = 2;
 
-/// Enough that a statement's own cost no longer counts; more would only hold the locks longer.
+/// The limit of changes per group. It is large enough that the cost of a statement no longer matters. A larger group
+/// would only hold its locks longer.
 const GROUP_CHANGES_MAX: usize = 256;
 
-/// A change that waited longer was decided longer ago than clocks may differ.
+/// The longest wait of a change. A longer wait would exceed the allowed clock skew.
 const PATIENCE_MILLIS: u128 = CLOCK_SKEW_MILLIS_MAX.unsigned_abs() as u128;
 
-/// What each writer works with.
+/// The shared data of a writer.
 #[derive(Clone)]
 pub(super) struct PostgresWriter {
     pub(super) pool: Pool,
@@ -48,20 +49,20 @@ pub(super) struct PostgresWriter {
     pub(super) bell: Arc<CommitNotifier>,
 }
 
-/// Why nothing of a group was committed.
+/// The reason why no change of a group was committed.
 enum PostgresBatchError {
-    /// A statement failed and the transaction was undone: the changes deserve to be tried one by one.
+    /// A statement failed and the transaction was rolled back. Each change is tried again on its own.
     Undone(TransactionError),
-    /// The connection was lost before the end: nothing happened, and another may do better.
+    /// The connection was lost before the commit. Nothing happened, and another connection may work.
     Lost(StoreError),
-    /// No connection is to be had, or it was lost at the very end.
+    /// No connection is available, or it was lost during the commit.
     Final(StoreError),
 }
 
-/// What went wrong in the middle of a transaction.
+/// The error inside a transaction.
 enum TransactionError {
     Refused(Error),
-    /// It wrote another number of rows than it was given.
+    /// A statement wrote another number of rows than expected.
     Miscounted(Table),
 }
 
@@ -72,7 +73,7 @@ impl From<Error> for TransactionError {
 }
 
 impl TransactionError {
-    /// The outage that it is part of, which every change of the group would meet.
+    /// Returns the outage that it means, which every change of the group would meet.
     fn outage(&self) -> Option<Outage> {
         match self {
             Self::Refused(error) => outage_of(error),
@@ -80,7 +81,7 @@ impl TransactionError {
         }
     }
 
-    /// What it is to the only change that met it.
+    /// Returns the error for the single change that met it.
     fn of_change(&self, change: &ChangeSet) -> StoreError {
         let first = change.writes.first().map_or("nothing", |write| write.name().0.name());
         match self {
@@ -97,7 +98,7 @@ impl TransactionError {
 }
 
 impl PostgresWriter {
-    /// Starts as many as are of use.
+    /// Starts all writers.
     pub(super) fn start(self, runtime: &Runtime, jobs: mpsc::Receiver<QueuedChange>) {
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..WRITERS {
@@ -109,6 +110,7 @@ impl PostgresWriter {
         let mut group = Vec::with_capacity(GROUP_CHANGES_MAX);
         while jobs.lock().await.recv_many(&mut group, GROUP_CHANGES_MAX).await > 0 {
             let outcomes = self.commit(&group).await;
+            // Readers of this process are notified directly, without the round trip of NOTIFY.
             if outcomes.iter().any(Result::is_ok) {
                 self.bell.ring();
             }
@@ -122,13 +124,14 @@ impl PostgresWriter {
             Err(PostgresBatchError::Undone(trouble)) if group.len() == 1 => {
                 vec![Err(trouble.of_change(&group[0].change))]
             }
+            // An outage affects every change, so trying each of them would only take longer.
             Err(PostgresBatchError::Undone(trouble)) if trouble.outage().is_some() => {
                 write_queue::all_fail(group, &trouble.of_change(&group[0].change))
             }
             Err(PostgresBatchError::Undone(_)) => {
                 let mut outcomes = Vec::with_capacity(group.len());
                 for job in group {
-                    // Too old to be accepted, and so no reason to let the next grow old as well.
+                    // The change is too old to be accepted. Trying it would only delay the next one.
                     let outcome = match job.waited().as_millis() > PATIENCE_MILLIS {
                         true => vec![Err(StoreError::Busy)],
                         false => Box::pin(self.commit(slice::from_ref(job))).await,
@@ -143,10 +146,11 @@ impl PostgresWriter {
         }
     }
 
-    /// One transaction, tried once more where a broken connection shows before its end.
+    /// Commits a group in one transaction. It is tried once more if the connection is lost before the commit.
     async fn commit_together(&self, group: &[QueuedChange]) -> Result<BatchOutcomes, PostgresBatchError> {
         let work = async {
             match self.commit_once(group).await {
+                // Before the commit nothing was applied, so a repetition is safe.
                 Err(PostgresBatchError::Lost(_)) => self.commit_once(group).await,
                 done => done,
             }
@@ -158,9 +162,10 @@ impl PostgresWriter {
         let client = PooledConnection::take(&self.pool).await.map_err(PostgresBatchError::Final)?;
         match self.write(&client, group).await {
             Ok(outcomes) => {
-                // NOTIFY is part of the transaction: it is heard if and only if it commits.
+                // NOTIFY is part of the transaction: it is sent if and only if the transaction commits.
                 let end = format!("NOTIFY {CHANNEL}; COMMIT");
                 (self.options.probe.0)(CommitPoint::Written);
+                // An error here does not reveal whether the commit was applied, so it is not repeated.
                 client.batch_execute(&end).await.map_err(|error| PostgresBatchError::Final(database(&error)))?;
                 (self.options.probe.0)(CommitPoint::Committed);
                 client.give_back();
@@ -168,9 +173,11 @@ impl PostgresWriter {
             }
             Err(TransactionError::Refused(error)) if is_lost(&error) => Err(PostgresBatchError::Lost(database(&error))),
             Err(trouble) => {
+                // Only a connection without an open transaction may go back to the pool.
                 let rolled_back = client.batch_execute("ROLLBACK").await.is_ok();
                 match trouble.outage() {
-                    // A session stays read-only for as long as it lives, or stays with a server that is no primary any more.
+                    // A session stays read-only, or connected to a server that is no longer the primary. So all pooled
+                    // connections are closed.
                     Some(Outage::ReadOnly) => drop(self.pool.retain(|_, _| false)),
                     _ if rolled_back => client.give_back(),
                     _ => {}
@@ -180,7 +187,7 @@ impl PostgresWriter {
         }
     }
 
-    /// Everything but the end: locks, checks, writes.
+    /// Does everything except the commit: locks, checks and writes.
     async fn write(&self, client: &Object, group: &[QueuedChange]) -> Result<BatchOutcomes, TransactionError> {
         let (mut rows, now) = begin_and_lock(client, group).await?;
         (self.options.probe.0)(CommitPoint::Locked);
@@ -189,6 +196,7 @@ impl PostgresWriter {
         for job in group {
             let verdict = preconditions::check(&job.change, CheckTime { now, waited: job.waited() }, &mut rows);
             if verdict.is_ok() {
+                // Later changes of the group are checked against the rows as this change leaves them.
                 rows.write(&job.change);
             }
             outcomes.push(verdict);
@@ -202,6 +210,7 @@ impl PostgresWriter {
         let counts = try_join_all(prepared.iter().map(|(text, values)| client.execute(text, values))).await?;
         let accepted = group.iter().zip(&outcomes).filter(|(_, verdict)| verdict.is_ok());
         write_labels(client, accepted.map(|(job, _)| &job.change)).await?;
+        // A different count means that the locks did not protect the rows, so nothing is committed.
         match writings.iter().zip(counts).find(|(writing, count)| writing.count() != *count) {
             Some((writing, _)) => Err(TransactionError::Miscounted(writing.table)),
             None => Ok(outcomes),
@@ -209,8 +218,7 @@ impl PostgresWriter {
     }
 }
 
-/// Puts and removes labels, one statement each and all sent before the first is answered: only rows that people search
-/// bear any.
+/// Writes labels in a pipeline, one statement each. Only searchable rows have labels, so there are few.
 async fn write_labels<'c>(client: &Object, changes: impl Iterator<Item = &'c ChangeSet>) -> Result<(), Error> {
     let labellings = batch::labellings(changes);
     let mut prepared = Vec::with_capacity(labellings.len());
@@ -222,7 +230,7 @@ async fn write_labels<'c>(client: &Object, changes: impl Iterator<Item = &'c Cha
     try_join_all(sent).await.map(drop)
 }
 
-/// Begins, locks all rows of the group, and looks at them and at the clock: one round trip.
+/// Begins, locks all rows of the group, and reads them and the clock in one round trip.
 async fn begin_and_lock(client: &Object, group: &[QueuedChange]) -> Result<(LockedBatchRows, Timestamp), Error> {
     let locks = batch::locks(group.iter().map(|job| &job.change));
     let aliases = batch::aliases(group.iter().map(|job| &job.change));
@@ -237,9 +245,9 @@ async fn begin_and_lock(client: &Object, group: &[QueuedChange]) -> Result<(Lock
     for (table, names) in &aliases {
         lookups.push((client.prepare_cached(&PostgresStatements::of(*table).holders).await?, names));
     }
-    // Sent in this order, and so run in this order: the clock is asked when all locks are had.
-    // What is looked at after a turn was waited for has to be what it has become meanwhile. Said here, and not of the session,
-    // which whoever shares connections out may change.
+    // The statements run in the order in which they are sent: the clock is read after all locks are taken. READ
+    // COMMITTED makes each read after a wait for a lock see the newest rows. The level is set here and not for the
+    // session, because a connection pooler may change session settings.
     let begin = client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED");
     let turn = async {
         match turns.keys.is_empty() {

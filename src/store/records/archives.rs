@@ -1,4 +1,4 @@
-//! Where archives are kept.
+//! Records of archives.
 
 use super::{owned, version_id};
 use crate::domain::primitives::time::Timestamp;
@@ -7,9 +7,9 @@ use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 
-/// What ids of reviews since that moment come after: they begin with their moment.
+/// Returns a text that sorts before the ids of all reviews since a time. Ids start with their time.
 pub fn held_since(moment: Timestamp) -> String {
-    // The clocks of gateways may differ a little.
+    // The clocks of gateways may differ slightly.
     let millis = moment.millis().saturating_sub(2 * CLOCK_SKEW_MILLIS_MAX).max(0);
     let digits = format!("{millis:012x}");
     format!("{}-{}", &digits[..8], &digits[8..])
@@ -31,7 +31,8 @@ impl Record for ArchivedLocation {
         self.transition.to_string()
     }
     fn facets(&self) -> Facets {
-        // There is one for every archived version, for ever: it is as short as can be, and found by its digest alone.
+        // Every archived version has such a row permanently. So it is as short as possible and found only by its
+        // digest.
         Facets::default()
     }
 }

@@ -1,4 +1,4 @@
-//! Delegations: kept under whoever votes in another's place, and numbered for the other.
+//! Records of delegations: owned by the delegate, and numbered for the absent reviewer.
 
 use super::OPEN;
 use crate::domain::identity::delegation::Delegation;
@@ -6,12 +6,13 @@ use crate::domain::primitives::id::AccountId;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 
-/// The alias of a person's delegation. All that one person gave begin alike, in the order in which they were given.
+/// Returns the alias of a delegation. The delegations of one person share a prefix and sort in the order in which they
+/// were given.
 pub fn delegation_alias(from: &AccountId, number: u32) -> String {
     format!("{}{number:010}", delegations_from(from))
 }
 
-/// What the aliases of everything that a person gave begin with.
+/// Returns the prefix of the aliases of a person's delegations.
 pub fn delegations_from(from: &AccountId) -> String {
     format!("{from}/")
 }

@@ -1,4 +1,4 @@
-//! Endpoints, their lanes, and what is sent to them.
+//! Records of endpoints, their delivery cursors and deliveries.
 
 use super::super::record::Record;
 use super::super::row::{Facets, Table};
@@ -6,28 +6,28 @@ use crate::domain::delivery::delivery::{Delivery, DeliveryState};
 use crate::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
 use crate::domain::primitives::id::{EndpointId, ThreadId};
 
-/// The id of a delivery: those of one endpoint stand together, the last event's first, so that whoever looks at what
-/// was sent lately reads no more than that.
+/// Returns the id of a delivery. The deliveries of an endpoint are adjacent and the latest comes first, so a list of
+/// recent deliveries reads only those.
 pub fn delivery_id(endpoint: &EndpointId, index: u64) -> String {
     format!("{}{}", deliveries_of(endpoint), super::number(u64::MAX - index))
 }
 
-/// What the ids of an endpoint's deliveries begin with.
+/// Returns the prefix of the ids of an endpoint's deliveries.
 pub fn deliveries_of(endpoint: &EndpointId) -> String {
     format!("{endpoint}/")
 }
 
-/// The state word of an endpoint's deliveries that wait for their moment, or were asked for by hand.
+/// Returns the state of deliveries that wait for their time, or were requested manually.
 pub fn waiting_of(endpoint: &EndpointId, by_hand: bool) -> String {
     format!("{endpoint}/{}", if by_hand { "asked" } else { "waiting" })
 }
 
-/// The state word of those that wait for the delivery before them in their thread.
+/// Returns the state of deliveries that wait for the previous delivery of their thread.
 pub fn behind_in(endpoint: &EndpointId, thread: &ThreadId) -> String {
     format!("{endpoint}/behind/{thread}")
 }
 
-/// The state word of those that arrived, or were given up.
+/// Returns the state of delivered or failed deliveries.
 pub fn ended_of(endpoint: &EndpointId, arrived: bool) -> String {
     format!("{endpoint}/{}", if arrived { "delivered" } else { "failed" })
 }
@@ -57,7 +57,7 @@ impl Record for Delivery {
     fn id(&self) -> String {
         delivery_id(&self.endpoint, self.index)
     }
-    /// What waits behind another is listed by its place in the log, the first first.
+    /// Deliveries that wait for another one are sorted by log position.
     fn facets(&self) -> Facets {
         let behind = |thread| (behind_in(&self.endpoint, thread), i64::try_from(self.index).unwrap_or(i64::MAX));
         let (state, due) = match &self.state {

@@ -1,4 +1,4 @@
-//! What agents added to runs, numbered within each; and runs that were imported, with their files in pieces.
+//! Records of agents' events, numbered per run, and of imported runs with their files in pieces.
 
 use super::event_alias;
 use crate::domain::episode::agent_event::AgentEvent;
@@ -21,7 +21,7 @@ impl Record for AgentEvent {
     }
 }
 
-/// The id of a piece of an imported run.
+/// Returns the id of a piece of an imported run.
 pub fn piece_id(import: &ThreadId, number: u64) -> String {
     event_alias(import, number)
 }

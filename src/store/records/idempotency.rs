@@ -1,10 +1,10 @@
-//! Answers to requests that have a key, kept for a while: of one token each, and forgotten by their moment.
+//! Records of responses to requests with an idempotency key. Each belongs to one token and expires.
 
 use crate::domain::platform::idempotency::IdempotencyRecord;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 
-/// The state word of every answer: by it and their moment those that are over are found.
+/// The state of all responses. With the due time it finds expired ones.
 pub const KEPT: &str = "kept";
 
 impl Record for IdempotencyRecord {

@@ -1,4 +1,4 @@
-//! What Insight is drawn from.
+//! The rows of Insight's counters.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,17 +6,17 @@ use crate::domain::log::insight::{CountProgress, PeriodFigures};
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 
-/// How far the log was counted: there is one.
+/// The id of the only row for the progress of counting.
 pub const COUNTED: &str = "counted";
 
-/// What Insight is drawn from.
+/// The rows of Insight's counters.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "there is one of the small kind, and it is read alone")]
 pub enum InsightRow {
-    /// How far the log was counted.
+    /// The progress of counting.
     Counted(CountProgress),
-    /// What was counted of an hour or a day.
+    /// The counts of an hour or a day.
     Figures(PeriodFigures),
 }
 

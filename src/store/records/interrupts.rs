@@ -1,4 +1,4 @@
-//! Interrupts: kept under the flow whose people are asked, and found again by who asserts what.
+//! Records of interrupts: owned by their flow, and found by source and digest.
 
 use super::OPEN;
 use crate::domain::interrupts::{Interrupt, InterruptState, SignedPostRecord};
@@ -6,7 +6,7 @@ use crate::domain::primitives::id::PrincipalId;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 
-/// The alias of an interrupt: one digest of one source is asked once, or once for each try.
+/// Returns the alias of an interrupt. It makes an interrupt unique per source, digest and attempt.
 pub fn interrupt_alias(source: &PrincipalId, attempt: u32, digest: &str) -> String {
     format!("{source}/{attempt}/{digest}")
 }

@@ -1,4 +1,4 @@
-//! How far the log was read by those who go on where they stopped.
+//! Cursors of readers of the audit log.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +8,9 @@ use crate::store::row::{Facets, Table};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFollower {
-    /// Whoever copies it out, line by line.
+    /// The log export (SIEM).
     Copy,
-    /// Whoever tells people by mail.
+    /// The sender of email notifications.
     Mail,
 }
 
@@ -27,7 +27,7 @@ impl LogFollower {
 #[serde(deny_unknown_fields)]
 pub struct LogCursor {
     pub of: LogFollower,
-    /// The last place in the log that needs no looking at.
+    /// The last processed log position.
     pub reached: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How people are told, and what they are to be told.
+//! Records of email addresses and pending notifications.
 
 use super::OPEN;
 use crate::domain::delivery::mail_contact::{MailContact, MailNotification};

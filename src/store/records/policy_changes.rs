@@ -1,4 +1,4 @@
-//! Amendments: kept under the flow that they would change.
+//! Records of policy change requests, owned by their flow.
 
 use super::OPEN;
 use crate::domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};

@@ -1,11 +1,11 @@
-//! Steps of agents' runs, by thread, node and name.
+//! Records of agents' steps, by thread, node and name.
 
 use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
 use crate::domain::threads::step::StepRow;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 
-/// The id of a step's row: no name has a slash in it.
+/// Returns the id of a step's row. It is unique because no name contains a slash.
 pub fn step_row_id(thread: &ThreadId, node: &NodeId, step: &StepKey) -> String {
     format!("{thread}/{node}/{step}")
 }

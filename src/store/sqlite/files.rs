@@ -1,7 +1,7 @@
-//! The files of an open database: whether they are still those at their paths.
+//! Checks that the files of an open database are still at their paths.
 //!
-//! SQLite keeps writing to a log that was removed. What it commits then is seen by no other process and is gone with this one,
-//! and a log that another process makes in its place damages the database.
+//! SQLite continues to write to a removed write-ahead log. No other process sees these commits, and they are lost when
+//! this process ends. A log that another process creates in its place damages the database.
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
@@ -16,10 +16,10 @@ use tokio::sync::watch;
 use super::super::StoreError;
 use super::super::outage::Outage;
 
-/// With less room than this on its disk a database counts as full: a change of some rows with their indexes is larger.
+/// The free space below which a disk counts as full. A change of some rows with their indexes needs more.
 const ROOM_BYTES_MIN: u64 = 1024 * 1024;
 
-/// A file that is open, by the device and inode it had.
+/// An open file, identified by device and inode.
 #[derive(Debug)]
 struct OpenedFile {
     path: PathBuf,
@@ -27,16 +27,16 @@ struct OpenedFile {
     inode: u64,
 }
 
-/// The files that make up an open database. Each check costs about a microsecond a file.
+/// The files of an open database. Each check takes about a microsecond per file.
 #[derive(Debug)]
 pub(super) struct DatabaseFiles {
     opened: Vec<OpenedFile>,
-    /// What happened to one of them. Once it happened, it is not undone: what was committed since may be lost.
+    /// The event that replaced one of them. It is never reset, because later commits may be lost.
     replaced: watch::Sender<Option<String>>,
 }
 
 impl DatabaseFiles {
-    /// Remembers the files as they are at their paths.
+    /// Records the files at the paths.
     pub(super) fn at(paths: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
         let opened = paths.into_iter().map(|path| {
             let found = path.metadata()?;
@@ -45,7 +45,7 @@ impl DatabaseFiles {
         Ok(Self { opened: opened.collect::<io::Result<_>>()?, replaced: watch::Sender::new(None) })
     }
 
-    /// Refuses if a file is no longer the one at its path.
+    /// Returns an error if a file is no longer the one at its path.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         self.must_stand()?;
         for file in &self.opened {
@@ -55,13 +55,14 @@ impl DatabaseFiles {
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                     return Err(self.condemn(&file.path, "was removed"));
                 }
+                // Another error says nothing about the file, so the database is not condemned.
                 Err(error) => return Err(StoreError::of_file(&file.path.display().to_string(), &error)),
             }
         }
         Ok(())
     }
 
-    /// Refuses if an earlier check did, without looking again.
+    /// Returns an error if an earlier check failed, without a new check.
     pub(super) fn must_stand(&self) -> Result<(), StoreError> {
         match &*self.replaced.borrow() {
             None => Ok(()),
@@ -69,36 +70,37 @@ impl DatabaseFiles {
         }
     }
 
-    /// Refuses if their disk is read-only or has next to no room.
+    /// Returns an error if the disk is read-only or nearly full.
     pub(super) fn check_room(&self) -> Result<(), StoreError> {
         let Some(database) = self.opened.first() else { return Ok(()) };
         let disk = statvfs(&database.path).map_err(|error| StoreError::of_file("the disk", &error.into()))?;
         has_room(&disk)
     }
 
-    /// Returns once a check has found a file removed or replaced.
+    /// Returns after a check has found a removed or replaced file.
     pub(super) async fn replaced(&self) -> String {
         let mut replaced = self.replaced.subscribe();
         let how = replaced.wait_for(Option::is_some).await.map(|it| it.clone().unwrap_or_default());
         how.unwrap_or_default()
     }
 
-    /// Prepares a connection to be closed: the last one moves the log into the database's file and removes it, which must
-    /// not be done to files of others.
+    /// Prepares a connection for closing. The last connection moves the write-ahead log into the database's file and
+    /// removes it. This must not happen to files of another process.
     pub(super) fn part_from(&self, connection: &Connection) {
         if self.check().is_err()
             && let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         {
-            tracing::error!(%error, "the database's log may be moved into a file that is not its own");
+            tracing::error!(%error, "the write-ahead log may be moved into a file of another database");
         }
     }
 
     fn condemn(&self, path: &Path, how: &str) -> StoreError {
         let how = format!("{} {how}", path.display());
+        // Only the first detection is logged, because every call checks the files.
         if self.replaced.send_replace(Some(how.clone())).is_none() {
             tracing::error!(
                 file = %path.display(),
-                "a file of the database was removed or replaced while it was open; nothing is answered from it any more"
+                "a file of the database was removed or replaced while it was open; the gateway stops using the database"
             );
         }
         StoreError::unavailable(Outage::Replaced, how)
@@ -110,7 +112,7 @@ fn has_room(disk: &StatVfs) -> Result<(), StoreError> {
         return Err(StoreError::unavailable(Outage::ReadOnly, "its file system is mounted read-only"));
     }
     let room = disk.f_bavail.saturating_mul(disk.f_frsize);
-    // Some file systems do not tell how large they are.
+    // Some file systems do not report their size.
     if disk.f_blocks > 0 && room < ROOM_BYTES_MIN {
         return Err(StoreError::unavailable(Outage::Full, format!("{room} bytes are free")));
     }
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_room_or_writes_is_no_disk_for_a_database() {
+    fn full_or_read_only_disk_is_refused() {
         let disk = StatVfs { f_frsize: 4_096, f_blocks: 1_000, f_bavail: 256, ..statvfs("/").unwrap() };
         let disk = StatVfs { f_flag: StatVfsMountFlags::empty(), ..disk };
         assert_eq!(outage(&disk), None);

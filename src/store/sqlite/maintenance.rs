@@ -1,4 +1,5 @@
-//! The thread that keeps house: it moves the log into the file, and notices what other processes commit.
+//! The maintenance thread: it moves the write-ahead log into the database's file and detects commits of other
+//! processes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,33 +16,33 @@ use super::{BUSY_TIMEOUT, beside, database};
 use crate::store::StoreError;
 use crate::store::commit_notify::CommitNotifier;
 
-/// How late a commit of another process is noticed at most. Asking costs about a microsecond.
+/// The interval of checks for commits of other processes. A check takes about a microsecond.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The log is moved when about this much was written, or when all is quiet. A page that many commits
-/// changed is moved once, so rarer is cheaper; but reads look through the log first.
+/// The amount of writes after which the log is moved. It is also moved when nothing is written. A page that many
+/// commits changed is moved once, so a larger amount is cheaper. But reads search the log first.
 const MOVE_AFTER_BYTES: usize = 16 * 1024 * 1024;
 
-/// A log that commits keep from ever being wholly moved grows; past this size commits wait while it is
-/// begun anew, over its own first bytes.
+/// The size of the log above which commits wait while the log is restarted from its beginning. Otherwise concurrent
+/// commits could prevent that a log is ever moved completely.
 const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// A log that someone who read for long let grow far beyond that is cut.
+/// The size above which the log is truncated. A long read can let it grow that far.
 const LOG_FILE_BYTES_MAX: u64 = 4 * LOG_BYTES_MAX;
 
-/// So many leave little enough that commits hardly wait.
+/// The number of passes after which so little is left that commits hardly wait.
 const FURTHER_PASSES: usize = 3;
 
-/// While the log is begun anew, commits wait for readers at most this long; then it is tried again later.
+/// The longest time that commits wait for readers while the log is restarted. After that it is tried again later.
 const RENEWAL_PATIENCE: Duration = Duration::from_millis(100);
 
-/// What wakes the keeper before its time.
+/// A signal that wakes the maintenance thread early.
 enum MaintenanceSignal {
     Move,
     Stop,
 }
 
-/// The writer's side of the keeper.
+/// The writer's handle of the maintenance thread.
 #[derive(Clone, Debug)]
 pub(super) struct CheckpointSignal {
     unmoved: Arc<AtomicUsize>,
@@ -53,30 +54,32 @@ pub(super) struct CheckpointSignal {
 impl CheckpointSignal {
     pub(super) fn wrote(&self, bytes: usize) {
         if self.unmoved.fetch_add(bytes, Ordering::Relaxed) + bytes >= MOVE_AFTER_BYTES {
-            // Full means that it is awake already.
+            // The error is ignored: a full channel means that the thread is awake already.
             let _ = self.wake.try_send(MaintenanceSignal::Move);
         }
     }
 
-    /// Begins the log anew if it has grown too long, or if the keeper does not get to it. Only the writer can: anyone else would wait for a gap in
-    /// its work.
+    /// Restarts the log if it is too long, or if the maintenance thread does not get to it. Only the writer can do
+    /// this. Another thread would have to wait for a gap between commits.
     pub(super) fn renew_if_too_long(&self, connection: &Connection) {
         let neglected = self.unmoved.load(Ordering::Relaxed) >= LOG_BYTES_MAX as usize;
         if self.too_long.swap(false, Ordering::Relaxed) || neglected {
             self.unmoved.store(0, Ordering::Relaxed);
             let size = std::fs::metadata(&self.log).map_or(0, |it| it.len());
+            // Truncating costs more than reusing the file, so it is only done for a very large log.
             let mode = if size > LOG_FILE_BYTES_MAX { "TRUNCATE" } else { "RESTART" };
-            // If a reader is in the way, the keeper finds it too long again later.
+            // If a reader blocks it, the maintenance thread finds the log too long again later.
             let renewed = connection.busy_timeout(RENEWAL_PATIENCE).and_then(|()| checkpoint(connection, mode));
+            // The normal timeout must be restored even if the checkpoint failed.
             let restored = connection.busy_timeout(BUSY_TIMEOUT);
             if let Err(error) = renewed.and(restored) {
-                tracing::warn!(%error, "the database's log could not be begun anew");
+                tracing::warn!(%error, "the write-ahead log could not be restarted; it is tried again later");
             }
         }
     }
 }
 
-/// The keeping thread. Dropping it ends the thread.
+/// The handle of the thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct MaintenanceThread {
     signal: CheckpointSignal,
@@ -89,6 +92,7 @@ impl MaintenanceThread {
         bell: Arc<CommitNotifier>,
         files: &Arc<DatabaseFiles>,
     ) -> Result<Self, StoreError> {
+        // One slot is enough: a second signal would cause the same round.
         let (wake, messages) = sync_channel(1);
         let log = beside(place.path(), "-wal").into();
         let signal = CheckpointSignal { unmoved: Arc::default(), too_long: Arc::default(), log, wake };
@@ -99,7 +103,8 @@ impl MaintenanceThread {
             MaintenanceLoop { connection, version, unmoved: true, failing: false, bell, signal: signal_too, files };
         let thread = std::thread::Builder::new().name("sqlite-keeper".to_owned());
         let thread = thread.spawn(move || rounds.walk(&messages));
-        let thread = thread.map_err(|error| StoreError::Database(format!("no thread for the keeper: {error}")))?;
+        let thread = thread
+            .map_err(|error| StoreError::Database(format!("the maintenance thread cannot be started: {error}")))?;
         Ok(Self { signal, thread: Some(thread) })
     }
 
@@ -110,7 +115,7 @@ impl MaintenanceThread {
 
 impl Drop for MaintenanceThread {
     fn drop(&mut self) {
-        // An error means that it has ended already.
+        // The error is ignored: the thread has ended already.
         let _ = self.signal.wake.send(MaintenanceSignal::Stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -121,9 +126,9 @@ impl Drop for MaintenanceThread {
 struct MaintenanceLoop {
     connection: Connection,
     version: i64,
-    /// Something was committed that may not have been moved.
+    /// Whether commits may not be moved yet.
     unmoved: bool,
-    /// The last round failed, and the log says so.
+    /// Whether the last round failed and was logged.
     failing: bool,
     bell: Arc<CommitNotifier>,
     signal: CheckpointSignal,
@@ -133,7 +138,7 @@ struct MaintenanceLoop {
 impl MaintenanceLoop {
     fn walk(&mut self, messages: &Receiver<MaintenanceSignal>) {
         while let Ok(MaintenanceSignal::Move) | Err(RecvTimeoutError::Timeout) = messages.recv_timeout(LOOK_EVERY) {
-            // A log that was removed is moved nowhere: the file may be another process's by now.
+            // A removed log is not moved, because the file may belong to another process now.
             if self.files.check().is_ok() {
                 let done = self.once();
                 self.note(done);
@@ -142,13 +147,14 @@ impl MaintenanceLoop {
         self.files.part_from(&self.connection);
     }
 
-    /// Logs that rounds fail, once, and that they succeed again: they come ten times a second.
+    /// Logs the first failure of a series and its end. Rounds run ten times a second, so each failure would flood the
+    /// server log.
     fn note(&mut self, done: rusqlite::Result<()>) {
         match &done {
             Err(error) if !self.failing => {
-                tracing::warn!(%error, "the database's log cannot be moved into its file; it is tried again");
+                tracing::warn!(%error, "the write-ahead log cannot be moved into the database's file; it is tried again");
             }
-            Ok(()) if self.failing => tracing::info!("the database's log can be moved into its file again"),
+            Ok(()) if self.failing => tracing::info!("the write-ahead log can be moved into the database's file again"),
             _ => {}
         }
         self.failing = done.is_err();
@@ -156,6 +162,7 @@ impl MaintenanceLoop {
 
     fn once(&mut self) -> rusqlite::Result<()> {
         let version = version(&self.connection)?;
+        // An unchanged number means that no other connection has committed since the last round.
         let quiet = version == self.version;
         self.version = version;
         if !quiet {
@@ -163,12 +170,14 @@ impl MaintenanceLoop {
             self.bell.ring();
         }
         let much = self.signal.unmoved.load(Ordering::Relaxed) >= MOVE_AFTER_BYTES;
+        // While commits follow each other, moving waits for a larger amount, because hot pages are then moved only
+        // once.
         if self.unmoved && (quiet || much) {
             self.signal.unmoved.store(0, Ordering::Relaxed);
             let moved = checkpoint(&self.connection, "PASSIVE")?;
             self.unmoved = false;
             if moved > LOG_BYTES_MAX {
-                // Each pass leaves only what came during the one before; commits wait for the rest.
+                // Each pass leaves only the commits of the previous pass. Commits wait for the last one.
                 for _ in 0..FURTHER_PASSES {
                     checkpoint(&self.connection, "PASSIVE")?;
                 }
@@ -179,14 +188,14 @@ impl MaintenanceLoop {
     }
 }
 
-/// Changes whenever another connection, of this process or another, has committed.
+/// Returns a number that changes when another connection, of this or another process, has committed.
 fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
 }
 
-/// Moves what it can of the log into the file; that some of it is in use is no error. Gives the log's length.
+/// Moves as much of the log into the file as possible and returns the log's length. A part in use is not an error.
 fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<u64> {
-    /// As SQLite makes them, unless told otherwise.
+    /// SQLite's default.
     const PAGE_BYTES: u64 = 4_096;
     let pages = connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get::<_, i64>(1))?;
     Ok(u64::try_from(pages).unwrap_or(0) * PAGE_BYTES)

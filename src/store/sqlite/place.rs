@@ -1,4 +1,4 @@
-//! Where a database is, and how connections reach it.
+//! The location of a database, and opening connections.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::super::StoreError;
 use super::{BUSY_TIMEOUT, STATEMENTS_MAX, beside, database};
 
-/// Where a database is, and how it is read there.
+/// The location of a database and its read mode.
 #[derive(Clone, Debug)]
 pub(super) struct SqliteLocation {
     path: PathBuf,
@@ -17,24 +17,25 @@ pub(super) struct SqliteLocation {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SqliteReadMode {
-    /// Beside others that may write.
+    /// Other connections may write.
     Shared,
-    /// Without locks and without a log: nothing can write there.
+    /// No connection can write, so there are no locks and no write-ahead log.
     Immutable,
 }
 
 impl SqliteLocation {
-    /// A database that others may write to.
+    /// Returns the location of a writable database.
     pub(super) fn shared(path: &Path) -> Self {
         Self { path: path.to_owned(), reads: SqliteReadMode::Shared }
     }
 
-    /// A database that is only read. SQLite needs files beside the database to read it; in a folder that takes none, a
-    /// database without a log is read as it is.
+    /// Returns the location of a read-only database. SQLite creates files beside a database to read it. In a read-only
+    /// folder, a database without a write-ahead log is opened as immutable.
     pub(super) fn to_read(path: &Path) -> Result<Self, StoreError> {
         let shared = Self::shared(path);
         match shared.read_connection().and_then(|it| look(&it)) {
             Ok(()) => Ok(shared),
+            // With a log, an immutable read would miss its commits.
             Err(error) if takes_no_files(&error) && !has_log(path) => {
                 Ok(Self { reads: SqliteReadMode::Immutable, ..shared })
             }
@@ -50,7 +51,7 @@ impl SqliteLocation {
         self.read_connection().map_err(database)
     }
 
-    /// A connection that reads and writes.
+    /// Opens a connection that reads and writes.
     pub(super) fn write(&self) -> Result<Connection, StoreError> {
         open(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(database)
     }
@@ -67,13 +68,14 @@ impl SqliteLocation {
 }
 
 fn open(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    // Each connection is used by one thread at a time, so SQLite needs no mutex of its own.
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(connection)
 }
 
-/// A first read, which needs all that later ones need.
+/// Makes a first read, which fails if later ones would.
 fn look(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
 }
@@ -82,7 +84,8 @@ fn takes_no_files(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
 }
 
-/// Whether commits lie in a log and not in the database's file. One that cannot be looked at may be there.
+/// Checks that commits are in the write-ahead log and not in the database's file. If the log cannot be checked, it may
+/// exist.
 fn has_log(path: &Path) -> bool {
     match std::fs::metadata(beside(path, "-wal")) {
         Ok(log) => log.len() > 0,
@@ -90,13 +93,14 @@ fn has_log(path: &Path) -> bool {
     }
 }
 
-/// The path as a URI, in which nothing of it is read as an option.
+/// Returns the path as an escaped URI, so no part of it is read as an option.
 fn immutable(path: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
             b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
             it if it.is_ascii_alphanumeric() => uri.push(char::from(*it)),
+            // `?` and `#` would end the path.
             it => write!(uri, "%{it:02X}").expect("text grows"),
         }
     }

@@ -1,4 +1,5 @@
-//! Read-only connections, used inline: a read is a few microseconds, less than handing it to a thread.
+//! Read-only connections. Reads run on the caller's thread: a read takes a few microseconds, less than handing it to
+//! another thread.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -16,10 +17,10 @@ use crate::store::preconditions::{
     before, beginning, beyond, can_be_asked, can_be_labelled, can_be_listed, can_have_last, few_enough,
 };
 
-/// More would only share the same cores.
+/// The number of connections. More would only compete for the same cores.
 const READERS_MAX: usize = 8;
 
-/// Connections that read beside the writer. None is ever held across an await.
+/// Connections for concurrent reads. None is held across an await.
 #[derive(Debug)]
 pub(super) struct Readers {
     connections: Vec<Mutex<Connection>>,
@@ -29,6 +30,7 @@ pub(super) struct Readers {
 
 impl Readers {
     pub(super) fn open(place: &SqliteLocation, files: &Arc<DatabaseFiles>) -> Result<Self, StoreError> {
+        // At least two, so a long list does not block all other reads.
         let count = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, READERS_MAX);
         let connections = (0..count).map(|_| place.read().map(Mutex::new)).collect::<Result<_, _>>()?;
         Ok(Self { connections, turn: AtomicUsize::new(0), files: Arc::clone(files) })
@@ -125,12 +127,14 @@ impl Readers {
         self.many(table, text, &[&prefix, &beyond(prefix), &limit.min(LIST_ROWS_MAX)])
     }
 
-    /// What SQLite's own check of the whole file says, unless it says that all is well.
+    /// Returns the damage that SQLite's check of the whole file reports.
     pub(super) fn damages(&self, most: u32) -> Result<Vec<String>, StoreError> {
         let connection = self.connection()?;
+        // Not cached, because the check is rare and the limit is part of its text.
         let mut statement = connection.prepare(&format!("PRAGMA integrity_check({most})")).map_err(database)?;
         let said = statement.query_map([], |row| row.get::<_, String>(0)).map_err(database)?;
         let said = said.collect::<rusqlite::Result<Vec<_>>>().map_err(database)?;
+        // SQLite reports an intact file with this single row.
         Ok(if said == ["ok"] { Vec::new() } else { said })
     }
 
@@ -150,15 +154,17 @@ impl Readers {
         rows.collect::<rusqlite::Result<_>>().map_err(database)
     }
 
-    /// A connection that is free, or else the next in turn as soon as it is. A reader that panicked left
-    /// nothing half done that the next could see.
+    /// Returns a free connection, or waits for the next one in turn. A poisoned lock is safe here: a reader that
+    /// panicked left no state that the next one could see.
     fn connection(&self) -> Result<MutexGuard<'_, Connection>, StoreError> {
+        // A replaced file could return rows of another database.
         self.files.must_stand()?;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         for at in 0..self.connections.len() {
             match self.connections[(turn + at) % self.connections.len()].try_lock() {
                 Ok(connection) => return Ok(connection),
                 Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                // Another read uses this connection, so the next one is tried.
                 Err(TryLockError::WouldBlock) => {}
             }
         }
@@ -181,7 +187,7 @@ mod tests {
     use super::super::super::migrate;
     use super::*;
 
-    /// How SQLite means to run a statement.
+    /// Returns SQLite's plan for a statement.
     fn plan(connection: &Connection, text: &str) -> String {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
         let parameters = vec![rusqlite::types::Null; statement.parameter_count()];
@@ -190,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_statement_on_every_table_goes_through_an_index_and_sorts_nothing() {
+    fn every_statement_uses_an_index_and_sorts_nothing() {
         let connection = Connection::open_in_memory().unwrap();
         migrate::SQLITE.iter().for_each(|it| connection.execute_batch(it.sql).unwrap());
         let labels = LabelStatements::of(SqlDialect::Sqlite);

@@ -1,7 +1,7 @@
-//! The lock of the one gateway that serves from a SQLite database.
+//! The lock of the only gateway that serves from a SQLite database.
 //!
-//! Two gateways on one file would not damage it, but each would believe its own memory, and only one of them would have been
-//! meant to run. The command line takes no such lock: it works beside the gateway.
+//! Two gateways on one file would not damage it. But each would trust its own cache, and only one of them is intended.
+//! The command line takes no such lock, because it runs beside the gateway.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::super::migrate::OpenError;
 use super::beside;
 
-/// Held for as long as a gateway serves. The system frees it when the process ends, however it ends.
+/// The lock of a serving gateway. The system releases it when the process ends for any reason.
 #[derive(Debug)]
 pub(super) struct ServeLock {
     path: PathBuf,
@@ -19,12 +19,13 @@ pub(super) struct ServeLock {
 }
 
 impl ServeLock {
-    /// Takes the lock, and refuses if another process has it, if the database has another name, or if the file system has no
-    /// locks.
+    /// Takes the lock. It fails if another process has it, if the database has another name, or if the file system has
+    /// no locks.
     pub(super) fn take(database: &Path) -> Result<Self, OpenError> {
         must_have_one_name(database)?;
         let path = beside(database, "-serve");
         let unlockable = |source| OpenError::Unlockable { file: path.clone(), source };
+        // Other users must not be able to hold the lock.
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
         let file = file.map_err(unlockable)?;
         match file.try_lock() {
@@ -35,20 +36,20 @@ impl ServeLock {
         }
     }
 
-    /// The lock file. While it is at its path, no other gateway gets the lock.
+    /// Returns the path of the lock file. While the file is at its path, no other gateway gets the lock.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Refuses a file with several hard links. The lock goes by the file's name, so each name would have a lock of its own.
+/// Refuses a file with several hard links. The lock belongs to the file's name, so each name would have its own lock.
 fn must_have_one_name(database: &Path) -> Result<(), OpenError> {
     match database.metadata() {
         Ok(found) if found.nlink() > 1 => {
             Err(OpenError::HardLinked { database: database.to_owned(), links: found.nlink() })
         }
         Ok(_) => Ok(()),
-        // A new database gets a file of its own.
+        // A new database gets its own file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(OpenError::File(error)),
     }

@@ -1,4 +1,4 @@
-//! A walk through everything, on a connection of its own that sees one moment.
+//! Scans the whole database on its own connection with one snapshot.
 
 use rusqlite::Connection;
 
@@ -9,7 +9,7 @@ use super::super::{LIST_ROWS_MAX, ScanPage, StoreError};
 use super::place::SqliteLocation;
 use super::{database, decode, readers};
 
-/// The transaction begins with its first read and ends with the connection. Between two pages others have their turn.
+/// The transaction starts with its first read and ends with the connection. Between two pages other tasks can run.
 pub(super) async fn walk(place: &SqliteLocation, meet: &mut (dyn FnMut(ScanPage) + Send)) -> Result<(), StoreError> {
     let connection = place.read()?;
     connection.execute_batch("BEGIN").map_err(database)?;

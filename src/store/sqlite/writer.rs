@@ -1,5 +1,5 @@
-//! The one thread that writes. Changes that wait together share a transaction, and so one sync of the
-//! disk; each is still applied wholly or refused on its own, and answered only when all is on the disk.
+//! The only thread that writes. Queued changes share a transaction and one sync of the disk. Each change is still
+//! applied or refused on its own, and it is answered after all are on the disk.
 
 use std::collections::HashMap;
 use std::slice;
@@ -24,10 +24,10 @@ use crate::store::preconditions::{CheckTime, LockedRows};
 use crate::store::write_queue;
 use crate::store::write_queue::{BatchOutcomes, CommitPoint, CommitProbe, QueuedChange, WriteQueue};
 
-/// As many as wait; more would only make the first of them wait longer.
+/// The limit of changes per group. A larger group would only delay its first change.
 const GROUP_CHANGES_MAX: usize = 1_024;
 
-/// The writing thread's queue. Dropping it lets the thread finish what is queued, and waits for that.
+/// The queue of the writing thread. Dropping it waits until the thread has finished all queued changes.
 #[derive(Debug)]
 pub(super) struct SqliteWriter {
     queue: Option<WriteQueue>,
@@ -39,7 +39,8 @@ impl SqliteWriter {
         let (queue, jobs) = WriteQueue::new();
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
         let thread = thread.spawn(move || desk.work(jobs));
-        let thread = thread.map_err(|error| StoreError::Database(format!("no thread for the writer: {error}")))?;
+        let thread =
+            thread.map_err(|error| StoreError::Database(format!("the writer thread cannot be started: {error}")))?;
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
@@ -54,15 +55,16 @@ impl SqliteWriter {
 
 impl Drop for SqliteWriter {
     fn drop(&mut self) {
+        // Closing the queue ends the thread's loop after the last change.
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // If it panicked, every caller has already been told that it ended.
+            // The error is ignored: if the thread panicked, every caller has already got an error.
             let _ = thread.join();
         }
     }
 }
 
-/// What the writing thread owns.
+/// The state of the writing thread.
 pub(super) struct WriterState {
     pub(super) connection: Connection,
     pub(super) clock_offset: ClockOffset,
@@ -72,21 +74,22 @@ pub(super) struct WriterState {
     pub(super) files: Arc<DatabaseFiles>,
 }
 
-/// How a group is committed.
+/// The way in which a group is committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CommitMode {
-    /// Nearly every change finds what it expects, and writing fails where it does not: then nothing was done,
-    /// and it is done again carefully. Looking before every write costs a third of it.
+    /// Writes without reading first. Nearly every change succeeds, and a write fails if a row is not as expected. Then
+    /// nothing was done, and the group is repeated in the careful mode. Reading before every write would cost a third
+    /// of the throughput.
     Hopeful,
-    /// Every row is looked at before anything of its change is written, so that one that is refused leaves no trace.
+    /// Reads every row before the first write of a change, so a refused change leaves no trace.
     Careful,
 }
 
-/// Why nothing of a group was committed.
+/// The reason why no change of a group was committed.
 enum SqliteBatchError {
-    /// Something unforeseen in the middle of one change: the others deserve to be tried without it.
+    /// An unexpected error in one change. The other changes are tried again without it.
     InOne(StoreError),
-    /// The transaction itself could not begin or end.
+    /// The transaction itself cannot begin or end.
     InAll(StoreError),
 }
 
@@ -104,8 +107,9 @@ impl WriterState {
         self.files.part_from(&self.connection);
     }
 
-    /// Commits, and reports as committed only what lies in the files at the database's path.
+    /// Commits. Only changes in the files at the database's path are reported as committed.
     fn commit_to_own_files(&mut self, group: &[QueuedChange]) -> BatchOutcomes {
+        // Checked before and after the commit: a commit to a removed file would be lost.
         if let Err(replaced) = self.files.check() {
             return write_queue::all_fail(group, &replaced);
         }
@@ -120,7 +124,7 @@ impl WriterState {
     fn commit(&mut self, group: &[QueuedChange]) -> BatchOutcomes {
         match self.commit_together(group, CommitMode::Hopeful) {
             Ok(outcomes) => return outcomes,
-            // Another attempt would meet the same outage, and every caller behind it would wait for that.
+            // Another attempt would fail in the same way, and all callers behind it would have to wait.
             Err(SqliteBatchError::InAll(error @ StoreError::Unavailable { .. })) => {
                 return write_queue::all_fail(group, &error);
             }
@@ -129,18 +133,21 @@ impl WriterState {
         match self.commit_together(group, CommitMode::Careful) {
             Ok(outcomes) => outcomes,
             Err(SqliteBatchError::InOne(error)) if group.len() == 1 => vec![Err(error)],
+            // Each change is committed on its own, so only the faulty one fails.
             Err(SqliteBatchError::InOne(_)) => group.iter().flat_map(|job| self.commit(slice::from_ref(job))).collect(),
             Err(SqliteBatchError::InAll(error)) => write_queue::all_fail(group, &error),
         }
     }
 
     fn commit_together(&mut self, group: &[QueuedChange], mood: CommitMode) -> Result<BatchOutcomes, SqliteBatchError> {
+        // The write lock is taken at the start, because upgrading a read lock can fail.
         let begin = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = begin.map_err(|error| SqliteBatchError::InAll(database(error)))?;
         (self.probe.0)(CommitPoint::Locked);
         let mut outcomes = Vec::with_capacity(group.len());
         let mut standing = LockedTransaction { transaction: &transaction, seen: HashMap::new() };
         for job in group {
+            // The clock is read per change, because the writes before it take time.
             let now = self.clock_offset.applied_to(SystemClock.now());
             let moment = CheckTime { now, waited: job.waited() };
             let verdict = match mood {
@@ -148,6 +155,7 @@ impl WriterState {
                 CommitMode::Careful => preconditions::check(&job.change, moment, &mut standing),
             };
             match verdict {
+                // Changes of the group may be written already, so the group is repeated from the start.
                 Err(error) if mood == CommitMode::Hopeful => return Err(failure(error)),
                 Err(error @ (StoreError::Database(_) | StoreError::Unavailable { .. })) => return Err(failure(error)),
                 _ => {}
@@ -168,7 +176,7 @@ impl WriterState {
     }
 }
 
-/// Whom an error concerns that one change met.
+/// Decides whether an error of one change affects the whole group.
 fn failure(error: StoreError) -> SqliteBatchError {
     match error {
         StoreError::Unavailable { .. } => SqliteBatchError::InAll(error),
@@ -176,15 +184,15 @@ fn failure(error: StoreError) -> SqliteBatchError {
     }
 }
 
-/// The rows as they stand: the transaction began by locking out every other writer.
+/// The rows inside the transaction, which excluded all other writers when it began.
 struct LockedTransaction<'t> {
     transaction: &'t Transaction<'t>,
-    /// What was found so far: many changes of a group rely on the same few rows.
+    /// A cache of seals, because many changes of a group rely on the same few rows.
     seen: HashMap<Table, HashMap<String, Seal>>,
 }
 
 impl LockedTransaction<'_> {
-    /// What was found of these rows is not so any more.
+    /// Removes the rows that a change wrote from the cache.
     fn wrote(&mut self, change: &ChangeSet) {
         for (table, id) in change.writes.iter().map(RowWrite::name) {
             if let Some(rows) = self.seen.get_mut(&table) {
@@ -216,7 +224,7 @@ impl LockedRows for LockedTransaction<'_> {
     }
 }
 
-/// Writes one row. Anything but one row written is unforeseen, or a hope that failed.
+/// Writes one row. If the number of written rows is not one, the row is not as expected.
 fn write(transaction: &Transaction<'_>, write: &RowWrite) -> Result<(), StoreError> {
     let (table, _) = write.name();
     let statements = SqliteStatements::of(table);
@@ -240,7 +248,7 @@ fn write(transaction: &Transaction<'_>, write: &RowWrite) -> Result<(), StoreErr
     }
 }
 
-/// Puts or removes one label. It may have been there before, or not.
+/// Adds or removes one label, whether or not it exists.
 fn label(transaction: &Transaction<'_>, labelling: &LabelChange) -> Result<(), StoreError> {
     let texts = LabelStatements::of(SqlDialect::Sqlite);
     let text = match labelling {
@@ -270,11 +278,11 @@ fn put(transaction: &Transaction<'_>, text: &str, row: &SealedRow, over: Option<
     statement.execute(rusqlite::params_from_iter(parameters))
 }
 
-/// About how much a change adds to the log.
+/// Returns the approximate number of bytes that a change adds to the write-ahead log.
 fn size(change: &ChangeSet) -> usize {
-    /// Besides the body: names, seal, and its share of the index pages.
+    /// Names, seal, and the share of index pages, in addition to the body.
     const ROW_BYTES: usize = 1_024;
-    /// A label's, with its share of the pages.
+    /// A label with its share of index pages.
     const LABEL_BYTES: usize = 256;
     let body = |write: &RowWrite| match write {
         RowWrite::Insert(row) | RowWrite::Replace { row, .. } => row.body.len(),

@@ -33,8 +33,8 @@ async fn only_reviewers_hand_on_and_receive_and_within_bounds(scene: ApiScenario
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (groupless, gone) = (person(&g.service, "lone", &[]).await, person(&g.service, "gone", &["reviewers"]).await);
     g.service.set_admission("gone", SignInAccess::Barred).await.unwrap();
-    let no_vote = "only reviewers who are in a group and can sign in have a vote to hand on";
-    let no_delegate = "only a reviewer who can sign in votes in your place";
+    let no_vote = "you have no vote to delegate: only enabled reviewers in a group have one";
+    let no_delegate = "this account cannot vote for you: name an enabled reviewer";
     for (from, to, why) in [
         (&boss, &dana, no_vote),
         (&ivy, &dana, no_vote),
@@ -42,7 +42,7 @@ async fn only_reviewers_hand_on_and_receive_and_within_bounds(scene: ApiScenario
         (&g.alice, &boss, no_delegate),
         (&g.alice, &ivy, no_delegate),
         (&g.alice, &gone, no_delegate),
-        (&g.alice, &g.alice, "name somebody else than yourself"),
+        (&g.alice, &g.alice, "a delegation needs another person: name a reviewer other than yourself"),
     ] {
         assert_eq!(code(gives(g, from, to, DAY).await), why, "{} to {}", from.name, to.name);
     }
@@ -51,26 +51,29 @@ async fn only_reviewers_hand_on_and_receive_and_within_bounds(scene: ApiScenario
     assert_eq!(code(g.service.delegate_to(&inside(g, &g.alice).await, &nobody, shown()).await), no_delegate);
     let second = Duration::from_secs(1);
     for length in [LENGTH_MIN - second, LENGTH_MAX + second] {
-        assert_eq!(code(gives(g, &g.alice, &dana, length).await), "between an hour and thirty days");
+        assert_eq!(code(gives(g, &g.alice, &dana, length).await), "a delegation lasts between one hour and 30 days");
     }
     gives(g, &g.alice, &dana, LENGTH_MIN).await.unwrap();
-    assert_eq!(code(gives(g, &g.alice, &dana, LENGTH_MAX).await), "you have named them already; end that first");
+    assert_eq!(
+        code(gives(g, &g.alice, &dana, LENGTH_MAX).await),
+        "you have an active delegation to this person: end it first"
+    );
     for number in 1..GIVEN_MAX {
         given(g, &g.alice, &person(&g.service, &format!("d-{number}"), &[]).await).await;
     }
-    let too_many = "three people at a time stand in for you at most; end one first";
+    let too_many = "you have three active delegations, which is the limit: end one first";
     assert_eq!(code(gives(g, &g.alice, &g.bob, DAY).await), too_many);
     for number in 1..RECEIVED_MAX {
         given(g, &person(&g.service, &format!("from-{number}"), &["reviewers"]).await, &dana).await;
     }
-    let full = "they stand in for ten people already; name somebody else";
+    let full = "this person votes for ten people already, which is the limit: name another reviewer";
     assert_eq!(code(gives(g, &g.bob, &dana, DAY).await), full);
     g.pass(LENGTH_MIN);
     for _ in 0..GIVEN_LATELY_MAX {
         let one = given(g, &g.bob, &dana).await;
         g.service.end_delegation(&g.bob.id, &one.id).await.unwrap();
     }
-    let lately = "you have named others twenty times within thirty days; an administrator can help";
+    let lately = "you have created 20 delegations within 30 days, which is the limit: ask an administrator";
     assert_eq!(code(gives(g, &g.bob, &dana, DAY).await), lately);
     g.pass(LENGTH_MAX);
     given(g, &g.bob, &dana).await;

@@ -8,18 +8,19 @@ use crate::domain::threads::branch::JoinedBranch;
 impl VerifiedChain {
     /// Checks that a branch was made from a head of this chain, and sets `owes` if that head does.
     pub fn branch(&self, branch: &Self) -> Result<CrossChainCheck, ExportError> {
-        let elsewhere = broken("branch", "it is a branch of another head than it names");
+        let elsewhere = broken("branch", "it does not start at the head that it names");
         let fork = branch.fork.as_ref().ok_or(elsewhere)?;
         say(branch.issuer == self.issuer, "issuer_mismatch", "another gateway signed it")?;
         say(branch.flow == self.flow, "flow_mismatch", "it is of another flow")?;
         say(fork.thread == self.thread, elsewhere.code, elsewhere.what)?;
+        // The export of the parent may end before the fork.
         if !self.reaches(fork.version) {
             return Ok(CrossChainCheck::NotSeen);
         }
         let head = self.at(fork.transition).filter(|(version, _)| *version == fork.version);
         let (_, head) = head.ok_or(elsewhere)?;
         let owes = branch.links.first().is_some_and(|it| it.owes);
-        say(owes || !head.owes, "owes", "it forgets what the head owes that it begins with")?;
+        say(owes || !head.owes, "owes", "it drops an approval that its first head still requires")?;
         Ok(CrossChainCheck::Agreed)
     }
 
@@ -49,6 +50,7 @@ impl JoinLink<'_> {
     pub fn of(&self, branch: &VerifiedChain, is_whole: bool) -> Result<CrossChainCheck, ExportError> {
         say(branch.issuer == self.into.issuer, "issuer_mismatch", "another gateway signed it")?;
         say(branch.flow == self.into.flow, "flow_mismatch", "it is of another flow")?;
+        // An archive without version 0 does not contain the fork.
         if branch.first > 0 {
             return Ok(CrossChainCheck::NotSeen);
         }
@@ -59,11 +61,12 @@ impl JoinLink<'_> {
             .is_some_and(|it| it.thread == into.thread && Some(it.transition) == link.parent && it.name == named.name);
         say(of_head, "join", "a branch of another head was joined")?;
         let Some((_, joined)) = branch.at(named.transition) else {
-            say(!is_whole, "join", "what was joined is no version of its branch")?;
+            say(!is_whole, "join", "the joined transition is not in its branch")?;
             return Ok(CrossChainCheck::NotSeen);
         };
+        // An approval of the join covers the branch too.
         let settled = !joined.owes || link.owes || matches!(link.gate, CommitGate::Approved { .. });
-        say(settled, "owes", "it forgets what a branch owes that was joined")?;
+        say(settled, "owes", "it drops an approval that a joined branch still requires")?;
         Ok(CrossChainCheck::Agreed)
     }
 }

@@ -11,7 +11,7 @@ use crate::domain::primitives::id::{AccountId, PasskeyId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::VoteVerdict;
 
-/// An enrolment that an auditor believes, as `GET /v1/passkeys` lists it.
+/// A passkey registration that an auditor trusts, in the form of `GET /v1/passkeys`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PinnedPasskey {
@@ -54,6 +54,7 @@ impl PinnedPasskey {
             public_key: self.public_key.clone(),
             origin: self.origin.clone(),
             backup_eligible: self.backup_eligible,
+            // The counter of the past is unknown, so it is not checked.
             counter: 0,
             challenge: String::new(),
             added_at: self.added_at,
@@ -68,41 +69,44 @@ pub(super) fn approvals(receipt: &Receipt, votes: &[VoteEvidence], pinned: Optio
     let signed: Vec<&ApprovalClaim> =
         receipt.approvals.iter().filter(|it| it.method == ApprovalMethod::Passkey).collect();
     if signed.is_empty() {
-        return CheckOutcome::NotChecked { detail: "no approval says that a passkey signed it" };
+        return CheckOutcome::NotChecked { detail: "no approval claims a passkey signature" };
     }
     let Some(pinned) = pinned else { return CheckOutcome::NotChecked { detail: "no pinned passkeys were given" } };
     let outcomes: Vec<CheckOutcome> = signed.iter().map(|it| one(receipt, it, votes, pinned)).collect();
     let failed = outcomes.iter().find(|it| matches!(it, CheckOutcome::Failed { .. }));
     let other = outcomes.iter().find(|it| **it != CheckOutcome::Passed);
+    // A failure outweighs missing evidence, which outweighs passed checks.
     failed.or(other).cloned().unwrap_or(CheckOutcome::Passed)
 }
 
 fn one(receipt: &Receipt, approval: &ApprovalClaim, votes: &[VoteEvidence], pinned: &[PinnedPasskey]) -> CheckOutcome {
     let Some(digest) = approval.evidence else {
-        return fail(DenialCode::SignatureInvalid, "an approval says that a passkey signed it, and names no evidence");
+        return fail(DenialCode::SignatureInvalid, "an approval claims a passkey signature but names no evidence");
     };
     let Some(vote) = votes.iter().find(|it| it.digest() == digest) else {
         return CheckOutcome::CouldNotTell { detail: "the evidence of an approval was not given" };
     };
     let statement = &vote.statement;
+    // The signature must be for this approval and not for another vote of the same reviewer.
     let same = statement.iss == receipt.iss
         && statement.transition == receipt.transition
         && statement.reviewer == approval.reviewer
         && statement.stage == approval.stage
         && statement.verdict == VoteVerdict::Approve;
     if !same {
-        return fail(DenialCode::DigestMismatch, "a passkey signed something else than this approval");
+        return fail(DenialCode::DigestMismatch, "the passkey signature is for another approval");
     }
+    // The gateway must not count a signature that it stored for later.
     if approval.at >= statement.expires_at || statement.expires_at > approval.at.plus(SIGNATURE_TTL) {
-        return fail(DenialCode::Expired, "a passkey's signature was counted when it could not be used");
+        return fail(DenialCode::Expired, "a passkey signature was counted outside its validity");
     }
     let known = pinned.iter().map(PinnedPasskey::unused).find(|it| it.id == vote.assertion.passkey);
     let Some(passkey) = known.filter(|it| it.counted_at(approval.at)) else {
-        return fail(DenialCode::UnknownKey, "an approval is signed by a passkey that is not among the pinned ones");
+        return fail(DenialCode::UnknownKey, "an approval is signed by a passkey that is not pinned");
     };
     match vote.check(&passkey) {
         Ok(_) => CheckOutcome::Passed,
-        Err(_) => fail(DenialCode::SignatureInvalid, "an approval's signature is not its reviewer's passkey's"),
+        Err(_) => fail(DenialCode::SignatureInvalid, "an approval's signature does not match its reviewer's passkey"),
     }
 }
 

@@ -104,7 +104,7 @@ fn a_genuine_receipt_passes_every_check_that_its_evidence_allows() {
 }
 
 #[test]
-fn each_spoiled_claim_is_refused_by_the_check_that_is_meant_to() {
+fn each_spoiled_claim_is_refused_by_its_own_check() {
     let other = json!(Digest::of(crate::domain::chain::hash::Tag::Object, &[b"other"]));
     type ReceiptTamper = (&'static str, Value, CheckName, DenialCode);
     let of_receipt: Vec<ReceiptTamper> = vec![
@@ -217,7 +217,7 @@ fn an_opening_of_other_trees_is_refused() {
 }
 
 #[test]
-fn keys_say_what_a_signature_is_worth() {
+fn key_state_decides_the_value_of_a_signature() {
     let mut random = crate::random::fill;
     let case = ReceiptTestCase::genuine();
     let kid = case.keys.signing(KeyUse::Chain).kid().to_owned();
@@ -344,7 +344,7 @@ fn is_read_as(token: &str, typ: &str, keys: &PublicKeys) -> bool {
 }
 
 #[test]
-fn an_opening_is_refused_whose_salts_no_gateway_gives() {
+fn opening_with_impossible_salts_is_refused() {
     let file: Value = serde_json::from_str(include_str!("../../../../tests/vectors/openings.json")).unwrap();
     let case = |list: &str, wanted: &dyn Fn(&Value) -> bool| {
         file[list].as_array().unwrap().iter().find(|it| wanted(it)).unwrap().clone()

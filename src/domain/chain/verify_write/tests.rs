@@ -56,7 +56,7 @@ fn claims() -> Receipt {
 }
 
 #[test]
-fn a_receipt_that_this_process_signed_is_worth_what_its_key_is_worth_by_now() {
+fn own_receipt_is_valid_only_while_its_key_is_valid() {
     let signing = keys(0);
     let issued = IssuedReceipt::sign(signing.signing(KeyUse::Chain), claims());
     let kid = issued.kid().to_owned();
@@ -100,7 +100,7 @@ fn entered(statement: &Statement, keys: &Keys, change: &dyn Fn(&mut Value)) -> S
 fn as_it_is(_: &mut Value) {}
 
 #[test]
-fn a_link_holds_only_if_entry_statement_and_state_say_the_same() {
+fn link_is_valid_only_if_entry_statement_and_state_agree() {
     let keys = keys(0);
     let holds = |(statement, token): (&Statement, &str), root: Digest| {
         check_link(&ChainLink { entry: token, statement, root }, keys.trusted(), ISSUER).map(drop)
@@ -136,7 +136,7 @@ fn a_link_holds_only_if_entry_statement_and_state_say_the_same() {
 }
 
 #[test]
-fn a_link_is_worth_what_its_key_is_worth_by_now() {
+fn link_is_valid_only_while_its_key_is_valid() {
     let signing = keys(0);
     let statement = stated(&as_it_is);
     let token = entered(&statement, &signing, &as_it_is);
@@ -177,7 +177,7 @@ fn reserved() -> (Thread, Write) {
 }
 
 #[test]
-fn a_write_is_answered_again_only_as_the_very_same_while_it_lives() {
+fn write_is_replayed_only_for_the_same_request_while_the_lease_is_live() {
     let (thread, write) = reserved();
     let (principal, node, write_id) = (write.key.principal.clone(), write.node.clone(), write.key.write_id.clone());
     let ask = WriteCheckRequest {

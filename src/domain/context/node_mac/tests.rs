@@ -14,7 +14,7 @@ fn epochs(secrets: &NodeSecrets) -> Vec<String> {
 }
 
 #[test]
-fn the_secret_before_is_good_until_the_overlap_is_over() {
+fn previous_secret_is_valid_until_the_overlap_ends() {
     let (yesterday, today) = ("2026-11-21T00:00:00.000Z", "2026-11-22T00:00:00.000Z");
     for (now, good) in [
         ("2026-11-21T23:59:59.999Z", &[yesterday][..]),
@@ -28,7 +28,7 @@ fn the_secret_before_is_good_until_the_overlap_is_over() {
 }
 
 #[test]
-fn what_was_kept_is_good_no_longer_than_it_says() {
+fn stored_secrets_expire_at_their_own_time() {
     let made = secrets("2026-11-22T00:30:00.000Z");
     let (flow, node) = (FlowId::try_from("briefing").unwrap(), NodeId::try_from("lead").unwrap());
     let rotates_at = at("2026-11-23T00:00:00.000Z");
@@ -43,7 +43,7 @@ fn what_was_kept_is_good_no_longer_than_it_says() {
 }
 
 #[test]
-fn what_is_no_secret_is_not_read_as_one() {
+fn malformed_secret_is_not_read() {
     for spoiled in ["", "envsec_", "envsec_AAAA", "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"] {
         assert!(NodeSecret::read(spoiled).is_none(), "{spoiled}");
     }

@@ -69,7 +69,7 @@ fn checked(keys: &Keys, envelope: &Envelope) -> Result<EnvelopeClaims, EnvelopeC
 }
 
 #[test]
-fn what_was_sealed_is_believed_whatever_the_order_of_its_keys() {
+fn envelope_is_valid_whatever_the_order_of_its_keys() {
     let keys = keys();
     let envelope = sealed(&keys);
     assert_eq!(
@@ -88,7 +88,7 @@ fn what_was_sealed_is_believed_whatever_the_order_of_its_keys() {
 }
 
 #[test]
-fn whatever_is_changed_in_it_is_not_believed() {
+fn changed_envelope_is_refused() {
     let keys = keys();
     let envelope = sealed(&keys);
     let other = Digest::of(Tag::Transition, &[b"other"]);
@@ -112,7 +112,7 @@ fn whatever_is_changed_in_it_is_not_believed() {
 }
 
 #[test]
-fn an_envelope_is_believed_as_what_it_is_alone() {
+fn envelope_is_valid_only_for_its_own_thread_and_node() {
     let keys = keys();
     let envelope = sealed(&keys);
     let (thread, node) = (thread(), node());
@@ -152,7 +152,7 @@ fn an_envelope_is_believed_as_what_it_is_alone() {
 }
 
 #[test]
-fn whoever_signs_is_not_believed_about_what_can_be_counted() {
+fn signed_token_count_is_counted_again() {
     let keys = keys();
     let key = keys.signing(KeyUse::Chain);
     let payload = json!({"question": "Who owns the harbour?"});
@@ -166,7 +166,7 @@ fn whoever_signs_is_not_believed_about_what_can_be_counted() {
 }
 
 #[test]
-fn whoever_signs_is_not_believed_about_what_the_node_may_receive() {
+fn signed_payload_is_checked_against_the_input_schema() {
     let keys = keys();
     let envelope = sealed(&keys);
     let read = |text: &str| InputSchema::read("brief", text).unwrap();

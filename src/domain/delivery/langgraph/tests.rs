@@ -24,7 +24,7 @@ fn decided() -> DecisionPayload {
     }
 }
 
-/// As the server tells it, with the values of its state left out.
+/// A thread as the server returns it, without the values of its state.
 fn thread(status: &str, waiting: &[(&str, Value)]) -> Value {
     let interrupts: Vec<Value> = waiting.iter().map(|(id, value)| json!({"id": id, "value": value})).collect();
     let tasks =
@@ -41,7 +41,7 @@ fn seen(thread: &Value, decided: &DecisionPayload) -> Result<Vec<String>, Prefli
 }
 
 #[test]
-fn an_interrupt_is_resumed_only_while_it_waits_for_this_very_digest() {
+fn interrupt_is_resumed_only_while_it_waits_for_this_digest() {
     let by_name = decided();
     let by_digest = DecisionPayload { interrupt: None, ..decided() };
     let ours = Ok(vec![FIRST.to_owned()]);
@@ -71,13 +71,13 @@ fn an_interrupt_is_resumed_only_while_it_waits_for_this_very_digest() {
         assert_eq!(seen(&thread, &by_name), name, "{what}");
         assert_eq!(seen(&thread, &by_digest), digest, "{what}");
     }
-    // The same digest under another name was not what this host posted.
+    // The host application did not post this digest under the other name.
     assert_eq!(seen(&thread("interrupted", &[(SECOND, asks("d"))]), &by_name), Err(PreflightResult::NotWaiting));
     assert_eq!(seen(&thread("interrupted", &[(SECOND, asks("d"))]), &by_digest), Ok(vec![SECOND.to_owned()]));
 }
 
 #[test]
-fn every_branch_that_stopped_for_the_digest_is_resumed_at_once() {
+fn every_branch_that_waits_for_the_digest_is_resumed() {
     let both = thread("interrupted", &[(FIRST, asks("d")), (SECOND, asks("d"))]);
     let names = seen(&both, &DecisionPayload { interrupt: None, ..decided() }).unwrap();
     let run = run("agent", &names, &decided());
@@ -86,7 +86,7 @@ fn every_branch_that_stopped_for_the_digest_is_resumed_at_once() {
 }
 
 #[test]
-fn an_odd_answer_resumes_nothing() {
+fn unexpected_response_resumes_nothing() {
     let with = |name: &str, value: Value| {
         let mut odd = thread("interrupted", &[(FIRST, asks("d"))]);
         odd[name] = value;
@@ -123,9 +123,9 @@ fn an_odd_answer_resumes_nothing() {
     }
 }
 
-/// A key that is no name is taken for the answer to whatever waits.
+/// The server takes a key that is no id as the answer to every waiting interrupt.
 #[test]
-fn what_is_not_called_as_interrupts_are_is_never_a_key() {
+fn key_without_the_form_of_an_interrupt_id_is_never_sent() {
     for name in ["approved", "", "ec770f986c3d3a5d53118813570a243", "ec770f986c3d3a5d53118813570a243x"] {
         let odd = thread("interrupted", &[(name, asks("d"))]);
         for interrupt in [None, Some(name.to_owned())] {
@@ -139,7 +139,7 @@ fn what_is_not_called_as_interrupts_are_is_never_a_key() {
 }
 
 #[test]
-fn only_threads_that_such_a_server_can_have_are_asked_about() {
+fn only_uuid_threads_are_requested() {
     for (name, has) in [
         (Some(THREAD), true),
         (Some("order-17"), false),
@@ -162,7 +162,7 @@ fn only_threads_that_such_a_server_can_have_are_asked_about() {
 }
 
 #[test]
-fn trying_it_out_tells_a_server_that_has_no_such_graph() {
+fn endpoint_test_detects_a_missing_graph() {
     for (answer, saw) in [
         ("[{\"assistant_id\":\"fe09\",\"graph_id\":\"agent\"", PreflightResult::There),
         (" [ ] ", PreflightResult::NoAssistant),

@@ -21,7 +21,7 @@ fn template(body: Value) -> Template {
 }
 
 fn look() -> PreflightTemplate {
-    // What is hidden is of no matter here.
+    // The encrypted URL does not matter in these tests.
     let url = serde_json::from_value(json!("AAAA")).unwrap();
     PreflightTemplate {
         url,
@@ -37,7 +37,7 @@ fn url(text: &str) -> Url {
 }
 
 #[test]
-fn each_gap_takes_a_whole_value() {
+fn each_placeholder_takes_a_whole_value() {
     let body = json!({"all": ["{answer}", "{approved}", "{decision}", "{digest}", "{event}", "{flow}", "{interrupt}",
         "{review}", "{thread}"], "resume": {"{interrupt}": {"n": 1, "t": "plain {} { x }"}}});
     let filled = template(body).filled(&decided()).unwrap();
@@ -53,7 +53,7 @@ fn each_gap_takes_a_whole_value() {
 }
 
 #[test]
-fn what_is_put_in_breaks_out_of_nothing() {
+fn inserted_value_cannot_leave_its_placeholder() {
     for text in
         ["\"}, \"approved\": true, {\"", "{digest}", "a/../../admin", "x?y=1#z", "%2e%2e", "ü\u{202e}\n", "{\"a\":1}"]
     {
@@ -73,7 +73,7 @@ fn what_is_put_in_breaks_out_of_nothing() {
 }
 
 #[test]
-fn a_name_that_somebody_chose_takes_no_other_members_place() {
+fn inserted_name_cannot_replace_another_member() {
     let body = template(json!({"approved": "{approved}", "{interrupt}": true}));
     assert!(body.filled(&decided()).is_some());
     let forged = DecisionPayload { interrupt: Some("approved".to_owned()), ..decided() };
@@ -81,7 +81,7 @@ fn a_name_that_somebody_chose_takes_no_other_members_place() {
 }
 
 #[test]
-fn what_is_no_placeholder_is_refused_by_name() {
+fn unknown_placeholder_is_refused_by_name() {
     for (body, why) in [
         (json!({"a": "{secret}"}), TemplateError::Unknown("secret".to_owned())),
         (json!([{"b": ["{Digest}"]}]), TemplateError::Unknown("Digest".to_owned())),
@@ -96,7 +96,7 @@ fn what_is_no_placeholder_is_refused_by_name() {
     assert!(
         TemplateError::Unknown("secret".to_owned())
             .to_string()
-            .starts_with("`{secret}` is no placeholder; there are answer, ")
+            .starts_with("unknown placeholder `{secret}`: use one of answer, ")
     );
     for (address, why) in [
         ("https://a.example/{secret}", TemplateError::Unknown("secret".to_owned())),
@@ -116,7 +116,7 @@ fn what_is_no_placeholder_is_refused_by_name() {
 }
 
 #[test]
-fn a_look_says_whether_it_is_waited_for_only_by_what_stands_at_its_place() {
+fn preflight_compares_only_the_value_at_its_pointer() {
     let look = look();
     for (answer, seen) in [
         ("{\"task\":{\"status\":\"waiting\"}}", Ok(())),
@@ -131,7 +131,7 @@ fn a_look_says_whether_it_is_waited_for_only_by_what_stands_at_its_place() {
 }
 
 #[test]
-fn a_look_goes_to_where_the_request_goes_and_nowhere_else() {
+fn preflight_uses_only_the_origin_of_the_request() {
     for (address, goes) in [
         ("https://a.example/x/{thread}", true),
         ("https://a.example:8443/x/{thread}", false),
@@ -146,7 +146,7 @@ fn a_look_goes_to_where_the_request_goes_and_nowhere_else() {
 }
 
 #[test]
-fn the_parts_of_an_address_are_known_without_its_gaps() {
+fn plain_parts_of_a_url_exclude_placeholders() {
     let address = "/t0ken/%7Bthread%7D/go/%7Breview%7D?key=x";
     assert_eq!(plain_parts(address).collect::<Vec<_>>(), ["/t0ken/", "/go/", "?key=x"]);
     assert_eq!(plain_parts("/t0ken").collect::<Vec<_>>(), ["/t0ken"]);

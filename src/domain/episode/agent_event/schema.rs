@@ -59,7 +59,7 @@ impl<'v> PayloadObject<'v> {
     fn needs(&self, name: &str) -> PayloadResult {
         match self.members.contains_key(name) {
             true => Ok(()),
-            false => Err(wrong(self.at.child(name), "this has to be said")),
+            false => Err(wrong(self.at.child(name), "this member is required")),
         }
     }
 
@@ -67,6 +67,7 @@ impl<'v> PayloadObject<'v> {
     fn parts(&self, name: &str) -> Result<Vec<PayloadObject<'v>>, InvalidUsage> {
         let at = self.at.child(name);
         let Some(value) = self.members.get(name) else { return Ok(Vec::new()) };
+        // A page shows every item.
         let items = value.as_array().filter(|it| it.len() <= ITEMS_MAX);
         let items = items.ok_or_else(|| wrong(at.clone(), "a list of at most 100 items"))?;
         let part = |(index, item): (usize, &'v Value)| match item {
@@ -85,7 +86,7 @@ fn is_word(value: &Value) -> bool {
 pub fn check(phase: Phase, payload: &Map<String, Value>, evidence_ids: &[String]) -> PayloadResult {
     let root = Pointer::root();
     if canonical(&Value::Object(payload.clone())).len() > PAYLOAD_BYTES_MAX {
-        return Err(wrong(root.child("payload"), "a payload is at most 16 KiB of canonical JSON"));
+        return Err(wrong(root.child("payload"), "the payload is longer than 16 KiB of canonical JSON"));
     }
     let long = |it: &String| it.is_empty() || it.chars().count() > WORD_CHARS_MAX;
     if evidence_ids.len() > EVIDENCE_MAX || evidence_ids.iter().any(long) {
@@ -126,7 +127,7 @@ fn plan(part: &PayloadObject<'_>) -> PayloadResult {
         let words = |it: &Value| it.as_array().is_some_and(|it| it.len() <= ITEMS_MAX && it.iter().all(is_word));
         step.optional("depends_on", words, "a list of at most 100 ids of steps")?;
         if steps[..index].iter().any(|it| it.members["id"] == step.members["id"]) {
-            return Err(wrong(step.at.child("id"), "another step before has this id"));
+            return Err(wrong(step.at.child("id"), "an earlier step has the same id"));
         }
     }
     Ok(())

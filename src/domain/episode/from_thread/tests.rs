@@ -20,7 +20,7 @@ fn mask(text: &str) -> String {
 }
 
 #[test]
-fn a_hold_pauses_and_each_of_its_ends_resumes() {
+fn review_pauses_the_run_and_each_outcome_resumes_it() {
     let run = |kind: EventType| done(&event(kind, json!({})), "order-17").unwrap().payload.get("run").cloned();
     assert_eq!(run(EventType::TransitionHeld), Some(json!("paused")));
     for end in [
@@ -36,7 +36,7 @@ fn a_hold_pauses_and_each_of_its_ends_resumes() {
 }
 
 #[test]
-fn of_what_the_gateway_did_names_and_numbers_are_told_and_nothing_that_somebody_wrote() {
+fn gateway_events_contain_names_and_numbers_but_no_free_text() {
     let data = json!({"transition": "sha256:1", "review": "r", "reasons": ["secret"], "reason": "secret", "by": "ada",
         "warnings": ["secret"], "write_id": "w", "fence": 1});
     let told = done(&event(EventType::TransitionHeld, data), "order-17").unwrap();
@@ -47,7 +47,7 @@ fn of_what_the_gateway_did_names_and_numbers_are_told_and_nothing_that_somebody_
 }
 
 #[test]
-fn what_concerns_people_alone_is_not_of_the_run() {
+fn events_about_people_are_not_part_of_the_run() {
     for kind in [EventType::ReviewVote, EventType::ReviewCommented, EventType::ReviewRevealed, EventType::ReceiptIssued]
     {
         assert_eq!(done(&event(kind, json!({})), "order-17"), None, "{kind:?}");
@@ -55,7 +55,7 @@ fn what_concerns_people_alone_is_not_of_the_run() {
 }
 
 #[test]
-fn what_is_hidden_is_masked_in_texts_names_numbers_and_evidence() {
+fn redaction_masks_texts_names_numbers_and_evidence() {
     let payload = json!({"a": "a secret", "secret 1": {"b": ["secret", true, null]}, "n": 12});
     let Value::Object(payload) = payload else { panic!("it is an object") };
     let shown = Value::Object(masked_payload(phase::OBSERVE, &payload, &mask));
@@ -65,7 +65,7 @@ fn what_is_hidden_is_masked_in_texts_names_numbers_and_evidence() {
 }
 
 #[test]
-fn two_names_that_become_one_are_both_there() {
+fn names_that_become_equal_by_masking_both_stay() {
     let Value::Object(payload) = json!({"secret": 1, "[hidden]": 2}) else { panic!("it is an object") };
     let shown = masked_payload(phase::OBSERVE, &payload, &mask);
     assert_eq!(shown.len(), 2);
@@ -73,7 +73,7 @@ fn two_names_that_become_one_are_both_there() {
 }
 
 #[test]
-fn how_a_run_ended_stays_whatever_is_hidden() {
+fn status_of_a_run_is_never_redacted() {
     let Value::Object(payload) = json!({"status": "vetoed", "message": "vetoed"}) else { panic!("it is an object") };
     let hide = |it: &str| it.replace("vetoed", "[hidden]");
     let ended = masked_payload(phase::TERMINATE, &payload, &hide);

@@ -6,7 +6,7 @@ fn terms() -> Value {
 }
 
 #[test]
-fn what_is_not_said_has_a_default() {
+fn missing_member_has_a_default() {
     let terms: EpisodeTerms = from_value(terms()).unwrap();
     terms.check().unwrap();
     assert_eq!((terms.goal.kind.as_str(), terms.seed), ("task", 0));
@@ -16,7 +16,7 @@ fn what_is_not_said_has_a_default() {
 }
 
 #[test]
-fn what_is_too_much_is_refused_where_it_stands() {
+fn oversized_member_is_refused_with_its_path() {
     let many: Map<String, Value> = (0..21).map(|at| (format!("t{at}"), json!(at))).collect();
     for (member, value, place) in [
         ("goal", json!({"task": " "}), "/goal/task"),
@@ -36,7 +36,7 @@ fn what_is_too_much_is_refused_where_it_stands() {
 }
 
 #[test]
-fn what_is_of_another_form_is_not_read() {
+fn invalid_terms_are_not_read() {
     for (member, value) in [
         ("goal", json!({})),
         ("goal", json!({"task": "x", "more": 1})),
@@ -53,7 +53,7 @@ fn what_is_of_another_form_is_not_read() {
 }
 
 #[test]
-fn every_part_of_what_a_run_is_begun_with_is_in_its_digest() {
+fn digest_covers_every_member_of_the_terms() {
     let digest = |terms: Value| from_value::<EpisodeTerms>(terms).unwrap().digest();
     let whole = json!({"goal": {"task": "a", "type": "b"}, "seed": 1, "tags": {"t": true}, "using": "u",
         "intuition_mode": "hybrid"});

@@ -31,7 +31,7 @@ fn with_a_file_of(bytes: usize) -> Folder {
 }
 
 #[test]
-fn a_folder_comes_back_to_the_byte_from_however_many_pieces() {
+fn folder_is_restored_exactly_from_any_number_of_pieces() {
     for bytes in [0, 1, PIECE_BYTES_MAX, 3 * PIECE_BYTES_MAX + 7] {
         let folder = with_a_file_of(bytes);
         let run = RunFolder::default();
@@ -42,7 +42,7 @@ fn a_folder_comes_back_to_the_byte_from_however_many_pieces() {
 }
 
 #[test]
-fn what_is_called_after_its_content_has_one_name_and_another_content_another() {
+fn equal_content_has_one_name_and_other_content_another() {
     let (one, _) = kept(&folder(happened("ok")));
     let mut backwards = folder(happened("ok"));
     backwards.entries.reverse();
@@ -57,7 +57,7 @@ fn what_is_called_after_its_content_has_one_name_and_another_content_another() {
 }
 
 #[test]
-fn pieces_that_are_not_its_own_are_no_folder() {
+fn foreign_pieces_give_no_folder() {
     let folder = with_a_file_of(2 * PIECE_BYTES_MAX);
     let run = RunFolder::default();
     let (import, pieces) = RunImport::of(&folder, (&run, RunSigner::Nobody {}), by(), at()).unwrap();
@@ -87,7 +87,7 @@ fn pieces_that_are_not_its_own_are_no_folder() {
 }
 
 #[test]
-fn a_row_that_says_something_else_of_its_files_is_no_folder() {
+fn row_with_wrong_file_data_gives_no_folder() {
     let (import, pieces) = kept(&folder(happened("ok")));
     let with = |change: fn(&mut RunImport)| {
         let mut import = import.clone();
@@ -107,7 +107,7 @@ fn a_row_that_says_something_else_of_its_files_is_no_folder() {
 }
 
 #[test]
-fn what_is_too_large_or_no_file_is_not_kept() {
+fn oversized_folder_and_special_files_are_not_stored() {
     let run = RunFolder::default();
     let of = |folder: &Folder| RunImport::of(folder, (&run, RunSigner::Nobody {}), by(), at()).map(|_| ());
     let mut large = Folder::default();
@@ -123,7 +123,7 @@ fn what_is_too_large_or_no_file_is_not_kept() {
 }
 
 #[test]
-fn what_a_run_says_of_itself_is_cut_where_it_is_listed() {
+fn listed_texts_of_a_run_are_shortened() {
     let mut events = happened("ok");
     events.iter_mut().for_each(|it| it.episode_id = "é".repeat(500));
     events[0].payload.insert("task".to_owned(), "é".repeat(5_000).into());
@@ -133,7 +133,7 @@ fn what_a_run_says_of_itself_is_cut_where_it_is_listed() {
 }
 
 #[test]
-fn the_log_is_told_that_something_was_imported_and_nothing_of_what_it_says() {
+fn import_event_contains_no_content_of_the_run() {
     let (import, _) = kept(&folder(happened("ok")));
     let told = import.told().to_string();
     for said in ["Refund", "order-17", "state.json"] {
@@ -145,7 +145,7 @@ fn the_log_is_told_that_something_was_imported_and_nothing_of_what_it_says() {
 }
 
 #[test]
-fn a_run_that_waits_is_not_whole() {
+fn pending_run_is_not_whole() {
     let (_, report) = verify(&folder(paused()), SignatureRequirement::Unchecked);
     assert!(!report.is_whole());
 }
@@ -182,7 +182,7 @@ fn forged(mut folder: Folder) -> Folder {
 }
 
 #[test]
-fn who_vouches_is_asked_by_keys_and_never_by_what_the_files_say() {
+fn signer_is_decided_by_keys_and_never_by_the_files() {
     let (own, other) = (keys("https://a.example"), keys("https://b.example"));
     let by = |folder: &Folder, given: Option<&Keys>| check(folder, own.trusted(), given.map(Keys::trusted));
     let bare = folder(happened("ok"));
@@ -201,7 +201,7 @@ fn who_vouches_is_asked_by_keys_and_never_by_what_the_files_say() {
 }
 
 #[test]
-fn what_a_voucher_is_worth_is_asked_again_of_the_files() {
+fn signer_is_verified_again_with_the_files() {
     let (own, other, third) = (keys("https://a.example"), keys("https://b.example"), keys("https://c.example"));
     let of = |folder: &Folder, given: Option<&Keys>| {
         let CheckedImport { run, voucher, .. } = check(folder, own.trusted(), given.map(Keys::trusted));
@@ -230,7 +230,7 @@ fn what_a_voucher_is_worth_is_asked_again_of_the_files() {
 }
 
 #[test]
-fn a_voucher_is_held_against_signature_issuer_and_key_each_for_itself() {
+fn signer_check_compares_signature_issuer_and_key() {
     let (own, other) = (keys("https://a.example"), keys("https://b.example"));
     let run = |folder: &Folder| verify(folder, SignatureRequirement::Unchecked).0;
     let ours = RunSigner::Gateway { kid: kid(&own) };
@@ -255,7 +255,7 @@ fn a_voucher_is_held_against_signature_issuer_and_key_each_for_itself() {
 }
 
 #[test]
-fn a_row_of_more_bytes_than_are_kept_is_no_folder() {
+fn row_above_the_size_limit_gives_no_folder() {
     for (bytes, is_one) in [(FOLDER_BYTES_MAX, true), (FOLDER_BYTES_MAX + 1, false)] {
         let all = vec![0; usize::try_from(bytes).unwrap()];
         let file = ImportedFile { name: "made.bin".to_owned(), sha256: Digest::of_file(&all), size_bytes: bytes };

@@ -8,7 +8,7 @@ fn statuses(events: &[EventRecord], before: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_latest_plan_counts_and_what_was_done_before_it_does_not() {
+fn only_acts_after_the_latest_plan_count() {
     let steps = |word: &str| json!({"step_records": [{"id": "a", "kind": "act", "description": word}]});
     let done = json!({"step_id": "a", "step_status": "done"});
     let events = [event(1, "plan", steps("old")), event(2, "act", done), event(3, "plan", steps("new"))];
@@ -20,7 +20,7 @@ fn the_latest_plan_counts_and_what_was_done_before_it_does_not() {
 }
 
 #[test]
-fn step_records_count_before_labels_and_labels_are_read_without_them() {
+fn step_records_take_precedence_over_labels() {
     let both =
         json!({"steps": ["detect:label"], "step_records": [{"id": "a", "kind": "review", "description": "record"}]});
     let projected = project([event(1, "plan", both)].iter(), |_| None).unwrap();
@@ -33,7 +33,7 @@ fn step_records_count_before_labels_and_labels_are_read_without_them() {
 }
 
 #[test]
-fn later_acts_count_that_say_both_step_and_status_in_their_order() {
+fn later_acts_with_step_and_status_apply_in_order() {
     let plan = json!({"steps": ["detect:a", "act:b", "verify:c"]});
     let act = |at, id: &str, status: &str| event(at, "act", json!({"step_id": id, "step_status": status}));
     let mut events = vec![event(1, "plan", plan), act(2, "step-1", "running"), act(3, "step-1", "failed")];
@@ -67,13 +67,13 @@ fn unknown_kinds_and_statuses_fall_back_as_published() {
 }
 
 #[test]
-fn a_status_that_nothing_says_stays_what_it_was() {
+fn status_without_an_event_stays_unchanged() {
     let plan = json!({"step_records": [{"id": "a", "status": "vetoed"}, {"id": "b"}]});
     assert_eq!(statuses(&[event(1, "plan", plan)], "done"), ["vetoed", "done"]);
 }
 
 #[test]
-fn a_plan_is_from_who_it_says_or_else_from_whoever_said_it() {
+fn plan_source_is_the_named_one_or_the_default() {
     let plan = |payload| project([event(1, "plan", payload)].iter(), |_| None).unwrap().plan.source;
     assert_eq!(plan(json!({"source": "planner.resume", "steps": []})), "planner.resume");
     assert_eq!(plan(json!({"steps": []})), "planner");

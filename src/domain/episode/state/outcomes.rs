@@ -28,6 +28,7 @@ impl<'r> RunOutcomes<'r> {
         let said = self.terminate.and_then(|it| it.text("status")).and_then(RunStatus::named);
         match (said, self.closed) {
             (Some(status), _) => status,
+            // The thread was closed before the agent reported an end.
             (None, true) => RunStatus::Aborted,
             (None, false) => RunStatus::Pending,
         }
@@ -56,6 +57,7 @@ impl<'r> RunOutcomes<'r> {
         let said = insights.filter_map(|it| it.payload.get("metrics")?.as_object());
         let mut metrics: Map<String, Value> = said.flat_map(Clone::clone).collect();
         if let Some(plan) = plan_as_it_stands(events) {
+            // These values follow from the plan, so they replace what an agent reported under the same names.
             metrics.insert("steps_total".to_owned(), plan.steps.len().into());
             metrics.insert("steps_completed".to_owned(), plan.done().into());
         }
@@ -100,6 +102,7 @@ fn action(at: usize, event: &EventRecord) -> Value {
     if !artifacts.is_empty() {
         action["result_artifacts"] = artifacts.into();
     }
+    // The schema allows extensions only with this prefix.
     for (name, value) in event.payload.iter().filter(|(name, _)| name.starts_with("x-")) {
         action[name] = value.clone();
     }

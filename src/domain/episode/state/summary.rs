@@ -39,6 +39,7 @@ pub fn summary(events: &[EventRecord]) -> Value {
         "manifest": {"path": Artefact::Manifest.file()},
         "metrics": metrics(events),
     });
+    // Older runs keep their bytes, because their manifests have the hash.
     if ProjectionRules::of(events.iter()) == ProjectionRules::Published {
         summary["schema_version"] = SUMMARY_SCHEMA.into();
         let task = start.and_then(|it| it.text("task")).unwrap_or_default();
@@ -64,6 +65,7 @@ const fn adapter_result(status: RunStatus) -> &'static str {
 /// Returns whether the goal was achieved, as far as the gateway's own events show.
 fn summed_up(status: RunStatus, verified: &str) -> &'static str {
     match status {
+        // An agent's own claim of success is not enough.
         RunStatus::Ok if verified == VERIFIED => "success",
         RunStatus::Ok => "success_unverified",
         RunStatus::Error => "error",
@@ -155,6 +157,7 @@ const fn outcome(status: RunStatus) -> &'static str {
 /// claims.
 fn verification(gateway: &BTreeMap<&str, usize>) -> &'static str {
     let count = |name: &str| gateway.get(name).copied().unwrap_or(0);
+    // A write with an unknown outcome prevents any claim about the writes.
     let open = count("write.lapsed") > count("write.resolved");
     match (count("write.confirmed"), count("transition.committed")) {
         (1.., _) if !open => VERIFIED,

@@ -4,7 +4,7 @@ use crate::domain::episode::samples::{event, gateway, happened, paused};
 use crate::domain::json::canonical::canonical;
 
 #[test]
-fn a_state_says_what_the_events_say() {
+fn state_follows_from_the_events() {
     let state = state(&happened("ok"));
     assert_eq!(state["episode"]["id"], "order-17");
     assert_eq!(state["episode"]["started_at"], "2026-11-22T08:00:01.000Z");
@@ -26,7 +26,7 @@ fn a_state_says_what_the_events_say() {
 }
 
 #[test]
-fn a_run_that_waits_links_to_less_and_has_less() {
+fn pending_run_has_fewer_links_and_files() {
     let (waiting, finished) = (Timeline::of(paused()), Timeline::of(happened("vetoed")));
     let links = |it: &Timeline| {
         let keys = state(it.events())["links"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
@@ -38,7 +38,7 @@ fn a_run_that_waits_links_to_less_and_has_less() {
 }
 
 #[test]
-fn what_is_exported_at_a_pause_is_the_beginning_of_what_is_exported_later() {
+fn export_at_a_pause_is_a_prefix_of_later_exports() {
     let (early, late) = (Timeline::of(paused()), Timeline::of(happened("ok")));
     let (early, late) = (early.bytes(Artefact::Events).unwrap(), late.bytes(Artefact::Events).unwrap());
     assert!(late.starts_with(&early));
@@ -46,7 +46,7 @@ fn what_is_exported_at_a_pause_is_the_beginning_of_what_is_exported_later() {
 }
 
 #[test]
-fn every_state_that_was_written_is_told_in_the_events() {
+fn every_written_state_has_a_projection_event() {
     let timeline = Timeline::of(happened("ok"));
     let told: Vec<_> = timeline.events().iter().filter(|it| it.is_projection()).collect();
     let statuses: Vec<_> = told.iter().map(|it| it.payload["outcomes"]["status"].clone()).collect();
@@ -56,7 +56,7 @@ fn every_state_that_was_written_is_told_in_the_events() {
 }
 
 #[test]
-fn long_outcomes_are_told_at_a_pause_by_their_hash_and_at_the_end_whole() {
+fn long_outcomes_are_hashed_at_a_pause_and_whole_at_the_end() {
     let act = |at: usize| event(at, "act", json!({"tool": "t", "outcome": "ok", "input_excerpt": "x".repeat(1_000)}));
     let mut long = vec![event(0, "start", json!({"task": "x"}))];
     long.extend((1..100).map(act));
@@ -92,7 +92,7 @@ fn a_closed_thread_is_an_aborted_run_until_it_is_reopened() {
 }
 
 #[test]
-fn whether_a_run_is_verified_is_the_gateways_word_alone() {
+fn only_gateway_events_decide_the_verification() {
     let marker = |events: &[EventRecord]| final_marker(events)["verification_status"].clone();
     let mut events = vec![event(1, "start", json!({})), event(2, "act", json!({"event_type": "write.confirmed"}))];
     assert_eq!(marker(&events), "not_applicable");
@@ -159,7 +159,7 @@ const LEARN: &str = include_str!("../../../../tests/episode/schemas/learn_1.0.0.
 const MANIFEST: &str = include_str!("../../../../tests/episode/schemas/manifest_1.0.0.json");
 
 #[test]
-fn what_we_write_validates_against_the_published_schemas() {
+fn written_files_validate_against_the_published_schemas() {
     let mut plain = happened("ok");
     drop(plain[0].payload.remove("intuition_mode"));
     for events in [paused(), plain, happened("vetoed")] {
@@ -193,7 +193,7 @@ fn the_published_schema_refuses_exactly_those_two_members() {
 }
 
 #[test]
-fn whatever_agents_say_the_state_keeps_its_schema() {
+fn state_stays_valid_for_any_agent_event() {
     let odd = json!({"step_records": [{}, {"id": 7, "kind": "ponder", "status": "fine", "depends_on": [1]}, 3],
         "beliefs": [{"statement": 1, "confidence": 2}, 4], "facts": [{"key": 1}, {"key": "a", "value": null, "type": "x",
         "provenance": {"source": "b", "policy_id": 9, "evidence_ids": [1, "c"], "more": true}, "ttl_sec": -1}, 5],
@@ -205,7 +205,7 @@ fn whatever_agents_say_the_state_keeps_its_schema() {
 
 /// An agent may report a hundred thousand facts and artifacts. A search through all of them for each would not end.
 #[test]
-fn as_many_facts_and_artifacts_as_agents_say_are_told() {
+fn all_facts_and_artifacts_are_projected() {
     let many = 100_000;
     let fact = |it: usize| json!({"key": format!("k{it}"), "value": it});
     let facts = event(1, "memory", json!({"facts": (0..many).chain(0..2).map(fact).collect::<Vec<_>>()}));

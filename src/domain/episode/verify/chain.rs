@@ -21,6 +21,7 @@ pub(super) fn check(run: &RunFolder, found: &mut RunFindings) {
         found.add(RunFinding::at(Code::EventStart, FILE, 1));
     }
     let mut ids = BTreeSet::new();
+    // One link is enough: a run with links must have all of them, or an attacker could remove some.
     let linked = run.lines.iter().any(|it| it.record.previous.is_some());
     let mut before = Value::Null;
     for (at, line) in run.lines.iter().enumerate() {
@@ -37,6 +38,7 @@ pub(super) fn check(run: &RunFolder, found: &mut RunFindings) {
         if linked && record.previous.as_ref() != Some(&before) {
             found.add(RunFinding::at(Code::EventPrevious, FILE, at + 1));
         }
+        // The next line must contain this hash.
         before = line.hash.to_string().into();
     }
     found.part(RunSection::Events, if linked { CheckExtent::Checked } else { CheckExtent::Partly });

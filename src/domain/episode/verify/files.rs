@@ -31,6 +31,7 @@ pub(super) fn check(folder: &Folder, signature: SignatureRequirement<'_>, found:
     found.part(RunSection::Files, CheckExtent::Checked);
     let mut named = BTreeSet::new();
     for entry in &manifest.files {
+        // The manifest comes from outside, so its names are checked before any is used.
         checked_name(&entry.name, &mut named, found);
         checked_kind(entry, found);
         checked_bytes(folder, entry, found);
@@ -39,6 +40,7 @@ pub(super) fn check(folder: &Folder, signature: SignatureRequirement<'_>, found:
         found.add(RunFinding::of(Code::Missing, artefact.file()));
     }
     let listed = |name: &str| manifest.files.iter().any(|it| it.name == name);
+    // An extra file could be taken for a part of the run.
     for (name, _) in folder.entries.iter().filter(|it| it.0 != Artefact::Manifest.file() && !listed(&it.0)) {
         found.add(RunFinding::of(Code::Unexpected, name));
     }
@@ -50,6 +52,7 @@ pub(super) fn check(folder: &Folder, signature: SignatureRequirement<'_>, found:
 pub(super) fn is_plain_name(name: &str) -> bool {
     let plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'_' | b'-');
     let begins = name.bytes().next().is_some_and(|it| it.is_ascii_alphanumeric());
+    // A trailing dot is dropped by Windows, so it would mean another file there.
     begins && name.bytes().all(plain) && name.len() <= NAME_CHARS_MAX && !name.ends_with('.')
 }
 
@@ -94,6 +97,7 @@ fn checked_bytes(folder: &Folder, entry: &FileEntry, found: &mut RunFindings) {
 fn checked_signature(manifest: &Manifest, signature: SignatureRequirement<'_>, found: &mut RunFindings) {
     let file = Artefact::Manifest.file();
     match (signature, &manifest.signer) {
+        // Without a required signature its absence is worth a note, but no violation.
         (SignatureRequirement::Unchecked, None) => found.note(Note::NotSigned, file),
         (SignatureRequirement::Unchecked, Some(_)) => found.note(Note::SignatureUnchecked, file),
         (SignatureRequirement::By(_), None) => found.add(RunFinding::of(Code::Unsigned, file)),

@@ -76,6 +76,7 @@ impl ImpliedState<'_> {
         let lists = self.of(phase::INTERPRET).filter_map(|it| it.payload.get("beliefs")?.as_array());
         let said: Vec<String> = lists.flatten().filter_map(belief).collect();
         let told = self.state["beliefs"].as_array().into_iter().flatten();
+        // Without any belief in the events there is nothing to compare with.
         if !said.is_empty() && told.filter_map(belief).collect::<Vec<_>>() != said {
             found.add(RunFinding::about(Code::State, FILE, "/beliefs"));
         }
@@ -119,6 +120,7 @@ impl ImpliedState<'_> {
     /// Compares the metrics that both the state and an event have, each with its last value.
     fn metrics(&self, found: &mut RunFindings) {
         let insights = self.of(phase::INSIGHT).filter_map(|it| it.payload.get("metrics")?.as_object());
+        // Collecting keeps the last value of each name, as the state does.
         let said: HashMap<&String, &Value> = insights.flatten().collect();
         let told = self.state["outcomes"]["metrics"].as_object();
         let (mut checked, all) = (0, told.map_or(0, Map::len));
@@ -150,6 +152,7 @@ impl ImpliedState<'_> {
             if self.projection.is_some() { CheckExtent::Checked } else { CheckExtent::Partly },
         );
         if acts.len() != told.len() {
+            // With different numbers a comparison by index would report every later action.
             return found.add(RunFinding::about(Code::Outcomes, FILE, "/outcomes/actions"));
         }
         for (index, act) in acts.iter().enumerate() {
@@ -187,6 +190,7 @@ pub(super) fn derived(folder: &Folder, episode: Option<&str>, found: &mut RunFin
 }
 
 fn is_same(one: &Value, other: &Value) -> bool {
+    // The canonical form makes `1` and `1.0` equal.
     one == other || canonical(one) == canonical(other)
 }
 

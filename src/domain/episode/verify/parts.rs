@@ -25,6 +25,7 @@ impl CheckExtent {
 
     /// Returns the extent of a part of which `checked` out of `all` pieces have evidence.
     pub(super) const fn of(checked: usize, all: usize) -> Self {
+        // Also for a part without pieces: nothing confirms it.
         if checked == 0 {
             Self::Unchecked
         } else if checked < all {

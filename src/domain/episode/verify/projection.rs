@@ -26,6 +26,7 @@ pub(super) fn check(folder: &Folder, run: &RunFolder, found: &mut RunFindings) {
     let last = events.iter().rfind(|it| it.is_projection());
     checked_plan(state, &events, last.is_some(), found);
     checked_links(state, run, last, found);
+    // Only this projector's rules are known, so only its states can be rebuilt.
     let ours = last.is_some_and(|it| it.text("projector") == Some(PROJECTOR));
     if !ours {
         ImpliedState { state, events: &events, projection: last }.check(found);
@@ -66,6 +67,7 @@ fn made_again(folder: &Folder, told: &Value, events: &[EventRecord], found: &mut
         // The check of the manifest reports absent files.
         let Some(bytes) = folder.bytes(artefact) else { continue };
         found.part(part, CheckExtent::Checked);
+        // The files are compared by bytes, because the manifest has their hash.
         if bytes != made.as_bytes() {
             found.add(RunFinding::of(Code::Derived, artefact.file()));
         }
@@ -83,6 +85,7 @@ fn checked_plan(told: &Value, events: &[EventRecord], projected: bool, found: &m
     let mut statuses: HashMap<&str, &Value> = HashMap::new();
     for step in steps {
         if let Some(id) = step["id"].as_str() {
+            // The first step wins if an id occurs twice, as in the projection.
             statuses.entry(id).or_insert(&step["status"]);
         }
     }
@@ -155,6 +158,7 @@ fn checked_links(told: &Value, run: &RunFolder, last: Option<&EventRecord>, foun
     let Some(manifest) = &run.manifest else { return };
     let names = linked.values().filter_map(Value::as_str).filter(|it| *it != Artefact::Manifest.file());
     for name in names.filter(|name| !manifest.files.iter().any(|it| it.name == *name)) {
+        // A missing target proves no change of the state, so this is only a note.
         found.untold.push(RunNote::about(Note::LinkUnkept, FILE, name));
     }
 }

@@ -122,6 +122,7 @@ pub(super) fn wrong(state: &Value) -> Vec<Pointer> {
     for (name, members) in
         [("episode", EPISODE), ("goal", GOAL), ("plan", PLAN), ("memory", MEMORY), ("outcomes", OUTCOMES)]
     {
+        // A member of the wrong type is reported once, as a member of the root.
         if state[name].is_object() {
             object(&root.child(name), &state[name], members, &mut wrong);
         }

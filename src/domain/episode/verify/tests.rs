@@ -71,7 +71,7 @@ fn flipped(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 }
 
 #[test]
-fn what_we_write_verifies() {
+fn written_run_verifies() {
     for status in ["ok", "error", "vetoed", "aborted", "partial"] {
         let (_, report) = verify(&folder(happened(status)), SignatureRequirement::Unchecked);
         assert_eq!(report.verdict(), RunVerification::Verified, "{report:?}");
@@ -80,14 +80,14 @@ fn what_we_write_verifies() {
 }
 
 #[test]
-fn a_run_that_waits_has_no_manifest_so_nothing_can_be_told() {
+fn pending_run_without_manifest_could_not_tell() {
     let (_, report) = verify(&folder(paused()), SignatureRequirement::Unchecked);
     assert!(report.findings.is_empty(), "{report:?}");
     assert_eq!(report.verdict(), RunVerification::CouldNotTell);
 }
 
 #[test]
-fn a_folder_with_everything_wrong_is_told_a_bounded_number_of_things() {
+fn report_has_a_bounded_number_of_findings() {
     let mut folder = folder(happened("ok"));
     for at in 0..2 * FINDINGS_MAX {
         folder.entries.push((format!("more-{at}"), FileContent::NotAFile));
@@ -98,7 +98,7 @@ fn a_folder_with_everything_wrong_is_told_a_bounded_number_of_things() {
 }
 
 #[test]
-fn codes_are_told_apart() {
+fn codes_are_unique() {
     let all = || Code::ALL.iter().map(|it| it.as_str()).chain(Note::ALL.iter().map(|it| it.as_str()));
     let apart: std::collections::BTreeSet<_> = all().collect();
     assert_eq!(apart.len(), all().count());

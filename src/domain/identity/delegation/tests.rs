@@ -20,7 +20,7 @@ fn delegation() -> Delegation {
 }
 
 #[test]
-fn it_stands_from_its_beginning_until_its_end_and_not_at_the_end_itself() {
+fn delegation_is_active_from_its_start_until_before_its_end() {
     let stands = |of: &Delegation| [9, 10, 19, 20].map(|it| of.is_active_at(at(it)));
     assert_eq!(stands(&delegation()), [false, true, true, false]);
     let by = PrincipalId::try_from("a").unwrap();

@@ -1,4 +1,4 @@
-//! An assertion: what an authenticator signed of a challenge.
+//! Assertions: the signatures of authenticators over challenges.
 
 use std::time::Duration;
 
@@ -16,49 +16,48 @@ use webauthn_rs_core::proto::{
 use super::{Passkey, RelyingParty};
 use crate::domain::primitives::id::PasskeyId;
 
-/// What an authenticator signed of a challenge, each part in base64url as the browser gave it.
+/// A passkey's signature over a challenge, each part in base64url as the browser returned it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Assertion {
-    /// Whom it is by: host, flags, counter.
+    /// The authenticator data: host, flags and counter.
     pub authenticator_data: String,
-    /// What the browser says it was asked for: challenge, origin.
+    /// The browser's client data: challenge and origin.
     pub client_data: String,
-    /// Which passkey.
+    /// The id of the passkey.
     pub passkey: PasskeyId,
-    /// Over both.
+    /// The signature over both.
     pub signature: String,
 }
 
-/// Why an assertion does not count.
+/// The reason why an assertion is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AssertionRejected {
-    #[error("it is no assertion of a passkey")]
+    #[error("this is not a valid passkey assertion")]
     Unreadable,
-    /// The browser was not asked to sign, but to do something else.
-    #[error("it was made for another purpose")]
+    /// The browser performed another operation than signing.
+    #[error("the passkey was used for another purpose; try again on this page")]
     Purpose,
-    /// It is over another challenge.
-    #[error("it signs something else")]
+    /// The signature covers another challenge.
+    #[error("the passkey signed something else; open the page again")]
     Challenge,
-    /// It was made at another origin, or within another origin's page.
-    #[error("it was made on another site's page")]
+    /// It was made on another origin, or in a frame of another origin.
+    #[error("the passkey was used on another site; use the gateway's own address")]
     Origin,
-    /// Nobody touched the authenticator, or it did not make sure who.
-    #[error("the authenticator did not make sure who used it")]
+    /// The authenticator was not touched, or did not verify the person.
+    #[error("the authenticator did not verify you; unlock it by PIN, fingerprint or face")]
     Unverified,
-    /// The signature is not this passkey's.
-    #[error("the signature is not that passkey's")]
+    #[error("the signature does not match the passkey")]
     Signature,
-    /// Its counter did not go on: the authenticator may have been copied.
-    #[error("the passkey's counter went back: it may have been copied")]
+    /// The counter did not increase, so the authenticator may have been cloned.
+    #[error("the passkey's counter went back, so the passkey may have been cloned; remove it")]
     Counter,
-    /// The passkey is not this person's, or was removed.
-    #[error("it is not a passkey of this account")]
+    /// The passkey belongs to another account, or is removed.
+    #[error("this passkey does not belong to the account, or is removed")]
     NotTheirs,
 }
 
-/// What the library wants to know and never uses here: it makes no challenge for us.
+/// A value that the library requires and does not use, because it creates no challenge here.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn library(party: &RelyingParty) -> WebauthnCore {
@@ -67,12 +66,13 @@ pub(super) fn library(party: &RelyingParty) -> WebauthnCore {
 }
 
 impl Assertion {
-    /// The authenticator's counter after it, if it is this passkey's signature over this challenge, made at its own
-    /// origin by somebody whom the authenticator made sure of.
+    /// Checks the assertion and returns the new counter. It must be this passkey's signature over this challenge, made
+    /// on its own origin, with a verified person.
     pub fn check(&self, passkey: &Passkey, challenge: &[u8]) -> Result<u32, AssertionRejected> {
         if self.passkey != passkey.id {
             return Err(AssertionRejected::NotTheirs);
         }
+        // The origin is that of the registration and not of the request, which an attacker may control.
         let party = RelyingParty::at(&passkey.origin).ok_or(AssertionRejected::Origin)?;
         let credential = credential(passkey).ok_or(AssertionRejected::Signature)?;
         let response = self.response().ok_or(AssertionRejected::Unreadable)?;
@@ -82,10 +82,12 @@ impl Assertion {
         Ok(checked.counter())
     }
 
-    /// The library looks at the frame when a passkey is registered, and not when it signs.
+    /// The library checks for frames at registration, but not at signing. Without this check another site could embed
+    /// the page (clickjacking).
     fn check_frame(&self) -> Result<(), AssertionRejected> {
         let bytes = URL_SAFE_NO_PAD.decode(&self.client_data).map_err(|_| AssertionRejected::Unreadable)?;
         let data: CollectedClientData = serde_json::from_slice(&bytes).map_err(|_| AssertionRejected::Unreadable)?;
+        // Browsers report a frame in one of these two members.
         let framed = data.cross_origin == Some(true) || data.unknown_keys.contains_key("topOrigin");
         if framed { Err(AssertionRejected::Origin) } else { Ok(()) }
     }
@@ -109,7 +111,7 @@ impl Assertion {
     }
 }
 
-/// The library's own account of what was asked for, with our challenge in place of one of its making.
+/// Returns the library's state with the gateway's challenge. The library offers no other way to set a challenge.
 fn state(challenge: &[u8]) -> AuthenticationState {
     let state = json!({
         "credentials": [], "policy": "required", "challenge": URL_SAFE_NO_PAD.encode(challenge), "appid": null,
@@ -124,11 +126,13 @@ fn credential(passkey: &Passkey) -> Option<Credential> {
         cred: passkey.public_key.cose()?,
         counter: passkey.counter,
         transports: None,
+        // The library then refuses an assertion without user verification.
         user_verified: true,
         backup_eligible: passkey.backup_eligible,
         backup_state: false,
         registration_policy: UserVerificationPolicy::Required,
         extensions: RegisteredExtensions::none(),
+        // The attestation was not checked at the registration, so none is stored.
         attestation: ParsedAttestation::default(),
         attestation_format: AttestationFormat::None,
     })
@@ -147,6 +151,7 @@ pub(super) fn refused(error: &WebauthnError) -> AssertionRejected {
         | WebauthnError::SignatureInvalid
         | WebauthnError::CredentialBackupEligibilityInconsistent
         | WebauthnError::CredentialMayNotBeHardwareBound => AssertionRejected::Signature,
+        // The other errors mean that the data has no valid form.
         _ => AssertionRejected::Unreadable,
     }
 }

@@ -1,7 +1,7 @@
-//! Passkeys: credentials that people enrol, and what is checked of what they sign.
+//! Passkeys (WebAuthn): registration, and the checks of their signatures.
 //!
-//! The checks of WebAuthn are a library's. What is ours is the challenge, which says what is signed, and that an
-//! assertion of another page's frame is refused.
+//! A library performs the checks of WebAuthn. This module adds the challenge, which identifies the signed data, and
+//! refuses assertions that were made in a frame of another site.
 
 mod assertion;
 mod public_key;
@@ -24,47 +24,47 @@ mod tests;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Passkey {
-    /// As its authenticator names it.
+    /// The authenticator's id of the passkey.
     pub id: PasskeyId,
     pub account: AccountId,
     pub name: String,
-    /// What its signatures are checked with.
     pub public_key: PasskeyPublicKey,
-    /// The origin it was registered at. It counts nowhere else.
+    /// The origin of the registration. The passkey is valid only there.
     pub origin: String,
-    /// Whether it may be copied to other devices by who keeps it, such as a phone's maker.
+    /// Whether its provider, such as the maker of a phone, may sync it to other devices.
     pub backup_eligible: bool,
-    /// How many signatures its authenticator had made when it was used last; synced ones say 0 for ever.
+    /// The authenticator's counter at the last use. Synced passkeys always report 0.
     pub counter: u32,
-    /// The challenge it was registered with. No two have the same.
+    /// The challenge of the registration. It is unique, so a registration cannot be replayed.
     pub challenge: String,
     pub added_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Timestamp>,
-    /// Since when it does not count any more.
+    /// The time of the removal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed_at: Option<Timestamp>,
 }
 
 impl Passkey {
-    /// Whether it counts now. What was removed stays so, whatever a clock says that went back since.
+    /// Checks that it is valid now. A removed passkey stays removed, even if a clock was set back.
     pub fn counts_at(&self, now: Timestamp) -> bool {
+        // The start is checked too, for a replica whose clock is behind.
         self.added_at <= now && self.removed_at.is_none()
     }
 
-    /// Whether it counted at that moment.
+    /// Checks that it was valid at a time.
     pub fn counted_at(&self, moment: Timestamp) -> bool {
         self.added_at <= moment && self.removed_at.is_none_or(|it| moment < it)
     }
 
-    /// The same after one more use. No clock that went back makes the last one an earlier one.
+    /// Returns the passkey after a use. The time of the last use never goes back, even if a clock does.
     #[must_use]
     pub fn used(&self, counter: u32, now: Timestamp) -> Self {
         Self { counter, used_at: self.used_at.max(Some(now)), ..self.clone() }
     }
 }
 
-/// Where passkeys are registered and used: an origin, and the host that they are bound to.
+/// The WebAuthn relying party: an origin, and the host name that passkeys are bound to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RelyingParty {
     id: String,
@@ -72,22 +72,23 @@ pub struct RelyingParty {
 }
 
 impl RelyingParty {
-    /// Of the address at which people reach the gateway. Browsers allow passkeys on https and on localhost, and only
-    /// for names: an address has none.
+    /// Returns the relying party of the public URL. Browsers allow passkeys only on https and localhost, and only for
+    /// names, not for IP addresses.
     pub fn at(public_url: &str) -> Option<Self> {
         let origin = Url::parse(public_url).ok()?;
         let Some(url::Host::Domain(name)) = origin.host() else { return None };
+        // Browsers treat localhost as a secure context without TLS.
         let safe = origin.scheme() == "https" || (origin.scheme() == "http" && name == "localhost");
         let id = name.to_owned();
         safe.then_some(Self { id, origin })
     }
 
-    /// The host that passkeys are bound to.
+    /// Returns the host name that passkeys are bound to.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The origin, as browsers write it.
+    /// Returns the origin in the browsers' spelling.
     pub fn origin(&self) -> String {
         self.origin.origin().ascii_serialization()
     }

@@ -1,18 +1,17 @@
-//! A passkey's public key, as a JSON Web Key (RFC 7517): what an auditor can pin, and every library reads.
+//! Public keys of passkeys as JSON Web Keys (RFC 7517), which auditors can pin and every library can read.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use webauthn_rs_core::proto::{COSEAlgorithm, COSEEC2Key, COSEKey, COSEKeyType, COSERSAKey, ECDSACurve};
 
-/// The kinds that are asked for: ES256, which every authenticator has, and RS256 for older TPMs.
+/// The supported algorithms: ES256, which every authenticator has, and RS256 for older TPMs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kty", deny_unknown_fields)]
 pub enum PasskeyPublicKey {
     /// ECDSA over P-256 with SHA-256.
     #[serde(rename = "EC")]
     P256 {
-        /// Always P-256.
         crv: Curve,
         /// In base64url.
         x: String,
@@ -36,11 +35,11 @@ pub enum Curve {
     P256,
 }
 
-/// What an authenticator may be asked to sign with.
+/// The algorithms that a registration offers.
 pub(super) const ALGORITHMS: [COSEAlgorithm; 2] = [COSEAlgorithm::ES256, COSEAlgorithm::RS256];
 
 impl PasskeyPublicKey {
-    /// The key that an authenticator gave, if it is of a kind that was asked for.
+    /// Returns the authenticator's key, if its algorithm is supported.
     pub(super) fn of(cose: &COSEKey) -> Option<Self> {
         let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         match (cose.type_, &cose.key) {
@@ -48,6 +47,7 @@ impl PasskeyPublicKey {
                 Some(Self::P256 { crv: Curve::P256, x: text(&key.x), y: text(&key.y) })
             }
             (COSEAlgorithm::RS256, COSEKeyType::RSA(key)) => Some(Self::Rsa { n: text(&key.n), e: text(&key.e) }),
+            // The library supports more algorithms, but auditors must be able to check the stored keys.
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! A registration: the public half of a new passkey, as an authenticator gives it.
+//! Registrations of new passkeys.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,31 +11,31 @@ use super::public_key::ALGORITHMS;
 use super::{AssertionRejected, PasskeyPublicKey, RelyingParty};
 use crate::domain::primitives::id::PasskeyId;
 
-/// What the browser gave, each part in base64url.
+/// The browser's response, each part in base64url.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Registration {
-    /// The key and what vouches for it. Nothing has to: any authenticator will do.
+    /// The key and its attestation. The attestation is not checked, because every authenticator is accepted.
     pub attestation: String,
-    /// What the browser says it was asked for: challenge, origin.
+    /// The browser's client data: challenge and origin.
     pub client_data: String,
 }
 
-/// A passkey that was found good.
+/// A verified new passkey.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VerifiedRegistration {
-    /// As its authenticator names it.
+    /// The authenticator's id of the passkey.
     pub id: PasskeyId,
-    /// What its signatures are checked with.
     pub public_key: PasskeyPublicKey,
-    /// Whether it may be copied to other devices.
+    /// Whether it may be synced to other devices.
     pub backup_eligible: bool,
-    /// Where its counter stands.
+    /// The initial counter.
     pub counter: u32,
 }
 
 impl Registration {
-    /// The passkey, if it was made for this challenge at this origin by somebody whom the authenticator made sure of.
+    /// Checks the registration and returns the passkey. It must be made for this challenge on this origin, with a
+    /// verified person.
     pub fn check(&self, party: &RelyingParty, challenge: &[u8]) -> Result<VerifiedRegistration, AssertionRejected> {
         let bytes = |text: &str| URL_SAFE_NO_PAD.decode(text).map_err(|_| AssertionRejected::Unreadable);
         let response = AuthenticatorAttestationResponseRaw {
@@ -59,7 +59,7 @@ impl Registration {
     }
 }
 
-/// As for an assertion: the library's own account, with our challenge.
+/// Returns the library's state with the gateway's challenge, as for an assertion.
 fn state(challenge: &[u8]) -> RegistrationState {
     let state = json!({
         "policy": "required", "exclude_credentials": [], "challenge": URL_SAFE_NO_PAD.encode(challenge),

@@ -1,4 +1,4 @@
-//! What an authenticator of the tests registers and signs, and what is refused of it.
+//! Registrations and assertions by a test authenticator, and their rejections.
 
 #[path = "../../../../tests/support/authenticator.rs"]
 mod authenticator;
@@ -55,7 +55,7 @@ fn ask() -> AuthenticatorRequest {
 }
 
 #[test]
-fn what_an_enrolled_passkey_signs_counts_and_its_key_is_kept_in_words_that_others_read() {
+fn enrolled_passkey_signs_and_its_key_is_a_json_web_key() {
     let mut authenticator = Authenticator::new(7);
     let passkey = enrolled(&mut authenticator);
     assert_eq!(checked(authenticator.sign(&ask()), &passkey), Ok(2));
@@ -66,7 +66,7 @@ fn what_an_enrolled_passkey_signs_counts_and_its_key_is_kept_in_words_that_other
 }
 
 #[test]
-fn an_assertion_is_refused_for_each_thing_that_is_not_so() {
+fn assertion_with_any_wrong_part_is_refused() {
     let mut authenticator = Authenticator::new(7);
     let passkey = enrolled(&mut authenticator);
     let framed = json!({"crossOrigin": true});
@@ -129,7 +129,7 @@ fn an_assertion_is_refused_for_each_thing_that_is_not_so() {
 }
 
 #[test]
-fn a_counter_goes_on_unless_the_passkey_is_one_that_never_counts() {
+fn counter_must_increase_unless_it_is_always_zero() {
     let mut authenticator = Authenticator::new(7);
     let passkey = enrolled(&mut authenticator).used(5, Timestamp::from_millis(2000));
     for (counter, outcome) in
@@ -149,7 +149,7 @@ fn a_counter_goes_on_unless_the_passkey_is_one_that_never_counts() {
 }
 
 #[test]
-fn no_clock_that_went_back_makes_the_last_use_an_earlier_one() {
+fn last_use_never_goes_back() {
     let [early, late] = [2000, 3000].map(Timestamp::from_millis);
     let passkey = enrolled(&mut Authenticator::new(7));
     assert_eq!(passkey.used(1, late).used(2, early).used_at, Some(late));
@@ -157,7 +157,7 @@ fn no_clock_that_went_back_makes_the_last_use_an_earlier_one() {
 }
 
 #[test]
-fn a_registration_is_refused_for_each_thing_that_is_not_so() {
+fn registration_with_any_wrong_part_is_refused() {
     let mut authenticator = Authenticator::new(7);
     let cases = [
         ("another origin", create("https://evil.example"), AssertionRejected::Origin),
@@ -183,7 +183,7 @@ fn a_registration_is_refused_for_each_thing_that_is_not_so() {
 }
 
 #[test]
-fn passkeys_belong_to_names_over_https_and_to_this_machine() {
+fn passkeys_are_allowed_for_https_names_and_localhost() {
     for (url, id) in [("https://gate.example:8443", "gate.example"), ("http://localhost:8480", "localhost")] {
         let party = RelyingParty::at(url).unwrap();
         assert_eq!((party.id(), party.origin().as_str()), (id, url));
@@ -194,7 +194,7 @@ fn passkeys_belong_to_names_over_https_and_to_this_machine() {
 }
 
 #[test]
-fn what_was_removed_does_not_count_by_a_clock_that_went_back() {
+fn removed_passkey_stays_removed_when_a_clock_goes_back() {
     let at = |secs: i64| Timestamp::from_millis(secs * 1000);
     let passkey = Passkey { added_at: at(10), ..enrolled(&mut Authenticator::new(7)) };
     assert_eq!([9, 10, 14].map(|it| passkey.counts_at(at(it))), [false, true, true]);

@@ -44,7 +44,7 @@ fn first() -> SigningSecretRef {
 }
 
 #[test]
-fn a_signature_counts_for_its_token_id_time_and_body_only() {
+fn signature_is_valid_only_for_its_token_id_time_and_body() {
     let (ours, others, of) = (keys(1), keys(2), token("t-1"));
     let now = NOW.to_string();
     let post = ("msg_1", now.as_str(), "{}");
@@ -92,21 +92,21 @@ fn a_timestamp_is_five_minutes_off_at_most() {
 }
 
 #[test]
-fn what_is_signed_is_taken_apart_in_one_way_only() {
+fn signed_text_has_only_one_reading() {
     let (ours, of) = (keys(1), token("t-1"));
     let now = NOW.to_string();
     let body = format!("{now}.{{}}");
     let post = ("a", now.as_str(), body.as_str());
     let signature = signed(&ours, &of, 1, post);
     assert_eq!(checked(first(), (&ours, &of), post, &signature), Ok(()));
-    // The very same bytes, with the first dot taken for a part of the id.
+    // The same bytes, with the first dot as part of the id.
     let shifted = (format!("a.{now}"), now.as_str(), "{}");
     let outcome = checked(first(), (&ours, &of), (&shifted.0, shifted.1, shifted.2), &signature);
     assert_eq!(outcome, Err(PostRejected::Unsigned));
 }
 
 #[test]
-fn a_new_secret_is_another_and_the_one_before_counts_for_a_day() {
+fn previous_secret_is_valid_for_a_day_after_a_rotation() {
     let (ours, of) = (keys(1), token("t-1"));
     let now = NOW.to_string();
     let post = ("msg_1", now.as_str(), "{}");

@@ -1,19 +1,19 @@
-//! How long decisions took, as counts in buckets: a median of a million needs no list of a million.
+//! Histograms of decision times. A median of a million reviews needs no list of a million times.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Each doubling of the time is divided into so many buckets, so that a bucket is at most an eighth wider than it
-/// begins. Whole numbers throughout: whoever counts again comes to the same row.
+/// The number of buckets per doubling of the time. A bucket is at most an eighth wider than its start. All arithmetic
+/// is on integers, so an audit gets the same row.
 const BUCKETS_PER_DOUBLING: u64 = 8;
 const BITS: u32 = BUCKETS_PER_DOUBLING.trailing_zeros();
 
-/// Longer is counted as this, 139 years in milliseconds: it bounds how many buckets there are, some 320.
+/// The upper limit, 139 years in milliseconds. It limits the number of buckets to about 320.
 const MILLIS_MAX: u64 = (1 << 42) - 1;
 
-/// How often something took about so long.
+/// Counts by duration.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Histogram(BTreeMap<u16, u64>);
@@ -30,7 +30,7 @@ fn bucket(millis: u64) -> u16 {
     u16::try_from(place).expect("some 320 buckets are below the bound")
 }
 
-/// The first moment of a bucket, and the first after it.
+/// Returns the start of a bucket and the start of the next one.
 fn bounds(bucket: u16) -> (u64, u64) {
     let bucket = u64::from(bucket);
     let shift = (bucket / BUCKETS_PER_DOUBLING).saturating_sub(1);
@@ -39,13 +39,13 @@ fn bounds(bucket: u16) -> (u64, u64) {
 }
 
 impl Histogram {
-    /// One more that took so long.
+    /// Counts one duration.
     pub fn add(&mut self, took: Duration) {
         let millis = u64::try_from(took.as_millis()).unwrap_or(MILLIS_MAX);
         *self.0.entry(bucket(millis)).or_insert(0) += 1;
     }
 
-    /// Everything in another, too.
+    /// Adds all counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (bucket, count) in &other.0 {
             *self.0.entry(*bucket).or_insert(0) += count;
@@ -60,9 +60,10 @@ impl Histogram {
         self.0.is_empty()
     }
 
-    /// About how long it took at most in so many of a hundred cases: the middle of the bucket, which is off by a
-    /// sixteenth at most. None if there are no cases.
+    /// Returns the approximate duration below which `percent` of the cases lie: the middle of a bucket, which is off by
+    /// at most a sixteenth. Returns `None` without any case.
     pub fn quantile(&self, percent: u64) -> Option<Duration> {
+        // The rank of the nearest case, at least the first one.
         let rank = (self.count() * percent).div_ceil(100).max(1);
         let mut seen = 0;
         let (bucket, _) = self.0.iter().find(|(_, count)| {

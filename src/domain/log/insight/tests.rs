@@ -55,7 +55,7 @@ fn review() -> Value {
     json!({"review": "r"})
 }
 
-/// Counts events one after another, each with its hold.
+/// Counts events in order, each with its review.
 fn counted(events: &[(Event, Option<Hold>)]) -> (CountProgress, InsightRows) {
     let (mut counted, mut sheet) = (CountProgress::default(), InsightRows::new());
     for (index, (event, hold)) in (1..).zip(events) {
@@ -89,7 +89,7 @@ fn buckets_follow_one_another_without_a_gap() {
 }
 
 #[test]
-fn two_histograms_together_are_one_of_all() {
+fn merged_histograms_equal_one_of_all() {
     let (mut one, mut other, mut all) = Default::default();
     for secs in 0..100 {
         let took = Duration::from_secs(secs);
@@ -110,7 +110,7 @@ fn an_hour_and_a_day_have_names_in_the_order_of_time() {
 }
 
 #[test]
-fn what_people_decided_has_a_time_and_what_nobody_did_has_none() {
+fn only_decided_reviews_have_a_time() {
     let kinds = [
         (EventType::TransitionApproved, HoldOutcome::Approved, 1),
         (EventType::TransitionDenied, HoldOutcome::Denied, 1),
@@ -151,7 +151,7 @@ fn a_threads_beginning_an_approval_and_a_writers_report_are_no_proposals() {
 }
 
 #[test]
-fn flows_beyond_the_bound_are_counted_together_and_ends_count_where_beginnings_did() {
+fn flows_beyond_the_limit_are_counted_together() {
     let mut events = Vec::new();
     for number in 0..FLOWS_MAX + 2 {
         let name = format!("f{number:03}");

@@ -45,7 +45,7 @@ fn early(account: &Account) -> LiftRequester<'_> {
 }
 
 #[test]
-fn what_stood_already_keeps_who_stopped_it_and_how_many_lift_it() {
+fn existing_halt_keeps_its_actor_and_quorum() {
     let first = ActiveHalts::after(None, &halt(true, false), &stop("ana", 1), LiftQuorum::Two).unwrap();
     assert_eq!((first.proposing.clone(), first.verifying.clone()), (Some(stop("ana", 1)), None));
     let both = ActiveHalts::after(Some(&first), &halt(true, true), &stop("ben", 2), LiftQuorum::One).unwrap();
@@ -55,7 +55,7 @@ fn what_stood_already_keeps_who_stopped_it_and_how_many_lift_it() {
 }
 
 #[test]
-fn stopping_again_takes_back_what_was_asked_for() {
+fn halting_again_drops_the_request_to_lift() {
     let mut stops = ActiveHalts::after(None, &halt(true, true), &stop("ana", 1), LiftQuorum::Two).unwrap();
     stops.lifting = Some(wish(&person("ben"), false, false));
     let again = ActiveHalts::after(Some(&stops), &halt(true, true), &stop("eve", 3), LiftQuorum::Two).unwrap();
@@ -78,7 +78,7 @@ fn two_different_people_lift_the_same_thing() {
 }
 
 #[test]
-fn who_is_disabled_or_younger_than_the_halt_is_no_second_person_and_no_first() {
+fn disabled_or_new_account_cannot_lift_a_halt() {
     let (ana, ben) = (person("ana"), person("ben"));
     let gone = Account { disabled: true, ..person("gone") };
     let mut stops = ActiveHalts::after(None, &halt(true, true), &stop("eve", 10), LiftQuorum::Two).unwrap();
@@ -94,7 +94,7 @@ fn who_is_disabled_or_younger_than_the_halt_is_no_second_person_and_no_first() {
 }
 
 #[test]
-fn what_is_stopped_and_what_goes_on_is_told_apart() {
+fn lifting_and_halting_are_distinguished() {
     let cases = [(false, false), (true, false), (false, true), (true, true)];
     for now in cases {
         for next in cases {

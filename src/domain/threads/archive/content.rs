@@ -1,4 +1,5 @@
-//! What an archive's file holds: of each version everything that the database had of it, and nothing twice.
+//! The content of an archive file. It stores everything that the database had of each version, and stores no value
+//! twice.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -25,12 +26,12 @@ use crate::domain::threads::transition::{
     ChainRow, StateContent, StateRow, Transition, TransitionOutcome, ValueLocation,
 };
 
-/// What a file says that it is.
+/// The `countersign` member of every archive file.
 const WORD: &str = "archive";
-/// The form of files as they are written.
+/// The version of the file format.
 const EDITION: u32 = 2;
 
-/// What a file holds. What belongs to one version stands together, so that compression finds what is alike.
+/// The content of one archive file. The data of one version is adjacent because that compresses better.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveContent {
@@ -40,11 +41,11 @@ pub struct ArchiveContent {
     from: u64,
     to: u64,
     pub entries: Vec<ArchivedVersion>,
-    /// What was asked for on the way and not committed. Their rows stay in the database, without values.
+    /// Proposals in this range that were not committed. Their rows stay in the database, without values.
     pub ended: Vec<Transition>,
 }
 
-/// A version as a file has it: what an export has of it, and what the gateway keeps besides.
+/// One archived version: the data of an export, and the other columns of its transition row.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchivedVersion {
@@ -52,17 +53,16 @@ pub struct ArchivedVersion {
     pub transition: Digest,
     pub statement: Statement,
     pub entry: String,
-    /// What it changed; nothing where it is erased, or where the state before is not in the same file.
+    /// The change. `None` if it is erased, or if the previous state is not in the same file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opening: Option<Opening>,
-    /// What else its transition's row says.
     row: ArchivedTransitionRow,
-    /// What was asked for, and the state that came of it; nothing once that is erased.
+    /// The request and the resulting state. `None` after they are erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     values: Option<ArchivedRequest>,
 }
 
-/// Of a transition's row what neither statement nor entry says, and no value.
+/// The columns of a transition row that are neither in the statement nor in the entry, without values.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ArchivedTransitionRow {
@@ -83,7 +83,7 @@ struct ArchivedTransitionRow {
     outcome: ArchivedOutcome,
 }
 
-/// How a transition came into the chain: its outcome without the entry.
+/// How a transition entered the chain: its outcome without the entry.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "as", rename_all = "snake_case", deny_unknown_fields)]
 enum ArchivedOutcome {
@@ -106,7 +106,7 @@ struct ArchivedRequest {
     state: ArchivedState,
 }
 
-/// A state's row without what its transition says.
+/// A state row without the data that its transition already has.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum ArchivedState {
@@ -122,6 +122,7 @@ impl ArchivedOutcome {
             TransitionOutcome::Approved { review, receipt, .. } => {
                 Some(Self::Approved { review: review.clone(), receipt: receipt.clone() })
             }
+            // These transitions have no version, so no archive contains them as one.
             TransitionOutcome::Held { .. } | TransitionOutcome::Ended { .. } => None,
         }
     }
@@ -136,7 +137,7 @@ impl ArchivedOutcome {
 }
 
 impl ArchivedVersion {
-    /// What is to be written of a version; nothing, if its rows do not say the same where they say it twice.
+    /// Returns the archived form of a version. Returns `None` if its rows contradict each other.
     pub fn new(link: &ChainRow, transition: &Transition, state: &StateRow, opening: Option<Opening>) -> Option<Self> {
         let of = transition.clone();
         let kept = match &state.content {
@@ -173,14 +174,16 @@ impl ArchivedVersion {
             row,
             values: Some(values),
         };
+        // The rows are rebuilt and compared before they are deleted, so an archive never loses a column.
         let same =
             archived.link() == *link && archived.row() == *transition && archived.state().as_ref() == Some(state);
         same.then_some(archived)
     }
 
-    /// Its transition's row as it was taken out; without values, if they are erased.
+    /// Restores the transition row. Values are absent if they are erased.
     pub fn row(&self) -> Transition {
         let Self { transition, statement, entry, row, values, .. } = self.clone();
+        // Without values the row looks like the row that the database stores after archiving.
         let kept = if values.is_some() { ValueLocation::Here } else { ValueLocation::Archived };
         let (patch, delta, named, rationale, tool) = match values {
             Some(it) => (it.patch, it.delta, it.named, it.rationale, it.tool),
@@ -207,7 +210,7 @@ impl ArchivedVersion {
         }
     }
 
-    /// Its state's row as it was taken out, if it is not erased.
+    /// Restores the state row, if it is not erased.
     pub fn state(&self) -> Option<StateRow> {
         let ArchivedRequest { delta, named, state, .. } = self.values.as_ref()?;
         let statement = &self.statement;
@@ -225,13 +228,13 @@ impl ArchivedVersion {
         Some(StateRow { thread: statement.thread.clone(), version: self.version, content })
     }
 
-    /// Its place in the chain, as its row was.
+    /// Restores the chain row.
     pub fn link(&self) -> ChainRow {
         let Self { version, transition, statement, entry, .. } = self;
         ChainRow { thread: statement.thread.clone(), version: *version, transition: *transition, entry: entry.clone() }
     }
 
-    /// To be held against its chain.
+    /// Returns the form that the verification of a chain reads.
     pub const fn exhibit(&self) -> ExportedVersion<'_> {
         let Self { version, transition, statement, entry, opening, .. } = self;
         let (version, transition) = (*version, *transition);
@@ -239,33 +242,37 @@ impl ArchivedVersion {
     }
 
     fn without_values(&self) -> Self {
+        // The opening contains values too.
         Self { opening: None, values: None, ..self.clone() }
     }
 }
 
 impl ArchiveContent {
-    /// What is to be written of these versions.
+    /// Returns the content for these versions, or `None` without any version.
     pub fn new(thread: &ThreadId, entries: Vec<ArchivedVersion>, ended: Vec<Transition>) -> Option<Self> {
         let (from, to) = (entries.first()?.version, entries.last()?.version);
         let (countersign, thread) = (WORD.to_owned(), thread.clone());
         Some(Self { countersign, edition: EDITION, thread, from, to, entries, ended })
     }
 
-    /// The text of a file. Equal contents have equal texts.
+    /// Serializes the content. Equal contents have equal texts.
     pub fn text(&self) -> String {
         serde_json::to_string(self).expect("plain structs with text keys")
     }
 
-    /// Reads a file's text; nothing, unless it is whole in itself.
+    /// Parses the text of a file. Returns `None` if the content is inconsistent.
     pub fn read(text: &str) -> Option<Self> {
+        // The caller has limited the text already, so its own length is the limit here.
         let limits = ParseLimits { bytes_max: text.len(), depth_max: DEPTH_CEILING };
         let content: Self = serde_json::from_value(parse(text.as_bytes(), &limits).ok()?).ok()?;
+        // A file comes from outside the database, so its parts are compared before they are used.
         content.is_whole().then_some(content)
     }
 
     fn is_whole(&self) -> bool {
         (self.countersign.as_str(), self.edition) == (WORD, EDITION)
             && !self.entries.is_empty()
+            // A gap or a repetition would let a file replace another range.
             && self.entries.iter().map(|it| it.version).eq(self.versions())
             && self.entries.iter().all(|it| it.statement.version == it.version && it.statement.thread == self.thread)
             && self.ended.iter().all(|it| it.statement.thread == self.thread)
@@ -280,7 +287,7 @@ impl ArchiveContent {
         self.from..=self.to
     }
 
-    /// Whether the values are there: of all versions, or of none.
+    /// Checks that the file has values. A file has the values of all its versions or of none.
     pub fn has_values(&self) -> bool {
         self.entries.first().is_some_and(|it| it.values.is_some())
     }
@@ -289,7 +296,7 @@ impl ArchiveContent {
         self.entries.iter().find(|it| it.version == version)
     }
 
-    /// What stays once the values are erased: what was signed and stated, and how it came into the chain.
+    /// Returns the content after erasure: signed data, statements and outcomes, without values.
     #[must_use]
     pub fn without_values(&self) -> Self {
         Self {
@@ -299,7 +306,7 @@ impl ArchiveContent {
         }
     }
 
-    /// Whether it is what the row says that it is.
+    /// Checks that the content matches the archive's row.
     pub fn is_of(&self, archive: &Archive) -> bool {
         let values = self.has_values() == archive.kept.has_values();
         values && self.thread == archive.thread && self.versions() == (archive.from..=archive.to)

@@ -1,4 +1,4 @@
-//! Archives: stretches of a thread's past that are kept in files and no longer in the database.
+//! Archives: ranges of versions that were moved from the database to files.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,84 +12,86 @@ mod content;
 
 pub use content::{ArchiveContent, ArchivedVersion};
 
-/// An archive ends with the first whole state after so many versions: which stretches there are follows from the rows
-/// alone, so that a run that was cut off comes to the same file again.
+/// An archive ends with the first full state after this number of versions. The ranges follow from the rows alone, so a
+/// run that restarts after an interruption writes the same file.
 pub const VERSIONS_MIN: u64 = 16;
 
-/// No file of more plain text is read. A stretch that comes to more stays in the database.
+/// The size limit of an uncompressed archive file. A larger range stays in the database.
 pub const PLAIN_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// What a policy says of a thread's past. Nothing leaves the database unless one does.
+/// The retention settings of a policy. Without them nothing leaves the database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RetentionPolicy {
-    /// The last so many versions stay whole in the database.
+    /// The number of latest versions that stay in the database.
     pub versions: Option<u64>,
-    /// Versions that were the head within so many days stay.
+    /// Versions that were the head within this number of days stay in the database.
     pub days: Option<u64>,
-    /// The values of versions that were not the head for so many days are erased, once they are in an archive.
+    /// Archived values are erased this number of days after their version stopped being the head.
     pub erase_after_days: Option<u64>,
 }
 
 impl RetentionPolicy {
-    /// Whether a version may go into an archive that was followed by the next at `left`, in a thread that has come so far.
-    /// It stays while either says so.
+    /// Checks that a version may be archived. `left` is the time at which the next version replaced it as the head.
+    /// Both limits, `versions` and `days`, must allow it.
     pub fn lets_go(&self, (version, left): (u64, Timestamp), head: u64, now: Timestamp) -> bool {
         self.can_ever_archive(version, head) && self.days.is_none_or(|it| are_over(it, left, now))
     }
 
-    /// Whether a version might go, if it is only old enough.
+    /// Checks that the `versions` limit allows archiving, whatever the age of the version.
     pub fn can_ever_archive(&self, version: u64, head: u64) -> bool {
         self.versions.is_none_or(|it| head.saturating_sub(version) >= it)
     }
 
-    /// Whether the values of an archived version may be erased.
+    /// Checks that the values of an archived version may be erased.
     pub fn may_erase(&self, left: Timestamp, now: Timestamp) -> bool {
         self.erase_after_days.is_some_and(|it| are_over(it, left, now))
     }
 }
 
 fn are_over(days: u64, since: Timestamp, now: Timestamp) -> bool {
+    // Saturation makes an absurdly large number of days mean "never" and not "at once".
     let millis = i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(DAY_MILLIS);
     now.millis().saturating_sub(since.millis()) >= millis
 }
 
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1_000;
 
-/// A stretch of a thread's past that is not in the database.
+/// A range of versions of one thread that is stored in a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Archive {
     pub thread: ThreadId,
-    /// The first version in it, whose state is whole.
+    /// The first version. Its state is stored in full.
     pub from: u64,
     pub to: u64,
-    /// Since when none of them was the head: the latest moment at which any of them or the one after them was committed. A clock may
-    /// have gone back; archives of before say when the one after them was committed.
+    /// The time since which no version of the range was the head: the latest commit time of any of them and of the next
+    /// version. The latest time is used because a clock may have been set back. Older archives have the commit time of
+    /// the next version.
     pub left: Timestamp,
-    /// The SHA-256 of the file as it is now.
+    /// The SHA-256 of the current file.
     pub file: Digest,
     pub bytes: u64,
-    /// How long its text is, uncompressed: no more is ever read of it.
+    /// The length of the uncompressed text. Reading stops there, so a manipulated file cannot exhaust memory.
     pub plain_bytes: u64,
-    /// The policy that let it go.
+    /// The policy whose retention settings allowed the archive.
     pub policy: Digest,
     pub at: Timestamp,
     pub kept: ArchiveContentState,
 }
 
-/// What is in an archive's file.
+/// The data that an archive's file still has.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "as", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ArchiveContentState {
-    /// Everything that was taken out of the database.
+    /// All data, with values.
     Whole {},
-    /// Everything but the values: they are erased. The file that had them is being removed.
+    /// All data without values. The file with the values is being deleted.
     Erasing { at: Timestamp, policy: Digest },
-    /// Everything but the values, and no other file has them.
+    /// All data without values. The file with the values is deleted.
     Erased { at: Timestamp, policy: Digest },
 }
 
-/// The word of archives whose file with values is being removed.
+/// The stored code of [`ArchiveContentState::Erasing`].
 pub const ERASING: &str = "erasing";
 
 impl ArchiveContentState {
@@ -101,13 +103,12 @@ impl ArchiveContentState {
         }
     }
 
-    /// Whether the file has the values.
     pub const fn has_values(&self) -> bool {
         matches!(self, Self::Whole {})
     }
 }
 
-/// Where a transition is whose version is in an archive: what the database keeps of it.
+/// The location of an archived transition. The database keeps it so that the transition can be found by its digest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchivedLocation {
@@ -116,7 +117,7 @@ pub struct ArchivedLocation {
     pub version: u64,
 }
 
-/// How far a thread's past has left the database. Both count versions, from version 0 on.
+/// The number of versions, counted from version 0, that are archived and erased.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchivalProgress {
@@ -125,18 +126,19 @@ pub struct ArchivalProgress {
 }
 
 impl ArchivalProgress {
-    /// The first version of which it can be told what it changed.
+    /// Returns the first version whose change can still be shown. The change of a version needs the state before it.
     pub const fn first_explained_version(&self) -> u64 {
+        // The first version after an erased range has no previous state, so its change is unknown.
         if self.erased == 0 { 0 } else { self.erased + 1 }
     }
 
-    /// A thread of which everything is in the database is written as it always was.
+    /// Checks that nothing is archived. The member is then omitted, so older rows keep their bytes and their seal.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What is wrong with a file that was checked by published keys alone.
+/// An archive file that fails the offline check.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("version {version}: {what}")]
 pub struct ArchiveCheckError {
@@ -144,16 +146,17 @@ pub struct ArchiveCheckError {
     pub what: &'static str,
 }
 
-/// Checks a file by published keys: each version signed and linked to the one before, each change complete and from root
-/// to root. Whether its states are those roots takes the keyring: they are checked whenever they are read.
+/// Checks a file with published keys: signatures, chain links, and complete changes between state roots. The roots are
+/// not compared with the states here, because that requires the keyring. Each read of a state compares them.
 pub fn check(content: &ArchiveContent, keys: &PublicKeys) -> Result<(), ArchiveCheckError> {
     let mut chain: Option<VerifiedChain> = None;
     for it in &content.entries {
         let exhibit = it.exhibit();
         let spoiled = |ExportError { what, .. }: ExportError| ArchiveCheckError { version: it.version, what };
         match &mut chain {
+            // Without an issuer a file that another gateway signed could not be detected.
             None if keys.issuer().is_none() => {
-                return Err(ArchiveCheckError { version: it.version, what: "the keys do not say whose they are" });
+                return Err(ArchiveCheckError { version: it.version, what: "the published keys name no issuer" });
             }
             None => chain = Some(VerifiedChain::begin(&exhibit, keys).map_err(spoiled)?),
             Some(chain) => chain.follow(&exhibit, keys).map_err(spoiled)?,

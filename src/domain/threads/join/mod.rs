@@ -1,7 +1,8 @@
-//! What several branches made of one state, as one. Pure, and the same to the byte whatever order they finished in:
-//! only their names, their states and, where a strategy asks for it, the order in which they are named count.
+//! Merges the states of several branches that started from one state.
 //!
-//! Each branch is compared with the state that all began with. Where it has what stood there, it has no say.
+//! The result depends only on the names and states of the branches and, for some strategies, on their order in the
+//! request. It does not depend on the order in which the branches finished. Each branch is compared with the base. A
+//! branch has no effect on a path that it did not change.
 
 mod conflicts;
 mod keyed_lists;
@@ -23,34 +24,33 @@ use keyed_lists::ListKeys;
 
 #[derive(Clone, Copy, Debug)]
 pub struct BranchState<'v> {
-    /// What the branch is called.
     pub name: &'v BranchName,
     pub state: &'v Value,
-    /// How sure it is, in millionths; counts only where that is asked.
+    /// The confidence in millionths. Only [`Strategy::Confidence`] reads it.
     pub confidence: u32,
 }
 
 #[derive(Clone, Copy)]
 pub struct JoinOptions<'a> {
-    /// What becomes of conflicts.
+    /// The strategy that settles conflicts.
     pub strategy: Strategy,
-    /// The lists whose items have keys, by their places.
+    /// The policy that declares lists with keyed items.
     pub policy: &'a Policy,
-    /// What the request says of conflicts.
+    /// The values that the request chooses for conflicts.
     pub resolutions: &'a Resolutions,
 }
 
-/// Why branches are not joined.
+/// The reason why branches cannot be joined.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JoinRejected {
-    /// Several of them have several values at these places, in order.
+    /// The branches have different values at these sorted paths.
     Conflicts(Vec<Pointer>),
-    /// The request settles something that is no conflict.
+    /// The request settles a path without a conflict.
     NoConflict(Pointer),
 }
 
-/// Every place that a branch changed, once and in order. That a container was empty is no value of its own where members
-/// came or went.
+/// Returns the sorted paths that at least one branch changed. A container that only became empty or stopped being empty
+/// is not a change of its own, because its members are listed.
 pub fn changed<'v>(base: &Value, states: impl Iterator<Item = &'v Value>) -> Vec<Pointer> {
     let of = |state: &'v Value| {
         let changes = diff(base, state).into_iter().filter(|it| !it.is_filling(base, state));
@@ -59,9 +59,10 @@ pub fn changed<'v>(base: &Value, states: impl Iterator<Item = &'v Value>) -> Vec
     states.flat_map(of).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The state that comes of all of them, given in the order in which the request names them.
+/// Merges the branches, given in the order of the request.
 pub fn join(base: &Value, sides: &[BranchState<'_>], how: JoinOptions<'_>) -> Result<Value, JoinRejected> {
     let mut by_name: Vec<usize> = (0..sides.len()).collect();
+    // Sorting by name makes the result independent of the order in the request.
     by_name.sort_by_key(|it| sides[*it].name);
     let mut merge = BranchMerge {
         how,
@@ -78,6 +79,7 @@ pub fn join(base: &Value, sides: &[BranchState<'_>], how: JoinOptions<'_>) -> Re
         unsettled.sort();
         return Err(JoinRejected::Conflicts(unsettled));
     }
+    // A resolution without a conflict is an error: the client expects a conflict that does not exist.
     match how.resolutions.places().find(|it| !settled.contains(it)) {
         Some(idle) => Err(JoinRejected::NoConflict(idle.clone())),
         None => Ok(joined),
@@ -87,7 +89,7 @@ pub fn join(base: &Value, sides: &[BranchState<'_>], how: JoinOptions<'_>) -> Re
 struct BranchMerge<'a> {
     how: JoinOptions<'a>,
     sides: &'a [BranchState<'a>],
-    /// The places of the branches in `sides`, by name.
+    /// Indexes into `sides`, sorted by branch name.
     by_name: Vec<usize>,
     trail: PointerBuilder,
     unsettled: Vec<Pointer>,
@@ -95,16 +97,17 @@ struct BranchMerge<'a> {
 }
 
 impl BranchMerge<'_> {
-    /// What becomes of one place. Nothing, where nothing stands there afterwards.
+    /// Merges one path. Returns `None` if the path does not exist in the result.
     fn merged(&mut self, base: Option<&Value>, sides: &[Option<&Value>]) -> Option<Value> {
-        // Parts first: so each leaf is compared once for each branch, however deep it lies.
+        // Members and items are merged before the whole value is compared. Each leaf is then compared once per branch,
+        // at any depth.
         if let Some(whole) = self.of_parts(base, sides) {
             return Some(whole);
         }
         let claims = conflicts::claims(base, sides);
         match claims.as_slice() {
             [] => base.cloned(),
-            // One alone changed it, or all who did agree.
+            // One branch changed the value, or all branches that changed it agree.
             [only] => only.value.cloned(),
             _ => match self.within(base, sides) {
                 Some(value) => Some(value),
@@ -113,12 +116,12 @@ impl BranchMerge<'_> {
         }
     }
 
-    /// An object that is one everywhere, or everywhere where there is a new one, or a list without keys that is as long everywhere:
-    /// what comes of it is what comes of its parts, whoever changed it.
+    /// Merges member by member or item by item if all sides have the same kind of container: objects, new objects, or
+    /// lists without keys of the same length. The result then does not depend on which branch made the change.
     fn of_parts(&mut self, base: Option<&Value>, sides: &[Option<&Value>]) -> Option<Value> {
         let all = || [base].into_iter().chain(sides.iter().copied());
         let is_object = |it: Option<&Value>| matches!(it, Some(Value::Object(_)));
-        // Where nothing stood, those that put nothing there have no say.
+        // If the base has no value, branches without a value have no effect.
         let mut put = sides.iter().copied().filter(Option::is_some).peekable();
         let is_new = base.is_none() && put.peek().is_some() && put.all(is_object);
         if is_new || all().all(is_object) {
@@ -126,11 +129,12 @@ impl BranchMerge<'_> {
         }
         let length = base?.as_array()?.len();
         let same = all().all(|it| it.and_then(Value::as_array).map(Vec::len) == Some(length));
+        // A list with keys is merged by key, so its items must not be merged by index.
         let keyed = self.how.policy.key_of_list(&self.trail.pointer()).is_some();
         (same && !keyed).then(|| Value::Array(self.items(base, sides, length)))
     }
 
-    /// The parts merged one by one, if the places of all who changed them are of one kind that has parts.
+    /// Merges the parts one by one, if all branches that changed the value have the same kind of container.
     fn within(&mut self, base: Option<&Value>, sides: &[Option<&Value>]) -> Option<Value> {
         let changed = || sides.iter().copied().filter(|it| *it != base);
         let objects = |it: Option<&Value>| matches!(it, Some(Value::Object(_)));
@@ -139,6 +143,7 @@ impl BranchMerge<'_> {
         }
         let list = |it: Option<&'_ Value>| it.and_then(Value::as_array).map(Vec::len);
         let length = list(base);
+        // A branch that replaced the list by another kind of value makes the whole value the conflict.
         if !changed().all(|it| list(it).is_some()) || (base.is_some() && length.is_none()) {
             return None;
         }
@@ -156,6 +161,7 @@ impl BranchMerge<'_> {
         let all = [base].into_iter().chain(sides.iter().copied()).flatten().filter_map(Value::as_object);
         let mut keys: Vec<&String> = all.flat_map(Map::keys).collect();
         keys.sort();
+        // Several branches may have the same member.
         keys.dedup();
         let mut members = Map::new();
         for key in keys {
@@ -169,7 +175,7 @@ impl BranchMerge<'_> {
         members
     }
 
-    /// Items of a list whose length nobody changed.
+    /// Merges the items of a list whose length is the same in all branches.
     fn items(&mut self, base: Option<&Value>, sides: &[Option<&Value>], length: usize) -> Vec<Value> {
         let mut items = Vec::with_capacity(length);
         for index in 0..length {
@@ -181,7 +187,7 @@ impl BranchMerge<'_> {
         items
     }
 
-    /// Items that have keys: those that were there in their order, then new ones by the names of their branches.
+    /// Merges items with keys: existing items in their order, then new items by branch name.
     fn keyed(&mut self, keys: &ListKeys, base: Option<&Value>, sides: &[Option<&Value>]) -> Vec<Value> {
         let mut items = Vec::new();
         for (index, key) in keys.in_order(&self.by_name).into_iter().enumerate() {
@@ -195,13 +201,15 @@ impl BranchMerge<'_> {
         items
     }
 
-    /// What a strategy makes of a conflict: a value, or nothing there; or it stays one.
+    /// Settles a conflict with the strategy. The outer `None` means that the conflict remains, the inner `None` that
+    /// the value is removed.
     fn settle(&mut self, claims: &[BranchValue<'_>]) -> Option<Option<Value>> {
         let chosen = match self.how.strategy {
             Strategy::Union => None,
             Strategy::Explicit => {
                 let place = self.trail.pointer();
                 let said = self.how.resolutions.at(&place).cloned();
+                // Used resolutions are recorded, so unused ones can be reported.
                 self.settled.extend(said.is_some().then_some(place));
                 said
             }
@@ -209,6 +217,7 @@ impl BranchMerge<'_> {
             Strategy::Vote => conflicts::heaviest(claims, |_| 1),
             Strategy::Confidence => conflicts::heaviest(claims, |side| u64::from(self.sides[side].confidence)),
         };
+        // All conflicts are collected, so the client sees all of them in one answer.
         if chosen.is_none() {
             self.unsettled.push(self.trail.pointer());
         }

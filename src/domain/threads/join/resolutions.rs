@@ -1,4 +1,4 @@
-//! What a request says of conflicts itself.
+//! The values that a request chooses for conflicts (`resolve`).
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::domain::json::pointer::Pointer;
 
-/// How many conflicts one request settles.
+/// The limit of conflicts that one request settles.
 const RESOLUTIONS_MAX: usize = 1_000;
 
-/// What is to stand at which conflict; nothing, where it is to go.
+/// The chosen value of each conflict. `None` removes the value.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Resolutions(BTreeMap<Pointer, Option<Value>>);
 
-/// What is wrong with a part of them.
+/// An invalid item of `resolve`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InvalidResolution {
     pub pointer: Pointer,
@@ -25,33 +25,35 @@ impl Resolutions {
     pub fn read(value: &Value) -> Result<Self, InvalidResolution> {
         let root = Pointer::root();
         let wrong = |pointer: &Pointer, detail| InvalidResolution { pointer: pointer.clone(), detail };
-        let Value::Array(items) = value else { return Err(wrong(&root, "resolve is a list")) };
+        let Value::Array(items) = value else { return Err(wrong(&root, "`resolve` must be a list")) };
         if items.len() > RESOLUTIONS_MAX {
-            return Err(wrong(&root, "resolve has at most 1000 items"));
+            return Err(wrong(&root, "`resolve` has more than 1000 items"));
         }
         let mut read = BTreeMap::new();
         for (index, item) in items.iter().enumerate() {
             let at = root.index(index);
             let known =
+                // Unknown members are refused, so a misspelled `value` does not remove the path.
                 |members: &serde_json::Map<String, Value>| members.keys().all(|it| it == "path" || it == "value");
             let members = item.as_object().filter(|it| known(it));
-            let members = members
-                .ok_or_else(|| wrong(&at, "an item has `path`, and `value` unless nothing is to stand there"))?;
+            let members =
+                members.ok_or_else(|| wrong(&at, "an item has `path` and, unless the path is removed, `value`"))?;
             let path = members.get("path").and_then(Value::as_str).and_then(|it| Pointer::try_from(it).ok());
-            let path = path.ok_or_else(|| wrong(&at.child("path"), "a path is a JSON Pointer"))?;
+            let path = path.ok_or_else(|| wrong(&at.child("path"), "`path` must be a JSON Pointer"))?;
+            // A missing `value` removes the path, while null is a value.
             if read.insert(path, members.get("value").cloned()).is_some() {
-                return Err(wrong(&at.child("path"), "each place is settled once"));
+                return Err(wrong(&at.child("path"), "this path is settled twice; settle each path once"));
             }
         }
         Ok(Self(read))
     }
 
-    /// What is to stand at a place, if it is settled.
+    /// Returns the chosen value of a path, if the request settles the path.
     pub(super) fn at(&self, place: &Pointer) -> Option<&Option<Value>> {
         self.0.get(place)
     }
 
-    /// Every place that is settled.
+    /// Returns the settled paths.
     pub fn places(&self) -> impl Iterator<Item = &Pointer> {
         self.0.keys()
     }

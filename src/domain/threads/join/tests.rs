@@ -21,7 +21,7 @@ fn name(text: &str) -> BranchName {
     BranchName::try_from(text).unwrap()
 }
 
-/// What comes of branches, each a name, a state and a confidence in millionths.
+/// Joins branches, each given as a name, a state and a confidence in millionths.
 fn joined(
     base: &Value,
     sides: &[(&str, Value, u32)],
@@ -46,7 +46,7 @@ fn conflicts(places: &[&str]) -> Result<Value, JoinRejected> {
 }
 
 #[test]
-fn what_branches_changed_apart_is_all_there() {
+fn separate_changes_of_branches_are_all_joined() {
     let base = json!({"kept": 1, "gone": 2, "deep": {"x": 1, "y": 2}, "list": [1, 2]});
     let left = json!({"kept": 1, "deep": {"x": 5, "y": 2}, "list": [9, 2], "new": null});
     let right = json!({"kept": 1, "gone": 2, "deep": {"x": 1, "y": 6}, "list": [1, 8]});
@@ -55,7 +55,7 @@ fn what_branches_changed_apart_is_all_there() {
 }
 
 #[test]
-fn what_is_new_is_made_of_its_parts_however_many_put_it_there() {
+fn new_objects_are_merged_by_their_members() {
     let absent = json!({});
     let deep = |leaf: Value| json!({"new": {"a": {"same": [1, {}], "b": leaf}}});
     let table = [
@@ -75,7 +75,7 @@ fn what_is_new_is_made_of_its_parts_however_many_put_it_there() {
 }
 
 #[test]
-fn a_union_names_every_place_where_branches_do_not_agree() {
+fn union_names_every_conflicting_path() {
     let table = [
         (json!({"x": 1}), json!({"x": 2}), json!({"x": 3}), conflicts(&["/x"])),
         (json!({}), json!({"x": 2}), json!({"x": 2}), Ok(json!({"x": 2}))),
@@ -85,7 +85,7 @@ fn a_union_names_every_place_where_branches_do_not_agree() {
         (json!({}), json!({"x": {"y": 1}}), json!({"x": {"z": 2}}), Ok(json!({"x": {"y": 1, "z": 2}}))),
         (json!({}), json!({"x": {"y": 1}}), json!({"x": [1]}), conflicts(&["/x"])),
         (json!({"x": 1, "y": 1}), json!({"x": 2, "y": 2}), json!({"x": 3, "y": 3}), conflicts(&["/x", "/y"])),
-        // A list whose length somebody changed is one value.
+        // A list whose length changed is merged as one value.
         (json!({"l": [1, 2]}), json!({"l": [1, 2, 3]}), json!({"l": [0, 2]}), conflicts(&["/l"])),
         (json!({"l": [1, 2]}), json!({"l": [1]}), json!({"l": [1, 2]}), Ok(json!({"l": [1]}))),
         (json!({"l": [1, 2]}), json!({"l": [3, 2]}), json!({"l": [4, 2]}), conflicts(&["/l/0"])),
@@ -105,7 +105,7 @@ fn keyed_lists_merge_by_key() {
         json!({"found": [{"id": "one", "ok": false}, {"id": "two", "ok": true}, {"id": "four"}, {"id": "five"}]});
     let both = json!({"found": [{"id": "one", "ok": true}, {"id": "two", "ok": true}, {"id": "three"}, {"id": "four"}, {"id": "five"}]});
     assert_eq!(union(&base, &[left.clone(), right.clone()]), Ok(both.clone()));
-    // By the names of the branches, whatever order they are asked for in.
+    // The order follows the names of the branches, not their order in the request.
     let swapped = joined(&base, &[("b", right, 0), ("a", left, 0)], Strategy::Union, &json!([]));
     assert_eq!(swapped, Ok(both));
     let same = |value: i32| json!({"found": [{"id": "one", "ok": false}, {"id": "two", "ok": false}, {"id": "new", "v": value}]});
@@ -118,7 +118,7 @@ fn keyed_lists_merge_by_key() {
 }
 
 #[test]
-fn lists_whose_items_cannot_be_told_apart_are_one_value() {
+fn lists_without_unique_keys_are_one_value() {
     let base = json!({"found": [{"id": 1}, {"id": 2}]});
     let more = json!({"found": [{"id": 1}, {"id": 2}, {"id": 3}]});
     for odd in [
@@ -152,7 +152,7 @@ fn every_strategy_settles_a_conflict_its_own_way() {
 }
 
 #[test]
-fn of_equals_the_first_named_counts_and_who_did_not_look_has_no_say() {
+fn first_named_branch_wins_a_tie_and_unchanged_branches_have_no_effect() {
     let base = json!({});
     let (one, two) = (json!({"x": 1}), json!({"x": 2}));
     for strategy in [Strategy::Vote, Strategy::Confidence] {
@@ -165,7 +165,7 @@ fn of_equals_the_first_named_counts_and_who_did_not_look_has_no_say() {
 }
 
 #[test]
-fn what_is_settled_by_hand_is_every_conflict_and_nothing_else() {
+fn explicit_resolutions_must_match_the_conflicts() {
     let base = json!({"x": 0, "y": 0});
     let sides = [("a", json!({"x": 1, "y": 1}), 0), ("b", json!({"x": 2, "y": 0}), 0)];
     let of = |resolve| joined(&base, &sides, Strategy::Explicit, &resolve);
@@ -186,7 +186,7 @@ fn what_is_settled_by_hand_is_every_conflict_and_nothing_else() {
 }
 
 #[test]
-fn what_a_branch_changed_is_named_without_what_only_made_room_for_it() {
+fn changed_paths_exclude_containers_that_were_only_filled() {
     let base = json!({"o": {}, "x": 1, "l": [1]});
     let states = [json!({"o": {"a": 1}, "x": 1, "l": [1]}), json!({"o": {}, "l": [1, 2]})];
     let places: Vec<String> = changed(&base, states.iter()).iter().map(Pointer::to_string).collect();
@@ -195,7 +195,7 @@ fn what_a_branch_changed_is_named_without_what_only_made_room_for_it() {
 
 const KEYS: &[&str] = &["a", "b", "c"];
 
-/// Objects in objects, so that leaves can be set one after another.
+/// Generates nested objects, so that leaves can be set one after another.
 fn tree() -> impl proptest::strategy::Strategy<Value = Value> {
     let scalar = prop_oneof![Just(json!(null)), Just(json!(1)), Just(json!(2)), Just(json!("x"))];
     let inner = scalar.prop_recursive(3, 12, 3, |inner| {
@@ -205,7 +205,7 @@ fn tree() -> impl proptest::strategy::Strategy<Value = Value> {
     btree_map(select(KEYS).prop_map(str::to_owned), inner, 0..4).prop_map(|it| Value::Object(it.into_iter().collect()))
 }
 
-/// Anything, lists with keys among it.
+/// Generates any JSON value, including lists with keys.
 fn anything() -> impl proptest::strategy::Strategy<Value = Value> {
     let item = (0_i32..4, 0_i32..3).prop_map(|(id, v)| json!({"id": id, "v": v}));
     let list = proptest::collection::vec(item, 0..4).prop_map(Value::Array);
@@ -217,7 +217,7 @@ fn anything() -> impl proptest::strategy::Strategy<Value = Value> {
     })
 }
 
-/// With their last leaf go the objects that the branch does not have either.
+/// Removes objects that lost their last leaf and that the branch does not have either.
 fn emptied(state: &mut Value, mut path: &str, after: &Value) {
     while let Some((above, key)) = path.rsplit_once('/') {
         let at = |it: &str| Pointer::try_from(it).unwrap();
@@ -230,7 +230,7 @@ fn emptied(state: &mut Value, mut path: &str, after: &Value) {
     }
 }
 
-/// Of two states, at each place one or the other, as the mask has it for that place.
+/// Mixes two states: at each path one or the other, as the mask selects.
 fn mixed(base: &Value, other: &Value, (mask, path): (u64, &mut String)) -> Value {
     let (Value::Object(ours), Value::Object(theirs)) = (base, other) else { return other.clone() };
     let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
@@ -255,7 +255,7 @@ fn mixed(base: &Value, other: &Value, (mask, path): (u64, &mut String)) -> Value
     Value::Object(made)
 }
 
-/// One leaf after another, as a reader of the differences would apply them.
+/// Applies the differences leaf by leaf, as a reader of the diff would.
 fn applied(state: &Value, before: &Value, after: &Value) -> Value {
     let mut state = state.clone();
     let said = |it: &LeafChange| !it.is_filling(before, after);
@@ -281,7 +281,8 @@ fn applied(state: &Value, before: &Value, after: &Value) -> Value {
     state
 }
 
-/// Every place that a branch changed; of an object that went as a whole the object, since then nobody else has changed it.
+/// Returns the paths that a branch changed. A removed object is listed as a whole, because no other branch changed it
+/// then.
 fn places(before: &Value, after: &Value) -> Vec<Pointer> {
     let whole = |it: Pointer| {
         let mut path = it.as_str();
@@ -312,7 +313,7 @@ proptest! {
         let first = of(&orders[0], Strategy::Union);
         for order in &orders {
             prop_assert_eq!(&of(order, Strategy::Union), &first);
-            // Where nothing is in conflict, every strategy comes to the same.
+            // Without conflicts, every strategy gives the same result.
             if let Ok(first) = &first {
                 for strategy in [Strategy::LastWrite, Strategy::Vote, Strategy::Confidence, Strategy::Explicit] {
                     let joined = of(order, strategy).unwrap();
@@ -330,7 +331,7 @@ proptest! {
     }
 
     #[test]
-    fn a_union_of_what_is_apart_is_one_change_after_the_other(
+    fn union_of_separate_changes_equals_applying_them_in_order(
         base in tree(), one in tree(), two in tree(), mask in any::<u64>(),
     ) {
         let one = mixed(&base, &one, (mask, &mut String::new()));
@@ -345,7 +346,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_comes_of_a_join_but_what_a_branch_has(base in tree(), one in tree(), two in tree()) {
+    fn join_adds_nothing_that_no_branch_has(base in tree(), one in tree(), two in tree()) {
         for strategy in [Strategy::LastWrite, Strategy::Vote, Strategy::Confidence] {
             let sides = [("a", one.clone(), 1), ("b", two.clone(), 2)];
             let joined = joined(&base, &sides, strategy, &json!([])).unwrap();

@@ -4,7 +4,7 @@ use super::*;
 use crate::domain::keys::ThreadSecret;
 
 #[test]
-fn what_is_no_tool_is_refused_with_its_place() {
+fn invalid_tool_is_refused_with_its_path() {
     let long = "x".repeat(ARGUMENTS_BYTES_MAX);
     for (tool, place) in [
         (json!("search"), ""),

@@ -26,7 +26,7 @@ fn ten_tenths_are_one() {
 }
 
 #[test]
-fn what_is_no_usage_is_refused_with_its_place() {
+fn invalid_usage_is_refused_with_its_path() {
     for (usage, place) in [
         (json!([]), ""),
         (json!(5), ""),
@@ -50,7 +50,7 @@ fn what_is_no_usage_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_sum_that_no_number_holds_stays_above_every_bound() {
+fn saturated_sum_stays_above_every_limit() {
     let full = UsageAmount {
         calls: INTEGER_MAX,
         tokens: INTEGER_MAX,

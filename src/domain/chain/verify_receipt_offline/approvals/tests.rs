@@ -58,7 +58,7 @@ fn an_approval_that_a_pinned_passkey_signed_passes() {
 }
 
 #[test]
-fn what_is_not_given_is_not_said_to_be_good() {
+fn missing_evidence_is_not_reported_as_passed() {
     let vote = vote("cases", "an approval");
     let (votes, receipt_) = ([vote.clone()], receipt(&vote, json!({})));
     assert!(matches!(approvals(&receipt_, &votes, None), CheckOutcome::NotChecked { .. }));
@@ -68,7 +68,7 @@ fn what_is_not_given_is_not_said_to_be_good() {
 }
 
 #[test]
-fn an_approval_is_refused_for_each_thing_that_is_not_so() {
+fn approval_with_any_wrong_claim_is_refused() {
     let good = vote("cases", "an approval");
     let (votes, pins) = ([good.clone()], [pinned()]);
     let with = |approval: Value| code(approvals(&receipt(&good, approval), &votes, Some(&pins)));
@@ -95,7 +95,7 @@ fn an_approval_is_refused_for_each_thing_that_is_not_so() {
 }
 
 #[test]
-fn only_a_pinned_passkey_of_the_reviewers_counts_and_only_while_it_did() {
+fn only_a_pinned_passkey_of_the_reviewer_is_accepted_and_only_while_it_was_valid() {
     let vote = vote("cases", "an approval");
     let votes = [vote.clone()];
     let receipt = receipt(&vote, json!({}));

@@ -7,7 +7,7 @@ fn refused(phase: Phase, payload: Value) -> String {
 }
 
 #[test]
-fn what_says_nothing_wrong_is_taken_whatever_else_is_in_it() {
+fn valid_payload_with_unknown_members_is_accepted() {
     for phase in Phase::ALL.into_iter().filter(|it| *it != Phase::Terminate) {
         assert_eq!(refused(phase, json!({})), "taken", "{phase:?}");
         assert_eq!(refused(phase, json!({"<script>": [1, {"deep": null}]})), "taken", "{phase:?}");
@@ -26,7 +26,7 @@ fn what_says_nothing_wrong_is_taken_whatever_else_is_in_it() {
 }
 
 #[test]
-fn what_is_of_another_shape_is_refused_where_it_stands() {
+fn invalid_member_is_refused_with_its_path() {
     let step = |member: &str, value: Value| {
         let mut step = json!({"id": "a", "kind": "act", "description": "d"});
         step[member] = value;
@@ -73,7 +73,7 @@ fn what_is_of_another_shape_is_refused_where_it_stands() {
 }
 
 #[test]
-fn what_is_too_large_is_refused() {
+fn oversized_payload_is_refused() {
     let sized = |bytes: usize| refused(Phase::Observe, json!({"a": "x".repeat(bytes - 8)}));
     assert_eq!(sized(PAYLOAD_BYTES_MAX), "taken");
     assert_eq!(sized(PAYLOAD_BYTES_MAX + 1), "/payload");

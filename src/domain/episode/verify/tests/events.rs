@@ -20,7 +20,7 @@ fn changed(line: &mut String, change: impl FnOnce(&mut EventRecord)) {
 }
 
 #[test]
-fn events_that_do_not_hang_together_are_found_though_the_manifest_fits() {
+fn inconsistent_events_are_found_even_with_a_valid_manifest() {
     let removed = with_lines(|it| drop(it.remove(3)));
     assert!(codes(&removed).contains(&"event_previous"));
     let swapped = with_lines(|it| it.swap(3, 4));
@@ -47,7 +47,7 @@ fn events_that_do_not_hang_together_are_found_though_the_manifest_fits() {
 }
 
 #[test]
-fn a_state_that_does_not_follow_is_found_though_the_manifest_fits() {
+fn inconsistent_state_is_found_even_with_a_valid_manifest() {
     let stated = |change: fn(&mut Value)| {
         let mut folder = folder(happened("ok"));
         edit(&mut folder, "state.json", change);
@@ -73,7 +73,7 @@ fn a_state_that_does_not_follow_is_found_though_the_manifest_fits() {
 }
 
 #[test]
-fn what_else_follows_from_the_events_is_made_again() {
+fn other_projected_files_are_rebuilt() {
     for file in ["summary.json", "final.json", "learn.jsonl"] {
         let mut other = folder(happened("ok"));
         bytes(&mut other, file).extend_from_slice(b" ");
@@ -83,14 +83,14 @@ fn what_else_follows_from_the_events_is_made_again() {
 }
 
 #[test]
-fn a_run_that_is_not_over_may_not_link_to_what_only_a_finished_one_has() {
+fn pending_run_must_not_link_to_files_of_a_finished_one() {
     let mut early = folder(paused());
     edit(&mut early, "state.json", |it| it["links"]["manifest"] = "manifest.json".into());
     assert!(codes(&early).contains(&"projection_links"));
 }
 
 #[test]
-fn a_run_of_another_system_is_told_what_it_has_no_evidence_for() {
+fn report_notes_missing_evidence_of_foreign_runs() {
     let mut lines: Vec<EventRecord> = vec![
         event(1, "start", json!({"task": "x"})),
         event(2, "plan", json!({"steps": ["detect:a", "act:b"]})),
@@ -126,7 +126,7 @@ fn held_often(events: usize) -> Vec<EventRecord> {
 }
 
 #[test]
-fn a_run_of_as_many_events_as_are_told_is_read_again() {
+fn run_with_the_maximum_of_events_is_read() {
     let most = usize::try_from(crate::domain::episode::from_thread::TOLD_MAX).unwrap();
     let mut happened = held_often(most - 1);
     happened.push(EventRecord {
@@ -143,7 +143,7 @@ fn a_run_of_as_many_events_as_are_told_is_read_again() {
 }
 
 #[test]
-fn more_events_than_any_run_has_are_found() {
+fn too_many_events_are_found() {
     let line = event(1, "observe", json!({})).line() + "\n";
     let (lines, found) = event_line::read(line.repeat(EVENTS_MAX).as_bytes(), "events.jsonl");
     assert_eq!((lines.len(), found.len()), (EVENTS_MAX, 0));
@@ -152,7 +152,7 @@ fn more_events_than_any_run_has_are_found() {
 }
 
 #[test]
-fn long_outcomes_that_are_others_are_found_by_their_hash() {
+fn changed_long_outcomes_are_found_by_their_hash() {
     let act = |at: usize| event(at, "act", json!({"tool": "t", "outcome": "ok", "input_excerpt": "x".repeat(1_000)}));
     let mut long = vec![event(0, "start", json!({"task": "x"}))];
     long.extend((1..100).map(act));
@@ -164,7 +164,7 @@ fn long_outcomes_that_are_others_are_found_by_their_hash() {
 }
 
 #[test]
-fn whatever_a_plan_or_a_state_has_in_it_is_held_against_the_events() {
+fn every_member_of_plan_and_state_is_compared_with_the_events() {
     let stated = |change: &dyn Fn(&mut Value)| {
         let mut folder = folder(happened("ok"));
         edit(&mut folder, "state.json", change);
@@ -223,7 +223,7 @@ fn whatever_a_plan_or_a_state_has_in_it_is_held_against_the_events() {
 }
 
 #[test]
-fn a_finished_run_that_links_to_less_than_it_has_is_found_though_its_last_projection_says_so() {
+fn missing_links_of_a_finished_run_are_found_even_if_projected() {
     let less = |links: &mut Value| drop(links.as_object_mut().unwrap().remove("summary"));
     let mut folder = with_lines(|it| {
         let last = it.len() - 1;

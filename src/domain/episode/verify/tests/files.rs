@@ -15,7 +15,7 @@ fn every_flipped_byte_of_a_file_is_found() {
 }
 
 #[test]
-fn what_is_cut_off_dropped_or_added_is_found() {
+fn truncated_removed_and_added_files_are_found() {
     let good = folder(happened("ok"));
     for file in ["events.jsonl", "learn.jsonl", "state.json", "summary.json", "final.json"] {
         let mut cut = good.clone();
@@ -37,7 +37,7 @@ fn what_is_cut_off_dropped_or_added_is_found() {
 }
 
 #[test]
-fn names_that_lead_elsewhere_are_found_wherever_they_stand() {
+fn path_traversal_is_found_in_every_name() {
     let good = folder(happened("ok"));
     for name in ["../state.json", "/etc/passwd", "a/b", "..", ".", ".hidden", "a\\b", "a\nb", "ünder", "", "a.", "C:x"]
     {
@@ -71,7 +71,7 @@ fn two_names_for_one_file_are_found() {
 }
 
 #[test]
-fn what_is_no_plain_file_is_found_and_not_read() {
+fn special_file_is_found_and_not_read() {
     for (content, code) in [(FileContent::NotAFile, "not_a_file"), (FileContent::TooLong, "too_long")] {
         let mut linked = folder(happened("ok"));
         linked.entries.iter_mut().find(|it| it.0 == "state.json").unwrap().1 = content;
@@ -97,7 +97,7 @@ fn a_file_under_another_kind_is_found() {
 }
 
 #[test]
-fn a_manifest_that_leaves_out_what_every_run_has_is_found() {
+fn manifest_without_a_required_file_is_found() {
     for file in ["events.jsonl", "state.json"] {
         let mut less = folder(happened("ok"));
         edit(&mut less, "manifest.json", |it| it["files"].as_array_mut().unwrap().retain(|it| it["name"] != file));
@@ -110,7 +110,7 @@ fn a_manifest_that_leaves_out_what_every_run_has_is_found() {
 }
 
 #[test]
-fn names_of_every_odd_form_are_found_each_for_itself() {
+fn each_invalid_name_is_found() {
     let long = "a".repeat(129);
     for name in [long.as_str(), "a.", ".a", "-a", "a b", "a/b"] {
         let mut there = folder(happened("ok"));
@@ -123,7 +123,7 @@ fn names_of_every_odd_form_are_found_each_for_itself() {
 }
 
 #[test]
-fn a_manifest_of_more_files_than_any_run_has_is_none() {
+fn manifest_with_too_many_files_is_refused() {
     let with = |count: usize| {
         let mut many = folder(happened("ok"));
         edit(&mut many, "manifest.json", |it| {

@@ -31,7 +31,7 @@ fn wrong(change: &dyn Fn(&mut Value)) -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn a_run_without_projections_is_held_against_its_events() {
+fn run_without_projections_is_compared_with_its_events() {
     assert_eq!(wrong(&|_| {}), []);
     for (place, value, code) in [
         ("/outcomes/status", json!("error"), "projection_outcomes"),
@@ -60,7 +60,7 @@ fn a_run_without_projections_is_held_against_its_events() {
 }
 
 #[test]
-fn links_lead_to_the_files_that_a_run_always_has() {
+fn links_name_the_fixed_files_of_a_run() {
     let other = wrong(&|it| it["links"]["learn"] = "summary.json".into());
     assert_eq!(other, [("projection_links", String::new())]);
     for outside in ["../learn.jsonl", "/etc/passwd", "a/learn.jsonl", ".."] {
@@ -70,7 +70,7 @@ fn links_lead_to_the_files_that_a_run_always_has() {
 }
 
 #[test]
-fn a_report_says_of_each_part_how_far_it_was_checked() {
+fn report_has_the_extent_of_each_part() {
     let (_, report) = older(&|it| it["outcomes"]["summary"] = "Done.".into());
     assert_eq!(report.verdict(), RunVerification::Verified, "{report:?}");
     let expected = [
@@ -97,7 +97,7 @@ fn a_report_says_of_each_part_how_far_it_was_checked() {
 }
 
 #[test]
-fn a_state_has_what_every_published_form_asks_for() {
+fn state_needs_the_members_of_every_published_form() {
     for place in [
         "/episode/started_at",
         "/goal/task",
@@ -130,7 +130,7 @@ fn a_state_has_what_every_published_form_asks_for() {
 }
 
 #[test]
-fn a_state_of_the_published_text_may_leave_out_what_that_leaves_out() {
+fn state_may_omit_members_that_the_published_text_omits() {
     let found = wrong(&|it| {
         for (above, name) in [
             ("/plan", "source"),
@@ -170,7 +170,7 @@ fn vetoed(more: Option<EventRecord>) -> Folder {
 }
 
 #[test]
-fn a_blocked_step_is_read_and_noted_where_it_stands() {
+fn blocked_step_is_read_and_noted_with_its_path() {
     let (run, report) = verify(&vetoed(None), SignatureRequirement::Unchecked);
     assert_eq!(report.verdict(), RunVerification::Verified, "{report:?}");
     assert_eq!(run.state.unwrap()["plan"]["steps"][0]["status"], "blocked");
@@ -181,7 +181,7 @@ fn a_blocked_step_is_read_and_noted_where_it_stands() {
 }
 
 #[test]
-fn a_folder_of_ours_is_checked_by_the_rules_of_its_own_time() {
+fn own_folder_is_checked_by_the_rules_of_its_version() {
     let mut happened = happened("ok");
     happened[5].payload = json!({"steps": ["no kind"]}).as_object().unwrap().clone();
     let mut events = Timeline::of(happened).events().to_vec();
@@ -207,7 +207,7 @@ fn a_folder_of_ours_is_checked_by_the_rules_of_its_own_time() {
 }
 
 #[test]
-fn a_projection_of_another_system_may_say_less_than_the_state() {
+fn foreign_projection_may_have_fewer_members_than_the_state() {
     let projected = |outcomes: Value| {
         let mut events = happened("ok");
         let links = state::links(state::RunStatus::Ok);

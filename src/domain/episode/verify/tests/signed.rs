@@ -23,7 +23,7 @@ fn codes_by(folder: &Folder, keys: &Keys) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_signed_manifest_says_everything_in_it_and_nobody_else_can_say_it() {
+fn manifest_signature_covers_every_member_and_needs_the_key() {
     let keys = keys();
     let good = signed(&keys);
     assert_eq!(codes_by(&good, &keys), [""; 0]);
@@ -45,7 +45,7 @@ fn a_signed_manifest_says_everything_in_it_and_nobody_else_can_say_it() {
 }
 
 #[test]
-fn a_key_that_is_revoked_signs_no_manifest_and_a_retired_one_did() {
+fn revoked_key_is_refused_and_retired_key_is_accepted() {
     let keys = keys();
     let (good, kid) = (signed(&keys), keys.signing(KeyUse::Chain).kid().to_owned());
     let now = Timestamp::from_millis(1_795_225_000_000);
@@ -69,7 +69,7 @@ fn no_other_token_of_the_gateway_signs_a_manifest() {
 }
 
 #[test]
-fn each_claim_of_a_signature_is_asked_for_itself() {
+fn each_claim_of_a_signature_is_checked() {
     let keys = keys();
     let with = |change: &dyn Fn(&mut Value), kid: Option<&str>| {
         let mut folder = signed(&keys);

@@ -66,10 +66,10 @@ fn keys_turn_once_though_the_log_cannot_be_told() {
     let (exit, out, err) = line(data.path(), "keys rotate");
     let signing = gateway.current().unwrap().signing(crate::domain::keys::KeyUse::Chain).kid().to_owned();
     assert_eq!((exit, out), (CommandExit::Yes, format!("{signing}\n")));
-    assert!(err.contains("the keyring is changed; do not do it again"), "{err}");
+    assert!(err.contains("the keyring was changed, so do not repeat the command"), "{err}");
     let (exit, _, err) = line(data.path(), &format!("keys revoke {signing}"));
     assert_eq!(exit, CommandExit::Yes);
-    assert!(err.contains("the log does not tell of it"), "{err}");
+    assert!(err.contains("The audit log has no event of this change"), "{err}");
     assert!(gateway.current().unwrap().signing(crate::domain::keys::KeyUse::Chain).kid() != signing);
 }
 
@@ -173,7 +173,7 @@ groups = ["reviewers"]
 hide = ["card"]
 "#;
 
-/// What `policy what-if` makes of a patch of `planner`, and its answer.
+/// Runs `policy what-if` on a patch of `planner`.
 fn supposed(patch: &str, rest: &str) -> (CommandExit, String, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
@@ -194,7 +194,7 @@ fn what_a_policy_would_make_of_a_patch_is_said_without_a_gateway() {
     assert_eq!(exit, CommandExit::No);
     assert!(out.starts_with("hold\n") && out.contains("\"/target_user_id\": 17 → 42"), "{out}");
     assert!(
-        out.contains("\"/card\": a hidden value") && !out.contains("5555-5555") && !out.contains("4111-1111"),
+        out.contains("\"/card\": a redacted value") && !out.contains("5555-5555") && !out.contains("4111-1111"),
         "{out}"
     );
     let (exit, out, _) =
@@ -239,7 +239,7 @@ fn who_asks_and_what_came_before_is_supposed_on_the_line() {
     assert_eq!(exit, CommandExit::CouldNotTell, "{err}");
 }
 
-/// What `policy test` makes of cases.
+/// Runs `policy test`.
 fn tested(policy: &str, cases: &str, rest: &str) -> (CommandExit, String, String) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("policy.toml"), policy).unwrap();

@@ -1,4 +1,4 @@
-//! `verify`: checks a receipt with published keys and files alone. No gateway, no network, no database.
+//! `verify`: checks a receipt offline, with published keys and files only.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -23,24 +23,24 @@ use crate::domain::chain::verify_receipt_offline::{
 use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::keys::PublicKeys;
 
-/// Longer files are none of ours: tokens, statements and key sets are kilobytes, openings at most a state.
+/// The limit for files. Tokens, statements and key sets have kilobytes, and an opening has at most the size of a state.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// What `GET /v1/receipts/{jti}/evidence` answers.
+/// The response of `GET /v1/receipts/{jti}/evidence`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EvidenceFile {
     evidence: Vec<signed_vote::VoteEvidence>,
 }
 
-/// What `GET /v1/passkeys` answers, or what somebody wrote down of the events.
+/// The response of `GET /v1/passkeys`, or passkeys that an auditor collected from the events.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PasskeyEnrolments {
     passkeys: Vec<PinnedPasskey>,
 }
 
-/// Checks, and names every check.
+/// Runs all checks and prints each of them.
 pub fn run(
     verify: &args::VerifyCommand,
     clock: &impl Clock,
@@ -51,7 +51,7 @@ pub fn run(
     let entry = verify.entry.as_ref().map(|it| token(it, stdin)).transpose()?;
     let keys: Value = document(&verify.jwks, "a set of published keys")?;
     let keys = PublicKeys::from_jwks(&keys)
-        .map_err(|error| CliError::Given(format!("{} cannot be trusted as a whole: {error}", verify.jwks.display())))?;
+        .map_err(|error| CliError::Given(format!("{} is not a valid key set: {error}", verify.jwks.display())))?;
     let statement: Option<Statement> = optional(verify.statement.as_deref(), "a statement")?;
     let opening: Option<Opening> = optional(verify.opening.as_deref(), "an opening")?;
     let votes = optional::<EvidenceFile>(verify.evidence.as_deref(), "a list of evidence")?
@@ -87,7 +87,7 @@ const fn word(conclusion: Conclusion) -> &'static str {
     }
 }
 
-/// The outcome's word, its code if it has one, and what it says.
+/// Returns the outcome, its code if it has one, and its description.
 fn parts(check: &ReceiptCheck) -> (&'static str, Option<&'static str>, &'static str) {
     match check.outcome {
         CheckOutcome::Passed => ("passed", None, check.name.says()),
@@ -110,7 +110,7 @@ fn text(checks: &[ReceiptCheck], conclusion: Conclusion) -> String {
     }
     text.push_str(match conclusion {
         Conclusion::Genuine => "genuine: people approved exactly this",
-        Conclusion::Refused => "refused: it opens nothing",
+        Conclusion::Refused => "refused: the receipt authorizes no write",
         Conclusion::CouldNotTell => "could not tell",
     });
     text
@@ -121,7 +121,7 @@ fn row(check: &ReceiptCheck) -> Value {
     json!({"check": check.name.as_str(), "outcome": outcome, "code": code, "detail": detail})
 }
 
-/// A token as it is given; a file may end with a line break, and that is all that is forgiven.
+/// Reads a token. Only a line break at the end of a file is ignored.
 fn token(input: &InputSource, stdin: &mut dyn Read) -> Result<String, CliError> {
     let (what, text) = match input {
         InputSource::Given(text) => return Ok(text.clone()),

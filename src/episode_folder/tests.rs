@@ -55,12 +55,12 @@ fn a_folder_that_claims_to_hold_more_than_any_run_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let claim = |number: u64, bytes: u64| {
         let file = File::create(folder.path().join(format!("{number}.json"))).unwrap();
-        // Nothing of it is on the disk.
+        // The file is sparse: it takes no space on disk.
         file.set_len(bytes).unwrap();
     };
     (0..4).for_each(|it| claim(it, FILE_BYTES_MAX));
     assert_eq!(read(folder.path()).unwrap().entries.len(), 4);
     claim(4, 1);
     let error = read(folder.path()).unwrap_err();
-    assert_eq!(error.to_string(), "there is more in it than any run has");
+    assert_eq!(error.to_string(), "the folder is larger than an episode can be");
 }

@@ -228,7 +228,7 @@ fn nothing_private_prints() {
 fn what_an_administrator_of_the_machine_changes_stays_its_owners() {
     let place = place();
     let keyring = open(&place);
-    // Nobody else gives files away.
+    // Only root can change the owner of a file.
     if std::os::unix::fs::chown(&place.path, Some(4711), Some(4712)).is_err() {
         return;
     }
@@ -263,7 +263,7 @@ fn what_lies_in_the_place_of_the_lock_is_neither_followed_nor_given_away() {
     }
     assert_eq!(fs::read(&place.path).unwrap(), before);
 
-    // One that somebody else left there is waited for, and stays theirs.
+    // A lock file of another owner is used, and its owner does not change.
     fs::remove_dir(&lock).unwrap();
     fs::hard_link(&victim, &lock).unwrap();
     rotate(&keyring);

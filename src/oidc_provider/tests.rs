@@ -32,7 +32,7 @@ fn is_followed(issuer: &str, said: Value) -> bool {
     is_private(&issuer.parse().unwrap(), &serde_json::from_value(said).unwrap())
 }
 
-/// Every place that a provider names.
+/// Every endpoint in the metadata.
 const PLACES: [&str; 4] = ["authorization_endpoint", "token_endpoint", "jwks_uri", "end_session_endpoint"];
 
 #[test]
@@ -45,10 +45,10 @@ fn a_provider_of_https_is_followed_to_no_place_without_it() {
         assert!(!is_followed(issuer, elsewhere), "{place}");
     }
     let here = "http://localhost:1";
-    assert!(is_followed(here, said(here)), "on this machine nobody reads along");
+    assert!(is_followed(here, said(here)), "localhost needs no https");
 }
 
-/// A provider over https, which says this of itself and of its keys alike; its issuer.
+/// Starts a provider with https and returns its issuer. The function makes the metadata and the keys.
 fn provider(of_itself: impl FnOnce(&str) -> Value) -> String {
     crate::tls::ready();
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(CERTIFICATE).map(Result::unwrap).collect();
@@ -75,7 +75,7 @@ fn provider(of_itself: impl FnOnce(&str) -> Value) -> String {
     issuer
 }
 
-/// Where a browser is sent to sign in at that provider.
+/// Returns the URL of a sign-in at that provider.
 async fn sent_to(issuer: String) -> Result<String, SignInRejected> {
     let settings = OidcConfig {
         issuer,

@@ -1,4 +1,4 @@
-//! Where a file really lies, and whether it may be written there.
+//! Resolves the path of a file and checks that it is below an allowed root.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use super::AllowedRoots;
 use crate::domain::guard::{AgentStateGuardCode, GuardCode, ViolationSubject, Violations};
 
-/// A file that may be written: links resolved, below a root.
+/// A file that can be written: links resolved, below a root.
 pub(super) struct StateTarget {
     pub(super) root: PathBuf,
-    /// The file's folder, from the root.
+    /// The file's folder, relative to the root.
     pub(super) below: PathBuf,
     pub(super) name: OsString,
 }
 
 impl StateTarget {
     pub(super) fn path(&self) -> PathBuf {
-        // An empty path would leave a slash at the end of the root.
+        // Joining an empty path would add a slash to the root.
         self.root.components().chain(self.below.components()).collect::<PathBuf>().join(&self.name)
     }
 }
 
-/// `None` if the file may not be written; why is in `found`.
+/// Resolves the target. Returns `None` if the file cannot be written, and adds the reason to `found`.
 pub(super) fn resolve(target: &Path, roots: &AllowedRoots, found: &mut Violations) -> Option<StateTarget> {
     let mut refuse = |code| found.add(AgentStateGuardCode::Target, ViolationSubject::Target, code);
     if roots.0.is_empty() {
@@ -48,7 +48,7 @@ pub(super) fn resolve(target: &Path, roots: &AllowedRoots, found: &mut Violation
     json.then(|| StateTarget { root: root.clone(), below: below.to_owned(), name })
 }
 
-/// The folder and the name, links resolved.
+/// Returns the folder, with links resolved, and the file name.
 fn place(target: &Path) -> Result<(PathBuf, OsString), GuardCode> {
     if !target.is_absolute() {
         return Err(GuardCode::TargetNotAbsolute);

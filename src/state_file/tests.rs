@@ -9,7 +9,7 @@ use super::*;
 const SCHEMA: &[u8] = br#"{"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": true}"#;
 const RULES: &[u8] = br#"{"monotonic_integer_paths": ["$.n"]}"#;
 
-/// A folder in which files may be written, and one beside it in which not.
+/// An allowed folder, and a folder beside it that is not allowed.
 struct StateFileFixture {
     outer: tempfile::TempDir,
     inner: PathBuf,
@@ -322,7 +322,7 @@ fn a_root_is_a_folder_as_it_was_when_it_was_named() {
     fs::remove_file(&root).unwrap();
     symlink(&other, &root).unwrap();
     assert_eq!(run(&root.join("s.json")).unwrap_err(), "outside_roots");
-    // A file is no folder to write in, though it is named.
+    // The root is a file, so it allows nothing.
     let itself = AllowedRoots::new([place.file.clone()]).unwrap();
     let request =
         StateCommit { target: &place.file, before: PreviousContent::Held(b"{\"n\":1}"), proposed: b"{\"n\":2}" };

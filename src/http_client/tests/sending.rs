@@ -1,4 +1,4 @@
-//! What becomes of what is sent. Everybody in here is on 127.0.0.1, and what must not be reached is on 127.0.0.1 or ::1.
+//! Outcomes of requests. Every server here listens on 127.0.0.1, and the forbidden addresses are 127.0.0.1 or ::1.
 
 use std::process::Command;
 use std::time::Duration;
@@ -16,17 +16,17 @@ fn here() -> HttpClient {
     outgoing(settings(&["127.0.0.1"]))
 }
 
-/// What does not end by itself ends by this.
+/// A client with a short time limit, for responses that never end.
 fn impatient() -> HttpClient {
     outgoing(HttpClientSettings { timeout: Duration::from_millis(300), ..settings(&["127.0.0.1"]) })
 }
 
-/// What becomes of it before the test gives up: longer than anything bounded takes.
+/// Returns the outcome of a request, and fails the test if the request ignores its limits.
 async fn in_time(outgoing: &HttpClient, url: &str) -> HttpOutcome {
     tokio::time::timeout(AMPLE, outgoing.post(&parcel(url))).await.expect("it ends")
 }
 
-/// All that is left to do on this thread is done: a connection that can be used again lies ready.
+/// Runs the other tasks of this thread, so that a reusable connection is back in the pool.
 async fn settled() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -82,10 +82,10 @@ async fn what_a_name_led_to_when_it_was_looked_at_is_what_is_connected_to() {
     let (look_up, asked) = names(&[&["127.0.0.1"], &["::1"]]);
     let outgoing = outgoing_by(look_up, settings(&["127.0.0.1"]));
     let parcel = parcel(&format!("http://hooks.example:{}/", peer.port()));
-    // Had anybody asked again on the way, the answer would have been another.
+    // A second lookup would have returned another address.
     assert_eq!(answered(outgoing.post(&parcel).await).status, 200);
     assert_eq!(asked.load(Ordering::SeqCst), 1);
-    // The next connection is the next question.
+    // The next connection makes the next lookup.
     assert_eq!(why(outgoing.post(&parcel).await), FailureCode::Refused);
     assert_eq!((asked.load(Ordering::SeqCst), peer.connections()), (2, 1));
 }
@@ -114,7 +114,7 @@ async fn by_plain_http_a_name_leads_to_named_networks_only() {
     assert!(!resolves(AddressScope::Only(named.clone()), "93.184.216.34").await);
     assert!(resolves(AddressScope::PublicAnd(named.clone()), "93.184.216.34").await);
     assert!(!resolves(AddressScope::PublicAnd(named), "192.168.0.1").await);
-    // And that is what each way is given.
+    // The clients have different scopes.
     let reaches = here().reaches;
     assert_eq!(reaches.plain, AddressScope::Only(networks(&["127.0.0.1"]).into()));
     assert_eq!(reaches.tls, AddressScope::PublicAnd(networks(&["127.0.0.1"]).into()));
@@ -145,7 +145,7 @@ async fn what_an_answer_leaves_behind_is_not_sent_along_with_the_next() {
 
 #[tokio::test]
 async fn no_proxy_of_the_environment_is_asked() {
-    /// Set in the process that the test starts: itself, once more.
+    /// The variable is set in the process that the test starts, which is this program again.
     const INSIDE: &str = "TEST_BEHIND_A_PROXY";
     let peer = PeerServer::saying(OK).await;
     if std::env::var_os(INSIDE).is_some() {
@@ -283,7 +283,7 @@ async fn what_is_packed_is_not_unpacked() {
 
 #[tokio::test]
 async fn who_is_not_there_is_told_apart() {
-    // Bound, so that nobody else is there, and listening to nobody.
+    // The port is bound so that no other process listens on it, and nothing accepts connections.
     let bound = tokio::net::TcpSocket::new_v4().unwrap();
     bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let closed = bound.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! What may be typed in, and which addresses are public. Nothing is sent here.
+//! Which URLs are accepted, and which addresses are public. These tests send no request.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crate::http_client::ssrf_guard::is_public;
 fn an_address_inside_is_refused_however_it_is_spelled() {
     let outgoing = outgoing(settings(&[]));
     for host in [
-        // This machine, in the spellings of the URL standard.
+        // Loopback, in the spellings of the URL standard.
         "127.0.0.1",
         "127.1",
         "127.0.1",
@@ -41,7 +41,7 @@ fn an_address_inside_is_refused_however_it_is_spelled() {
         "local%68ost",
         "gate.localhost",
         "a.b.localhost.",
-        // Nobody.
+        // The unspecified address.
         "0.0.0.0",
         "0",
         "0.1.2.3",
@@ -68,7 +68,7 @@ fn an_address_inside_is_refused_however_it_is_spelled() {
         "100.100.100.200",
         "192.0.0.192",
         "168.63.129.16",
-        // Reserved, for documents, for benchmarks, for many.
+        // Reserved, documentation, benchmarks, multicast.
         "192.0.2.1",
         "198.51.100.1",
         "203.0.113.1",
@@ -87,7 +87,7 @@ fn an_address_inside_is_refused_however_it_is_spelled() {
         "[5f00::1]",
         "[2001:2::1]",
         "[2001:10::1]",
-        // IPv4 that is wrapped, public or not.
+        // Wrapped IPv4, public or not.
         "[::ffff:127.0.0.1]",
         "[::ffff:7f00:1]",
         "[::FFFF:10.0.0.1]",

@@ -1,4 +1,4 @@
-//! A name for each request, in the log, in answers and in error pages.
+//! Request IDs, the request log, and security headers.
 
 use std::sync::Arc;
 
@@ -24,14 +24,14 @@ impl RequestId {
         &self.0
     }
 
-    /// The name of a request that came through `tag`.
+    /// Returns the ID of a request that passed `tag`.
     pub fn of(request: &HttpRequest) -> Self {
         request.extensions().get::<Self>().cloned().unwrap_or(Self("unknown".to_owned()))
     }
 }
 
-/// Names the request, logs it once when it is answered, and sends the safety headers.
-/// Paths are logged without their query, and one-time links without their secret.
+/// Assigns a request ID, logs the request once after its response, and adds security headers. Paths are logged without
+/// query, and one-time links without their secret.
 pub async fn tag(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
@@ -79,21 +79,21 @@ pub async fn tag(
     for (name, value) in fixed {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    // A new route is not cached by a proxy or a browser unless its handler allows that.
+    // The default prevents that a new route is cached by a proxy or a browser.
     if !headers.contains_key(CACHE_CONTROL) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     Ok(response)
 }
 
-/// The trace that whoever asks says it belongs to: one word, or none is taken.
+/// Returns the caller's trace context. A header that occurs twice is ignored.
 fn trace_of(request: &HttpRequest) -> Option<TraceParent> {
     let mut said = request.headers().get_all("traceparent");
     let only = said.next().filter(|_| said.next().is_none())?;
     TraceParent::read(only.to_str().ok()?)
 }
 
-/// Nothing from elsewhere, nothing inline, nobody's frame.
+/// No external content, no inline scripts or styles, and no framing.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 

@@ -1,4 +1,4 @@
-//! Interrupts: what hosts that keep their own state ask people about.
+//! Interrupts from host applications that manage their own state.
 
 use std::time::Duration;
 
@@ -75,13 +75,13 @@ impl From<InterruptRequest> for HostAssertion {
     }
 }
 
-/// How often one post may come in a row. Whoever sends it waits for longer between two tries, each time.
+/// The burst of equal signed posts. Senders wait longer before each retry, so they stay below it.
 const POSTS_BURST: u32 = 30;
 
-/// How long until it may come once more.
+/// The time after which one more equal post is accepted.
 const POSTS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Bounds how fast one signed post is sent again.
+/// Limits how fast one signed post is repeated.
 pub fn throttle() -> RateLimiter {
     RateLimiter::new(POSTS_BURST, POSTS_INTERVAL)
 }
@@ -111,7 +111,7 @@ pub async fn post(request: HttpRequest, app: Data<AppState>, sender: PostCaller)
     if named.is_some() { post.signed(work, tell).await } else { post.once(work, tell).await }
 }
 
-/// What of an interrupt never changes: so the same request has the same answer, whatever became of it since.
+/// Returns the members that never change, so that a repeated request gets the same response.
 fn reference(interrupt: &Interrupt, url: &str) -> Value {
     let Interrupt { id, asserted, digest, asking, expires_at, .. } = interrupt;
     let needed = asking.stages.iter().map(|it| json!({"groups": it.groups, "need": it.need}));

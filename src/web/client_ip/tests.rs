@@ -33,10 +33,10 @@ fn the_rightmost_address_that_is_no_proxy_counts_and_nothing_left_of_it() {
         (&["1.1.1.1, 203.0.113.5"][..], "203.0.113.5"),
         (&["1.1.1.1, 203.0.113.5, 10.0.0.9"], "203.0.113.5"),
         (&["1.1.1.1, 203.0.113.5, fd00::1 , 10.0.0.9"], "203.0.113.5"),
-        // Several headers are one list, in their order.
+        // Several headers are joined in their order.
         (&["1.1.1.1", "203.0.113.5", "10.0.0.9"], "203.0.113.5"),
         (&["203.0.113.5", "1.1.1.1"], "1.1.1.1"),
-        // Every hop is ours: the one furthest away.
+        // If every hop is trusted, the first one counts as the client.
         (&["10.0.0.3, 10.0.0.9"], "10.0.0.3"),
     ] {
         assert_eq!(client(&named, "10.0.0.7", lines), expected, "{lines:?}");
@@ -66,7 +66,7 @@ fn every_spelling_of_an_address_is_the_same_address() {
         for spelt in ["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:443", "2001:0DB8:0::0001"] {
             assert_eq!(client(&named, peer, &[spelt]), "2001:db8::1", "{peer} {spelt}");
         }
-        // And a proxy in IPv6 clothes is that proxy.
+        // A mapped IPv4 address of a proxy is that proxy.
         assert_eq!(client(&named, peer, &["203.0.113.5, ::ffff:10.0.0.7"]), "203.0.113.5");
     }
 }

@@ -1,9 +1,9 @@
-//! Seats: how much of something that lasts one asker may have at once, and all together.
+//! Quotas for concurrent use, per caller and in total.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Seats for whatever lasts.
+/// A quota for something that callers hold for a while.
 #[derive(Clone)]
 pub struct CallerQuota {
     of_one_max: usize,
@@ -17,7 +17,7 @@ struct QuotaUsage {
     all: usize,
 }
 
-/// One of them, given back when it is dropped.
+/// A part of the quota. Dropping it returns the part.
 pub struct QuotaPermit {
     taken: Arc<Mutex<QuotaUsage>>,
     asker: String,
@@ -25,17 +25,17 @@ pub struct QuotaPermit {
 }
 
 impl CallerQuota {
-    /// So many of one asker's, and so many of all.
+    /// Creates a quota with a limit per caller and a total limit.
     pub fn new(of_one_max: usize, all_max: usize) -> Self {
         Self { of_one_max, all_max, taken: Arc::default() }
     }
 
-    /// One more of this asker's, if there is one left.
+    /// Takes one unit for this caller if one is left.
     pub fn take(&self, asker: &str) -> Option<QuotaPermit> {
         self.acquire_amount(asker, 1)
     }
 
-    /// As much of what is counted. Whoever has nothing yet may have more than their share alone, if it is there.
+    /// Takes several units. A caller that holds none may exceed its own limit, so that one large request is possible.
     pub fn acquire_amount(&self, asker: &str, much: usize) -> Option<QuotaPermit> {
         let taken = locked(&self.taken);
         let own = taken.by_asker.get(asker).copied().unwrap_or_default();
@@ -46,7 +46,7 @@ impl CallerQuota {
         Some(self.given(taken, asker, much))
     }
 
-    /// As much, whatever is left.
+    /// Takes several units without checking the limits.
     pub fn acquire_unchecked(&self, asker: &str, much: usize) -> QuotaPermit {
         self.given(locked(&self.taken), asker, much)
     }
@@ -58,7 +58,7 @@ impl CallerQuota {
         QuotaPermit { taken: Arc::clone(&self.taken), asker: asker.to_owned(), much }
     }
 
-    /// Whether this asker, who has some already, may have any more.
+    /// Returns true if this caller, which may already hold some units, can get more.
     pub fn has_room(&self, asker: &str) -> bool {
         let taken = locked(&self.taken);
         let own = taken.by_asker.get(asker).copied().unwrap_or_default();
@@ -77,7 +77,7 @@ impl Drop for QuotaPermit {
     }
 }
 
-/// Whoever panicked beside it left whole numbers.
+/// A poisoned lock is safe here: the counters are always consistent.
 fn locked(taken: &Mutex<QuotaUsage>) -> MutexGuard<'_, QuotaUsage> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }

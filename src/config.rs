@@ -86,7 +86,7 @@ pub struct Config {
     pub docs: bool,
     /// Which addresses webhooks can be sent to.
     pub webhooks: WebhooksConfig,
-    /// Where audit events are exported to, if anywhere.
+    /// The target of the log export, if one is set.
     pub copy_to: Option<LogExportTarget>,
     /// The mail server, if one is set.
     pub mail: Option<MailConfig>,
@@ -254,13 +254,13 @@ impl Config {
             },
             data,
         };
-        config.keeps_secrets_off_the_network(settings)?;
+        config.require_encryption_for_remote_hosts(settings)?;
         Ok(config)
     }
 
     /// Refuses a configuration that would send secrets over the network unencrypted. The gateway serves plain HTTP, so
     /// remote hosts must reach it through a reverse proxy with TLS.
-    fn keeps_secrets_off_the_network(&self, settings: &ConfigLayers) -> Result<(), ConfigError> {
+    fn require_encryption_for_remote_hosts(&self, settings: &ConfigLayers) -> Result<(), ConfigError> {
         if self.listen.ip().is_loopback() {
             return Ok(());
         }

@@ -135,7 +135,7 @@ impl Mailer {
     }
 
     async fn hand_over(&self, envelope: &Envelope, mail: &[u8]) -> Result<AsyncSmtpConnection, MailError> {
-        let unusable = |error: SmtpError| MailError::Unusable(told(&error));
+        let unusable = |error: SmtpError| MailError::Unusable(describe_smtp_error(&error));
         let mut link = self.connect().await?;
         if let Some(login) = &self.login {
             link.auth(DEFAULT_MECHANISMS, login).await.map_err(unusable)?;
@@ -146,13 +146,13 @@ impl Mailer {
             // email.
             Err(error) => match error.status().map(u16::from) {
                 Some(421 | 454 | 530 | 534 | 535 | 538) | None => Err(unusable(error)),
-                Some(_) => Err(MailError::Refused(told(&error))),
+                Some(_) => Err(MailError::Refused(describe_smtp_error(&error))),
             },
         }
     }
 
     async fn connect(&self) -> Result<AsyncSmtpConnection, MailError> {
-        let unusable = |error: SmtpError| MailError::Unusable(told(&error));
+        let unusable = |error: SmtpError| MailError::Unusable(describe_smtp_error(&error));
         let (at, ours) = ((self.server.as_str(), self.port), ClientId::default());
         if let SmtpSecurity::Tls(parameters) = &self.way {
             let parameters = Some(parameters.clone());
@@ -176,7 +176,7 @@ fn parameters(settings: &MailConfig) -> Result<TlsParameters, MailError> {
     builder.build_rustls().map_err(set_up)
 }
 
-fn told(error: &SmtpError) -> String {
+fn describe_smtp_error(error: &SmtpError) -> String {
     if let Some(code) = error.status() {
         let words = error.source().map(ToString::to_string).unwrap_or_default();
         let detail = words.split_whitespace().next().filter(|it| is_detail(it));

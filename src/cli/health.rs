@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_that_listens_everywhere_is_asked_on_this_machine() {
+    fn unspecified_address_is_checked_on_localhost() {
         assert_eq!(reachable("0.0.0.0:80".parse().unwrap()).to_string(), "127.0.0.1:80");
         assert_eq!(reachable("[::]:80".parse().unwrap()).to_string(), "[::1]:80");
         assert_eq!(reachable("10.0.0.1:80".parse().unwrap()).to_string(), "10.0.0.1:80");

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_goes_to_a_gateway_and_never_in_the_clear() {
+    fn token_is_never_sent_unencrypted() {
         assert_eq!(address("https://gate.example").unwrap(), "https://gate.example/mcp");
         assert_eq!(address("https://gate.example/below/?a#b").unwrap(), "https://gate.example/below/mcp");
         for here in ["http://localhost:8480", "http://127.0.0.1:8480", "http://[::1]:8480"] {

@@ -269,7 +269,7 @@ impl ConfigLayers {
     }
 
     fn take(&mut self, key: &str) -> ConfigScalar {
-        let setting = self.values.remove(key).expect("a key that is read stands in the compiled-in file");
+        let setting = self.values.remove(key).expect("every key that is read is in the compiled-in file");
         self.origins.insert(key.to_owned(), setting.origin);
         setting.value
     }

@@ -117,9 +117,11 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     }
 }
 
-/// Only 2000::/3 is allocated for public use, so addresses outside of it need no list: unspecified, loopback, mapped
-/// and compatible IPv4 (::ffff:0:0/96, ::/96), NAT64 (64:ff9b::/96, 64:ff9b:1::/48), discard (100::/64), unique-local,
-/// link-local, site-local and multicast.
+/// Returns true for public IPv6 addresses. Only 2000::/3 is allocated for public use, so these need no rule of their own:
+///
+/// - unspecified and loopback
+/// - mapped and compatible IPv4 (::ffff:0:0/96, ::/96) and NAT64 (64:ff9b::/96, 64:ff9b:1::/48)
+/// - discard (100::/64), unique-local, link-local, site-local and multicast
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         // IETF protocol assignments: Teredo, which wraps IPv4; benchmarks, ORCHID.

@@ -62,7 +62,7 @@ fn says(lines: &[&str]) -> impl FnOnce(TcpStream) + Send + 'static {
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_is_not_waited_for() {
+async fn silent_mail_server_times_out() {
     for lines in [&[][..], &["220 here\r\n"], &["220 he"], &["220 here\r\n", "250-half\r\n"]] {
         let mut mailer = Mailer::new(&settings(server(says(lines)), MailTls::None)).unwrap();
         mailer.waits.whole = SOON;
@@ -71,7 +71,7 @@ async fn a_server_that_says_nothing_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_stops_is_not_listened_to() {
+async fn endless_mail_response_is_refused() {
     for tls in [MailTls::None, MailTls::StartTls] {
         let port = server(|mut stream| while stream.write_all(&[b'2'; 4096]).is_ok() {});
         assert!(refusal(port, tls).await.contains("more data than SMTP needs"));
@@ -79,7 +79,7 @@ async fn a_server_that_never_stops_is_not_listened_to() {
 }
 
 #[tokio::test]
-async fn a_mail_that_was_taken_is_not_sent_again_because_nobody_says_farewell() {
+async fn accepted_mail_is_sent_once_without_a_quit_response() {
     let taken = [
         "220 here\r\n",
         "250-here\r\n250 AUTH PLAIN\r\n",
@@ -95,7 +95,7 @@ async fn a_mail_that_was_taken_is_not_sent_again_because_nobody_says_farewell() 
 }
 
 #[tokio::test]
-async fn nothing_of_what_a_server_says_is_repeated_but_its_codes() {
+async fn mail_errors_contain_only_codes() {
     let ready = ["220 here\r\n", "250-here\r\n250 AUTH PLAIN LOGIN\r\n"];
     let code = refusal(server(says(&[&ready[..], &["535 5.7.8 who says sesame?\r\n"]].concat())), MailTls::None).await;
     assert!(code.ends_with("the server answered 535 5.7.8"), "{code}");

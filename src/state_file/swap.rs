@@ -91,7 +91,7 @@ pub(super) fn swap(
     let draft = TemporaryFile::write(&folder, &target.name, text, edge)?;
     (edge.before)(FileSwapStep::Replace)?;
     match expected {
-        ExpectedContent::Nothing => draft.put_where_nothing_is(&target.name)?,
+        ExpectedContent::Nothing => draft.put_at_unused_name(&target.name)?,
         ExpectedContent::State(_) => draft.put_over(&target.name)?,
     }
     let synced = (edge.before)(FileSwapStep::SyncFolder).and_then(|()| folder.sync_all());
@@ -179,7 +179,7 @@ impl<'f> TemporaryFile<'f> {
     }
 
     /// A hard link never replaces an existing file. A rename would.
-    fn put_where_nothing_is(self, name: &OsStr) -> Result<(), SwapError> {
+    fn put_at_unused_name(self, name: &OsStr) -> Result<(), SwapError> {
         match rustix::fs::linkat(self.folder, &self.name, self.folder, name, AtFlags::empty()) {
             Err(Errno::EXIST) => Err(GuardCode::ContentPresent.into()),
             linked => Ok(linked?),

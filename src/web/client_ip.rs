@@ -58,12 +58,12 @@ impl TrustedProxies {
 
     /// Returns the client's address for the server log, normalized.
     pub fn client_of(&self, request: &HttpRequest) -> String {
-        self.told_of(request, |it| it)
+        self.describe_client(request, |it| it)
     }
 
     /// Returns the client's address for rate limits, without the bits that a client can choose.
     pub fn asker_of(&self, request: &HttpRequest) -> String {
-        self.told_of(request, own_network)
+        self.describe_client(request, own_network)
     }
 
     /// Returns a coarse network, from which a person can recognize a session without a precise address.
@@ -81,7 +81,7 @@ impl TrustedProxies {
         })
     }
 
-    fn told_of(&self, request: &HttpRequest, told: impl Fn(IpAddr) -> IpAddr) -> String {
+    fn describe_client(&self, request: &HttpRequest, told: impl Fn(IpAddr) -> IpAddr) -> String {
         let client = request.peer_addr().map(|peer| self.client(peer.ip(), request.headers()));
         client.map_or_else(|| "unknown".to_owned(), |it| told(it).to_string())
     }

@@ -103,7 +103,7 @@ mod tests {
     use actix_web::test::TestRequest;
 
     #[test]
-    fn a_trace_that_is_said_twice_is_none() {
+    fn duplicate_traceparent_is_ignored() {
         let said = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let once = TestRequest::default().append_header(("traceparent", said));
         assert!(trace_of(&once.to_http_request()).is_some());

@@ -34,7 +34,7 @@ pub enum HaltScopeArg {
     Flow(FlowId),
 }
 
-/// What a halt stops.
+/// The part of a flow that a halt stops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum HaltAspectArg {
     /// Halt proposals, new threads and votes.

@@ -48,9 +48,9 @@ pub fn run(folder: &Path, jwks: Option<&Path>, out: &mut CommandOutput<'_>) -> R
     audited.doubts.extend(keys.doubt());
     let files = ExportFiles::read(folder, &keys, &mut audited)?;
     audited.replay(files.pieces, &keys.believed);
-    audited.hold_issuers();
-    audited.hold_branches();
-    audited.hold_receipts(files.receipts, &keys.believed);
+    audited.check_issuers();
+    audited.check_branches();
+    audited.check_receipts(files.receipts, &keys.believed);
     if audited.chains.is_empty() && audited.findings.is_empty() && audited.doubts.is_empty() {
         return Err(CliError::Given(format!(
             "{} contains no chain: save the pages of `GET /v1/threads/THREAD/chain` there, each as a file that ends in .json",
@@ -92,7 +92,7 @@ impl AuditedExport {
     }
 
     /// Checks that all chains have the same issuer, if the keys do not name one.
-    fn hold_issuers(&mut self) {
+    fn check_issuers(&mut self) {
         let mut issuers = self.chains.iter().map(|(thread, it)| (thread, &it.chain.issuer));
         let first = issuers.next();
         let another = issuers.find(|(_, issuer)| first.is_some_and(|it| it.1 != *issuer));
@@ -105,8 +105,8 @@ impl AuditedExport {
         }
     }
 
-    /// What branches say of each other's threads, where both are here.
-    fn hold_branches(&mut self) {
+    /// Checks forks and joins against the chains of the other threads, if they are in the export.
+    fn check_branches(&mut self) {
         let (mut findings, mut unseen) = (Vec::new(), Vec::new());
         for (thread, CheckedChain { chain, .. }) in &self.chains {
             let mut hold = |other: &ThreadId, held: Option<Result<CrossChainCheck, ExportError>>| match held {
@@ -129,7 +129,7 @@ impl AuditedExport {
         self.unseen.extend(unseen);
     }
 
-    fn hold_receipts(&mut self, receipts: Vec<(String, String)>, keys: &PublicKeys) {
+    fn check_receipts(&mut self, receipts: Vec<(String, String)>, keys: &PublicKeys) {
         for (file, token) in receipts {
             let GenuineReceipt { receipt, certain } = match GenuineReceipt::read(&token, keys) {
                 Ok(it) => it,

@@ -35,7 +35,7 @@ pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, 
     let listener = serve::bind(config.listen)?;
     let bound = listener.local_addr().map_err(CliError::Runtime)?;
     say(out, &format!("The Countersign demo starts at http://localhost:{}", bound.port()))?;
-    let config = of_its_own(config, bound)?;
+    let config = demo_config(config, bound)?;
     open_service::block_on(async {
         let running = RunningGateway::start(&config, listener, ClockPolicy::Refused).await?;
         play(&config, running, bound, out).await?;
@@ -49,7 +49,7 @@ fn say(out: &mut CommandOutput<'_>, line: &str) -> Result<(), CliError> {
 }
 
 /// Returns a configuration with its own folder, keyring and database, so that a configured gateway is not changed.
-fn of_its_own(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
+fn demo_config(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
     let data = std::env::temp_dir().join(format!("countersign-demo-{}", random::uuid_v4().simple()));
     Ok(Config {
         listen: bound,

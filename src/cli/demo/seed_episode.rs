@@ -37,7 +37,7 @@ impl DemoHistoryActors {
         let terms = serde_json::from_value(terms).map_err(|_| Error::NotFound("terms"))?;
         self.begin(THREAD, Some(terms)).await?;
         let saw = self.tells(Phase::Observe, json!({"message": "The customer asks for a refund."}), None).await?;
-        let plan = json!({"rationale": "Whose order it is has to be approved.", "step_records": [
+        let plan = json!({"rationale": "The owner of the order has to be approved.", "step_records": [
             {"id": "look-up", "kind": "detect", "description": "Look up whose order it is", "status": "done"},
             {"id": "approval", "kind": "review", "description": "Get approval for the other customer"},
             {"id": "refund", "kind": "act", "description": "Refund the order"},

@@ -27,7 +27,7 @@ fn logged<L: tracing_subscriber::Layer<Registry> + Send + Sync>(layer: impl Fn(C
 }
 
 #[test]
-fn what_is_logged_acts_on_no_terminal() {
+fn log_lines_contain_no_control_characters() {
     let text = logged(|to| {
         let to = move || SanitizedFormatter { form: LogFormat::Text, to: to.clone() };
         fmt::layer().with_ansi(false).with_writer(to)

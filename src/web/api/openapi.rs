@@ -50,7 +50,7 @@ pub fn description() -> Value {
             }
         }
     }
-    say_which_bodies_are_needed(&mut told);
+    mark_required_bodies(&mut told);
     let parts = &mut told["components"];
     for (_, schema) in parts["schemas"].as_object_mut().into_iter().flatten() {
         bound(schema, INTEGER_MAX);
@@ -82,7 +82,7 @@ pub fn description() -> Value {
 }
 
 /// Marks bodies as required only if they have a required member. An empty body counts as `{}`.
-fn say_which_bodies_are_needed(told: &mut Value) {
+fn mark_required_bodies(told: &mut Value) {
     let schemas = told["components"]["schemas"].clone();
     let calls = told["paths"].as_object_mut().into_iter().flatten().flat_map(|(_, it)| it.as_object_mut());
     for (_, call) in calls.flatten() {
@@ -142,7 +142,7 @@ fn complete(path: &str, method: &str, call: &mut Value) {
     let rule = TABLE.iter().find(|it| it.route == path && it.method.eq_ignore_ascii_case(method));
     let machines = rule.filter(|it| !it.machines.is_empty());
     if let Some(rule) = machines {
-        say_who(rule, call);
+        describe_roles(rule, call);
     }
     let post = method == Method::POST.as_str().to_lowercase() && machines.is_some();
     if post && !KEYLESS.contains(&path) {
@@ -178,7 +178,7 @@ fn complete(path: &str, method: &str, call: &mut Value) {
     }
 }
 
-fn say_who(rule: &RoutePermission, call: &mut Value) {
+fn describe_roles(rule: &RoutePermission, call: &mut Value) {
     let roles: Vec<&str> = rule.machines.iter().copied().map(MachineRole::as_str).collect();
     let said = call["description"].as_str().or(call["summary"].as_str()).unwrap_or_default();
     call["description"] = json!(format!("{said}\n\nRoles: {}.", roles.join(", ")).trim_start());

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_known_again_however_it_is_shown_and_never_shown_alike() {
+    fn token_is_recognized_under_every_mask() {
         let token = CsrfToken::of("a secret");
         let (one, other) = (token.shown(), token.shown());
         assert!(token.is_shown_as(&one) && token.is_shown_as(&other));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_another_browser_or_changed_or_bare_is_not_it() {
+    fn foreign_changed_or_unmasked_token_is_refused() {
         let token = CsrfToken::of("a secret");
         assert!(!token.is_shown_as(&CsrfToken::of("another").shown()));
         let mut bytes = URL_SAFE_NO_PAD.decode(token.shown()).unwrap();

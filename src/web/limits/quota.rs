@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_asker_has_so_many_all_have_so_many_and_what_is_given_back_is_free() {
+    fn quota_has_limits_per_caller_and_in_total() {
         let seats = CallerQuota::new(2, 3);
         let (first, second) = (seats.take("a").unwrap(), seats.take("a").unwrap());
         assert!(seats.take("a").is_none());

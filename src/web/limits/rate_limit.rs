@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_empties_refills_and_belongs_to_one_asker() {
+    fn bucket_empties_refills_and_belongs_to_one_caller() {
         let throttle = RateLimiter::new(2, Duration::from_secs(10));
         let at = |secs: i64| Timestamp::from_millis(secs * 1000);
         assert!(throttle.take("a", at(0)).is_ok() && throttle.take("a", at(0)).is_ok());

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_there_at_once_needs_no_seat_and_what_never_comes_is_given_up() {
+    async fn complete_body_needs_no_quota_and_a_missing_one_times_out() {
         let hearing = RequestBodyLimits {
             patience: Duration::ZERO,
             unheard: CallerQuota::new(10, 10),

@@ -12,7 +12,7 @@ use crate::domain::primitives::sanitize::printed_line;
 
 /// Returns a line for each thread and for each problem.
 pub fn text(audited: &AuditedExport, keys: &TrustedKeys) -> String {
-    let mut lines = vec![format!("trusted: the keys in {}{}", keys.place, whose(keys))];
+    let mut lines = vec![format!("trusted: the keys in {}{}", keys.place, issuer_suffix(keys))];
     lines.extend(audited.chains.iter().map(|(thread, it)| line(thread, it)));
     let each = |what: &'static str, of: &[String]| of.iter().map(move |it| format!("{what}: {it}")).collect::<Vec<_>>();
     lines.extend(each("not here", &audited.unseen));
@@ -32,7 +32,7 @@ pub fn text(audited: &AuditedExport, keys: &TrustedKeys) -> String {
     lines.iter().map(|it| printed_line(it)).collect::<Vec<_>>().join("\n")
 }
 
-fn whose(keys: &TrustedKeys) -> String {
+fn issuer_suffix(keys: &TrustedKeys) -> String {
     keys.believed.issuer().map(|it| format!(", of {it}")).unwrap_or_default()
 }
 

@@ -62,7 +62,7 @@ async fn piped(address: SocketAddr, lines: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn each_line_is_posted_as_it_came_under_what_both_sides_agreed_on() {
+async fn each_line_is_posted_unchanged_with_the_negotiated_version() {
     let (address, heard) = peer(|post| {
         Some(match post.contains("initialize\"") {
             true => http(
@@ -103,7 +103,7 @@ async fn each_line_is_posted_as_it_came_under_what_both_sides_agreed_on() {
 }
 
 #[tokio::test]
-async fn who_does_not_answer_as_a_gateway_is_told_as_such() {
+async fn response_of_another_server_is_an_error() {
     for (answer, code, words) in [
         (
             http("401 Unauthorized", "application/problem+json", r#"{"code":"unauthenticated","detail":"sign in"}"#),
@@ -134,7 +134,7 @@ async fn who_does_not_answer_as_a_gateway_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_answered_and_the_next_line_is_read() {
+async fn invalid_line_gets_an_error_and_the_next_line_is_read() {
     let (address, heard) =
         peer(|_| Some(http("200 OK", "application/json", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#))).await;
     let long = "x".repeat(2 * LINE_BYTES_MAX);
@@ -147,7 +147,7 @@ async fn what_is_no_message_is_answered_and_the_next_line_is_read() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_no_longer_wanted_is_let_go_and_others_do_not_wait_for_it() {
+async fn cancelled_request_is_dropped_and_blocks_no_other() {
     let (address, _) = peer(|post| match post {
         _ if post.contains("wait_for_decision") => None,
         _ if post.contains("notifications/") => Some(http("202 Accepted", "text/plain", "")),

@@ -319,8 +319,8 @@ impl Metrics {
     /// Returns the label of a flow.
     fn named<'f>(&self, flow: &'f FlowId) -> &'f str {
         let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = flows.len() < FLOWS_MAX;
-        if flows.contains(flow) || (room && flows.insert(flow.clone())) { flow.as_str() } else { "" }
+        let below_limit = flows.len() < FLOWS_MAX;
+        if flows.contains(flow) || (below_limit && flows.insert(flow.clone())) { flow.as_str() } else { "" }
     }
 }
 

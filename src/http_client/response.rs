@@ -34,8 +34,8 @@ pub(super) struct BodyLimits {
 pub(super) async fn read(mut response: Response, bounds: BodyLimits) -> Result<BoundedBody, reqwest::Error> {
     let (mut kept, mut seen) = (Vec::new(), 0_usize);
     while let Some(chunk) = response.chunk().await? {
-        let room = bounds.kept_bytes - kept.len();
-        kept.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        let left = bounds.kept_bytes - kept.len();
+        kept.extend_from_slice(&chunk[..chunk.len().min(left)]);
         seen += chunk.len();
         if seen > bounds.read_bytes {
             break;

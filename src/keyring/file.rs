@@ -62,8 +62,8 @@ pub(super) fn load(path: &Path) -> Result<(FileFingerprint, Keys), KeyringError>
         let source = io::Error::other("it is not a regular file, or it is too large");
         return Err(failed("read", path)(source));
     }
-    let room = usize::try_from(metadata.len()).unwrap_or(0) + 1;
-    let mut text = Zeroizing::new(String::with_capacity(room));
+    let capacity = usize::try_from(metadata.len()).unwrap_or(0) + 1;
+    let mut text = Zeroizing::new(String::with_capacity(capacity));
     (&mut file).take(KEYRING_BYTES_MAX).read_to_string(&mut text).map_err(failed("read", path))?;
     let keys =
         Keys::read(&text).map_err(|source| KeyringError::Invalid { origin: path.display().to_string(), source })?;

@@ -39,7 +39,7 @@ pub struct McpPipe {
     address: Url,
     /// The protocol version from `initialize`.
     version: Mutex<Option<String>>,
-    room: Semaphore,
+    permits: Semaphore,
 }
 
 /// Returns true for localhost.
@@ -66,7 +66,7 @@ impl McpPipe {
         let client = client.timeout(ANSWER_TIME_MAX).connect_timeout(CONNECT_TIME_MAX).build();
         let client =
             client.map_err(|_| given("the HTTP client cannot be set up: the system has no trusted CA certificates"))?;
-        Ok(Self { client, address, version: Mutex::new(None), room: Semaphore::new(AT_ONCE_MAX) })
+        Ok(Self { client, address, version: Mutex::new(None), permits: Semaphore::new(AT_ONCE_MAX) })
     }
 
     /// Forwards lines until the input ends, and waits for the open requests.
@@ -112,7 +112,7 @@ impl McpPipe {
 
     /// Posts a message and forwards the response.
     async fn carry(self: Arc<Self>, line: Vec<u8>, message: McpMessage, answers: mpsc::Sender<Vec<u8>>) {
-        let _room = self.room.acquire().await;
+        let _permit = self.permits.acquire().await;
         let answer = match self.post(line, &message).await {
             Ok(None) => return,
             Ok(Some(answer)) => {

@@ -59,7 +59,7 @@ impl CallerQuota {
     }
 
     /// Returns true if this caller, which may already hold some units, can get more.
-    pub fn has_room(&self, asker: &str) -> bool {
+    pub fn has_capacity(&self, asker: &str) -> bool {
         let taken = locked(&self.taken);
         let own = taken.by_asker.get(asker).copied().unwrap_or_default();
         own == 0 || (own < self.of_one_max && taken.all < self.all_max)
@@ -99,9 +99,9 @@ mod tests {
         drop((second, third, again));
         let long = seats.acquire_amount("a", 9).expect("alone, more than a share");
         assert!(seats.take("a").is_none() && seats.take("b").is_none());
-        assert!(!seats.has_room("a") && seats.has_room("b"), "who has none is never kept waiting for another");
+        assert!(!seats.has_capacity("a") && seats.has_room("b"), "a caller without units is not delayed by another");
         let more = seats.acquire_unchecked("b", 1);
-        assert!(!seats.has_room("b"), "all are taken");
+        assert!(!seats.has_capacity("b"), "all are taken");
         drop((long, more));
         let left = locked(&seats.taken);
         assert!(left.by_asker.is_empty() && left.all == 0, "nobody is remembered who has none");

@@ -57,9 +57,7 @@ fn step_after(error: &Error) -> &'static str {
             "The state changed since you read it. Call read_view, read what changed, and propose again with its \
              `transition` as `parent`."
         }
-        Error::StepReused { .. } => {
-            "This `step` was used for another request. Read it with look_at_hold (`transition`), or use another `step`."
-        }
+        Error::StepReused { .. } => "This `step` was used before. Read `transition`, or use another `step`.",
         Error::ThreadHeld(_) => {
             "Reviewers are deciding on an earlier change of this thread. Tell your user, and propose again after that \
              review has ended. If the held change is yours and no longer needed, cancel it with take_back."
@@ -73,9 +71,7 @@ fn step_after(error: &Error) -> &'static str {
              values in `resolve`."
         }
         Error::WriteInProgress => "A writer is writing this thread. Wait a few seconds and propose again.",
-        Error::Halted => {
-            "An administrator halted this flow. Tell your user, and do not repeat the call until they ask for it."
-        }
+        Error::Halted => "An administrator halted this flow. Tell your user, and repeat the call only if they ask.",
         Error::Closed => "This thread is closed. Tell your user: only an administrator can reopen it.",
         Error::Imported => "This thread is an imported run, which is read-only. Use another thread.",
         Error::Expired => "The deadline passed without a decision. Propose again with a higher `attempt`.",
@@ -89,9 +85,7 @@ fn step_after(error: &Error) -> &'static str {
             "Correct the members that `errors` names, by the tool's input schema, and call the tool again. If a double \
              cannot hold a number exactly, send it as a string."
         }
-        Error::TooMany | Error::Busy | Error::Unavailable(_) => {
-            "Wait a few seconds and call the tool again, unchanged."
-        }
+        Error::TooMany | Error::Busy | Error::Unavailable(_) => "Wait a few seconds and call it again, unchanged.",
         Error::ClockSkew => "The gateway makes no decisions until its clock is correct. Tell your user.",
         Error::WrongState(_) | Error::Exists(_) => "Call look_at_hold to read the current state, then follow `detail`.",
         Error::Erased => "The values of that version are permanently erased. Use a later version.",

@@ -199,6 +199,7 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let mut settings = ConfigLayers::defaults();
         let variables = settings::ours(environment)?;
+        // A flag wins over the variable. An empty variable means not set, as in container files.
         let file = match (&flags.config, variables.get(settings::CONFIG_VARIABLE)) {
             (Some(path), _) => Some(path.clone()),
             (None, Some(path)) if !path.expose().is_empty() => Some(PathBuf::from(path.expose())),
@@ -254,6 +255,7 @@ impl Config {
             },
             data,
         };
+        // This check needs several keys, so it runs after all of them are read.
         config.require_encryption_for_remote_hosts(settings)?;
         Ok(config)
     }
@@ -273,6 +275,7 @@ impl Config {
             ));
         }
         match &self.public_url {
+            // Without https in the public URL cookies would not be `Secure`, and links would be unencrypted.
             Some(url) if url.is_secure() => Ok(()),
             _ => Err(settings.refuse(
                 ConfigCode::PlainHttp,
@@ -291,6 +294,7 @@ impl Default for Config {
 
 fn read_keyring(settings: &mut ConfigLayers, data: &Path) -> Result<KeyringSource, ConfigError> {
     let origin = settings.origin("keyring");
+    // A keyring is a JSON object, and no sensible path begins with a brace.
     let whole = |text: &str| text.trim_start().starts_with('{');
     let source = settings.text("keyring", "a path", |text| match text {
         "" => Some(KeyringSource::File(data.join("keyring.json"))),
@@ -298,6 +302,7 @@ fn read_keyring(settings: &mut ConfigLayers, data: &Path) -> Result<KeyringSourc
         text => Some(KeyringSource::File(PathBuf::from(text))),
     })?;
     match (&source, origin) {
+        // Configuration files are often in version control, where keys must not be.
         (KeyringSource::Given(_), ConfigOrigin::File { path, line }) => Err(ConfigError {
             code: ConfigCode::BadValue,
             key: "keyring".to_owned(),

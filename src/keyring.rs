@@ -110,6 +110,7 @@ impl Keyring {
                 let named = issuer.map_or_else(|| format!("urn:countersign:{}", random::uuid_v4()), str::to_owned);
                 let keys = Keys::generate(&named, clock.now(), &mut random::fill).map_err(KeyringError::Refused)?;
                 file::create(path, &keys)?;
+                // The file is read again: another process may have created it first, with other keys.
                 Self::open(path, issuer)
             }
             opened => opened,
@@ -142,6 +143,7 @@ impl Keyring {
             KeyringOrigin::File(path) => path,
         };
         let stamp = file::stamp(path)?;
+        // A poisoned lock is safe here: the entry is replaced as a whole.
         let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
         match &*cache {
             Some(cached) if cached.stamp == stamp => return Ok(Arc::clone(&cached.keys)),
@@ -158,7 +160,9 @@ impl Keyring {
         // If the path is a symbolic link, its target is locked and replaced, so that the link survives.
         let path = &file::real(path)?;
         let _lock = file::lock(path)?;
+        // The cached keys may be older than the file, and a change must not undo another one.
         let (_, keys) = file::load(path)?;
+        // A change must never be made to a keyring that somebody put in the place of this gateway's.
         self.same_keyring(path, &keys)?;
         let changed = change(keys).map_err(KeyringError::Refused)?;
         file::replace(path, &changed)?;
@@ -179,6 +183,7 @@ impl Keyring {
         match checked {
             Ok(cached) => Ok(Arc::clone(&cache.insert(cached).keys)),
             Err(error) => {
+                // Old keys must not stay in use: the file may be unreadable because a key was revoked in it.
                 *cache = None;
                 Err(error)
             }

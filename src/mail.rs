@@ -108,6 +108,7 @@ impl Mailer {
     pub async fn send(&self, mail: &MailMessage) -> Result<(), MailError> {
         let built = self.built(mail)?;
         let bytes = built.formatted();
+        // One limit covers connect, TLS, authentication and content, because a slow server could use up several.
         let link = tokio::time::timeout(self.waits.whole, self.hand_over(built.envelope(), &bytes));
         let long = |_| MailError::Unusable(format!("an email took longer than {} s", self.waits.whole.as_secs()));
         let mut link = link.await.map_err(long)??;
@@ -129,6 +130,7 @@ impl Mailer {
             .subject(&mail.subject)
             // The header suppresses out-of-office replies.
             .raw_header(HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned()))
+            // Plain text only: HTML could be used to imitate a page of the gateway.
             .header(ContentType::TEXT_PLAIN)
             .body(mail.text.clone());
         built.map_err(|it| MailError::Refused(it.to_string()))
@@ -136,6 +138,7 @@ impl Mailer {
 
     async fn hand_over(&self, envelope: &Envelope, mail: &[u8]) -> Result<AsyncSmtpConnection, MailError> {
         let unusable = |error: SmtpError| MailError::Unusable(describe_smtp_error(&error));
+        // The connection is new for each email, so that a broken one affects no other.
         let mut link = self.connect().await?;
         if let Some(login) = &self.login {
             link.auth(DEFAULT_MECHANISMS, login).await.map_err(unusable)?;

@@ -63,6 +63,7 @@ pub enum GatewayError {
 pub async fn open(config: &Config, public_url: String, purpose: SqliteOpenMode) -> Result<Arc<Service>, GatewayError> {
     private_directory(&config.data).map_err(GatewayError::Data)?;
     let store = store(config, purpose).await?;
+    // The database comes first, because it tells whether a keyring must already exist.
     let keyring = keyring(config, &*store).await?;
     let limits = StateLimits {
         bytes_max: config.limits.state_bytes,
@@ -91,6 +92,7 @@ pub async fn open(config: &Config, public_url: String, purpose: SqliteOpenMode) 
 /// path, and a new one would hide that.
 async fn keyring(config: &Config, store: &dyn Store) -> Result<Keyring, GatewayError> {
     let issuer = config.issuer.as_deref();
+    // The first start writes this row, so a database without it is new.
     if store.get(Table::Gateway, GATEWAY_ID).await.map_err(Error::Store)?.is_none() {
         return Ok(Keyring::start(&config.keyring, issuer, &SystemClock)?);
     }

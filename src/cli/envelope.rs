@@ -44,6 +44,7 @@ pub fn run(
     let secrets = secrets(ask.secret_file.as_deref(), clock.now())?;
     let expected = ExpectedEnvelope {
         keys: &keys,
+        // A key set without an issuer checks the signature only.
         issuer: keys.issuer(),
         thread: ask.thread.as_ref(),
         node: ask.node.as_ref(),
@@ -77,6 +78,7 @@ pub fn run(
 /// Reads the node's secrets, if there are any. They are never an argument, because process lists show arguments.
 fn secrets(file: Option<&Path>, now: Timestamp) -> Result<Option<NodeSecrets>, CliError> {
     let (named, text) = match (file, env::var(SECRET_VARIABLE)) {
+        // The memory of the secrets is wiped after use.
         (Some(path), _) => (path.display().to_string(), Zeroizing::new(text(path)?)),
         (None, Ok(text)) => (SECRET_VARIABLE.to_owned(), Zeroizing::new(text)),
         (None, Err(env::VarError::NotPresent)) => return Ok(None),

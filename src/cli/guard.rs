@@ -43,6 +43,7 @@ fn tell(dialect: SchemaDialect, verdict: GuardResult, out: &mut CommandOutput<'_
             let passed =
                 PassedState { dialect, message, state: &state, previous: previous.as_ref(), file: file.as_ref() };
             out.answer(passed.text("verified"), || passed.json(GuardStatus::Verified))?;
+            // Exit code 0 means that the state is valid and, for a commit, that it survives a crash.
             Ok(CommandExit::Yes)
         }
         GuardResult::Blocked { found, cause } => blocked(dialect, &found, cause.as_ref(), out),
@@ -62,6 +63,7 @@ fn tell(dialect: SchemaDialect, verdict: GuardResult, out: &mut CommandOutput<'_
                 answer["cause"] = cause.to_string().into();
                 answer
             })?;
+            // The file is replaced, so 1 would be wrong, and it may not survive a crash, so 0 would be too.
             Ok(CommandExit::CouldNotTell)
         }
     }
@@ -111,6 +113,7 @@ struct GuardError {
 fn judge(command: &args::GuardCommand) -> Result<(SchemaDialect, GuardResult), GuardError> {
     let (schema, dialect, rules) = command.files();
     let guard = guard(schema, rules)?;
+    // A script that expects the stricter dialect must not pass with the other one.
     if let Some(wanted) = dialect.filter(|it| *it != guard.dialect()) {
         let (wanted, found) = (wanted.as_str(), guard.dialect().as_str());
         let text = format!("{}: the schema is in the dialect {found}, not {wanted}", GuardConfigCode::Schema.as_str());

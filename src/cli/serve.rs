@@ -33,6 +33,7 @@ use crate::worker::Workers;
 pub fn run(config: &Config, back: ClockPolicy, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     // The first subscriber of a process stays. Only tests call `serve` twice in one process, so the error is ignored.
     let _ = logging::begin(&config.log);
+    // The listener is bound before the database is opened, so that a second start does not migrate it.
     let listener = bind(config.listen)?;
     open_service::block_on(async {
         let running = RunningGateway::start(config, listener, back).await?;
@@ -53,6 +54,7 @@ pub fn run(config: &Config, back: ClockPolicy, out: &mut CommandOutput<'_>) -> R
 pub fn bind(address: SocketAddr) -> Result<TcpListener, CliError> {
     TcpListener::bind(address).map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => {
+            // The suggestion is the next port. It is not checked, because it could be taken a moment later.
             let port = address.port().checked_add(1).unwrap_or(0);
             CliError::Taken { address, address_free: SocketAddr::new(address.ip(), port) }
         }
@@ -95,12 +97,14 @@ impl RunningGateway {
         let bound = listener.local_addr().map_err(CliError::Runtime)?;
         let url = config.public_url(bound);
         let service = wiring::open(config, url.as_str().to_owned(), SqliteOpenMode::Serving).await?;
+        // This check runs before the first request, because an expired lease could otherwise become valid again.
         if let (ClockPolicy::Refused, Some(behind)) = (back, service.clock_behind().await?) {
             return Err(CliError::Clock(behind));
         }
         let edge = edge(config, &url);
         let streams = edge.streams.clone();
         let app = AppState { service: Arc::clone(&service), edge: Arc::new(edge) };
+        // Requests are mostly I/O, so one worker per core is enough.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let server = serve(app, listener, threads, config.shutdown).map_err(CliError::Runtime)?;
         let handle = server.handle();
@@ -121,6 +125,7 @@ impl RunningGateway {
     /// replaced, it shuts down with an error.
     pub async fn serve_until_signal(mut self) -> Result<(), CliError> {
         tokio::select! {
+            // Continuing would write commits to a deleted file, where nobody could find them.
             how = self.service.database_replaced() => {
                 tracing::error!(%how, "stopping: the database is no longer the one that was opened");
                 self.stop().await?;
@@ -134,11 +139,14 @@ impl RunningGateway {
 
     /// Accepts no new requests, waits for open ones, and stops the workers.
     pub async fn stop(self) -> Result<(), CliError> {
+        // Streams end first: the server would wait for them until its time limit.
         self.streams.close();
         self.handle.stop(true).await;
+        // Workers stop after the server, because open requests can still create work for them.
         self.workers.stop().await;
         let ended = self.server.await;
         ended.map_err(io::Error::other).and_then(|it| it).map_err(CliError::Runtime)?;
+        // The traces are sent last, because open requests and deliveries add spans until they end.
         self.service.traces().end().await;
         tracing::info!("stopped");
         Ok(())
@@ -176,6 +184,7 @@ fn edge(config: &Config, url: &PublicUrl) -> EdgeConfig {
     let LimitsConfig { rate_per_sec, burst, .. } = config.limits;
     let requests = match rate_per_sec {
         Some(rate) => RateLimiter::new(burst, Duration::from_secs(1) / rate.get()),
+        // A bucket of this size that refills at once is no limit.
         None => RateLimiter::new(u32::MAX, Duration::ZERO),
     };
     EdgeConfig {

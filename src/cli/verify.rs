@@ -50,6 +50,7 @@ pub fn run(
     let receipt = token(&verify.receipt, stdin)?;
     let entry = verify.entry.as_ref().map(|it| token(it, stdin)).transpose()?;
     let keys: Value = document(&verify.jwks, "a set of published keys")?;
+    // One unknown key refuses the whole set: a partly understood set could hide a revocation.
     let keys = PublicKeys::from_jwks(&keys)
         .map_err(|error| CliError::Given(format!("{} is not a valid key set: {error}", verify.jwks.display())))?;
     let statement: Option<Statement> = optional(verify.statement.as_deref(), "a statement")?;
@@ -66,6 +67,7 @@ pub fn run(
         votes: &votes,
         passkeys: pinned.as_deref(),
     };
+    // An auditor can check with the time of an incident instead of the current time.
     let now = verify.at.unwrap_or_else(|| clock.now());
     let checks = verify_receipt_offline::check(&evidence, now);
     let conclusion = verify_receipt_offline::conclusion(&checks);
@@ -129,6 +131,7 @@ fn token(input: &InputSource, stdin: &mut dyn Read) -> Result<String, CliError> 
         InputSource::File(path) => (path.display().to_string(), File::open(path).and_then(|mut file| read(&mut file))),
     };
     let text = text.map_err(|source| CliError::Read { what, source })?;
+    // Other white space is not removed: a token with it is invalid everywhere else too.
     let bare = text.strip_suffix('\n').map_or(text.as_str(), |it| it.strip_suffix('\r').unwrap_or(it));
     Ok(bare.to_owned())
 }
@@ -149,6 +152,7 @@ fn document<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, CliError>
 
 fn read(from: &mut dyn Read) -> io::Result<String> {
     let mut text = String::new();
+    // A cut file fails to parse, so the limit needs no error of its own.
     from.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text)
 }

@@ -54,6 +54,7 @@ impl SignInConfig {
     pub(super) fn read(settings: &mut ConfigLayers) -> Result<Self, ConfigError> {
         let local_accounts = settings.flag("local_accounts")?;
         let oidc = OidcConfig::read(settings)?;
+        // This combination would lock out every person, including administrators.
         if !local_accounts && oidc.is_none() {
             let problem = "without local accounts no one could sign in: set a provider in `oidc.issuer` first";
             return Err(settings.refuse(ConfigCode::BadValue, "local_accounts", problem));
@@ -114,6 +115,7 @@ pub(super) fn read_secret_of(
 ) -> Result<Option<Secret<String>>, ConfigError> {
     let given = settings.optional(key, "a text", |it| Some(Secret::new(it.to_owned())))?;
     let file = read_file(settings, file_key)?;
+    // Two sources are refused, because it would be unclear which of them is rotated.
     match (given, file) {
         (Some(_), Some(_)) => {
             let problem = format!("the secret is set twice, here and in `{key}`: remove one");
@@ -121,6 +123,7 @@ pub(super) fn read_secret_of(
         }
         (Some(secret), None) => Ok(Some(secret)),
         (None, Some(bytes)) => match String::from_utf8(bytes) {
+            // Editors append a line break, which is not part of the secret.
             Ok(text) if !text.trim().is_empty() => Ok(Some(Secret::new(text.trim().to_owned()))),
             _ => Err(settings.refuse(ConfigCode::BadValue, file_key, "the file is empty or not UTF-8 text")),
         },

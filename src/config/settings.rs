@@ -82,7 +82,9 @@ pub(super) fn ours(
 ) -> Result<BTreeMap<String, Secret<String>>, ConfigError> {
     let mut ours = BTreeMap::new();
     for (name, value) in environment {
+        // A name that is not UTF-8 cannot be a key.
         let Some(name) = name.to_str().filter(|it| it.starts_with(PREFIX)) else { continue };
+        // Kubernetes sets these in every pod, so refusing them would stop the gateway.
         if links_to_a_service(name, value.to_str().unwrap_or_default()) {
             continue;
         }
@@ -103,6 +105,7 @@ fn links_to_a_service(name: &str, value: &str) -> bool {
     if name.ends_with("_SERVICE_HOST") || name.ends_with("_SERVICE_PORT") || name.contains("_SERVICE_PORT_") {
         return true;
     }
+    // `COUNTERSIGN_PORT=tcp://10.0.0.1:80` is such a variable, and `COUNTERSIGN_PORT=80` is a mistake.
     let address = value.split_once("://").map(|it| it.0.to_ascii_uppercase());
     if name.ends_with("_PORT") && address.is_some_and(|it| PROTOCOLS.contains(&it.as_str())) {
         return true;
@@ -146,6 +149,7 @@ impl ConfigLayers {
         for leaf in leaves {
             let origin = at(line_of(leaf.offset));
             let known = self.known(ConfigCode::UnknownKey, &leaf.key, &leaf.key, &origin)?;
+            // Types are compared before values, so that the error names the expected type.
             let value = ConfigScalar::of(leaf.value).filter(|it| it.kind() == known.value.kind());
             let value = value.ok_or_else(|| wrong_type(&leaf.key, &origin, known))?;
             *known = ConfigValue { value, origin };
@@ -154,6 +158,7 @@ impl ConfigLayers {
     }
 
     pub(super) fn variables(&mut self, variables: BTreeMap<String, Secret<String>>) -> Result<(), ConfigError> {
+        // The name of a variable is derived from each key. The reverse would be ambiguous, because keys contain `_`.
         let keys: BTreeMap<String, String> = self.values.keys().map(|it| (variable(it), it.clone())).collect();
         for (name, text) in variables {
             if name == CONFIG_VARIABLE {
@@ -241,6 +246,7 @@ impl ConfigLayers {
             ConfigScalar::Number(number) => T::try_from(number).ok().filter(|it| bounds.contains(it)),
             _ => None,
         };
+        // The error names the bounds and not the value, which could be a secret in the wrong key.
         number.ok_or_else(|| {
             let expected = format!("a whole number from {} to {}", bounds.start(), bounds.end());
             self.bad_value(key, &expected)
@@ -270,6 +276,7 @@ impl ConfigLayers {
 
     fn take(&mut self, key: &str) -> ConfigScalar {
         let setting = self.values.remove(key).expect("every key that is read is in the compiled-in file");
+        // The origin stays, because later checks name it in their errors.
         self.origins.insert(key.to_owned(), setting.origin);
         setting.value
     }

@@ -152,6 +152,7 @@ impl HttpClient {
         tls::ready();
         let allowed: Arc<[Network]> = settings.allowed.into();
         let plain = match settings.plain_http {
+            // The scope for public addresses over HTTP exists only if the configuration allows it.
             true => AddressScope::PublicAnd(allowed.clone()),
             false => AddressScope::Only(allowed.clone()),
         };
@@ -165,6 +166,8 @@ impl HttpClient {
         let tls = ready(&reaches.tls).https_only(true).tls_certs_merge(edges.authorities.clone()).build();
         let tls = tls.or_else(|_| {
             tracing::warn!("the system has no trusted CA certificates, so https requests will fail: install the CA certificates of the system");
+            // The client is built without CAs, so that the gateway starts and each https request fails with its own
+            // error.
             ready(&reaches.tls).https_only(true).tls_certs_only([]).build().map_err(HttpClientError::Client)
         })?;
         Ok(Self { reaches: Arc::new(reaches), tls, plain })
@@ -224,6 +227,7 @@ impl HttpClient {
         };
         let mut headers = HeaderMap::new();
         for (name, value) in request.headers {
+            // The header was checked when it was saved, but an older version may have accepted it.
             let (name, value) = header_pair(name, value.expose()).ok_or(FailureCode::Unsendable)?;
             headers.append(name, value);
         }
@@ -264,6 +268,7 @@ fn prepared(timeout: Duration) -> reqwest::ClientBuilder {
         .user_agent(USER_AGENT)
         // A redirect could lead to an address that was not checked.
         .redirect(redirect::Policy::none())
+        // The URL can contain a secret, which the header would repeat.
         .referer(false)
         // A proxy from the environment would connect to addresses that were not checked.
         .no_proxy()
@@ -275,6 +280,7 @@ fn prepared(timeout: Duration) -> reqwest::ClientBuilder {
         .no_brotli()
         .no_zstd()
         .no_deflate()
+        // HTTP/2 would need limits of its own, and receivers of webhooks do not need it.
         .http1_only()
         .http1_max_headers(ANSWER_HEADERS_MAX)
         .pool_max_idle_per_host(IDLE_PER_HOST_MAX)
@@ -282,6 +288,7 @@ fn prepared(timeout: Duration) -> reqwest::ClientBuilder {
 
 fn header_pair(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
     let name = HeaderName::try_from(name).ok().filter(|it| !OWN_HEADERS.contains(&it.as_str()))?;
+    // The mark keeps the value out of debug output.
     let mut value = HeaderValue::try_from(value).ok()?;
     value.set_sensitive(true);
     Some((name, value))

@@ -54,6 +54,7 @@ pub(super) fn stamp(path: &Path) -> Result<FileFingerprint, KeyringError> {
 pub(super) fn load(path: &Path) -> Result<(FileFingerprint, Keys), KeyringError> {
     let mut file = File::open(path).map_err(failed("open", path))?;
     let metadata = file.metadata().map_err(failed("look at", path))?;
+    // The mode is read from the open file, because the path could lead to another file by now.
     let mode = metadata.mode() & 0o777;
     if mode & OTHERS != 0 {
         return Err(KeyringError::Exposed { path: path.to_owned(), mode });
@@ -63,7 +64,9 @@ pub(super) fn load(path: &Path) -> Result<(FileFingerprint, Keys), KeyringError>
         return Err(failed("read", path)(source));
     }
     let capacity = usize::try_from(metadata.len()).unwrap_or(0) + 1;
+    // The buffer has its final size at once: a growing one would leave copies of the keys in freed memory.
     let mut text = Zeroizing::new(String::with_capacity(capacity));
+    // The file can grow after the size check, so the read has its own limit.
     (&mut file).take(KEYRING_BYTES_MAX).read_to_string(&mut text).map_err(failed("read", path))?;
     let keys =
         Keys::read(&text).map_err(|source| KeyringError::Invalid { origin: path.display().to_string(), source })?;
@@ -79,6 +82,7 @@ pub(super) fn lock(path: &Path) -> Result<File, KeyringError> {
     let beside = beside(path, ".lock");
     let file = match open_options().create_new(true).open(&beside) {
         Ok(made) => {
+            // A lock file of root would keep the gateway's user from changing its own keyring.
             owned_as(path, &made, &beside)?;
             made
         }
@@ -107,6 +111,7 @@ pub(super) fn create(path: &Path, keys: &Keys) -> Result<(), KeyringError> {
     let directory = directory(path);
     let made = DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(directory);
     made.map_err(failed("make the directory", directory))?;
+    // The lock protects the draft, which has a fixed name.
     let _lock = lock(path)?;
     let (draft, _) = write_draft(path, keys)?;
     // A hard link never replaces an existing file. A rename would.
@@ -116,6 +121,7 @@ pub(super) fn create(path: &Path, keys: &Keys) -> Result<(), KeyringError> {
     };
     fs::remove_file(&draft).map_err(failed("remove", &draft))?;
     linked?;
+    // Without this a power failure could remove the name of a synced file.
     sync_directory(path)
 }
 
@@ -127,6 +133,7 @@ pub(super) fn real(path: &Path) -> Result<PathBuf, KeyringError> {
 /// Replaces the content of the keyring. The caller holds the lock.
 pub(super) fn replace(path: &Path, keys: &Keys) -> Result<(), KeyringError> {
     let (draft, file) = write_draft(path, keys)?;
+    // This runs before the rename, so that the gateway's user can read the keyring at every moment.
     owned_as(path, &file, &draft)?;
     fs::rename(&draft, path).map_err(failed("replace", path))?;
     sync_directory(path)
@@ -153,6 +160,7 @@ fn write_draft(path: &Path, keys: &Keys) -> Result<(PathBuf, File), KeyringError
         _ => (),
     }
     let mut file = open_options().create_new(true).open(&draft).map_err(failed("make", &draft))?;
+    // The content must be on disk before the rename, or a crash could leave an empty keyring.
     file.write_all(&keys.write()).map_err(failed("write", &draft))?;
     file.sync_all().map_err(failed("sync", &draft))?;
     Ok((draft, file))

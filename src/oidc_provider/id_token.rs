@@ -71,6 +71,7 @@ pub(super) fn identity(
             keys,
         )
         .set_allowed_algs(SIGNATURES)
+        // The verifier compares expiry with this time, so a token that expired within the skew is accepted.
         .set_time_fn(move || early)
         .set_issue_time_verifier_fn(move |issued| {
             if issued <= late { Ok(()) } else { Err("it is from the future".to_owned()) }
@@ -84,7 +85,10 @@ pub(super) fn identity(
         return Err(IdTokenError::Not(SignInRejected::NotForUs));
     }
     let hint = token.to_string();
+    // The library reads the claims loosely. They are parsed again strictly, so that a duplicate member cannot hide
+    // another.
     let claims = claims_of(&hint).ok_or(IdTokenError::Not(SignInRejected::BadSignature))?;
+    // The library does not check `nbf`.
     let begins = claims.get("nbf").and_then(Value::as_f64).unwrap_or(0.0);
     if begins * 1000.0 > now.plus(SKEW).millis() as f64 {
         return Err(IdTokenError::Not(SignInRejected::WrongTime));
@@ -131,6 +135,7 @@ fn values_of(claim: Option<&Value>) -> BTreeSet<String> {
     match claim {
         Some(Value::String(one)) => BTreeSet::from([one.clone()]),
         Some(Value::Array(items)) => {
+            // The limit bounds the memory of a token with very many groups.
             items.iter().take(VALUES_MAX).filter_map(Value::as_str).map(str::to_owned).collect()
         }
         _ => BTreeSet::new(),

@@ -160,6 +160,7 @@ impl Provider {
         let (state, nonce) = (CsrfToken::new(state.to_owned()), Nonce::new(errand.nonce.expose().clone()));
         let request = client
             .authorize_url(CoreAuthenticationFlow::AuthorizationCode, move || state, move || nonce)
+            // The library adds `openid` itself, and some providers reject a scope that occurs twice.
             .add_scopes(self.settings.scopes.iter().filter(|it| *it != "openid").cloned().map(Scope::new))
             .set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier));
         Ok(request.url().0.into())
@@ -172,6 +173,7 @@ impl Provider {
         errand: &AuthorizationSecrets,
     ) -> Result<OidcIdentity, SignInRejected> {
         let known = self.known().await?;
+        // The sender is checked before the code is used, so that a code is never sent to the wrong provider.
         self.check_sender(&known.metadata, answer.issuer.as_deref())?;
         let code = match &answer.said {
             AuthorizationResult::Code(code) => code,
@@ -192,6 +194,7 @@ impl Provider {
     /// or does not respond.
     pub async fn leave(&self, hint: &str) -> Option<String> {
         let known = self.known().await.ok()?;
+        // The endpoint is optional. Without it the person stays signed in at the provider.
         let place = known.metadata.additional_metadata().end_session_endpoint.clone()?;
         let token: CoreIdToken = hint.parse().ok()?;
         let request = LogoutRequest::from(place)
@@ -227,6 +230,7 @@ impl Provider {
         match request.request_async(&self.http).await {
             Ok(tokens) => tokens.id_token().cloned().ok_or(SignInRejected::BadSignature),
             Err(openidconnect::RequestTokenError::ServerResponse(said)) => {
+                // The text comes from the provider, so it is cut and its control characters are escaped.
                 let word: String = said.error().to_string().chars().take(LOGGED_CHARS_MAX).collect();
                 tracing::warn!(?word, "the OpenID provider refused the authorization code");
                 Err(SignInRejected::Refused)
@@ -251,6 +255,7 @@ impl Provider {
     }
 
     async fn known(&self) -> Result<CachedMetadata, SignInRejected> {
+        // The lock is held during the request, so that concurrent sign-ins share one fetch.
         let (mut memory, now) = (self.memory.lock().await, self.clock.now());
         match &memory.known {
             Some(it) if it.at.until(now) < METADATA_LIFE => Ok(it.clone()),
@@ -262,6 +267,7 @@ impl Provider {
     async fn refresh_metadata(&self, old: &CachedMetadata) -> Result<CachedMetadata, SignInRejected> {
         let (mut memory, now) = (self.memory.lock().await, self.clock.now());
         match &memory.known {
+            // Another sign-in may have fetched the keys while this one waited for the lock.
             Some(it) if it.at > old.at || it.at.until(now) < KEYS_PACE => Ok(it.clone()),
             _ => self.discover(&mut memory, now).await,
         }
@@ -271,6 +277,7 @@ impl Provider {
         if memory.failed_at.is_some_and(|it| it.until(now) < FAILURE_PACE) {
             return Err(SignInRejected::ProviderDown);
         }
+        // The failure is recorded in advance, because the request can be cancelled before it ends.
         memory.failed_at = Some(now);
         let metadata = OidcMetadata::discover_async(self.issuer.clone(), &self.http).await.map_err(|error| {
             tracing::warn!(why = reason(&error), "the OpenID provider cannot be used");

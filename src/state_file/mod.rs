@@ -48,6 +48,7 @@ impl AllowedRoots {
     /// Reads a list of absolute paths. A path that is not a folder allows nothing.
     pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Result<Self, RootsError> {
         let resolved = |path: PathBuf| match path.is_absolute() {
+            // A missing folder is no error, because no target can be in it.
             true => Ok(path.canonicalize().unwrap_or(path)),
             false => Err(RootsError { path }),
         };
@@ -120,6 +121,7 @@ fn commit_at(
     edge: &mut FileSystemHooks<'_>,
 ) -> Result<WrittenState, StateFileError> {
     let mut found = Violations::default();
+    // The state is checked even if the target is invalid, so that one run lists all violations.
     let target = target::resolve(request.target, roots, &mut found);
     let judged = match request.before {
         PreviousContent::Held(current) | PreviousContent::Elsewhere(current) => {

@@ -85,6 +85,7 @@ pub(super) fn swap(
     edge: &mut FileSystemHooks<'_>,
 ) -> Result<(), SwapError> {
     (edge.before)(FileSwapStep::Open)?;
+    // The lock is taken before the comparison and held until the folder is synced.
     let folder = lock(open(target)?, edge.wait)?;
     (edge.before)(FileSwapStep::Compare)?;
     compare(&folder, &target.name, expected)?;
@@ -94,6 +95,7 @@ pub(super) fn swap(
         ExpectedContent::Nothing => draft.put_at_unused_name(&target.name)?,
         ExpectedContent::State(_) => draft.put_over(&target.name)?,
     }
+    // The content is replaced at this point, so a failed sync has its own code.
     let synced = (edge.before)(FileSwapStep::SyncFolder).and_then(|()| folder.sync_all());
     synced.map_err(|cause| SwapError { code: GuardCode::Unsynced, cause: Some(cause) })
 }
@@ -134,6 +136,7 @@ fn compare(folder: &File, name: &OsStr, expected: &ExpectedContent<'_>) -> Resul
                 ExpectedContent::State(_) => Err(GuardCode::ContentAbsent.into()),
             };
         }
+        // `O_NOFOLLOW` returns this for a symbolic link.
         Err(Errno::LOOP) => return Err(GuardCode::TargetNotAFile.into()),
         Err(error) => return Err(error.into()),
     };
@@ -143,6 +146,7 @@ fn compare(folder: &File, name: &OsStr, expected: &ExpectedContent<'_>) -> Resul
     let ExpectedContent::State(state) = expected else { return Err(GuardCode::ContentPresent.into()) };
     let mut text = Vec::new();
     file.take(READ_BYTES_MAX).read_to_end(&mut text)?;
+    // Canonical texts are compared, so that white space and the order of members do not matter.
     if normal_form(&text).as_deref() == Some(*state) { Ok(()) } else { Err(GuardCode::ContentDiffers.into()) }
 }
 
@@ -164,6 +168,7 @@ impl<'f> TemporaryFile<'f> {
             Err(error) => return Err(error.into()),
         }
         let mut file = File::from(rustix::fs::openat(folder, &beside, MAKE, Mode::RUSR.union(Mode::WUSR))?);
+        // From here on an early return removes the draft.
         let draft = Self { folder, name: beside };
         (edge.before)(FileSwapStep::Write)?;
         // The process can have a umask that removes permissions of the owner.

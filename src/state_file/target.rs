@@ -25,6 +25,7 @@ impl StateTarget {
 /// Resolves the target. Returns `None` if the file cannot be written, and adds the reason to `found`.
 pub(super) fn resolve(target: &Path, roots: &AllowedRoots, found: &mut Violations) -> Option<StateTarget> {
     let mut refuse = |code| found.add(AgentStateGuardCode::Target, ViolationSubject::Target, code);
+    // Without roots every target is refused: writing is off unless it is configured.
     if roots.0.is_empty() {
         refuse(GuardCode::NoRoots);
     }
@@ -55,11 +56,13 @@ fn place(target: &Path) -> Result<(PathBuf, OsString), GuardCode> {
     }
     let real = match target.canonicalize() {
         Ok(real) => real,
+        // A write through a broken link would create a file at an unchecked place.
         Err(_) if fs::symlink_metadata(target).is_ok_and(|it| it.is_symlink()) => return Err(GuardCode::LinkBroken),
         Err(_) => {
             let (Some(folder), Some(name)) = (target.parent(), target.file_name()) else {
                 return Err(GuardCode::TargetNotAbsolute);
             };
+            // A new file has no path to resolve yet, so its folder is resolved instead.
             let folder = folder.canonicalize().ok().filter(|it| it.is_dir()).ok_or(GuardCode::FolderMissing)?;
             folder.join(name)
         }

@@ -34,6 +34,7 @@ impl TrustedProxies {
 
     /// Returns true if the gateway accepts connections from the address.
     pub(super) fn admits(&self, address: IpAddr) -> bool {
+        // Localhost may connect, but is trusted for `X-Forwarded-For` only if it is configured as a proxy.
         address.to_canonical().is_loopback() || self.is_proxy(address)
     }
 
@@ -43,6 +44,7 @@ impl TrustedProxies {
     fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut nearest = peer.to_canonical();
         let lines: Vec<&[u8]> = headers.get_all(FORWARDED_FOR).map(|it| it.as_bytes()).collect();
+        // Each proxy appends to the right, so the list is read from the end.
         let hops = lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b','));
         for hop in hops.take(HOPS_MAX) {
             if !self.is_proxy(nearest) {
@@ -68,6 +70,7 @@ impl TrustedProxies {
 
     /// Returns a coarse network, from which a person can recognize a session without a precise address.
     pub fn network_of(&self, request: &HttpRequest) -> Option<String> {
+        // A precise address would reveal where a person was, and changes too often to recognize a session.
         let peer = request.peer_addr()?;
         Some(match self.client(peer.ip(), request.headers()) {
             IpAddr::V4(address) => {

@@ -66,6 +66,7 @@ impl IdempotentPost {
         work: impl Future<Output = Result<T>>,
         tell: impl Fn(&AppState, &T) -> Result<StoredResponse> + Clone + 'static,
     ) -> Result<HttpResponse> {
+        // Without a key there is nothing to repeat, so the response is not stored.
         let Some(named) = self.key()? else { return Ok(answer(&tell(&self.app, &work.await?)?)) };
         let service = &self.app.service;
         let route = (self.request.method().as_str(), self.request.path());

@@ -108,6 +108,7 @@ pub async fn post(request: HttpRequest, app: Data<AppState>, sender: PostCaller)
     let work = post.app.service.receive_interrupt(&post.token, &asserted, named.as_ref());
     let tell =
         |app: &AppState, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, app.service.public_url())));
+    // The ID of a signed post is covered by the signature, and an `Idempotency-Key` header is not.
     if named.is_some() { post.signed(work, tell).await } else { post.once(work, tell).await }
 }
 
@@ -142,12 +143,14 @@ pub async fn read(
 ) -> Result<HttpResponse> {
     let id = InterruptId::try_from(interrupt.as_str()).map_err(|_| Error::NotFound("interrupt"))?;
     let known = app.service.interrupt(&id).await?;
+    // An interrupt of another flow must look like a missing one.
     of_own_flow(&machine, &known.flow, "interrupt")?;
     let look = || async { Ok(app.service.interrupt(&id).await?.answered()) };
     let wish = (&*machine.0, long_poll::requested_wait(&request));
     let Some(answered) = long_poll::poll_until(&app, wish, look).await? else {
         return Ok(HttpResponse::Accepted().json(json!({"status": "open"})));
     };
+    // Evidence identifies the passkeys of reviewers, so it is for auditors only.
     if machine.0.record.role == MachineRole::Auditor {
         let mut told = json!(answered);
         told["evidence"] = json!(app.service.evidence_of_interrupt(&app.service.interrupt(&id).await?)?);

@@ -111,6 +111,7 @@ pub async fn create(post: IdempotentPost) -> Result<HttpResponse> {
 )]
 pub async fn read(app: Data<AppState>, machine: Machine, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
+    // The flow is checked first, so that a thread of another flow looks like a missing one.
     of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
     let overview = app.service.overview(&thread).await?;
     let head = &overview.thread.head;
@@ -203,6 +204,7 @@ pub async fn chain(
     let from = query.page_token.unwrap_or(0);
     let mut rows = app.service.chain(&thread, from, size).await?;
     let (mut openings, mut full) = (BTreeMap::new(), None);
+    // Openings contain values, so only auditors get them.
     if let (Some((first, last)), MachineRole::Auditor) = (rows.first().zip(rows.last()), machine.0.record.role) {
         let opened = app.service.openings(&thread, first.0.version..=last.0.version).await?;
         (openings, full) = (opened.of, opened.next);

@@ -111,6 +111,8 @@ impl FromRequest for PostCaller {
                 Ok(token) => Ok(token),
                 Err(error) => Err(Problem::of(&request, error)),
             };
+            // Without a token only a signature over the whole body identifies the sender. The address pays for its
+            // memory.
             let Some(text) = bearer(&request) else {
                 let address = app.edge.peers.asker_of(&request);
                 let share = BodyAllowance::of(BodySender::Address(&address), &request, app.edge.body_bytes_max);
@@ -139,11 +141,13 @@ impl FromRequest for PostCaller {
 /// Verifies the Standard Webhooks signature of a post, and returns its token and its ID.
 async fn signed(request: &HttpRequest, app: &AppState, body: &[u8]) -> Result<(Stored<Token>, SignedPostId), Error> {
     let header = |name| one_header(request, name).ok_or(Error::Unauthenticated);
+    // A missing header is the same error as a wrong signature: unauthenticated clients learn nothing about the check.
     let (id, timestamp) = (header("webhook-id")?, header("webhook-timestamp")?);
     let post = SignedPost { id, timestamp, signatures: header("webhook-signature")?, body };
     let source = source_of(request).map_err(|_| Error::Unauthenticated)?.ok_or(Error::Unauthenticated)?;
     let token = app.service.sender_of(source.as_str(), &post).await?;
     let named = format!("{}/{id}", token.record.id);
+    // The limit applies to authenticated posts only: others must not use up the budget of a real one.
     app.edge.posts.take(named.as_str(), app.service.now()).map_err(|_| Error::TooMany)?;
     Ok((token, SignedPostId::new(id, body)))
 }
@@ -172,6 +176,7 @@ fn admitted(
     token: Result<Arc<Stored<Token>>, Error>,
 ) -> Result<Arc<Stored<Token>>, Error> {
     let token = token?;
+    // The rate limit comes before the role check, so that refused requests count too.
     let taken = app.edge.requests.take(token.record.id.as_str(), app.service.now());
     taken.map_err(|_| Error::TooMany)?;
     rate_limit_key::is_for(request, app, token.record.id.as_str())?;
@@ -193,6 +198,7 @@ pub async fn read_body(
     let heard = app.edge.hearing.read_body(Some(share), body).await.map_err(failed)?;
     let sent = heard.sent?;
     if heard.late {
+        // A slow body could otherwise be used after its token was revoked.
         app.service.token_is_current(token).await.map_err(failed)?;
     }
     Ok(sent)
@@ -229,6 +235,7 @@ pub fn app_of(request: &HttpRequest) -> web::Data<AppState> {
 fn bearer(request: &HttpRequest) -> Option<String> {
     let value = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
+    // RFC 7235 compares the scheme without regard to case.
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
 }
 
@@ -243,6 +250,7 @@ pub fn session_cookie(app: &AppState, secret: String) -> Cookie<'static> {
         .path("/")
         .http_only(true)
         .secure(app.edge.secure)
+        // `Lax` sends the cookie with links from emails and chats, and not with forms of other sites.
         .same_site(SameSite::Lax)
         .finish()
 }

@@ -39,6 +39,7 @@ impl CallerQuota {
     pub fn acquire_amount(&self, asker: &str, much: usize) -> Option<QuotaPermit> {
         let taken = locked(&self.taken);
         let own = taken.by_asker.get(asker).copied().unwrap_or_default();
+        // A first request always fits, so that one larger than the limit is not refused forever.
         let fits = |of: usize, max: usize| of == 0 || of.saturating_add(much) <= max;
         if !fits(taken.all, self.all_max) || !fits(own, self.of_one_max) {
             return None;
@@ -72,6 +73,7 @@ impl Drop for QuotaPermit {
         taken.all = taken.all.saturating_sub(self.much);
         match taken.by_asker.get_mut(&self.asker) {
             Some(own) if *own > self.much => *own -= self.much,
+            // Callers without units are removed, or the map would grow with every caller.
             _ => drop(taken.by_asker.remove(&self.asker)),
         }
     }
@@ -99,7 +101,10 @@ mod tests {
         drop((second, third, again));
         let long = seats.acquire_amount("a", 9).expect("alone, more than a share");
         assert!(seats.take("a").is_none() && seats.take("b").is_none());
-        assert!(!seats.has_capacity("a") && seats.has_room("b"), "a caller without units is not delayed by another");
+        assert!(
+            !seats.has_capacity("a") && seats.has_capacity("b"),
+            "a caller without units is not delayed by another"
+        );
         let more = seats.acquire_unchecked("b", 1);
         assert!(!seats.has_capacity("b"), "all are taken");
         drop((long, more));

@@ -70,6 +70,7 @@ impl<'a> BodyAllowance<'a> {
     /// Reads the announced length. Without one, the largest allowed length is assumed.
     pub fn of(by: BodySender<'a>, request: &HttpRequest, longest: usize) -> Self {
         let said = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+        // A wrong announcement cannot exceed the limit of the call.
         Self { by, bytes: said.unwrap_or(longest).min(longest) }
     }
 }
@@ -89,6 +90,7 @@ impl RequestBodyLimits {
         sent: impl Future<Output = T>,
     ) -> Result<ReceivedBody<T>, Error> {
         let mut sent = pin!(sent);
+        // Most bodies have arrived with the head, and need neither time nor memory accounting.
         if let Some(sent) = at_once(sent.as_mut()).await {
             return Ok(ReceivedBody { sent, late: false });
         }
@@ -107,6 +109,7 @@ async fn at_once<T>(mut sent: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     poll_fn(|context| match (sent.as_mut().poll(context), looks.next()) {
         (Poll::Ready(sent), _) => Poll::Ready(Some(sent)),
         (Poll::Pending, Some(0)) => {
+            // The first poll starts the body and the second one sees what the server has already received.
             context.waker().wake_by_ref();
             Poll::Pending
         }

@@ -37,6 +37,7 @@ pub async fn counted(
     let size = answer.response().body().size();
     let bytes = match size {
         BodySize::Sized(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
+        // A stream has its own limits, and its length is unknown.
         BodySize::None | BodySize::Stream => 0,
     };
     if bytes <= PIECE_BYTES {
@@ -44,6 +45,7 @@ pub async fn counted(
     }
     let app = answer.request().app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
     let unread = &app.edge.unread;
+    // A request that has changed something gets its response, even over the limit.
     let seat = match answer.request().method().is_safe() {
         true => unread.acquire_amount(&asker, bytes),
         false => Some(unread.acquire_unchecked(&asker, bytes)),
@@ -89,6 +91,7 @@ impl MessageBody for BufferedBody {
                 end => return Poll::Ready(end),
             }
         }
+        // Small parts let the connection's own buffer stop the sender (backpressure).
         let length = self.piece.len().min(PIECE_BYTES);
         Poll::Ready(Some(Ok(self.piece.split_to(length))))
     }

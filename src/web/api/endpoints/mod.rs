@@ -116,6 +116,7 @@ const OVERLAP: Duration = Duration::from_secs(24 * 3600);
 fn kind(ask: &CreateEndpointRequest) -> Result<NewKind> {
     let name = ask.kind.as_deref().map_or(Ok(KindName::default()), KindName::try_from);
     let name = name.map_err(|error| Error::invalid("/kind", error.to_string()))?;
+    // Only webhooks have a versioned payload. The other formats are defined by their receivers.
     let webhook = name == KindName::Webhook;
     if ask.payload.is_some_and(|it| it != 1 || !webhook) {
         return Err(Error::invalid("/payload", "the only version of the payload format is 1, for webhooks"));
@@ -201,6 +202,7 @@ pub async fn add(post: IdempotentPost) -> Result<HttpResponse> {
 
 fn shown_to(machine: &Machine) -> AddressDisclosure {
     match machine.0.record.role {
+        // A URL can be a secret, and auditors need no secrets.
         MachineRole::Admin => AddressDisclosure::Whole,
         _ => AddressDisclosure::Origin,
     }
@@ -300,6 +302,7 @@ pub async fn remove(app: Data<AppState>, machine: Machine, endpoint: Path<String
 )]
 pub async fn secret(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpResponse> {
     let ask: RotateSecretRequest = post.read()?;
+    // The maximum plus one second lets the service refuse a longer overlap with its own error.
     let overlap = ask.overlap_secs.map_or(OVERLAP, Duration::from_secs).min(OVERLAP_MAX + Duration::from_secs(1));
     let by = Actor::Token(&post.token);
     let id = id(&endpoint)?;

@@ -101,6 +101,7 @@ impl ProblemBody {
     /// Creates the response body, and logs an internal error once.
     pub fn of(error: &Error, path: &str, id: &RequestId) -> Self {
         let shape = shape_of(error);
+        // Only internal errors are logged here. The request log has the status of the others.
         // The store logs an unavailable database itself, once a second and not once per request.
         let logged_by_store = matches!(error, Error::Unavailable(_) | Error::Busy);
         if shape.status.is_server_error() && !logged_by_store {
@@ -156,6 +157,7 @@ pub fn wrong_method(request: &HttpRequest, methods: &[&str]) -> HttpResponse {
 
 /// Counts errors for the metrics.
 fn count(request: &HttpRequest, error: &Error) {
+    // Tests build requests without the application state.
     let Some(app) = request.app_data::<Data<AppState>>() else { return };
     let metrics = app.service.metrics();
     if let Error::Denied(code) = error
@@ -202,8 +204,10 @@ impl ResponseError for Problem {
     fn error_response(&self) -> HttpResponse {
         let mut answer = HttpResponse::build(self.status());
         answer.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+        // Some proxies cache 404 and 410 responses by default.
         answer.insert_header((header::CACHE_CONTROL, "no-store"));
         match &self.error {
+            // RFC 9110 requires this header for 401.
             Error::Unauthenticated => {
                 answer.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
             }

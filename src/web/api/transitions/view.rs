@@ -69,6 +69,7 @@ fn review_of(app: &AppState, hold: &Hold) -> Value {
         review["extended"] = json!({"by": last.person, "at": last.at, "was": last.was});
     }
     review["needed"] = json!(needed);
+    // The escalation is stored in advance, and applies from its time on.
     if let Some(escalation) = hold.notices.escalation.as_ref().filter(|it| it.from <= app.service.now()) {
         review["escalated"] = json!({"at": escalation.from, "to": escalation.to});
     }
@@ -161,10 +162,12 @@ pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) 
     if let Some(code) = app.service.stopped(digest).await? {
         answer["stopped"] = json!(code.as_str());
     }
+    // Arguments can contain values that other agents must not read.
     let is_own = told.statement.principal == token.principal();
     if let (Some(arguments), true) = (&told.arguments, is_own || token.role != MachineRole::Agent) {
         answer["arguments"] = arguments.iter().map(leaf_json).collect();
     }
+    // Warnings of rules can name paths, so each role gets those that it may know.
     match (token.role, is_own) {
         (MachineRole::Agent, true) => put_warnings(&mut answer, &warnings_for_requester(&told.warnings)),
         (MachineRole::Agent, false) => {}

@@ -162,7 +162,7 @@ impl Keyring {
         let _lock = file::lock(path)?;
         // The cached keys may be older than the file, and a change must not undo another one.
         let (_, keys) = file::load(path)?;
-        // A change must never be made to a keyring that somebody put in the place of this gateway's.
+        // A change must never be made to a keyring that replaced this one.
         self.same_keyring(path, &keys)?;
         let changed = change(keys).map_err(KeyringError::Refused)?;
         file::replace(path, &changed)?;

@@ -63,7 +63,7 @@ pub enum GatewayError {
 pub async fn open(config: &Config, public_url: String, purpose: SqliteOpenMode) -> Result<Arc<Service>, GatewayError> {
     private_directory(&config.data).map_err(GatewayError::Data)?;
     let store = store(config, purpose).await?;
-    // The database comes first, because it tells whether a keyring must already exist.
+    // The database comes first, because its content shows whether a keyring must already exist.
     let keyring = keyring(config, &*store).await?;
     let limits = StateLimits {
         bytes_max: config.limits.state_bytes,

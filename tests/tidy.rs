@@ -333,7 +333,7 @@ fn imports_in_a_circle_are_found() {
     let around = [("src/a.rs", "use crate::b::B;"), ("src/b.rs", "use crate::c::C;"), ("src/c.rs", "use crate::a::A;")];
     assert_eq!(codebase(&around).len(), 1);
     assert!(codebase(&around[..2]).is_empty());
-    // Imports of tests, mentions in comments, and items of a folder's own file do not count.
+    // Imports of tests, mentions in comments, and items of a folder's own file are not imports.
     for other in [
         "#[cfg(test)]\nuse crate::domain::writes::write::Write;",
         "//! See crate::domain::writes::write::Write.",

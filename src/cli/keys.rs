@@ -30,6 +30,7 @@ pub fn run(
         }
         args::KeysCommand::Revoke(revoke) => {
             let keys = keyring.update(|it| it.revoke(&revoke.kid, clock.now(), &mut random::fill))?;
+            // The use decides which key signs next. A revoked key is still in the published set.
             let key_use = keys.published().find(|it| it.kid() == revoke.kid).map_or(KeyUse::Chain, |it| it.key_use());
             note(config, key_use, Some(&revoke.kid), out);
             signing(&keys, key_use, out)
@@ -41,6 +42,7 @@ pub fn run(
 /// database is unavailable. A failure here is a warning and no error, because a user would repeat the command and
 /// rotate twice.
 fn note(config: &Config, key_use: KeyUse, revoked: Option<&str>, out: &mut CommandOutput<'_>) {
+    // An emergency revocation must work without a database.
     if !open_service::has_database(config) {
         return;
     }

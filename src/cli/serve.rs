@@ -125,7 +125,7 @@ impl RunningGateway {
     /// replaced, it shuts down with an error.
     pub async fn serve_until_signal(mut self) -> Result<(), CliError> {
         tokio::select! {
-            // Continuing would write commits to a deleted file, where nobody could find them.
+            // Commits to a deleted file would be lost when the process ends.
             how = self.service.database_replaced() => {
                 tracing::error!(%how, "stopping: the database is no longer the one that was opened");
                 self.stop().await?;

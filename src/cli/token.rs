@@ -34,6 +34,7 @@ fn add(add: &TokenAdd, config: &Config, out: &mut CommandOutput<'_>) -> Result<C
         let excluded = service.excluded_by(&token.owner).await?;
         Ok((token, text, excluded))
     })?;
+    // The warning goes to standard error, because standard output contains only the token.
     out.warn(exclusion(&token, &excluded));
     out.answer(&text, || {
         json!({
@@ -53,6 +54,7 @@ fn list(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, Cli
         )?;
     let text = tokens.iter().map(line).collect::<Vec<_>>().join("\n");
     let excluded = |it: &Token| excluded_by(&it.owner, &people);
+    // An owner without any reviewer may be a misspelled name, so separation of duties would have no effect.
     for token in tokens.iter().filter(|it| !it.revoked && !people.iter().any(|person| person.answers_for(&it.owner))) {
         out.warn(exclusion(token, &[]));
     }

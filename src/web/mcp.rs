@@ -87,6 +87,7 @@ pub struct JsonRpcMessage {
 pub async fn answer(post: IdempotentPost, speaker: Data<McpHttpService>) -> Result<HttpResponse, Problem> {
     let IdempotentPost { request, app, token, body: bytes } = post;
     let asker = McpCaller { machine: Machine(token), request: RequestId::of(&request), trace: trace_context::trace() };
+    // The SDK's parser accepts duplicate members, so the strict parser runs first.
     if let Err(error) = json_body::strict(&app, bytes.sent()) {
         let told = errors::unread(&app, &asker, bytes.sent(), &error);
         return match told {
@@ -109,6 +110,7 @@ fn to_sdk_request(
     let accepted = "application/json, text/event-stream";
     let mut asked = http::Request::post("/mcp").header("host", "countersign").header("accept", accepted);
     asked = asked.header("content-type", "application/json");
+    // Only protocol headers reach the SDK. The token is not one of them.
     for (name, value) in request.headers().iter().filter(|(name, _)| is_of_the_protocol(name)) {
         asked = asked.header(name.as_str(), value.as_bytes());
     }

@@ -36,6 +36,7 @@ pub async fn tag(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    // The ID is always new. One from the client could be used to confuse the server log.
     let id = RequestId(random::uuid_v4().simple().to_string());
     request.extensions_mut().insert(id.clone());
     let app = request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
@@ -44,6 +45,7 @@ pub async fn tag(
     let trace = trace_of(request.request());
     let piece = app.service.traces().request(trace.as_ref());
     let mut response = trace_context::within(piece.place().cloned(), next.call(request)).await?;
+    // The pattern is logged instead of the path, because paths can contain one-time secrets.
     let pattern = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
     service.metrics().answered(&RequestMetric {
         method: response.request().method().as_str(),
@@ -61,6 +63,7 @@ pub async fn tag(
         status = response.status().as_u16(),
         "request"
     );
+    // Unknown methods are counted as one, because clients could otherwise create unlimited series.
     let method = known_method(response.request().method().as_str());
     piece.answered(method, &pattern, response.status().as_u16());
     let headers = response.headers_mut();

@@ -46,6 +46,7 @@ pub fn site(
         .app_data(web::Data::new(app))
         .app_data(web::Data::new(speaker))
         .app_data(web::PayloadConfig::new(body_bytes_max))
+        // The last middleware runs first, so the request log also contains refused requests.
         .wrap(from_fn(response_buffer::counted))
         .wrap(from_fn(guard))
         .wrap(from_fn(request_log::tag))

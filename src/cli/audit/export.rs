@@ -51,6 +51,7 @@ pub fn run(folder: &Path, jwks: Option<&Path>, out: &mut CommandOutput<'_>) -> R
     audited.check_issuers();
     audited.check_branches();
     audited.check_receipts(files.receipts, &keys.believed);
+    // Without any file the result would be "no problems", which an empty folder must not get.
     if audited.chains.is_empty() && audited.findings.is_empty() && audited.doubts.is_empty() {
         return Err(CliError::Given(format!(
             "{} contains no chain: save the pages of `GET /v1/threads/THREAD/chain` there, each as a file that ends in .json",
@@ -58,6 +59,7 @@ pub fn run(folder: &Path, jwks: Option<&Path>, out: &mut CommandOutput<'_>) -> R
         )));
     }
     out.answer(report::text(&audited, &keys), || report::json(&audited, &keys))?;
+    // A finding decides the exit code, even if other checks have no result.
     Ok(match (audited.findings.is_empty(), audited.doubts.is_empty()) {
         (false, _) => CommandExit::No,
         (true, false) => CommandExit::CouldNotTell,
@@ -76,9 +78,12 @@ impl AuditedExport {
 
     fn replay(&mut self, pieces: BTreeMap<ThreadId, Vec<ChainSegment>>, keys: &PublicKeys) {
         for (thread, mut pieces) in pieces {
+            // Files have any names, so the order comes from the versions in them.
             pieces.sort_by_key(ChainSegment::ends);
             match replayed(&pieces, keys) {
                 Ok(it) if it.chain.first() > 0 => {
+                    // An archive can begin in the middle of a chain, so its first entry is trusted by its signature
+                    // alone.
                     let before = it.chain.first() - 1;
                     self.doubts.push(format!(
                         "{thread}: versions 0 to {before} are missing, so approvals that they required are unknown"
@@ -134,6 +139,7 @@ impl AuditedExport {
             let GenuineReceipt { receipt, certain } = match GenuineReceipt::read(&token, keys) {
                 Ok(it) => it,
                 Err(broken) => {
+                    // The other receipts are still checked, so that one run lists all problems.
                     self.find(file, None, broken);
                     continue;
                 }
@@ -162,10 +168,13 @@ fn replayed(pieces: &[ChainSegment], keys: &PublicKeys) -> Result<CheckedChain, 
         for it in piece.items.iter().map(ExportedEntry::exhibit) {
             let found = |broken| ExportFinding { place: piece.file.clone(), version: Some(it.version), broken };
             match &mut so_far {
+                // Only archives may begin in the middle, because a page without its predecessors is an incomplete
+                // export.
                 None if it.version > 0 && !piece.is_archive => {
                     return Err(found(chain("the versions before it are missing")));
                 }
                 None => so_far = Some(VerifiedChain::begin(&it, keys).map_err(found)?),
+                // Overlapping files must agree on the versions that both contain.
                 Some(chain) if it.version < chain.next_version() => chain.again(&it, keys).map_err(found)?,
                 Some(chain) => chain.follow(&it, keys).map_err(found)?,
             }

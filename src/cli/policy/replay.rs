@@ -23,6 +23,7 @@ impl ReplayTotals {
     fn add(&mut self, row: ReplayedProposal) {
         match row.compared {
             ReplayComparison::Same { .. } => {
+                // Equal results are only counted, because a flow can have very many.
                 self.same += 1;
                 return;
             }
@@ -77,6 +78,7 @@ pub(super) fn run(
             "proposals": sum.listed, "next": next,
         })
     })?;
+    // A known difference is more important than an unknown result.
     Ok(match (differs, unknown) {
         (0, 0) => CommandExit::Yes,
         (0, _) => CommandExit::CouldNotTell,

@@ -171,6 +171,7 @@ pub const TABLE: &[RoutePermission] = &[
 ];
 
 fn rule_of(method: &Method, route: &str) -> Option<&'static RoutePermission> {
+    // The method and the pattern must be equal, so a new route is closed until it is listed.
     TABLE.iter().find(|it| it.method == method.as_str() && it.route == route)
 }
 
@@ -197,6 +198,7 @@ pub fn admit(caller: CallerRole, method: &Method, route: &str) -> Result<(), Err
         }
     };
     Err(match route {
+        // A writer treats every denial of `verify` the same way, so this error is one too.
         "/v1/verify" => Error::Denied(DenialCode::Forbidden),
         _ if admitted.is_empty() => Error::Forbidden("no role is allowed to call this route"),
         _ => Error::NotOfRole { role, may: admitted.join(" or ") },

@@ -37,6 +37,7 @@ impl RateLimiter {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= ASKERS_MAX {
             let burst = self.burst;
+            // A full bucket equals a new one, so dropping it loses nothing.
             buckets.retain(|_, bucket| self.level(*bucket, now) < burst - 0.5);
         }
         let bucket = buckets.entry(asker.to_string()).or_insert(TokenBucket { level: self.burst, at: now });
@@ -44,6 +45,7 @@ impl RateLimiter {
         if level < 1.0 {
             return Err(RateLimited);
         }
+        // A refused request takes nothing, so that retries do not extend the wait.
         *bucket = TokenBucket { level: level - 1.0, at: now };
         Ok(())
     }

@@ -64,6 +64,7 @@ pub trait EventSource: 'static {
 impl EventStreams {
     /// Takes a permit for one more stream of this caller.
     pub fn take(&self, asker: &str) -> Result<StreamPermit> {
+        // A stream that opens during the shutdown would delay it.
         if *self.closing.borrow() {
             return Err(Error::TooMany);
         }
@@ -126,10 +127,13 @@ pub fn answer(listener: StreamPermit, after: u64, source: impl EventSource) -> H
             };
             match told {
                 Ok(EventStreamChunk { frames, reach }) => {
+                    // A heartbeat carries the position, so that a reconnect does not scan the same events again.
                     let life = if frames.is_empty() { format!("id: {reach}\n\n") } else { frames };
                     Some((life, (None, reach, listener, source)))
                 }
                 Err(error) => {
+                    // Ending without an error lets the client reconnect, and the reconnect gets the error as a
+                    // response.
                     tracing::debug!(error = &error as &dyn std::error::Error, "a stream ends");
                     None
                 }

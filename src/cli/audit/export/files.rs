@@ -76,8 +76,10 @@ impl TrustedKeys {
         };
         let unread = |source| CliError::Read { what: path.display().to_string(), source };
         let mut bytes = Vec::new();
+        // The user names this file explicitly, so a symbolic link is followed. In the export none is.
         File::open(path).and_then(|it| it.take(KEYS_BYTES_MAX).read_to_end(&mut bytes)).map_err(unread)?;
         let believed = key_set(path, &bytes)?;
+        // An invalid key set in the export is no error, because it is not trusted anyway.
         let own = read_bounded(&own, KEYS_BYTES_MAX).ok().and_then(|it| key_set(&own, &it).ok());
         Ok(Self { place: path.display().to_string(), believed, own })
     }
@@ -109,12 +111,14 @@ fn found(folder: &Path, deep: usize) -> Result<Vec<PathBuf>, CliError> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
+        // `file_type` does not follow links, so a link to a folder cannot lead out of the export.
         if deep > 0 && entry.file_type().map_err(failed)?.is_dir() {
             all.extend(found(&entry.path(), deep - 1)?);
         } else {
             all.push(entry.path());
         }
     }
+    // The order makes the output the same on every system.
     all.sort();
     Ok(all)
 }
@@ -136,6 +140,7 @@ impl ExportFiles {
                     audited.doubts.push(format!("{file}: it cannot be read: {error}"))
                 }
             }
+            // The sum is checked after each file, so that memory stays bounded with many files.
             if files.bytes > ALL_BYTES_MAX {
                 return Err(CliError::Given(format!(
                     "{} is too large to audit at once: move threads into separate folders and audit each folder",

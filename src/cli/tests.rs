@@ -105,7 +105,7 @@ fn another_keyring_is_reported() {
     Keyring::open_or_create(&data.path().join("keyring.json"), None, &SystemClock).unwrap();
     let (exit, out, err) = line(data.path(), "token list");
     assert_eq!((exit, out.as_str()), (CommandExit::CouldNotTell, ""));
-    assert!(err.contains("made with another keyring"), "{err}");
+    assert!(err.contains("created with another keyring"), "{err}");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn lost_keyring_is_not_replaced() {
     std::fs::remove_file(&keyring).unwrap();
     let (exit, out, err) = line(data.path(), "token list");
     assert_eq!((exit, out.as_str()), (CommandExit::CouldNotTell, ""));
-    assert!(err.contains("put it back"), "{err}");
+    assert!(err.contains("restore it"), "{err}");
     assert!(!keyring.exists(), "another one would be in the way");
     std::fs::write(&keyring, kept).unwrap();
     std::fs::set_permissions(&keyring, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();

@@ -1,5 +1,5 @@
-//! Archives on disk: each a file of its own in a folder of its thread, written whole or not at all, and read no further
-//! than it may be.
+//! Stores archives on disk, one file per archive in a folder per thread. Writes are atomic, and reads have a size
+//! limit.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
@@ -18,12 +18,12 @@ use crate::domain::threads::archive::{Archive, PLAIN_BYTES_MAX};
 #[cfg(test)]
 mod tests;
 
-/// Owner reads and writes, nobody else does anything.
+/// Only the owner can read and write the files.
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 const FOLDER_MODE: u32 = 0o700;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// What is no file must not make the reader wait, as a pipe would.
+/// `NONBLOCK` is set because opening a pipe would otherwise block the reader.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const MAKE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -35,22 +35,23 @@ pub struct Archives {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveFileError {
-    /// It is not there, or cannot be read.
+    /// The file is missing or unreadable.
     #[error("the file {} cannot be read", .0.display())]
     Missing(PathBuf, #[source] io::Error),
-    /// It is not the one that was written.
-    #[error("the file {} is not the one that was written: {_1}", .0.display())]
+    /// The file differs from the one that was written.
+    #[error("the file {} differs from the one that was written: {_1}", .0.display())]
     Damaged(PathBuf, &'static str),
 }
 
 impl Archives {
-    /// Those in that folder, which is made when the first is written.
+    /// Creates a store in that folder. The first write creates the folder.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// Where the archive is, or would be. Names of threads are for machines and may differ in case alone, so folders are
-    /// called by their hashes. With its values and without it is two files: the one is there before the other goes.
+    /// Returns the path of the archive's file. Folders are named by hash because thread names can contain any character
+    /// and can differ in case alone. An archive with values and the same archive without them are two files, because
+    /// the new file has to exist before the old one is removed.
     pub fn path(&self, archive: &Archive) -> PathBuf {
         let thread = Digest::of_file(archive.thread.as_str().as_bytes()).to_string();
         let thread = thread.trim_start_matches("sha256:");
@@ -59,13 +60,13 @@ impl Archives {
         self.folder.join(&thread[..2]).join(thread).join(name)
     }
 
-    /// Writes it over whatever lies there, and returns once it stays. Blocks.
+    /// Writes the file, replaces an existing one, and returns after it is synced to disk. Blocks.
     pub fn write(&self, archive: &Archive, bytes: &[u8]) -> io::Result<()> {
         let path = self.path(archive);
         let (folder, name) = parts(&path)?;
         make_folders(&self.folder, folder)?;
         let folder = rustix::fs::open(folder, FOLDER, Mode::empty())?;
-        // One gateway writes at a time, so what lies under this name was left by one that was killed.
+        // One gateway writes at a time, so an existing draft was left by a process that was killed.
         let draft = format!(".{name}.draft");
         match rustix::fs::unlinkat(&folder, &draft, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
@@ -74,14 +75,14 @@ impl Archives {
         let put = write_draft(&folder, &draft, bytes)
             .and_then(|()| Ok(rustix::fs::renameat(&folder, &draft, &folder, name)?));
         if let Err(error) = put {
-            // What cannot be removed is removed by the next who writes it.
+            // The error is ignored: the next write of this archive removes the draft.
             let _ = rustix::fs::unlinkat(&folder, &draft, AtFlags::empty());
             return Err(error);
         }
         Ok(rustix::fs::fsync(&folder)?)
     }
 
-    /// The text of an archive, which is the one that its row names. Blocks.
+    /// Reads the text of an archive and checks it against the hash and the sizes in its row. Blocks.
     pub fn read(&self, archive: &Archive) -> Result<String, ArchiveFileError> {
         let path = self.path(archive);
         let bytes = match read_bounded(&path, archive.bytes) {
@@ -97,12 +98,12 @@ impl Archives {
         }
     }
 
-    /// Removes every file of the thread that has values of the archive's versions or of older ones: those that rows named, and
-    /// those that a gateway left that was killed before a row named them, however it had cut them. Blocks.
+    /// Removes every file of the thread that has values of the archive's versions or of older ones. This includes files
+    /// that a killed gateway wrote before any row named them. Blocks.
     pub fn remove_values(&self, archive: &Archive) -> io::Result<()> {
         let path = self.path(archive);
         let (folder, _) = parts(&path)?;
-        // A folder that is not there may be back tomorrow, with all that was in it.
+        // A missing folder is an error: it can return with all its files, for example after a mount.
         let folder = rustix::fs::open(folder, FOLDER, Mode::empty())?;
         for entry in rustix::fs::Dir::read_from(&folder)? {
             let entry = entry?;
@@ -117,7 +118,7 @@ impl Archives {
         Ok(rustix::fs::fsync(&folder)?)
     }
 
-    /// Removes it; that it is not there any more is as well. Blocks.
+    /// Removes the file. A file that is already missing is no error. Blocks.
     pub fn remove(&self, archive: &Archive) -> io::Result<()> {
         let path = self.path(archive);
         let (folder, name) = parts(&path)?;
@@ -132,7 +133,8 @@ impl Archives {
     }
 }
 
-/// The first version in a file of that name, if it has values: an archive, or what a writer that was killed left of one.
+/// Returns the first version in a file of that name if the file has values: an archive, or the draft of a killed
+/// writer.
 fn first_with_values(name: &str) -> Option<u64> {
     let name = name.strip_prefix('.').and_then(|it| it.strip_suffix(".draft")).unwrap_or(name);
     let (from, to) = name.strip_suffix(".json.gz")?.split_once('-')?;
@@ -140,25 +142,26 @@ fn first_with_values(name: &str) -> Option<u64> {
     from.parse().ok()
 }
 
-/// A file's bytes for a text. Equal texts have equal bytes: there is no time and no name in them.
+/// Compresses a text. Equal texts give equal bytes, because the header contains no time and no name.
 pub fn packed(text: &str) -> io::Result<Vec<u8>> {
     let mut packing = GzBuilder::new().mtime(0).write(Vec::new(), Compression::default());
     packing.write_all(text.as_bytes())?;
     packing.finish()
 }
 
-/// The text of a file's bytes; nothing, if it is none or longer than it may be. No more than that is ever unpacked.
+/// Decompresses a file. Returns `None` if the bytes are invalid or the text exceeds the limit, and never decompresses
+/// more than the limit.
 pub fn unpacked(bytes: &[u8], plain_bytes_max: u64) -> Option<String> {
     let max = plain_bytes_max.min(PLAIN_BYTES_MAX);
     let mut plain = Vec::new();
     let mut unpacking = GzDecoder::new(bytes).take(max + 1);
     unpacking.read_to_end(&mut plain).ok()?;
-    // What comes after the text is nobody's, and no reason to believe the rest.
+    // Bytes after the end of the text make the file invalid: no writer of this program adds any.
     let is_all = unpacking.into_inner().into_inner().is_empty();
     if !is_all || plain.len() as u64 > max { None } else { String::from_utf8(plain).ok() }
 }
 
-/// A file's bytes, one more than there may be at most.
+/// Reads a file up to one byte more than the limit, so that the caller can detect a longer file.
 pub fn read_bounded(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let file = File::from(rustix::fs::open(path, READ, Mode::empty())?);
     if !file.metadata()?.is_file() {
@@ -180,7 +183,8 @@ fn parts(path: &Path) -> io::Result<(&Path, &str)> {
     path.parent().zip(name).ok_or_else(|| io::Error::other("an archive has a folder and a name"))
 }
 
-/// Makes what is missing down to the thread's folder. Each new name is synced with the folder that it stands in.
+/// Creates the missing folders down to the thread's folder. Each new name is synced with its parent folder, so that it
+/// survives a power failure.
 fn make_folders(top: &Path, folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());

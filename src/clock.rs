@@ -1,4 +1,4 @@
-//! The one place that asks what time it is.
+//! The only module that reads the system clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use crate::domain::primitives::time::Timestamp;
 
-/// Tells the time. What is signed, and what is judged in memory, takes it from here; deadlines that a
-/// decision hangs on are the store's, by the database's clock.
+/// Source of the current time for signatures and decisions in memory. Deadlines that decide a review use the database's
+/// clock, because several gateways share it.
 pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 
-    /// A point on a clock that never goes back, for measuring how long something took.
+    /// Returns a monotonic time, for measuring durations.
     fn instant(&self) -> Instant;
 }
 
@@ -30,18 +30,18 @@ impl Clock for SystemClock {
     }
 }
 
-/// How far a store's idea of the time is off its database's clock. Zero, and only tests set it: no
-/// configuration, variable or flag reaches it. Clones share one value, so that a test moves a running gateway.
+/// Offset of a store's time from its database's clock. It is zero except in tests: no configuration, variable or flag
+/// sets it. Clones share one value, so that a test can move the time of a running gateway.
 #[derive(Clone, Debug, Default)]
 pub struct ClockOffset(Arc<AtomicI64>);
 
 impl ClockOffset {
-    /// From now on the time is this much later (or earlier) than the clock says.
+    /// Sets the offset: later times are positive, earlier ones negative.
     pub fn set_millis(&self, millis: i64) {
         self.0.store(millis, Ordering::SeqCst);
     }
 
-    /// The moment as it is taken to be.
+    /// Returns the time with the offset applied.
     #[must_use]
     pub fn applied_to(&self, moment: Timestamp) -> Timestamp {
         Timestamp::from_millis(moment.millis().saturating_add(self.0.load(Ordering::SeqCst)))

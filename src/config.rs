@@ -1,7 +1,7 @@
-//! The configuration, parsed once into final types. Layers: file, environment, flags.
+//! Parses the configuration once into its final types. The layers are file, environment and flags; a later layer
+//! overrides an earlier one.
 //!
-//! `config.default.toml` is compiled in and is the defaults: what a key is called, what kind of value it has
-//! and what it is when nobody says anything stand there and nowhere else.
+//! `config.default.toml` is compiled in. It is the only definition of the keys, their types and their defaults.
 
 mod envelopes;
 mod limits;
@@ -36,10 +36,10 @@ pub use traces::TracesConfig;
 pub use url::PublicUrl;
 pub use webhooks::WebhooksConfig;
 
-/// The defaults, with every key and a word on each.
+/// The default file, with every key and its description.
 pub const DEFAULTS: &str = include_str!("../config.default.toml");
 
-/// What the command line says over file and environment.
+/// Command-line flags, which override the file and the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
     /// `--config`
@@ -56,52 +56,52 @@ pub struct Flags {
 #[derive(Clone, Debug)]
 pub struct Config {
     pub listen: SocketAddr,
-    /// Where the embedded database and the keyring are.
+    /// Directory of the embedded database and the keyring.
     pub data: PathBuf,
     pub database: DatabaseConfig,
-    /// One more authority that may vouch for its certificate, as PEM.
+    /// An additional trusted CA for the database's certificate, as PEM.
     pub database_authority: Option<Vec<u8>>,
-    /// Where the gateway is reached, if it is said; see [`Config::public_url`].
+    /// The gateway's public URL, if it is set. See [`Config::public_url`].
     pub public_url: Option<PublicUrl>,
-    /// The issuer, if it is said.
+    /// The issuer of receipts, if it is set.
     pub issuer: Option<String>,
-    /// Whose word is taken for where a request comes from.
+    /// Proxies whose `X-Forwarded-For` header is trusted.
     pub trusted_proxies: Vec<Network>,
     pub keyring: KeyringSource,
-    /// Where the states are that have left the database.
+    /// Directory of the archived states.
     pub archives: PathBuf,
-    /// How long requests under way may take to end.
+    /// How long a shutdown waits for open requests.
     pub shutdown: Duration,
     pub limits: LimitsConfig,
     /// How long people stay signed in.
     pub sessions: SessionConfig,
-    /// How the secrets change by which nodes check their envelopes.
+    /// Rotation of the secrets that nodes use to check their envelopes.
     pub node_secrets: Rotation,
-    /// How many people let go on what was stopped.
+    /// How many people must agree to resume after a halt.
     pub lift_needs: LiftQuorum,
     pub sign_in: SignInConfig,
-    /// Who reads what the gateway counts of itself.
+    /// Who can read the metrics.
     pub metrics: MetricsAccess,
-    /// Whether the reference of the API is shown.
+    /// Whether the API reference page is available.
     pub docs: bool,
-    /// What may be sent to addresses that people name.
+    /// Which addresses webhooks can be sent to.
     pub webhooks: WebhooksConfig,
-    /// Where the log is copied to, for whoever collects what happens.
+    /// The target of the log export, if one is set.
     pub copy_to: Option<LogExportTarget>,
-    /// Who takes mail for people, if anybody does.
+    /// The mail server, if one is set.
     pub mail: Option<MailConfig>,
-    /// Who takes traces, if anybody does.
+    /// The trace collector, if one is set.
     pub traces: Option<TracesConfig>,
-    /// How often the workers look.
+    /// How often the workers look for work.
     pub worker_interval: Duration,
     pub log: LogConfig,
 }
 
 #[derive(Clone, Debug)]
 pub enum DatabaseConfig {
-    /// Embedded, in the data directory.
+    /// The embedded database in the data directory.
     Sqlite,
-    /// At this address, which may hold a password.
+    /// The connection URL, which can contain a password.
     Postgres(Secret<String>),
 }
 
@@ -123,20 +123,20 @@ pub enum LogFormat {
     Json,
 }
 
-/// The kind of mistake; its text is stable.
+/// The kind of a mistake. Its text is stable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConfigCode {
     Unreadable,
     Syntax,
     /// The file has a key that does not exist.
     UnknownKey,
-    /// The environment has a COUNTERSIGN_ variable that is no key.
+    /// The environment has a `COUNTERSIGN_` variable that matches no key.
     UnknownVariable,
-    /// A value is of another kind.
+    /// A value has another type than its key.
     WrongType,
-    /// A value is not one that works.
+    /// A value is out of range or cannot be parsed.
     BadValue,
-    /// Passwords and tokens would cross a network in the clear.
+    /// Passwords and tokens would cross a network unencrypted.
     PlainHttp,
 }
 
@@ -154,13 +154,13 @@ impl ConfigCode {
     }
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConfigOrigin {
     Default,
     File {
         path: PathBuf,
-        /// Which line, from 1.
+        /// Line number, from 1.
         line: usize,
     },
     Variable(String),
@@ -178,27 +178,28 @@ impl fmt::Display for ConfigOrigin {
     }
 }
 
-/// A mistake in the configuration: what, where, and what to do about it. Never quotes a secret.
+/// A mistake in the configuration, with its key, its source and the correction. It never quotes a secret.
 #[derive(Debug, thiserror::Error)]
 #[error("{key} ({origin}): {problem} [{}]", code.as_str())]
 pub struct ConfigError {
     pub code: ConfigCode,
-    /// The key, or what stands where a key should.
+    /// The key, or the text in the place of a key.
     pub key: String,
     pub origin: ConfigOrigin,
-    /// What is wrong, and what to do.
+    /// The mistake and how to correct it.
     pub problem: String,
 }
 
 impl Config {
-    /// Reads all layers. `environment` is the whole environment: what does not begin with COUNTERSIGN_ is not
-    /// looked at.
+    /// Reads all layers. `environment` is the whole environment: variables that do not begin with `COUNTERSIGN_` are
+    /// ignored.
     pub fn load(
         flags: &Flags,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, ConfigError> {
         let mut settings = ConfigLayers::defaults();
         let variables = settings::ours(environment)?;
+        // A flag wins over the variable. An empty variable means not set, as in container files.
         let file = match (&flags.config, variables.get(settings::CONFIG_VARIABLE)) {
             (Some(path), _) => Some(path.clone()),
             (None, Some(path)) if !path.expose().is_empty() => Some(PathBuf::from(path.expose())),
@@ -212,12 +213,12 @@ impl Config {
         Self::read(&mut settings)
     }
 
-    /// Where the gateway is reached, once it is known where it listens.
+    /// Returns the public URL. Without a configured one, this is localhost with the bound port.
     pub fn public_url(&self, bound: SocketAddr) -> PublicUrl {
         self.public_url.clone().unwrap_or_else(|| PublicUrl::local(bound.port()))
     }
 
-    /// The embedded database's file.
+    /// Returns the path of the embedded database's file.
     pub fn sqlite_path(&self) -> PathBuf {
         self.data.join("countersign.db")
     }
@@ -254,12 +255,14 @@ impl Config {
             },
             data,
         };
-        config.keeps_secrets_off_the_network(settings)?;
+        // This check needs several keys, so it runs after all of them are read.
+        config.require_encryption_for_remote_hosts(settings)?;
         Ok(config)
     }
 
-    /// The gateway speaks plain HTTP: beyond this machine only behind a proxy that speaks TLS.
-    fn keeps_secrets_off_the_network(&self, settings: &ConfigLayers) -> Result<(), ConfigError> {
+    /// Refuses a configuration that would send secrets over the network unencrypted. The gateway serves plain HTTP, so
+    /// remote hosts must reach it through a reverse proxy with TLS.
+    fn require_encryption_for_remote_hosts(&self, settings: &ConfigLayers) -> Result<(), ConfigError> {
         if self.listen.ip().is_loopback() {
             return Ok(());
         }
@@ -272,6 +275,7 @@ impl Config {
             ));
         }
         match &self.public_url {
+            // Without https in the public URL cookies would not be `Secure`, and links would be unencrypted.
             Some(url) if url.is_secure() => Ok(()),
             _ => Err(settings.refuse(
                 ConfigCode::PlainHttp,
@@ -290,6 +294,7 @@ impl Default for Config {
 
 fn read_keyring(settings: &mut ConfigLayers, data: &Path) -> Result<KeyringSource, ConfigError> {
     let origin = settings.origin("keyring");
+    // A keyring is a JSON object, and no sensible path begins with a brace.
     let whole = |text: &str| text.trim_start().starts_with('{');
     let source = settings.text("keyring", "a path", |text| match text {
         "" => Some(KeyringSource::File(data.join("keyring.json"))),
@@ -297,6 +302,7 @@ fn read_keyring(settings: &mut ConfigLayers, data: &Path) -> Result<KeyringSourc
         text => Some(KeyringSource::File(PathBuf::from(text))),
     })?;
     match (&source, origin) {
+        // Configuration files are often in version control, where keys must not be.
         (KeyringSource::Given(_), ConfigOrigin::File { path, line }) => Err(ConfigError {
             code: ConfigCode::BadValue,
             key: "keyring".to_owned(),

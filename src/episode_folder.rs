@@ -1,4 +1,4 @@
-//! An episode's folder on disk: read without following anything, written whole or not at all.
+//! Reads and writes an episode's folder on disk. Reading follows no symbolic link, and writing is atomic.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -13,23 +13,25 @@ use crate::domain::episode::manifest::FILES_MAX;
 use crate::domain::episode::verify::{FILE_BYTES_MAX, FileContent, Folder};
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// What is no file must not make the reader wait, as a pipe would.
+/// `NONBLOCK` is set because opening a pipe would otherwise block the reader.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Names that are looked at: all that a manifest can name, itself, and enough beside to say that there is too much.
+/// The largest number of names: every file that a manifest can name, the manifest, and enough others to report the
+/// excess.
 const NAMES_MAX: usize = 2 * FILES_MAX;
 
-/// All of it is in memory at once. The longest run has a tenth of this; a file of a few bytes on disk can claim to be of many,
-/// and five hundred such are no run.
+/// All files are in memory at the same time, so their sum is limited. The longest episode needs a tenth of this. Sparse
+/// files can claim many bytes with few on disk, so the number of files alone is no limit.
 const BYTES_MAX: u64 = 4 * FILE_BYTES_MAX;
 
-/// Reads a folder. Files are opened beside it and not by a path, so that nothing can be put in their way meanwhile.
+/// Reads a folder. Files are opened relative to the folder's handle and not by path, so that an attacker cannot swap
+/// the folder during the read.
 pub fn read(path: &Path) -> io::Result<Folder> {
     let folder = rustix::fs::open(path, FOLDER, Mode::empty())?;
     let mut names: Vec<OsString> = Vec::new();
     for entry in fs::read_dir(path)? {
         if names.len() == NAMES_MAX {
-            return Err(io::Error::other("there are more files in it than any run has"));
+            return Err(io::Error::other("the folder has more files than an episode can have"));
         }
         names.push(entry?.file_name());
     }
@@ -46,26 +48,27 @@ pub fn read(path: &Path) -> io::Result<Folder> {
     Ok(Folder { entries })
 }
 
-/// What a file holds, of which no more than is left may come.
+/// Reads the content of a file and subtracts its size from the bytes that are left.
 fn content(file: File, left: &mut u64) -> io::Result<FileContent> {
     if !file.metadata()?.is_file() {
         return Ok(FileContent::NotAFile);
     }
     let mut bytes = Vec::new();
     file.take(left.saturating_add(1).min(FILE_BYTES_MAX + 1)).read_to_end(&mut bytes)?;
-    *left =
-        left.checked_sub(bytes.len() as u64).ok_or_else(|| io::Error::other("there is more in it than any run has"))?;
+    *left = left
+        .checked_sub(bytes.len() as u64)
+        .ok_or_else(|| io::Error::other("the folder is larger than an episode can be"))?;
     Ok(if bytes.len() as u64 > FILE_BYTES_MAX { FileContent::TooLong } else { FileContent::Bytes(bytes) })
 }
 
-/// Owner reads and writes, nobody else does anything.
+/// Only the owner can read and write the files.
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 const FOLDER_MODE: Mode = FILE_MODE.union(Mode::XUSR);
 const MAKE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Writes a folder that is not there yet: beside it under another name, synced, and then put in its place, where nothing
-/// may stand. `draft` makes the other name one that nobody else has.
+/// Writes a new folder. The files are first written and synced under a temporary name, and the folder is then renamed.
+/// An existing folder is not replaced. `draft` makes the temporary name unique.
 pub fn write(path: &Path, draft: &str, files: &[(&str, &[u8])]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::other("this names no folder"))?;
     let above = match path.parent() {
@@ -80,11 +83,11 @@ pub fn write(path: &Path, draft: &str, files: &[(&str, &[u8])]) -> io::Result<()
     let put = write_files(&folder, files, &mut written)
         .and_then(|()| Ok(rustix::fs::renameat_with(&above, &draft.name, &above, name, RenameFlags::NOREPLACE)?));
     match put {
-        // From here on the folder is there; that it stays is for the disk to say.
+        // The folder has its name now. The sync makes the rename durable.
         Ok(()) => Ok(rustix::fs::fsync(&above)?),
         Err(error) => {
             for file in written {
-                // What cannot be removed lies under a name of its own, and is in nobody's way.
+                // The error is ignored: the files are under the temporary name and block no other write.
                 let _ = rustix::fs::unlinkat(&folder, file, AtFlags::empty());
             }
             Err(error)
@@ -102,7 +105,7 @@ fn write_files<'n>(folder: &OwnedFd, files: &[(&'n str, &[u8])], written: &mut V
     Ok(rustix::fs::fsync(folder)?)
 }
 
-/// The folder under its other name. It is gone when this is, if nothing is left in it.
+/// The folder under its temporary name. Dropping this removes the folder if it is empty.
 struct TemporaryFolder<'f> {
     above: &'f OwnedFd,
     name: OsString,
@@ -110,7 +113,7 @@ struct TemporaryFolder<'f> {
 
 impl Drop for TemporaryFolder<'_> {
     fn drop(&mut self) {
-        // After the rename there is nothing of that name.
+        // After the rename there is no folder with the temporary name, so the error is ignored.
         let _ = rustix::fs::unlinkat(self.above, &self.name, AtFlags::REMOVEDIR);
     }
 }

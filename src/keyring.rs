@@ -1,9 +1,8 @@
-//! The keyring file: outside the database, so that whoever edits the database signs nothing.
+//! Manages the keyring file. It is outside the database, so that an attacker who edits the database cannot sign.
 //!
-//! It is made once, with mode 0600, and from then on only replaced whole: written beside itself, synced,
-//! renamed. A gateway looks at the file's stamp each time it needs keys, so that what the command line
-//! rotates or revokes acts in a running gateway at once. What cannot be read is not trusted: there is no
-//! falling back to what was read before.
+//! The file is created once with mode 0600. Each change replaces it as a whole: a new file is written, synced and
+//! renamed. A gateway checks the file's metadata before each use of the keys, so that `keys rotate` and `keys revoke`
+//! take effect at once. If the file cannot be read, the gateway does not use the keys that it read before.
 
 mod file;
 #[cfg(test)]
@@ -19,42 +18,42 @@ use crate::domain::primitives::secret::Secret;
 use crate::random;
 use file::FileFingerprint;
 
-/// Why there are no keys to be had.
+/// The reason that no keys are available.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
-    #[error("there is no keyring at {}: `countersign serve` makes one at its first start", path.display())]
+    #[error("there is no keyring at {}: `countersign serve` creates one at its first start", path.display())]
     Missing { path: PathBuf },
-    /// Others than its owner may read or write it.
-    #[error("{} is open to others (mode {mode:03o}): say `chmod 600 {}`, and rotate its keys if others have read it",
+    /// Other users can read or write the file.
+    #[error("other users can access {} (mode {mode:03o}): run `chmod 600 {}`, and rotate the keys if others have read it",
         path.display(), path.display())]
     Exposed { path: PathBuf, mode: u32 },
-    /// The operating system refuses.
+    /// The operating system returned an error.
     #[error("cannot {doing} {}", path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
-    /// Its content is not a keyring.
-    #[error("{origin} is not a keyring that can be used")]
+    /// The content is not a valid keyring.
+    #[error("{origin} is not a valid keyring")]
     Invalid {
-        /// The file or the variable.
+        /// The path of the file, or the variable.
         origin: String,
         source: KeysError,
     },
-    /// The configuration says another issuer.
+    /// The configuration has another issuer.
     #[error(
-        "the keyring's issuer is {keyring}, but the configuration says {configured}: an issuer is fixed for ever, \
-         so take `issuer` out of the configuration or point `keyring` to the other keyring"
+        "the keyring's issuer is {keyring}, but the configuration says {configured}: an issuer is permanent, \
+         so remove `issuer` from the configuration or set `keyring` to the other keyring"
     )]
     Issuer {
-        /// What the configuration says.
+        /// The issuer in the configuration.
         configured: String,
         keyring: String,
     },
-    /// A different keyring lies where this one was.
-    #[error("another keyring lies at {}: its issuer, salt or row key is not the one this gateway started with", path.display())]
+    /// A different keyring is at the same path.
+    #[error("another keyring is at {}: its issuer, salt or row key differs from the one that this gateway started with", path.display())]
     Replaced { path: PathBuf },
-    /// It came from the environment.
-    #[error("the keyring comes from COUNTERSIGN_KEYRING and cannot be changed here: change it where that is set")]
+    /// The keyring comes from the environment.
+    #[error("the keyring comes from COUNTERSIGN_KEYRING and cannot be changed here: change that variable instead")]
     ReadOnly,
-    /// The change itself is refused.
+    /// The keyring rejected the change.
     #[error(transparent)]
     Refused(KeysError),
 }
@@ -76,7 +75,7 @@ pub struct Keyring {
 #[derive(Debug)]
 enum KeyringOrigin {
     File(PathBuf),
-    /// Given whole; never changes while the process runs.
+    /// From the environment. It never changes while the process runs.
     Given(Arc<Keys>),
 }
 
@@ -87,7 +86,7 @@ struct CachedKeyring {
 }
 
 impl Keyring {
-    /// The keyring of a gateway: made at the very first start if it is a file.
+    /// Opens the keyring of a gateway. The first start creates the file.
     pub fn start(source: &KeyringSource, issuer: Option<&str>, clock: &impl Clock) -> Result<Self, KeyringError> {
         match source {
             KeyringSource::File(path) => Self::open_or_create(path, issuer, clock),
@@ -95,7 +94,7 @@ impl Keyring {
         }
     }
 
-    /// The keyring of a command beside the gateway: it must be there already.
+    /// Opens the keyring for a command. It must exist.
     pub fn existing(source: &KeyringSource, issuer: Option<&str>) -> Result<Self, KeyringError> {
         match source {
             KeyringSource::File(path) => Self::open(path, issuer),
@@ -103,21 +102,22 @@ impl Keyring {
         }
     }
 
-    /// Opens the keyring, or makes it at the very first start. Of two that start at once, one makes it
-    /// and both open it. Without a configured issuer a new keyring gets `urn:countersign:<random UUID>`.
+    /// Opens the keyring, and creates it at the first start. If two processes start at once, one creates the file and
+    /// both open it. Without a configured issuer a new keyring gets `urn:countersign:<random UUID>`.
     pub fn open_or_create(path: &Path, issuer: Option<&str>, clock: &impl Clock) -> Result<Self, KeyringError> {
         match Self::open(path, issuer) {
             Err(KeyringError::Missing { .. }) => {
                 let named = issuer.map_or_else(|| format!("urn:countersign:{}", random::uuid_v4()), str::to_owned);
                 let keys = Keys::generate(&named, clock.now(), &mut random::fill).map_err(KeyringError::Refused)?;
                 file::create(path, &keys)?;
+                // The file is read again: another process may have created it first, with other keys.
                 Self::open(path, issuer)
             }
             opened => opened,
         }
     }
 
-    /// Opens a keyring that must be there already.
+    /// Opens a keyring that must exist.
     pub fn open(path: &Path, issuer: Option<&str>) -> Result<Self, KeyringError> {
         let (stamp, keys) = file::load(path)?;
         same_issuer(&keys, issuer)?;
@@ -126,7 +126,7 @@ impl Keyring {
         Ok(Self { origin: KeyringOrigin::File(path.to_owned()), identity, cache })
     }
 
-    /// Takes a keyring given as text. It can be used but not changed.
+    /// Reads a keyring from a text. It cannot be changed.
     pub fn given(text: &Secret<String>, issuer: Option<&str>) -> Result<Self, KeyringError> {
         let keys = Keys::read(text.expose())
             .map_err(|source| KeyringError::Invalid { origin: "COUNTERSIGN_KEYRING".to_owned(), source })?;
@@ -135,14 +135,15 @@ impl Keyring {
         Ok(Self { origin: KeyringOrigin::Given(Arc::new(keys)), identity, cache: RwLock::new(None) })
     }
 
-    /// The keys as they stand now. Looks at the file each time (a microsecond) and reads it again if it
-    /// changed. If that fails, nothing is trusted until it succeeds.
+    /// Returns the current keys. Each call checks the file's metadata, which takes a microsecond, and reads the file
+    /// again if it changed. If that fails, no keys are available until it succeeds.
     pub fn current(&self) -> Result<Arc<Keys>, KeyringError> {
         let path = match &self.origin {
             KeyringOrigin::Given(keys) => return Ok(Arc::clone(keys)),
             KeyringOrigin::File(path) => path,
         };
         let stamp = file::stamp(path)?;
+        // A poisoned lock is safe here: the entry is replaced as a whole.
         let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
         match &*cache {
             Some(cached) if cached.stamp == stamp => return Ok(Arc::clone(&cached.keys)),
@@ -151,22 +152,24 @@ impl Keyring {
         self.keep(path, file::load(path))
     }
 
-    /// Changes the keyring: reads it afresh under its lock, and replaces it whole with what `change` makes.
+    /// Changes the keyring: reads it again under the lock, applies `change`, and replaces the file.
     pub fn update(&self, change: impl FnOnce(Keys) -> Result<Keys, KeysError>) -> Result<Arc<Keys>, KeyringError> {
         let KeyringOrigin::File(path) = &self.origin else {
             return Err(KeyringError::ReadOnly);
         };
-        // Where the name is a link, what it leads to is locked and replaced.
+        // If the path is a symbolic link, its target is locked and replaced, so that the link survives.
         let path = &file::real(path)?;
         let _lock = file::lock(path)?;
+        // The cached keys may be older than the file, and a change must not undo another one.
         let (_, keys) = file::load(path)?;
+        // A change must never be made to a keyring that replaced this one.
         self.same_keyring(path, &keys)?;
         let changed = change(keys).map_err(KeyringError::Refused)?;
         file::replace(path, &changed)?;
         self.keep(path, file::load(path))
     }
 
-    /// Remembers what was read, or forgets what was read before.
+    /// Stores the keys that were read. After an error it drops the previous keys.
     fn keep(
         &self,
         path: &Path,
@@ -180,6 +183,7 @@ impl Keyring {
         match checked {
             Ok(cached) => Ok(Arc::clone(&cache.insert(cached).keys)),
             Err(error) => {
+                // Old keys must not stay in use: the file may be unreadable because a key was revoked in it.
                 *cache = None;
                 Err(error)
             }

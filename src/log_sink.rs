@@ -1,4 +1,4 @@
-//! Where the copy of the log goes: a file that lines are appended to, or standard output.
+//! Appends exported audit events to a file or to standard output.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::config::LogExportTarget;
 
-/// Appends whole lines, and returns once they are where they stay. Blocks.
+/// Appends whole lines, and returns after they are synced. Blocks.
 pub fn append(to: &LogExportTarget, lines: &str) -> io::Result<()> {
     match to {
         LogExportTarget::Stdout => {
@@ -19,24 +19,27 @@ pub fn append(to: &LogExportTarget, lines: &str) -> io::Result<()> {
     }
 }
 
-/// The file is opened anew each time: after it was moved away, lines go to a new one. What is there already keeps its
-/// mode; a new one is its owner's alone.
+/// Appends to a file. The file is opened each time, so that lines go to a new file after log rotation. An existing file
+/// keeps its mode, and a new one is readable by its owner only.
 fn append_to(path: &Path, lines: &str) -> io::Result<()> {
     let wait_for_nobody = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600).custom_flags(wait_for_nobody);
     let mut file = options.open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the copy of the log goes to a plain file"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the log export (`siem.output`) must be a regular file",
+        ));
     }
-    // A crash may have cut the last line short. It is written again, whole, on a line of its own.
+    // A crash can leave an incomplete last line. The caller writes it again, so it gets a line of its own.
     let whole = match file.seek(SeekFrom::End(-1)) {
         Ok(_) => {
             let mut last = [0];
             file.read_exact(&mut last)?;
             last == *b"\n"
         }
-        // There is nothing in it.
+        // The file is empty.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => true,
         Err(error) => return Err(error),
     };

@@ -1,7 +1,7 @@
-//! Mail: handed to one server, over TLS unless that is this machine.
+//! Sends email to the configured server, over TLS unless the server is on localhost.
 //!
-//! The server may say nothing, or rubbish, or never stop: a mail then waits, and nothing else does. Of what it says
-//! nothing is repeated but its codes, since some servers quote what they were told, the password with it.
+//! The server can be silent, slow or malicious, so every exchange has limits. Error messages contain only the server's
+//! codes, because some servers quote the commands that they received, with the password.
 
 mod bounded_stream;
 
@@ -25,39 +25,39 @@ use crate::domain::delivery::mail_contact::MailAddress;
 use crate::domain::primitives::sanitize;
 use bounded_stream::BoundedStream;
 
-/// All of one mail, whatever the server does: one that says nothing more would otherwise hold up everybody's.
+/// The limit for one email. Without it a silent server would delay all others.
 const WHOLE: Duration = Duration::from_secs(30);
 
-/// Whoever has taken a mail has it, whether or not they say farewell.
+/// The limit for `QUIT`. The email is accepted before.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Of what went wrong, so much is told.
+/// The limit on the length of an error message.
 const TOLD_CHARS_MAX: usize = 400;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MailMessage {
     pub to: MailAddress,
-    /// The same whenever it is sent again, so that a mailbox can know it.
+    /// The message ID. It stays the same for each attempt, so that a mailbox can detect duplicates.
     pub id: String,
-    /// What a list of mails shows.
+    /// The subject line.
     pub subject: String,
     pub text: String,
 }
 
-/// Why a mail was not taken.
+/// The reason that an email was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum MailError {
-    /// What is configured cannot be used.
-    #[error("mail cannot be set up: {0}")]
+    /// The configuration cannot be used.
+    #[error("the mail settings cannot be used: {0}")]
     SetUp(String),
-    #[error("a mail is refused: {0}")]
+    #[error("the email was refused: {0}")]
     Refused(String),
-    /// The server was not there, not who it should be, or does not know us.
+    /// The server is unreachable, has the wrong certificate, or refuses the credentials.
     #[error("the mail server cannot be used: {0}")]
     Unusable(String),
 }
 
-/// Hands mail to the server that is configured.
+/// Sends email through the configured server.
 #[derive(Clone)]
 pub struct Mailer {
     server: String,
@@ -68,7 +68,7 @@ pub struct Mailer {
     waits: SmtpTimeouts,
 }
 
-/// How the server is spoken to.
+/// The encryption of the connection.
 #[derive(Clone)]
 enum SmtpSecurity {
     Tls(TlsParameters),
@@ -76,7 +76,7 @@ enum SmtpSecurity {
     Clear,
 }
 
-/// For what the server is waited how long.
+/// Time limits.
 #[derive(Clone, Copy)]
 struct SmtpTimeouts {
     whole: Duration,
@@ -84,7 +84,7 @@ struct SmtpTimeouts {
 }
 
 impl Mailer {
-    /// For this server. Nothing is asked of it yet.
+    /// Creates a mailer. It does not connect yet.
     pub fn new(settings: &MailConfig) -> Result<Self, MailError> {
         crate::tls::ready();
         let way = match settings.tls {
@@ -104,50 +104,58 @@ impl Mailer {
         })
     }
 
-    /// Hands one over; once it is taken, the server answers for it.
+    /// Sends an email. After success the server is responsible for its delivery.
     pub async fn send(&self, mail: &MailMessage) -> Result<(), MailError> {
         let built = self.built(mail)?;
         let bytes = built.formatted();
+        // One limit covers connect, TLS, authentication and content, because a slow server could use up several.
         let link = tokio::time::timeout(self.waits.whole, self.hand_over(built.envelope(), &bytes));
-        let long = |_| MailError::Unusable(format!("a mail took longer than {} s", self.waits.whole.as_secs()));
+        let long = |_| MailError::Unusable(format!("an email took longer than {} s", self.waits.whole.as_secs()));
         let mut link = link.await.map_err(long)??;
-        // It has the mail: what becomes of the farewell changes nothing.
+        // The server has accepted the email, so an error of `QUIT` changes nothing.
         let _ = tokio::time::timeout(self.waits.farewell, link.quit()).await;
         Ok(())
     }
 
     fn built(&self, mail: &MailMessage) -> Result<Message, MailError> {
-        let to: Address = mail.to.as_str().parse().map_err(|_| MailError::Refused("its address is none".to_owned()))?;
+        let to: Address = mail
+            .to
+            .as_str()
+            .parse()
+            .map_err(|_| MailError::Refused("the recipient is not an email address".to_owned()))?;
         let built = Message::builder()
             .from(self.from.clone())
             .to(Mailbox::new(None, to))
             .message_id(Some(format!("<{}@countersign>", mail.id)))
             .subject(&mail.subject)
-            // Nobody's notice of absence is wanted in answer.
+            // The header suppresses out-of-office replies.
             .raw_header(HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned()))
+            // Plain text only: HTML could be used to imitate a page of the gateway.
             .header(ContentType::TEXT_PLAIN)
             .body(mail.text.clone());
         built.map_err(|it| MailError::Refused(it.to_string()))
     }
 
     async fn hand_over(&self, envelope: &Envelope, mail: &[u8]) -> Result<AsyncSmtpConnection, MailError> {
-        let unusable = |error: SmtpError| MailError::Unusable(told(&error));
+        let unusable = |error: SmtpError| MailError::Unusable(describe_smtp_error(&error));
+        // The connection is new for each email, so that a broken one affects no other.
         let mut link = self.connect().await?;
         if let Some(login) = &self.login {
             link.auth(DEFAULT_MECHANISMS, login).await.map_err(unusable)?;
         }
         match link.send(envelope, mail).await {
             Ok(_) => Ok(link),
-            // It is closing, or wants to know who we are: that is not about this mail.
+            // The server closes the connection or requires authentication. The error is about the server, not this
+            // email.
             Err(error) => match error.status().map(u16::from) {
                 Some(421 | 454 | 530 | 534 | 535 | 538) | None => Err(unusable(error)),
-                Some(_) => Err(MailError::Refused(told(&error))),
+                Some(_) => Err(MailError::Refused(describe_smtp_error(&error))),
             },
         }
     }
 
     async fn connect(&self) -> Result<AsyncSmtpConnection, MailError> {
-        let unusable = |error: SmtpError| MailError::Unusable(told(&error));
+        let unusable = |error: SmtpError| MailError::Unusable(describe_smtp_error(&error));
         let (at, ours) = ((self.server.as_str(), self.port), ClientId::default());
         if let SmtpSecurity::Tls(parameters) = &self.way {
             let parameters = Some(parameters.clone());
@@ -171,19 +179,23 @@ fn parameters(settings: &MailConfig) -> Result<TlsParameters, MailError> {
     builder.build_rustls().map_err(set_up)
 }
 
-fn told(error: &SmtpError) -> String {
+fn describe_smtp_error(error: &SmtpError) -> String {
     if let Some(code) = error.status() {
         let words = error.source().map(ToString::to_string).unwrap_or_default();
         let detail = words.split_whitespace().next().filter(|it| is_detail(it));
-        return format!("it answers {}{}", u16::from(code), detail.map(|it| format!(" {it}")).unwrap_or_default());
+        return format!(
+            "the server answered {}{}",
+            u16::from(code),
+            detail.map(|it| format!(" {it}")).unwrap_or_default()
+        );
     }
     if error.is_response() {
-        return "its answer is none of SMTP's".to_owned();
+        return "the server's answer is not SMTP".to_owned();
     }
     sanitize::printed(&error.to_string()).replace('\n', " ").chars().take(TOLD_CHARS_MAX).collect()
 }
 
-/// Whether a word is a code as RFC 3463 writes it, as in 5.7.8.
+/// Returns true for an enhanced status code of RFC 3463, such as 5.7.8.
 fn is_detail(word: &str) -> bool {
     let number = |it: &str| (1..=3).contains(&it.len()) && it.bytes().all(|byte| byte.is_ascii_digit());
     word.split('.').count() == 3 && word.split('.').all(number)

@@ -1,8 +1,8 @@
-//! What a gateway counts of itself, in Prometheus' text.
+//! Metrics of a gateway in the Prometheus text format.
 //!
-//! Each gateway has a registry of its own, so that several in one process do not count into one another. What it did is
-//! counted where it happens; what is so in the database is asked for when somebody looks, and set here all at once. No
-//! label holds a name that an agent chose.
+//! Each gateway has its own registry, so that several gateways in one process do not share counters. Counters rise when
+//! an event happens. Gauges of the database are read and set for each scrape. No label contains a name that an agent
+//! chose, because such names would create unlimited series.
 
 mod gauges;
 
@@ -31,11 +31,11 @@ use crate::domain::reviews::HoldOutcome;
 use gauges::GaugeFamilies;
 pub use gauges::{CursorGauges, DatabaseGauges, LeaseState, OpenReviewGauges};
 
-/// Flows that are counted by name, the first ones seen: each is some forty lines for whoever collects. All others are
-/// counted together, under an empty name.
+/// The limit of flows that are counted by name. The first ones count, because each has about forty series. The other
+/// flows share an empty name.
 const FLOWS_MAX: usize = 200;
 
-/// From what a store answers by itself to what people wait for.
+/// Buckets for responses that take a millisecond up to long-polling requests.
 const REQUEST_SECS: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 
 const DECISION_SECS: [f64; 14] = [
@@ -43,52 +43,52 @@ const DECISION_SECS: [f64; 14] = [
     604_800.0,
 ];
 
-/// The code of a proposal beyond a budget.
+/// The code of a proposal over a budget.
 const BUDGET: &str = RejectCode::Budget.as_str();
 
-/// The methods that are counted by name. Whoever asks may make up others.
+/// The methods that are counted by name. Clients can send others.
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"];
 
-/// A method by the name that it is counted and traced by.
+/// Returns the name of a method for metrics and traces.
 pub fn known_method(method: &str) -> &'static str {
     METHODS.into_iter().find(|it| *it == method).unwrap_or("other")
 }
 
-/// How a worker's last run went.
+/// The result of a worker's last run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WorkerResult {
-    /// It did what was to be done.
+    /// The run succeeded.
     Done,
     Failed,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct RequestMetric<'a> {
-    /// The method that was asked with.
+    /// The HTTP method of the request.
     pub method: &'a str,
-    /// The route as it is registered, never the path.
+    /// The route pattern, never the path.
     pub route: &'a str,
     pub status: u16,
     pub took: Duration,
 }
 
-/// Work that takes long, and is done off the threads that answer requests.
+/// Slow work that runs outside of the threads that answer requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockingWork {
-    /// A large judgement that is decided.
+    /// The policy evaluation of a large proposal.
     Judgement,
-    /// A judgement of which nothing comes.
+    /// A policy evaluation without effect (dry run).
     DryRun,
-    /// Compiling a policy that was handed in.
+    /// The compilation of an uploaded policy.
     Policy,
-    /// Checking a run that is imported.
+    /// The verification of an imported episode.
     Import,
-    /// Checking a large state of an earlier version.
+    /// The verification of a large state of an earlier version.
     State,
 }
 
 impl BlockingWork {
-    /// The name that it is counted by.
+    /// Returns the value of the label.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Judgement => "judgement",
@@ -197,8 +197,8 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// What is known before anything happens. A denial or an outcome that never was is told as 0, so that the first one
-    /// is seen as a rise.
+    /// Sets every known series to 0. Without that the first denial would create a series, and a monitoring system would
+    /// see no rise.
     fn begin(&self) {
         let build = gauges(&self.registry, ("build_info", "1, with the running version"), &["version"]);
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1.0);
@@ -222,12 +222,12 @@ impl Metrics {
         }
     }
 
-    /// Work began whose turn it was.
+    /// Counts slow work when it starts.
     pub fn worked(&self, work: BlockingWork) {
         self.works.with_label_values(&[work.name()]).inc();
     }
 
-    /// It was tried to send something.
+    /// Counts a delivery attempt.
     pub fn attempted(&self, ended: &AttemptOutcome) {
         self.attempts.with_label_values(&[ended.outcome()]).inc();
     }
@@ -244,27 +244,27 @@ impl Metrics {
         self.requests.with_label_values(&[method, answer.route, class]).observe(answer.took.as_secs_f64());
     }
 
-    /// A writer was not let through.
+    /// Counts a denied write.
     pub fn denied(&self, code: DenialCode) {
         self.denials.with_label_values(&[code.as_str()]).inc();
     }
 
-    /// The clock is so far behind the newest event.
+    /// Sets the time by which the clock is behind the newest event.
     pub fn clock_behind(&self, by: Duration) {
         self.clock_behind.set(by.as_secs_f64());
     }
 
-    /// Counts an envelope that was not made, or not believed.
+    /// Counts an envelope that was not created or not accepted.
     pub fn boundary_refused(&self, code: &'static str) {
         self.boundary.with_label_values(&[code]).inc();
     }
 
-    /// What is stored was found not to be what was signed.
+    /// Counts stored data that does not match its signature.
     pub fn chain_failed(&self) {
         self.chain_failures.inc();
     }
 
-    /// An event of the log was counted, by this gateway and no other; and when the review opened that it ends.
+    /// Counts an event. Only one gateway counts each event. `opened_at` is the time at which the closed review opened.
     pub fn happened(&self, event: &Event, opened_at: Option<Timestamp>) {
         self.events.with_label_values(&[event.kind.name()]).inc();
         self.at_boundary(event);
@@ -278,7 +278,7 @@ impl Metrics {
             CountedEvent::Opened(_) => proposed("held"),
             CountedEvent::Ended(_, ending) => {
                 self.endings.with_label_values(&[flow, ending.word()]).inc();
-                // What nobody decided says nothing of how long people take to decide.
+                // A review that ended without a decision would distort the decision times.
                 if let (HoldOutcome::Approved | HoldOutcome::Denied, Some(opened_at)) = (ending, opened_at) {
                     let took = opened_at.until(event.at).as_secs_f64();
                     self.decisions.with_label_values(&[flow, ending.word()]).observe(took);
@@ -287,7 +287,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a proposal beyond a budget, and a rollback that was committed.
+    /// Counts a proposal over a budget, and a committed rollback.
     fn at_boundary(&self, event: &Event) {
         let codes = event.data.get("codes").and_then(Value::as_array);
         if event.kind == EventType::TransitionRejected && codes.is_some_and(|it| it.contains(&BUDGET.into())) {
@@ -314,8 +314,8 @@ impl Metrics {
         }
     }
 
-    /// Everything, with what is so in the database as it was found, or the word that it could not be read, and how many
-    /// changes wait to be written.
+    /// Returns all metrics as text. `facts` is `None` if the database could not be read. `queued` is the number of
+    /// changes that wait to be written.
     pub fn text(&self, facts: Option<&DatabaseGauges>, queued: usize) -> String {
         self.queued.set(queued as f64);
         self.facts.set(facts, |flow| self.named(flow));
@@ -333,11 +333,11 @@ impl Metrics {
         all
     }
 
-    /// The name that a flow is counted by.
+    /// Returns the label of a flow.
     fn named<'f>(&self, flow: &'f FlowId) -> &'f str {
         let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = flows.len() < FLOWS_MAX;
-        if flows.contains(flow) || (room && flows.insert(flow.clone())) { flow.as_str() } else { "" }
+        let below_limit = flows.len() < FLOWS_MAX;
+        if flows.contains(flow) || (below_limit && flows.insert(flow.clone())) { flow.as_str() } else { "" }
     }
 }
 
@@ -358,7 +358,7 @@ struct Families {
     described: Mutex<Vec<Described>>,
 }
 
-/// A family's name, without what all begin with, and what it is.
+/// The name without the common prefix, and the help text.
 type MetricFamily = (&'static str, &'static str);
 
 const SOUND: &str = "a family is named as Prometheus asks, and once; a test makes all of them";

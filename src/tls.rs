@@ -1,4 +1,4 @@
-//! TLS to others: rustls with ring, chosen once for the whole process.
+//! TLS for outgoing connections: rustls with ring, selected once for the whole process.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
-/// Why nobody could be spoken to.
+/// The reason that TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// What should vouch for the other side is none.
-    #[error("the authority is not a certificate in PEM")]
+    /// The configured CA is invalid.
+    #[error("the CA certificate is not in PEM format")]
     Authority,
-    /// Nobody vouches for anybody here, or the library refuses.
+    /// The system has no trusted CA, or the library returned an error.
     #[error("TLS cannot be set up: {0}")]
     SetUp(#[from] rustls::Error),
 }
 
-/// Before the first HTTP client is built: it does not choose by itself.
+/// Selects the crypto provider. Required before the first HTTP client is built.
 pub fn ready() {
-    // Whoever was first has chosen; here everybody chooses the same.
+    // An error means that the provider is already set. Every caller sets the same one.
     let _ = ring::default_provider().install_default();
 }
 
-/// For speaking to whom this machine's authorities vouch for, or one more.
+/// Returns a configuration that trusts the system's CAs and, if given, one more.
 pub fn client(authority: Option<&[u8]>) -> Result<ClientConfig, TlsError> {
     let more: Vec<CertificateDer<'static>> = match authority {
         None => Vec::new(),
@@ -40,7 +40,7 @@ pub fn client(authority: Option<&[u8]>) -> Result<ClientConfig, TlsError> {
     Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
 }
 
-/// For where nobody is spoken to by TLS: nobody is vouched for.
+/// Returns a configuration that trusts no CA, for connections without TLS.
 pub fn nobody() -> Result<ClientConfig, TlsError> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions()?;

@@ -1,5 +1,5 @@
-//! Traces of what a gateway does, for a collector of OpenTelemetry's, if there is one: each request, and each attempt to
-//! deliver what became of it. Spans have routes, statuses and names of ours, and nothing that anybody sent.
+//! Exports traces to an OpenTelemetry collector, if one is configured. Each request and each delivery attempt is a
+//! span. Spans contain routes, statuses and fixed names, and no data from clients.
 
 mod http_exporter;
 
@@ -20,32 +20,32 @@ use http_exporter::TraceHttpExporter;
 
 const SERVICE: &str = "countersign";
 
-/// Why nothing can be exported.
+/// The reason that traces cannot be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    #[error("HTTP to a collector cannot be prepared")]
+    #[error("the HTTP client for the trace collector cannot be set up")]
     Client(#[from] reqwest::Error),
-    /// The header cannot be sent.
-    #[error("`traces.authorization` is no header's value")]
+    /// The header value is invalid.
+    #[error("`traces.authorization` is not a valid header value")]
     Authorization,
     #[error("traces cannot be exported")]
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
 }
 
-/// Where traces go; by default nowhere.
+/// The target of traces. The default discards them.
 #[derive(Default)]
 pub struct TraceSink {
     exported: Option<(SdkTracerProvider, SdkTracer)>,
 }
 
-/// A piece of work in a trace, while it is done. What is dropped has ended.
+/// Work that is in progress, as a span. Dropping it ends the span.
 pub struct TraceSpan {
     span: Option<Span>,
     place: Option<TraceParent>,
 }
 
 impl TraceSink {
-    /// To a collector. What sends them runs where this is called.
+    /// Creates a sink for a collector. The background task runs on the current runtime.
     pub fn to(settings: &config::TracesConfig) -> Result<Self, TracesError> {
         let exporter = SpanExporter::builder()
             .with_http()
@@ -67,7 +67,7 @@ impl TraceSink {
         self.begin("request", SpanKind::Server, parent)
     }
 
-    /// An attempt to deliver an event.
+    /// Starts a span for a delivery attempt.
     pub fn delivery(&self, kind: EventType, parent: Option<&TraceParent>) -> TraceSpan {
         self.begin(kind.name(), SpanKind::Client, parent)
     }
@@ -81,23 +81,23 @@ impl TraceSink {
         TraceSpan { span: Some(span), place }
     }
 
-    /// Sends what was not sent yet, and nothing more afterwards.
+    /// Sends the remaining spans and ends the export.
     pub async fn end(&self) {
         let Some((provider, _)) = self.exported.clone() else { return };
         let ended = tokio::task::spawn_blocking(move || provider.shutdown()).await;
         if let Ok(Err(error)) = ended {
-            tracing::warn!(%error, "the last traces were not taken");
+            tracing::warn!(%error, "the last traces could not be exported");
         }
     }
 }
 
 impl TraceSpan {
-    /// Where in which trace it stands: what comes of it stands below.
+    /// Returns the span's trace context, the parent of spans that it causes.
     pub const fn place(&self) -> Option<&TraceParent> {
         self.place.as_ref()
     }
 
-    /// The request was answered.
+    /// Ends the span of a request.
     pub fn answered(mut self, method: &'static str, route: &str, status: u16) {
         let Some(span) = &mut self.span else { return };
         span.update_name(format!("{method} {route}"));
@@ -109,7 +109,7 @@ impl TraceSpan {
         }
     }
 
-    /// The attempt has ended, at the endpoint of that name.
+    /// Ends the span of a delivery attempt.
     pub fn delivered(mut self, endpoint: &str, event: &str, ended: &AttemptOutcome) {
         let Some(span) = &mut self.span else { return };
         span.set_attribute(KeyValue::new("countersign.endpoint", endpoint.to_owned()));

@@ -1,4 +1,4 @@
-//! Wiring: from a configuration to a service on its store.
+//! Builds the service and its store from the configuration.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,45 +24,46 @@ use crate::store::row::Table;
 use crate::store::sqlite::{OpenError, SqliteOpenMode, SqliteOptions, SqliteStore};
 use crate::traces::{TraceSink, TracesError};
 
-/// Why a gateway does not open.
+/// The reason that a gateway does not open.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// The data directory cannot be made.
-    #[error("the data directory cannot be made")]
+    /// The data directory cannot be created.
+    #[error("the data directory cannot be created")]
     Data(#[source] std::io::Error),
     #[error("the keyring cannot be used")]
     Keyring(#[from] KeyringError),
-    /// There is a database that was made with keys.
+    /// The keyring of an existing database is missing.
     #[error(
-        "there is no keyring at {}, and the database there was made with one: put it back, or point `keyring` to where it is",
+        "there is no keyring at {}, and the database was created with one: restore it, or set `keyring` to its path",
         path.display()
     )]
     KeyringGone { path: PathBuf },
-    /// The database does not open.
-    #[error("the database does not open")]
+    /// The database cannot be opened.
+    #[error("the database cannot be opened")]
     Open(#[from] OpenError),
-    /// Its OpenID provider cannot be one.
+    /// The provider's settings cannot be used.
     #[error("the OpenID provider cannot be used")]
     Provider(#[from] ProviderError),
-    /// Nothing can be sent to others.
-    #[error("HTTP to others cannot be prepared")]
+    /// The client for webhooks and chats cannot be set up.
+    #[error("the outgoing HTTP client cannot be set up")]
     Outgoing(#[from] HttpClientError),
     #[error("traces cannot be exported")]
     Traces(#[from] TracesError),
-    /// Its identity does not agree.
+    /// The stored identity does not match the keyring.
     #[error("{}", match .0 {
         Error::Store(StoreError::Unsealed(_)) => {
-            "the gateway does not open: this database was made with another keyring than the one that is there, which has to be put back, or its row was changed by hand"
+            "the gateway does not open: the database was created with another keyring, which you have to restore, or the row was changed by hand"
         }
         _ => "the gateway does not open",
     })]
     Service(#[from] Error),
 }
 
-/// Opens the gateway of a configuration, making database and keyring at the very first start.
+/// Opens the gateway of a configuration. The first start creates the database and the keyring.
 pub async fn open(config: &Config, public_url: String, purpose: SqliteOpenMode) -> Result<Arc<Service>, GatewayError> {
     private_directory(&config.data).map_err(GatewayError::Data)?;
     let store = store(config, purpose).await?;
+    // The database comes first, because its content shows whether a keyring must already exist.
     let keyring = keyring(config, &*store).await?;
     let limits = StateLimits {
         bytes_max: config.limits.state_bytes,
@@ -87,10 +88,11 @@ pub async fn open(config: &Config, public_url: String, purpose: SqliteOpenMode) 
     Ok(Arc::new(service.traced_by(traces)))
 }
 
-/// Made at the very first start. Later one that is not there is lost or elsewhere, and a new one in its place would only
-/// be in the way of whoever puts it back.
+/// Returns the keyring. It is created at the first start only. A keyring that is missing later is lost or at another
+/// path, and a new one would hide that.
 async fn keyring(config: &Config, store: &dyn Store) -> Result<Keyring, GatewayError> {
     let issuer = config.issuer.as_deref();
+    // The first start writes this row, so a database without it is new.
     if store.get(Table::Gateway, GATEWAY_ID).await.map_err(Error::Store)?.is_none() {
         return Ok(Keyring::start(&config.keyring, issuer, &SystemClock)?);
     }
@@ -100,7 +102,7 @@ async fn keyring(config: &Config, store: &dyn Store) -> Result<Keyring, GatewayE
     })
 }
 
-/// A receiver that takes longer works before it answers; it should answer first.
+/// The limit for webhook requests. A slower receiver does its work before it answers, and should answer first.
 const SENDING_MAX: Duration = Duration::from_secs(15);
 
 fn ways(config: &Config, public_url: &str) -> Result<SignInMethods, ProviderError> {
@@ -112,7 +114,7 @@ fn ways(config: &Config, public_url: &str) -> Result<SignInMethods, ProviderErro
     Ok(SignInMethods { local, provider })
 }
 
-/// Opens the database of a configuration, bringing its tables up to date.
+/// Opens the configured database and migrates its tables.
 pub async fn store(config: &Config, purpose: SqliteOpenMode) -> Result<Arc<dyn Store>, GatewayError> {
     Ok(match &config.database {
         DatabaseConfig::Sqlite => {
@@ -124,7 +126,7 @@ pub async fn store(config: &Config, purpose: SqliteOpenMode) -> Result<Arc<dyn S
     })
 }
 
-/// Opens the database of a configuration only to be read, and changes nothing.
+/// Opens the configured database for reading only.
 pub async fn store_to_read(config: &Config) -> Result<Arc<dyn Store>, OpenError> {
     Ok(match &config.database {
         DatabaseConfig::Sqlite => Arc::new(SqliteStore::open_to_read(&config.sqlite_path())?),
@@ -141,7 +143,7 @@ async fn postgres(
     PostgresStore::open(url.expose(), PostgresOptions { authority, migrations, ..PostgresOptions::default() }).await
 }
 
-/// Nobody else on the machine has a reason to look.
+/// Creates the directory with access for its owner only.
 fn private_directory(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)

@@ -1,5 +1,5 @@
-//! The house rules that a compiler does not know. Each is a function from files to complaints; bad samples
-//! show that it complains.
+//! Rules of the codebase that the compiler does not check. Each rule is a function from files to complaints. Bad
+//! samples prove that it finds them.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 #[path = "tidy/circles.rs"]
@@ -18,7 +18,7 @@ use std::path::Path;
 use rules::{TidyRule, migrations, named_paths, rust_rules};
 use source::{File, RustSource};
 
-/// Directories that are not the project's text.
+/// Directories without source text of the project.
 const NOT_OURS: [&str; 4] = [".git", "target", "node_modules", "countersign-data"];
 
 fn repository() -> Vec<File> {
@@ -33,7 +33,7 @@ fn repository() -> Vec<File> {
                 directories.push(entry.path());
             } else if kind.is_file() && ours {
                 let path = entry.path().strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-                // What is not text (a screenshot) is there, and has nothing to say.
+                // A file that is not text, such as a screenshot, counts as empty: only its path matters.
                 let text = fs::read_to_string(entry.path()).unwrap_or_default();
                 files.push(File { path, text });
             }
@@ -303,21 +303,22 @@ fn the_lexer_tells_code_from_texts_and_comments() {
 }
 
 #[test]
-fn every_room_of_the_house_has_its_arrows() {
-    let planned: BTreeSet<&str> = rules::ROOMS.iter().map(|it| it.0).collect();
-    for (room, below) in rules::ROOMS {
-        assert!(below.iter().all(|it| planned.contains(it)), "{room}");
+fn every_module_has_its_allowed_imports() {
+    let planned: BTreeSet<&str> = rules::MODULES.iter().map(|it| it.0).collect();
+    for (module, below) in rules::MODULES {
+        assert!(below.iter().all(|it| planned.contains(it)), "{module}");
     }
-    // Down means down: whoever is below a room does not point back at it.
-    let reaches = |from: &str, to: &str| rules::ROOMS.iter().any(|(room, below)| *room == from && below.contains(&to));
-    for (from, below) in rules::ROOMS {
+    // Dependencies have one direction: a lower module must not use a higher one.
+    let reaches =
+        |from: &str, to: &str| rules::MODULES.iter().any(|(module, below)| *module == from && below.contains(&to));
+    for (from, below) in rules::MODULES {
         assert!(below.iter().all(|to| !reaches(to, from)), "{from}");
     }
 }
 
 #[test]
 fn imports_in_a_circle_are_found() {
-    let house = |texts: &[(&str, &str)]| {
+    let codebase = |texts: &[(&str, &str)]| {
         circles::circles(&texts.iter().map(|(path, text)| file(path, text)).collect::<Vec<_>>())
     };
     let down = ("src/domain/writes/write.rs", "use crate::domain::threads::thread::Thread;");
@@ -326,7 +327,7 @@ fn imports_in_a_circle_are_found() {
         "use crate::domain::{id::Jti, writes::{write::{Write, Reserve}}};",
         "type W = crate::domain::writes::write::Write;",
     ] {
-        let found = house(&[down, ("src/domain/threads/thread.rs", up)]);
+        let found = codebase(&[down, ("src/domain/threads/thread.rs", up)]);
         assert_eq!(found.len(), 1, "{up}: {found:?}");
         assert!(
             found[0].starts_with("domain::threads::thread -> domain::writes::write -> domain::threads::thread"),
@@ -334,17 +335,17 @@ fn imports_in_a_circle_are_found() {
         );
     }
     let around = [("src/a.rs", "use crate::b::B;"), ("src/b.rs", "use crate::c::C;"), ("src/c.rs", "use crate::a::A;")];
-    assert_eq!(house(&around).len(), 1);
-    assert!(house(&around[..2]).is_empty());
-    // What a test needs, what is only said, and what a folder's own file holds are no imports of that kind.
+    assert_eq!(codebase(&around).len(), 1);
+    assert!(codebase(&around[..2]).is_empty());
+    // Imports of tests, mentions in comments, and items of a folder's own file are not imports.
     for other in [
         "#[cfg(test)]\nuse crate::domain::writes::write::Write;",
         "//! See crate::domain::writes::write::Write.",
         "pub struct Thread;",
     ] {
-        assert!(house(&[down, ("src/domain/threads/thread.rs", other)]).is_empty(), "{other}");
+        assert!(codebase(&[down, ("src/domain/threads/thread.rs", other)]).is_empty(), "{other}");
     }
-    assert!(house(&[("src/a.rs", "mod b; use self::b::B;"), ("src/a/b.rs", "use super::A;")]).is_empty());
+    assert!(codebase(&[("src/a.rs", "mod b; use self::b::B;"), ("src/a/b.rs", "use super::A;")]).is_empty());
 }
 
 #[test]

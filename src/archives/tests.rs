@@ -21,7 +21,7 @@ fn of(text: &str) -> (Archive, Vec<u8>) {
 }
 
 #[test]
-fn what_is_written_is_read_again_and_is_its_owners_alone() {
+fn archive_is_read_back_and_only_readable_by_its_owner() {
     let folder = tempfile::tempdir().unwrap();
     let archives = Archives::in_folder(folder.path().join("deep/archives"));
     let (archive, bytes) = of("a text");
@@ -39,7 +39,7 @@ fn what_is_written_is_read_again_and_is_its_owners_alone() {
 }
 
 #[test]
-fn what_a_killed_writer_left_is_in_nobodys_way() {
+fn draft_of_a_killed_writer_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let archives = Archives::in_folder(folder.path());
     let (archive, bytes) = of("a text");
@@ -53,7 +53,7 @@ fn what_a_killed_writer_left_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_file_that_was_changed_cut_or_made_a_link_is_not_read() {
+fn changed_cut_or_linked_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let archives = Archives::in_folder(folder.path());
     let (archive, bytes) = of("a text");
@@ -71,7 +71,7 @@ fn a_file_that_was_changed_cut_or_made_a_link_is_not_read() {
 }
 
 #[test]
-fn no_more_is_unpacked_than_there_may_be() {
+fn decompression_stops_at_the_limit() {
     let bomb = packed(&"0".repeat(50_000_000)).unwrap();
     assert!(bomb.len() < 100_000);
     assert_eq!(unpacked(&bomb, 1_000), None);
@@ -84,7 +84,7 @@ fn no_more_is_unpacked_than_there_may_be() {
 }
 
 #[test]
-fn values_are_removed_from_whatever_file_has_them_and_from_no_other() {
+fn values_are_removed_from_every_file_with_them_and_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let archives = Archives::in_folder(folder.path());
     let (first, bytes) = of("a text");
@@ -112,7 +112,7 @@ fn values_are_removed_from_whatever_file_has_them_and_from_no_other() {
 }
 
 #[test]
-fn values_in_a_folder_that_is_away_are_not_said_to_be_removed() {
+fn removing_values_from_a_missing_folder_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let archives = Archives::in_folder(folder.path().join("archives"));
     let (archive, bytes) = of("a text");

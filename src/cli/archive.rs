@@ -1,4 +1,4 @@
-//! `archive`: versions that are in files and no longer in the database: which there are, whether they are sound, and back again.
+//! `archive list|verify|restore`: archived versions, which are in files and no longer in the database.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn list(ask: &args::ArchiveList, config: &Config, out: &mut CommandOutput<'_>) -
         format!("{} {} to {}: {bytes} bytes in {}{erased}", it.thread, it.from, it.to, place.display())
     };
     let lines: Vec<String> = found.iter().map(line).collect();
-    let text = if lines.is_empty() { "nothing is archived".to_owned() } else { lines.join("\n") };
+    let text = if lines.is_empty() { "no archives".to_owned() } else { lines.join("\n") };
     let told = |it: &Archive| {
         let (file, kept) = (it.file, it.kept.word());
         json!({"thread": it.thread, "from": it.from, "to": it.to, "bytes": it.bytes, "kept": kept, "sha256": file,
@@ -51,13 +51,18 @@ fn verify(ask: &args::ArchiveVerify, out: &mut CommandOutput<'_>) -> Result<Comm
     let jwks = read(&ask.jwks)?;
     let keys = parse(&jwks, &ParseLimits { bytes_max: jwks.len(), ..ParseLimits::default() }).ok();
     let keys = keys.and_then(|it| PublicKeys::from_jwks(&it).ok());
-    let keys = keys.ok_or_else(|| CliError::Given(format!("{} is no set of published keys", ask.jwks.display())))?;
+    let keys = keys.ok_or_else(|| {
+        CliError::Given(format!(
+            "{} is not a set of published keys: save the response of `GET /.well-known/jwks.json`",
+            ask.jwks.display()
+        ))
+    })?;
     let (mut lines, mut told, mut sound) = (Vec::new(), Vec::new(), true);
     for file in &ask.files {
         let name = file.display();
         let content = unpacked(&read(file)?, PLAIN_BYTES_MAX).and_then(|it| ArchiveContent::read(&it));
         let checked = match &content {
-            None => Err("it is not an archive, or not a whole one".to_owned()),
+            None => Err("the file is not an archive, or it is incomplete".to_owned()),
             Some(content) => check(content, &keys).map_err(|error| error.to_string()),
         };
         sound &= checked.is_ok();
@@ -90,7 +95,7 @@ fn restore(ask: &args::ArchiveRestore, config: &Config, out: &mut CommandOutput<
     open_service::need_database(config)?;
     let (by, thread) = (open_service::principal(), ask.thread.clone());
     let count = open_service::with_service(config, |it| async move { it.restore_archives(&by, &thread).await })?;
-    let text = format!("{count} archives of {} are in the database again", ask.thread);
+    let text = format!("restored {count} archives of {} to the database", ask.thread);
     out.answer(text, || json!({"thread": ask.thread, "restored": count}))?;
     Ok(CommandExit::Yes)
 }

@@ -1,4 +1,4 @@
-//! The whole command line, parsed to final types. What a later version brings is refused by name.
+//! The command line, parsed to final types. Unknown commands and flags are refused by name.
 
 mod access;
 mod archive;
@@ -40,10 +40,10 @@ use values::{digest, format, input, key_use, label, moment, nodes, scope};
 #[derive(Parser, Debug)]
 #[command(name = "countersign", version, propagate_version = true, disable_help_subcommand = true)]
 pub struct Args {
-    /// What holds for every command.
+    /// Global flags.
     #[command(flatten)]
     pub global: GlobalArgs,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -363,11 +363,11 @@ pub struct HaltLift {
     pub reason: String,
 }
 
-/// What the log says where nobody gave a reason.
+/// The reason in the audit log if `--reason` is not given.
 const NO_REASON: &str = "given on the command line, without a reason";
 
 impl Args {
-    /// Reads a line, program name first. What is wrong with it, or its help, is in the error.
+    /// Parses a command line, program name first. The error contains the mistake, or the help text.
     pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let args = Self::try_parse_from(line)?;
         match &args.command {
@@ -382,7 +382,7 @@ impl Args {
         }
     }
 
-    /// What this line says over file and environment.
+    /// Returns the flags that override the configuration file and the environment.
     pub fn flags(&self) -> Flags {
         let listen = match &self.command {
             Command::Serve(ServeArgs { listen, .. }) | Command::Demo(listen) => listen.listen,

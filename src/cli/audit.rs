@@ -1,5 +1,5 @@
-//! `audit`: replays everything that is stored, beside a running gateway or without one, in a folder that takes no writes
-//! as well, and changes nothing.
+//! `audit`: replays everything that is stored and changes nothing. It can run beside a running gateway, without one, or
+//! on a read-only directory.
 
 mod export;
 
@@ -21,7 +21,7 @@ use crate::store::sqlite::OpenError;
 use crate::wiring;
 use crate::wiring::GatewayError;
 
-/// Yes if nothing is wrong, no with a list of what is, could not tell where there is nothing to look at.
+/// Exits with 0 if it finds no problem, 1 with a list of findings, and 2 if there is no database to read.
 pub fn run(
     args: &args::AuditCommand,
     config: impl FnOnce() -> Result<Config, ConfigError>,
@@ -62,7 +62,7 @@ fn text(report: &AuditReport) -> String {
     }
     let AuditReport { rows, threads, versions, events, findings } = report;
     let verdict = match findings.len() {
-        0 => "nothing is wrong".to_owned(),
+        0 => "no problems found".to_owned(),
         1 => "1 finding".to_owned(),
         many => format!("{many} findings"),
     };

@@ -1,4 +1,4 @@
-//! `envelope verify`: whether an envelope may be given to a model, by published keys alone. No gateway, no network.
+//! `envelope verify`: checks offline, with published keys only, whether an envelope is valid for a model call.
 
 use std::env;
 use std::fmt::Write as _;
@@ -23,10 +23,10 @@ use crate::domain::keys::PublicKeys;
 use crate::domain::primitives::sanitize::printed_line;
 use crate::domain::primitives::time::Timestamp;
 
-/// Where the node's secrets are taken from, unless a file is named.
+/// The variable with the node's secrets, if no file is named.
 const SECRET_VARIABLE: &str = "COUNTERSIGN_ENVELOPE_SECRET";
 
-/// Longer files are none of ours: an envelope is a state and a signature.
+/// The limit for files. An envelope is a state and a signature.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Runs `envelope …`.
@@ -39,11 +39,12 @@ pub fn run(
     let envelope: Envelope = document(&ask.envelope, "an envelope")?;
     let keys: Value = document(&ask.jwks, "a set of published keys")?;
     let keys = PublicKeys::from_jwks(&keys)
-        .map_err(|error| CliError::Given(format!("{} cannot be trusted as a whole: {error}", ask.jwks.display())))?;
+        .map_err(|error| CliError::Given(format!("{} is not a valid key set: {error}", ask.jwks.display())))?;
     let receives = ask.schema.as_deref().map(schema).transpose()?;
     let secrets = secrets(ask.secret_file.as_deref(), clock.now())?;
     let expected = ExpectedEnvelope {
         keys: &keys,
+        // A key set without an issuer checks the signature only.
         issuer: keys.issuer(),
         thread: ask.thread.as_ref(),
         node: ask.node.as_ref(),
@@ -74,9 +75,10 @@ pub fn run(
     }
 }
 
-/// The node's secrets, if there are any to be had: never an argument, which every list of processes shows.
+/// Reads the node's secrets, if there are any. They are never an argument, because process lists show arguments.
 fn secrets(file: Option<&Path>, now: Timestamp) -> Result<Option<NodeSecrets>, CliError> {
     let (named, text) = match (file, env::var(SECRET_VARIABLE)) {
+        // The memory of the secrets is wiped after use.
         (Some(path), _) => (path.display().to_string(), Zeroizing::new(text(path)?)),
         (None, Ok(text)) => (SECRET_VARIABLE.to_owned(), Zeroizing::new(text)),
         (None, Err(env::VarError::NotPresent)) => return Ok(None),
@@ -84,10 +86,10 @@ fn secrets(file: Option<&Path>, now: Timestamp) -> Result<Option<NodeSecrets>, C
             return Err(CliError::Given(format!("{SECRET_VARIABLE} is not UTF-8")));
         }
     };
-    // What a parser says of a text may quote it, and this one is secret.
+    // The parser's error could quote the text, which is secret, so it is dropped.
     let shown = serde_json::from_str::<NodeSecretsView>(&text).ok();
     let secrets = shown.and_then(|it| NodeSecrets::read(&it, now));
-    let none = || CliError::Given(format!("{named} does not hold what the gateway answered about a node's secrets"));
+    let none = || CliError::Given(format!("{named} does not contain the gateway's response with the node's secrets"));
     secrets.ok_or_else(none).map(Some)
 }
 
@@ -105,7 +107,7 @@ fn good(claims: &EnvelopeClaims) -> String {
 fn bad(code: EnvelopeCode, misfits: &[InputMismatch]) -> String {
     let mut told = format!("not valid: {}\n{}", code.as_str(), code.detail());
     for InputMismatch { pointer, detail } in misfits {
-        // A member's name is whoever wrote the state's, and goes to a terminal.
+        // The author of the state chose the member's name, so it is sanitized for the terminal.
         let _ = write!(told, "\n{}: {detail}", printed_line(pointer.as_str()));
     }
     told

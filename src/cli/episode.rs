@@ -1,4 +1,4 @@
-//! `episode`: what remains of a run, checked and shown without a gateway, written and taken in beside one.
+//! `episode verify|show|export|import`: verifies and shows run artifacts offline, and exports and imports them.
 
 mod import;
 
@@ -25,7 +25,7 @@ use crate::domain::primitives::sanitize::printed_line;
 use crate::episode_folder;
 use crate::random;
 
-/// What a line of a terminal has room for.
+/// The limit on the excerpt of an event, so that it fits into a line of a terminal.
 const EXCERPT_CHARS: usize = 100;
 
 /// Runs `episode …`.
@@ -69,7 +69,7 @@ fn export(asked: &args::EpisodeExport, config: &Config, out: &mut CommandOutput<
     Ok(CommandExit::Yes)
 }
 
-/// Writes a run's files into a folder that is not there yet.
+/// Writes the files of a run into a new folder.
 pub(super) fn written(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError> {
     let named: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
     let put = episode_folder::write(folder, &random::uuid_v4().simple().to_string(), &named);
@@ -100,8 +100,7 @@ fn keys(path: &Path) -> Result<PublicKeys, CliError> {
     read.map_err(|source| CliError::Read { what: what.clone(), source })?;
     let value = parse(&text, &ParseLimits::default())
         .map_err(|error| CliError::Given(format!("{what} is not strict JSON: {}", error.code.as_str())))?;
-    PublicKeys::from_jwks(&value)
-        .map_err(|error| CliError::Given(format!("{what} cannot be trusted as a whole: {error}")))
+    PublicKeys::from_jwks(&value).map_err(|error| CliError::Given(format!("{what} is not a valid key set: {error}")))
 }
 
 fn told(report: &RunReport) -> String {
@@ -125,8 +124,8 @@ fn told(report: &RunReport) -> String {
     }
     text.push_str(match report.verdict() {
         RunVerification::Verified => "verified: these are the run's files, and they belong together",
-        RunVerification::Refused => "refused: this is not what the run left",
-        RunVerification::CouldNotTell => "could not tell: nothing is wrong, and nothing says that it is whole",
+        RunVerification::Refused => "refused: these are not the run's artifacts",
+        RunVerification::CouldNotTell => "could not tell: no errors, but nothing proves that the files are complete",
     });
     text
 }
@@ -179,7 +178,7 @@ fn state_shown(state: &Value) -> String {
     text
 }
 
-/// What an event says, in the few words that fit: the first of the members that say most.
+/// Returns the first of the members that describe an event best.
 fn gist(record: &EventRecord) -> String {
     const TELLING: [&str; 7] = ["message", "task", "input_excerpt", "rationale", "reason", "tool", "outcome"];
     let said = TELLING.iter().find_map(|it| record.text(it)).unwrap_or_default();

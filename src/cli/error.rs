@@ -1,4 +1,4 @@
-//! Why a command has no answer, or its answer is no.
+//! Errors of commands, and the exit codes that they cause.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use crate::service::error::Error;
 use crate::service::log::clock_check::ClockBehind;
 use crate::wiring::GatewayError;
 
-/// Why a command has no answer.
+/// The reason that a command has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error("the configuration is invalid")]
     Config(#[from] ConfigError),
     #[error("{}", match .0 {
@@ -26,13 +26,13 @@ pub enum CliError {
     /// The gateway's data cannot be opened.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
-    /// The gateway did not do as asked.
+    /// The gateway refused the request, or could not answer it.
     #[error(transparent)]
     Service(#[from] Error),
-    /// There is no database where one should be.
+    /// The database does not exist.
     #[error("there is no database at {}: run `countersign serve` to create one, or pass its directory with --data DIR", path.display())]
     NoDatabase { path: PathBuf },
-    /// Another program listens there.
+    /// Another program listens on the address.
     #[error("{address} is already in use: stop the other program, or use another address with --listen {address_free}")]
     Taken { address: SocketAddr, address_free: SocketAddr },
     #[error("{0}: set the clock. If it was ahead before and is correct now, start once with --clock-was-ahead")]
@@ -46,10 +46,10 @@ pub enum CliError {
     /// A file or folder cannot be written.
     #[error("cannot write {what}")]
     Write { what: String, source: io::Error },
-    /// What was given is not what it should be.
+    /// An argument or a file is invalid.
     #[error("{0}")]
     Given(String),
-    /// The demonstration cannot go on.
+    /// The demo cannot continue.
     #[error("the demo cannot continue: {0}")]
     Demo(String),
     /// A file of the database was removed or replaced while the gateway ran.
@@ -61,13 +61,13 @@ pub enum CliError {
     /// The runtime or the server failed.
     #[error("the runtime or the HTTP server failed")]
     Runtime(#[source] io::Error),
-    /// The answer could not be written.
-    #[error("the answer could not be written")]
+    /// Standard output cannot be written.
+    #[error("the output could not be written")]
     Output(#[from] io::Error),
 }
 
 impl CliError {
-    /// No where the gateway says no; could not tell where nobody could be asked.
+    /// Returns 1 if the gateway refused the request, and 2 if there was no decision.
     pub fn exit(&self) -> CommandExit {
         match self {
             Self::Keyring(KeyringError::Refused(KeysError::Unknown { .. })) => CommandExit::No,

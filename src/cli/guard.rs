@@ -1,4 +1,4 @@
-//! `guard`: judges states in files, and writes them. No gateway, no network, no database.
+//! `guard`: checks states in files with the state guard, and writes them. Works offline and without a database.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::domain::json::parse::BYTES_MAX;
 use crate::domain::json::pointer::Pointer;
 use crate::state_file::{AllowedRoots, PreviousContent, RootsError, StateCommit, StateFileError, WrittenState, commit};
 
-/// One byte more than a state may have, so that a longer one is told as such.
+/// One byte more than the limit, so that a longer state is detected.
 const READ_BYTES_MAX: u64 = BYTES_MAX as u64 + 1;
 
 #[cfg(test)]
@@ -28,7 +28,7 @@ const FITS: &str = "the state fits the schema";
 const MAY_FOLLOW: &str = "the proposed state fits the schema and may follow the current one";
 const WRITTEN: &str = "the state was written";
 
-/// Judges. What could not be judged is told in JSON too, where JSON is asked for: scripts read one thing.
+/// Runs the check. With `--json` an unclear result is JSON on standard output too, so that scripts read one format.
 pub fn run(command: &args::GuardCommand, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     match judge(command) {
         Ok((dialect, verdict)) => tell(dialect, verdict, out),
@@ -43,6 +43,7 @@ fn tell(dialect: SchemaDialect, verdict: GuardResult, out: &mut CommandOutput<'_
             let passed =
                 PassedState { dialect, message, state: &state, previous: previous.as_ref(), file: file.as_ref() };
             out.answer(passed.text("verified"), || passed.json(GuardStatus::Verified))?;
+            // Exit code 0 means that the state is valid and, for a commit, that it survives a crash.
             Ok(CommandExit::Yes)
         }
         GuardResult::Blocked { found, cause } => blocked(dialect, &found, cause.as_ref(), out),
@@ -62,6 +63,7 @@ fn tell(dialect: SchemaDialect, verdict: GuardResult, out: &mut CommandOutput<'_
                 answer["cause"] = cause.to_string().into();
                 answer
             })?;
+            // The file is replaced, so 1 would be wrong, and it may not survive a crash, so 0 would be too.
             Ok(CommandExit::CouldNotTell)
         }
     }
@@ -90,7 +92,7 @@ impl From<Violations> for GuardResult {
     }
 }
 
-/// Where a state was written.
+/// A file that was written.
 struct FileWritten {
     path: String,
     bytes: usize,
@@ -111,6 +113,7 @@ struct GuardError {
 fn judge(command: &args::GuardCommand) -> Result<(SchemaDialect, GuardResult), GuardError> {
     let (schema, dialect, rules) = command.files();
     let guard = guard(schema, rules)?;
+    // A script that expects the stricter dialect must not pass with the other one.
     if let Some(wanted) = dialect.filter(|it| *it != guard.dialect()) {
         let (wanted, found) = (wanted.as_str(), guard.dialect().as_str());
         let text = format!("{}: the schema is in the dialect {found}, not {wanted}", GuardConfigCode::Schema.as_str());
@@ -201,7 +204,7 @@ fn could_not_tell(unclear: &GuardError, out: &mut CommandOutput<'_>) -> Result<C
     Ok(CommandExit::CouldNotTell)
 }
 
-/// How it ended, for people, for scripts, and as AgentStateGuard says it.
+/// The result, in the words for people, for scripts and of AgentStateGuard.
 #[derive(Clone, Copy)]
 enum GuardStatus {
     Verified,

@@ -1,4 +1,4 @@
-//! `halt set|lift`: stops proposing or verifying, for a flow or for all.
+//! `halt set|lift`: halts and resumes proposals or writes, for one flow or for all flows.
 
 use serde_json::json;
 

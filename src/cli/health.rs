@@ -1,4 +1,4 @@
-//! `health`: asks the gateway of this configuration whether it is alive, so that an image needs no curl.
+//! `health`: checks the liveness of the configured gateway, so that a container image needs no curl.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -10,19 +10,19 @@ use super::output::CommandOutput;
 use super::{CliError, CommandExit};
 use crate::config::Config;
 
-/// Well under the patience of whoever asks.
+/// The time limit. It is shorter than the usual limit of container health checks.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The status line is all that is read.
+/// The number of bytes to read: only the status line.
 const ANSWER_BYTES_MAX: usize = 12;
 
-/// Yes if it answers 200 to `/livez`, no otherwise: to whoever asks, a gateway that does not answer is not alive.
+/// Exits with 0 if `/livez` returns 200, and with 1 otherwise. A gateway that does not respond is not alive.
 pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let address = reachable(config.listen);
     let alive = ask(address);
     let problem = match &alive {
         Ok(status) if status == "HTTP/1.1 200" => None,
-        Ok(status) => Some(format!("it answers {status}")),
+        Ok(status) => Some(format!("it returned {status}")),
         Err(refused) => Some(refused.to_string()),
     };
     let text = problem.as_ref().map_or_else(|| "alive".to_owned(), |it| format!("not alive at {address}: {it}"));
@@ -30,7 +30,7 @@ pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, 
     Ok(if problem.is_none() { CommandExit::Yes } else { CommandExit::No })
 }
 
-/// "Everywhere" is no address to connect to.
+/// Returns an address to connect to. The unspecified address becomes localhost.
 fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(it) if it.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_that_listens_everywhere_is_asked_on_this_machine() {
+    fn unspecified_address_is_checked_on_localhost() {
         assert_eq!(reachable("0.0.0.0:80".parse().unwrap()).to_string(), "127.0.0.1:80");
         assert_eq!(reachable("[::]:80".parse().unwrap()).to_string(), "[::1]:80");
         assert_eq!(reachable("10.0.0.1:80".parse().unwrap()).to_string(), "10.0.0.1:80");

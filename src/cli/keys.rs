@@ -1,5 +1,5 @@
-//! `keys list|rotate|revoke`: works on the keyring itself; a running gateway sees it at its next use of a key.
-//! Where there is a database, its log says what changed.
+//! `keys list|rotate|revoke`: changes the keyring. A running gateway uses the change at its next use of a key. If there
+//! is a database, the change becomes an audit event.
 
 use std::fmt::Write as _;
 
@@ -30,6 +30,7 @@ pub fn run(
         }
         args::KeysCommand::Revoke(revoke) => {
             let keys = keyring.update(|it| it.revoke(&revoke.kid, clock.now(), &mut random::fill))?;
+            // The use decides which key signs next. A revoked key is still in the published set.
             let key_use = keys.published().find(|it| it.kid() == revoke.kid).map_or(KeyUse::Chain, |it| it.key_use());
             note(config, key_use, Some(&revoke.kid), out);
             signing(&keys, key_use, out)
@@ -37,9 +38,11 @@ pub fn run(
     }
 }
 
-/// The keyring is changed already: keys must be revocable while the database is away. Whoever is told that it failed
-/// would do it again, and turn twice.
+/// Records the change as an audit event. The keyring is already changed, because keys must be revocable while the
+/// database is unavailable. A failure here is a warning and no error, because a user would repeat the command and
+/// rotate twice.
 fn note(config: &Config, key_use: KeyUse, revoked: Option<&str>, out: &mut CommandOutput<'_>) {
+    // An emergency revocation must work without a database.
     if !open_service::has_database(config) {
         return;
     }
@@ -51,7 +54,9 @@ fn note(config: &Config, key_use: KeyUse, revoked: Option<&str>, out: &mut Comma
         );
     if let Err(error) = noted {
         let why = causes(&error);
-        out.warn(format!("the keyring is changed; do not do it again. But the log does not tell of it: {why}"));
+        out.warn(format!(
+            "the keyring was changed, so do not repeat the command. The audit log has no event of this change: {why}"
+        ));
     }
 }
 
@@ -80,7 +85,7 @@ fn rows(keys: &Keys) -> Vec<Value> {
     keys.published().map(row).collect()
 }
 
-/// The answer to a change: the key that signs now.
+/// Prints the key that signs now.
 fn signing(keys: &Keys, key_use: KeyUse, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let kid = keys.signing(key_use).kid();
     out.answer(kid, || json!({"use": key_use.as_str(), "signing": kid, "keys": rows(keys)}))?;

@@ -1,5 +1,5 @@
-//! The log on standard error: lines for people or for machines. What is secret never reaches it, because secrets
-//! print as `[redacted]` and handlers log routes, not addresses.
+//! The server log on standard error, as text or as JSON. It contains no secrets: secret types print as `[redacted]`,
+//! and handlers log routes instead of paths.
 
 use std::io::{self, Write};
 
@@ -11,11 +11,11 @@ use tracing_subscriber::{Layer as _, Registry, fmt};
 use crate::config::{LogConfig, LogFormat};
 use crate::domain::primitives::sanitize;
 
-/// Begins to log. What libraries say is kept to warnings: their debug lines may hold whole requests.
+/// Starts the server log. Libraries log warnings only, because their debug lines can contain whole requests.
 pub fn begin(log: &LogConfig) -> Result<(), TryInitError> {
     let own = LevelFilter::from_level(log.level);
     let others = own.min(LevelFilter::WARN);
-    // The pool warns of every connection that an outage ends; the store logs the outage once a second.
+    // The pool warns about every connection that an outage closes. The store logs the outage itself, once a second.
     let wanted = Targets::new()
         .with_default(others)
         .with_target("deadpool", others.min(LevelFilter::ERROR))
@@ -23,21 +23,22 @@ pub fn begin(log: &LogConfig) -> Result<(), TryInitError> {
     let form = log.format;
     let to = move || SanitizedFormatter { form, to: io::stderr() };
     let layer = match form {
-        // Colours would be escapes that lines may have, and then others could have them, too.
+        // Colours need escape sequences. Without them the sanitizer can escape every one, including those in hostile
+        // data.
         LogFormat::Text => fmt::layer().with_ansi(false).with_writer(to).boxed(),
         LogFormat::Json => fmt::layer().json().with_writer(to).boxed(),
     };
     Registry::default().with(layer.with_filter(wanted)).try_init()
 }
 
-/// Lines in which nothing acts on who looks at them. What others wrote is in few of them, and in none by intent.
+/// Sanitizes log lines, so that data from clients cannot control a terminal.
 struct SanitizedFormatter<W> {
     form: LogFormat,
     to: W,
 }
 
 impl<W: Write> Write for SanitizedFormatter<W> {
-    /// A line at a time: the layer hands over each as one.
+    /// The layer passes one whole line at a time.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
         let inert = match self.form {

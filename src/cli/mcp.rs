@@ -1,8 +1,7 @@
-//! `mcp`: a gateway's tools for an agent that speaks the Model Context Protocol with a program it starts.
+//! `mcp`: an MCP server on standard input and output, for agents that start their tools as a program.
 //!
-//! A pipe, and nothing else: each line from standard input is posted to the gateway's `/mcp` as it came, and what the
-//! gateway answers goes to standard output. So the token stays out of the agent's own configuration of servers if it is
-//! kept in a file, and what may be done is said in one place, the gateway.
+//! The command only forwards: it posts each line from standard input to the gateway's `/mcp` and prints the response.
+//! The token can stay in a file, outside of the agent's configuration. The tools are defined in one place, the gateway.
 
 mod message;
 mod pipe;
@@ -17,7 +16,7 @@ use super::{CliError, CommandExit};
 use crate::domain::primitives::secret::Secret;
 use pipe::McpPipe;
 
-/// A token is a line; what is longer is another file.
+/// The limit for a token file. A token is one line.
 const TOKEN_BYTES_MAX: usize = 4096;
 
 /// Runs until standard input ends.
@@ -30,7 +29,7 @@ pub fn run(args: &McpArgs) -> Result<CommandExit, CliError> {
     let pipe = McpPipe::new(address, &token)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let done = runtime.block_on(pipe.run(tokio::io::BufReader::new(tokio::io::stdin()), tokio::io::stdout()));
-    // The thread that reads standard input may still wait for a line that nobody will send.
+    // The thread that reads standard input can be blocked in a read that never ends.
     runtime.shutdown_background();
     done.map_err(CliError::Output)?;
     Ok(CommandExit::Yes)
@@ -38,7 +37,7 @@ pub fn run(args: &McpArgs) -> Result<CommandExit, CliError> {
 
 fn no_token() -> CliError {
     CliError::Given(
-        "there is no token: set COUNTERSIGN_TOKEN, or name a file that holds it with --token-file".to_owned(),
+        "there is no token: set COUNTERSIGN_TOKEN, or pass a file that contains it with --token-file".to_owned(),
     )
 }
 
@@ -47,19 +46,20 @@ fn read_token(file: &Path) -> Result<Secret<String>, CliError> {
     let text = fs::read_to_string(file).map_err(unread)?;
     let token = text.trim();
     if token.is_empty() || token.len() > TOKEN_BYTES_MAX || token.contains(char::is_whitespace) {
-        return Err(CliError::Given(format!("{} does not hold one token", file.display())));
+        return Err(CliError::Given(format!("{} must contain exactly one token", file.display())));
     }
     Ok(Secret::new(token.to_owned()))
 }
 
-/// Where the gateway takes messages. A token never crosses a network in the clear.
+/// Returns the gateway's MCP URL. A plain HTTP URL of a remote host is refused, because the token would be readable on
+/// the network.
 fn address_of(gateway: &Url) -> Result<Url, CliError> {
     let given = |problem: &str| Err(CliError::Given(format!("--gateway: {problem}")));
     if !matches!(gateway.scheme(), "http" | "https") || !gateway.username().is_empty() || gateway.password().is_some() {
-        return given("say https://, a host, and nothing secret");
+        return given("use an https:// URL without a user name or password");
     }
     if gateway.scheme() == "http" && !pipe::is_here(gateway) {
-        return given("the token would cross a network in the clear; say https://");
+        return given("the token would cross the network unencrypted: use https://");
     }
     let mut address = gateway.clone();
     address.set_query(None);
@@ -77,14 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_goes_to_a_gateway_and_never_in_the_clear() {
+    fn token_is_never_sent_unencrypted() {
         assert_eq!(address("https://gate.example").unwrap(), "https://gate.example/mcp");
         assert_eq!(address("https://gate.example/below/?a#b").unwrap(), "https://gate.example/below/mcp");
         for here in ["http://localhost:8480", "http://127.0.0.1:8480", "http://[::1]:8480"] {
             assert_eq!(address(here).unwrap(), format!("{here}/mcp"));
         }
-        assert!(address("http://gate.example").unwrap_err().contains("in the clear"));
-        assert!(address("http://127.0.0.1.example").unwrap_err().contains("in the clear"));
+        assert!(address("http://gate.example").unwrap_err().contains("unencrypted"));
+        assert!(address("http://127.0.0.1.example").unwrap_err().contains("unencrypted"));
         for other in ["ftp://gate.example", "https://me@gate.example", "https://me:secret@gate.example"] {
             let refused = address(other).unwrap_err();
             assert!(refused.contains("https://") && !refused.contains("secret@"), "{refused}");

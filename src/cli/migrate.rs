@@ -1,4 +1,4 @@
-//! `migrate`: brings the database's tables up to date, as every start does.
+//! `migrate`: migrates the database schema, as every start does.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::store::sqlite::SqliteOpenMode;
 use crate::wiring;
 
-/// Opening a database migrates it; one that is not there is made.
+/// Opens the database, which migrates it or creates it.
 pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::block_on(async {
         wiring::store(config, SqliteOpenMode::Beside).await?;

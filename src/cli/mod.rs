@@ -1,4 +1,4 @@
-//! The command line: one file for each group of commands.
+//! The command-line interface, with a file for each group of commands.
 
 pub mod archive;
 pub mod args;
@@ -39,7 +39,7 @@ use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::domain::primitives::sanitize;
 
-/// What a command ends with.
+/// The exit code of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommandExit {
     /// 0
@@ -60,7 +60,7 @@ impl From<CommandExit> for ExitCode {
     }
 }
 
-/// Runs the line; what went wrong goes to `err` with all its causes.
+/// Runs the command. Errors go to `err` with all their causes.
 pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> CommandExit {
     let form = if args.global.json { OutputFormat::Json } else { OutputFormat::Text };
     let mut output = CommandOutput::new(form, out);
@@ -71,7 +71,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> CommandExit
         error.exit()
     });
     for text in said {
-        // Nobody is left to be told if even this cannot be written.
+        // The error is ignored: standard error is the last output that is left.
         let _ = writeln!(err, "countersign: {}", sanitize::printed(&text));
     }
     exit
@@ -101,12 +101,12 @@ fn dispatch(args: &Args, out: &mut CommandOutput<'_>) -> Result<CommandExit, Cli
     }
 }
 
-/// An error and why, in one line.
+/// Returns an error and its causes as one line.
 pub fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {
-        // Some errors already say their cause in their own words.
+        // Some errors already contain the text of their cause.
         let next_text = next.to_string();
         if !text.ends_with(&next_text) {
             write!(text, ": {next_text}").expect("text grows");

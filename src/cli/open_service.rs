@@ -1,5 +1,5 @@
-//! Commands beside a running gateway: they open the same database and keyring, and what they change acts there
-//! at once, because every decision is checked again where it is written down.
+//! Opens the service for a command beside a running gateway. The command uses the same database and keyring. Its
+//! changes take effect at once, because every write checks its decision again.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::service::operations::halt::OPERATOR;
 use crate::store::sqlite::SqliteOpenMode;
 use crate::wiring;
 
-/// Who acts: whoever may run commands on the gateway's own machine, with its keyring.
+/// Returns the principal of commands: the operator of the host, who has access to the keyring.
 pub(super) fn principal() -> PrincipalId {
     PrincipalId::try_from(OPERATOR).expect("a literal name is a name")
 }
 
-/// Runs one use case on the gateway of a configuration.
+/// Runs one use case on the configured gateway.
 pub(super) fn with_service<T, F: Future<Output = Result<T>>>(
     config: &Config,
     run: impl FnOnce(Arc<Service>) -> F,
@@ -30,7 +30,7 @@ pub(super) fn with_service<T, F: Future<Output = Result<T>>>(
     })
 }
 
-/// Runs a future to its end on a runtime of its own.
+/// Runs a future to completion on its own runtime.
 pub(super) fn block_on<T>(
     run: impl Future<Output = std::result::Result<T, CliError>>,
 ) -> std::result::Result<T, CliError> {
@@ -38,7 +38,7 @@ pub(super) fn block_on<T>(
     runtime.map_err(CliError::Runtime)?.block_on(run)
 }
 
-/// Whether there is a database to work on; none is made only to be looked at.
+/// Returns true if the database exists. Read commands must not create one.
 pub(super) fn has_database(config: &Config) -> bool {
     match &config.database {
         DatabaseConfig::Sqlite => config.sqlite_path().exists(),
@@ -46,7 +46,7 @@ pub(super) fn has_database(config: &Config) -> bool {
     }
 }
 
-/// Refuses to go on where there is no database.
+/// Returns an error if the database does not exist.
 pub(super) fn need_database(config: &Config) -> std::result::Result<(), CliError> {
     if has_database(config) { Ok(()) } else { Err(CliError::NoDatabase { path: config.sqlite_path() }) }
 }

@@ -1,4 +1,4 @@
-//! Where a command's answer goes: standard output carries that alone, and nothing in it acts on a terminal.
+//! The output of commands. Standard output contains only the result, sanitized for terminals.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::domain::primitives::sanitize;
 
-/// How an answer is written.
+/// The format of the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutputFormat {
     Text,
@@ -22,7 +22,7 @@ pub struct CommandOutput<'a> {
 }
 
 impl<'a> CommandOutput<'a> {
-    /// Answers in this form, to there.
+    /// Creates an output with a format.
     pub fn new(form: OutputFormat, to: &'a mut dyn Write) -> Self {
         Self { form, to, warnings: Vec::new() }
     }
@@ -31,17 +31,17 @@ impl<'a> CommandOutput<'a> {
         self.form
     }
 
-    /// Something that whoever reads the answer has to know, though the command did what it was asked for.
+    /// Adds a warning that the user must know although the command succeeded.
     pub fn warn(&mut self, text: String) {
         self.warnings.push(text);
     }
 
-    /// What there is to warn of.
+    /// Returns the warnings.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Says the answer, as text or as JSON.
+    /// Prints the result, as text or as JSON.
     pub fn answer(&mut self, text: impl Display, json: impl FnOnce() -> Value) -> io::Result<()> {
         match self.form {
             OutputFormat::Text => writeln!(self.to, "{}", sanitize::printed(&text.to_string()))?,

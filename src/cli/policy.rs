@@ -1,4 +1,4 @@
-//! `policy check|activate|what-if|test|replay`: a policy file, with the schemas that it names beside it.
+//! `policy check|activate|what-if|test|replay`: works on a policy file and the schemas in its folder.
 
 mod cases;
 mod replay;
@@ -26,10 +26,10 @@ use crate::domain::threads::usage::{InvalidUsage, Totals, Usage};
 use crate::service::error::Error;
 use crate::service::policies::ActivationOutcome;
 
-/// Longer files are no policies; the domain's own bound is below this and says so with more words.
+/// The limit for files. The limit of the domain is lower and has a better error message.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Runs one of them. Checking needs no gateway, so it reads no configuration.
+/// Runs a command. Checks need no gateway, so they do not read the configuration.
 pub fn run(
     command: &args::PolicyCommand,
     config: impl FnOnce() -> Result<Config, ConfigError>,
@@ -48,7 +48,7 @@ fn report_policy_check(file: &Path, out: &mut CommandOutput<'_>) -> Result<Comma
     match Policy::compile(&source_of(file)?) {
         Ok(policy) => {
             let nodes: Vec<_> = policy.nodes().map(|(node, _)| node).collect();
-            let text = format!("sound: flow {}, {} nodes, {}", policy.flow(), nodes.len(), policy.digest());
+            let text = format!("valid: flow {}, {} nodes, {}", policy.flow(), nodes.len(), policy.digest());
             out.answer(
                 text,
                 || json!({"sound": true, "flow": policy.flow(), "policy": policy.digest(), "nodes": nodes}),
@@ -92,9 +92,12 @@ fn put_in_force(
             Ok(CommandExit::Yes)
         }
         ActivationOutcome::Waiting(amendment) => {
-            // Where a running gateway listens is not known here unless it is configured.
+            // The command knows the address of a running gateway only if it is configured, so it prints the path.
             let page = format!("/amendments/{}", amendment.id);
-            let text = format!("not active: people decide about it until {}, on the page {page}", amendment.expires_at);
+            let text = format!(
+                "not active: the policy change requires approval until {}, on the page {page}",
+                amendment.expires_at
+            );
             out.answer(text, || {
                 json!({
                     "amendment": amendment.id, "state": "open", "flow": amendment.change.flow,
@@ -107,12 +110,12 @@ fn put_in_force(
     }
 }
 
-/// Exits with 0 for what would commit by itself, and with 1 for what people would be asked or what is refused.
+/// Exits with 0 if the policy would commit the patch, and with 1 if it would hold or reject it.
 fn suppose(ask: &args::PolicyWhatIf, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let Ok(policy) = Policy::compile(&source_of(&ask.file)?) else { return unsound(&ask.file, out) };
     let (state, patch) = (document(&ask.state)?, document(&ask.patch)?);
     if !state.is_object() {
-        return Err(CliError::Given(format!("{}: a state is a JSON object", ask.state.display())));
+        return Err(CliError::Given(format!("{}: the state must be a JSON object", ask.state.display())));
     }
     let around = around(ask)?;
     let supposed =
@@ -150,7 +153,7 @@ fn read_as<T>(file: &Path, read: impl Fn(&Value) -> Result<T, InvalidUsage>) -> 
     read(&document(file)?).map_err(bad)
 }
 
-/// A policy that cannot be judged by is no answer to what it would say.
+/// Reports an invalid policy as an error, because it gives no result for the patch.
 fn unsound(file: &Path, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     report_policy_check(file, out)?;
     Ok(CommandExit::CouldNotTell)
@@ -162,18 +165,18 @@ fn document(path: &Path) -> Result<Value, CliError> {
         .map_err(|error| CliError::Given(format!("{}: {error}", path.display())))
 }
 
-/// A line of the diff. JSON escapes what a terminal would act on; a pointer is written as JSON for that.
+/// Formats a line of the diff. Values and pointers are printed as JSON, which escapes control characters.
 fn change(change: &RedactedChange) -> String {
     let side = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), canonical_ascii);
     match change {
-        RedactedChange::Hidden { pointer, .. } => format!("{}: a hidden value", canonical_ascii(&json!(pointer))),
+        RedactedChange::Hidden { pointer, .. } => format!("{}: a redacted value", canonical_ascii(&json!(pointer))),
         RedactedChange::Shown { pointer, before, after } => {
             format!("{}: {} → {}", canonical_ascii(&json!(pointer)), side(before), side(after))
         }
     }
 }
 
-/// JSON in ASCII, so that nothing in it can reorder, hide or command.
+/// Returns JSON in ASCII. Other characters could reorder or hide text on a terminal.
 fn canonical_ascii(value: &Value) -> String {
     let mut text = String::new();
     for unit in canonical(value).chars() {
@@ -185,7 +188,8 @@ fn canonical_ascii(value: &Value) -> String {
     text
 }
 
-/// The text and the schemas beside it. A schema that is not there is left out: what names it says so, with its line.
+/// Reads a policy with the schemas in its folder. A missing schema is skipped, because the compiler reports it with its
+/// line.
 pub fn source_of(file: &Path) -> Result<PolicySource, CliError> {
     let text = read(file)?;
     let folder = file.parent().unwrap_or(Path::new(""));
@@ -199,13 +203,13 @@ pub fn source_of(file: &Path) -> Result<PolicySource, CliError> {
     Ok(PolicySource { text, schemas })
 }
 
-/// A policy names files of its own folder, and reaches nowhere else.
+/// Returns true for a file name in the policy's own folder. A policy must not read other files (path traversal).
 fn is_beside(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
 }
 
-/// What `schema = "…"` names, for the state and for each node, and `receives = "…"` for each node. Compiling reads the
-/// text again, strictly.
+/// Returns the schema files that a policy names in `schema` and `receives`. The compiler parses the text again,
+/// strictly.
 fn schema_names(text: &str) -> BTreeSet<String> {
     let Ok(document) = text.parse::<toml::Table>() else { return BTreeSet::new() };
     let nodes = document.get("nodes").and_then(toml::Value::as_table);

@@ -1,4 +1,4 @@
-//! `receipt revoke`: a receipt opens nothing any more.
+//! `receipt revoke`: revokes a receipt, which then authorizes no write.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `serve`: the gateway itself, from a bound address to an orderly end.
+//! `serve`: runs the gateway until a signal stops it.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -29,15 +29,17 @@ use crate::web::state::{AppState, EdgeConfig};
 use crate::wiring;
 use crate::worker::Workers;
 
-/// Serves until it is told to stop.
+/// Serves until a signal arrives.
 pub fn run(config: &Config, back: ClockPolicy, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
-    // Only the first of a process's subscribers counts; a second `serve` in one process is a test's.
+    // The first subscriber of a process stays. Only tests call `serve` twice in one process, so the error is ignored.
     let _ = logging::begin(&config.log);
+    // The listener is bound before the database is opened, so that a second start does not migrate it.
     let listener = bind(config.listen)?;
     open_service::block_on(async {
         let running = RunningGateway::start(config, listener, back).await?;
         match &config.copy_to {
-            // Whoever collects the log there is not to collect what makes the first account.
+            // The log export goes to standard output, and its collector must not receive the link that creates the
+            // first account.
             Some(LogExportTarget::Stdout) => {
                 say(&running, &mut CommandOutput::new(out.form(), &mut io::stderr())).await?
             }
@@ -48,10 +50,11 @@ pub fn run(config: &Config, back: ClockPolicy, out: &mut CommandOutput<'_>) -> R
     })
 }
 
-/// Binds before anything else is done or said, so that a taken port leaves no trace.
+/// Binds the address before anything else, so that a start on a used port changes nothing.
 pub fn bind(address: SocketAddr) -> Result<TcpListener, CliError> {
     TcpListener::bind(address).map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => {
+            // The suggestion is the next port. It is not checked, because it could be taken a moment later.
             let port = address.port().checked_add(1).unwrap_or(0);
             CliError::Taken { address, address_free: SocketAddr::new(address.ip(), port) }
         }
@@ -64,7 +67,7 @@ async fn say(running: &RunningGateway, out: &mut CommandOutput<'_>) -> Result<()
     let set_up = running.service.set_up_link().await?.map(|secret| format!("{url}/set-up/{secret}"));
     let mut text = format!("Countersign listens at {url}");
     if let Some(link) = &set_up {
-        text.push_str(&format!("\nNobody has an account yet. Make the first one, within the hour: {link}"));
+        text.push_str(&format!("\nThere is no account yet. Create the first one within an hour: {link}"));
     }
     Ok(out.answer(text, || json!({"listening": url.as_str(), "set_up": set_up}))?)
 }
@@ -72,15 +75,15 @@ async fn say(running: &RunningGateway, out: &mut CommandOutput<'_>) -> Result<()
 /// Whether to start with a clock that is behind the newest event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClockPolicy {
-    /// It went back: what has expired would be valid again.
+    /// The gateway does not start. An earlier time would make expired leases and links valid again.
     Refused,
-    /// An administrator says that it was ahead before and is right now.
+    /// An administrator confirms that the clock was ahead before and is correct now.
     Allowed,
 }
 
 pub struct RunningGateway {
     pub service: Arc<Service>,
-    /// Where people and machines reach it.
+    /// The public URL.
     pub url: PublicUrl,
     handle: ServerHandle,
     streams: EventStreams,
@@ -89,17 +92,19 @@ pub struct RunningGateway {
 }
 
 impl RunningGateway {
-    /// Opens the gateway of a configuration and serves it on a bound listener.
+    /// Opens the configured gateway and serves it on a bound listener.
     pub async fn start(config: &Config, listener: TcpListener, back: ClockPolicy) -> Result<Self, CliError> {
         let bound = listener.local_addr().map_err(CliError::Runtime)?;
         let url = config.public_url(bound);
         let service = wiring::open(config, url.as_str().to_owned(), SqliteOpenMode::Serving).await?;
+        // This check runs before the first request, because an expired lease could otherwise become valid again.
         if let (ClockPolicy::Refused, Some(behind)) = (back, service.clock_behind().await?) {
             return Err(CliError::Clock(behind));
         }
         let edge = edge(config, &url);
         let streams = edge.streams.clone();
         let app = AppState { service: Arc::clone(&service), edge: Arc::new(edge) };
+        // Requests are mostly I/O, so one worker per core is enough.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let server = serve(app, listener, threads, config.shutdown).map_err(CliError::Runtime)?;
         let handle = server.handle();
@@ -116,10 +121,11 @@ impl RunningGateway {
         Ok(Self { service, url, handle, streams, server, workers })
     }
 
-    /// Serves until SIGTERM or ctrl-c, or until the server fails by itself; then ends in order. A gateway whose database was
-    /// taken away ends as well, with an error.
+    /// Serves until SIGTERM or ctrl-c, or until the server fails, and then shuts down gracefully. If the database is
+    /// replaced, it shuts down with an error.
     pub async fn serve_until_signal(mut self) -> Result<(), CliError> {
         tokio::select! {
+            // Commits to a deleted file would be lost when the process ends.
             how = self.service.database_replaced() => {
                 tracing::error!(%how, "stopping: the database is no longer the one that was opened");
                 self.stop().await?;
@@ -131,13 +137,16 @@ impl RunningGateway {
         self.stop().await
     }
 
-    /// Takes no new requests, lets those under way end, and stops the workers.
+    /// Accepts no new requests, waits for open ones, and stops the workers.
     pub async fn stop(self) -> Result<(), CliError> {
+        // Streams end first: the server would wait for them until its time limit.
         self.streams.close();
         self.handle.stop(true).await;
+        // Workers stop after the server, because open requests can still create work for them.
         self.workers.stop().await;
         let ended = self.server.await;
         ended.map_err(io::Error::other).and_then(|it| it).map_err(CliError::Runtime)?;
+        // The traces are sent last, because open requests and deliveries add spans until they end.
         self.service.traces().end().await;
         tracing::info!("stopped");
         Ok(())
@@ -152,7 +161,7 @@ fn server_ended(ended: Result<io::Result<()>, tokio::task::JoinError>) -> io::Er
     }
 }
 
-/// Waits for whoever ends the program; says by what.
+/// Waits for a signal and returns its name.
 pub async fn wait_for_signal() -> io::Result<&'static str> {
     #[cfg(unix)]
     {
@@ -167,13 +176,15 @@ pub async fn wait_for_signal() -> io::Result<&'static str> {
     tokio::signal::ctrl_c().await.map(|()| "ctrl-c")
 }
 
-/// How many wait for decisions in all: each holds a connection, and looks again with every commit.
+/// The limit on all requests that wait for decisions. Each holds a connection and reads its decision after every
+/// commit.
 const WAITS_MAX: usize = 10_000;
 
 fn edge(config: &Config, url: &PublicUrl) -> EdgeConfig {
     let LimitsConfig { rate_per_sec, burst, .. } = config.limits;
     let requests = match rate_per_sec {
         Some(rate) => RateLimiter::new(burst, Duration::from_secs(1) / rate.get()),
+        // A bucket of this size that refills at once is no limit.
         None => RateLimiter::new(u32::MAX, Duration::ZERO),
     };
     EdgeConfig {

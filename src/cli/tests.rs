@@ -34,7 +34,7 @@ fn listed(data: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn a_rotation_on_the_line_acts_in_a_running_gateway() {
+fn rotation_applies_to_a_running_gateway() {
     let data = tempfile::tempdir().unwrap();
     let gateway = gateway(data.path());
     let (exit, out, _) = line(data.path(), "keys rotate");
@@ -45,7 +45,7 @@ fn a_rotation_on_the_line_acts_in_a_running_gateway() {
 }
 
 #[test]
-fn a_revocation_on_the_line_acts_in_a_running_gateway() {
+fn revocation_applies_to_a_running_gateway() {
     use crate::domain::keys::{KeyState, KeyUse};
     let data = tempfile::tempdir().unwrap();
     let gateway = gateway(data.path());
@@ -59,17 +59,17 @@ fn a_revocation_on_the_line_acts_in_a_running_gateway() {
 }
 
 #[test]
-fn keys_turn_once_though_the_log_cannot_be_told() {
+fn keys_rotate_once_although_the_event_cannot_be_written() {
     let data = tempfile::tempdir().unwrap();
     let gateway = gateway(data.path());
     std::fs::write(data.path().join("countersign.db"), "no database").unwrap();
     let (exit, out, err) = line(data.path(), "keys rotate");
     let signing = gateway.current().unwrap().signing(crate::domain::keys::KeyUse::Chain).kid().to_owned();
     assert_eq!((exit, out), (CommandExit::Yes, format!("{signing}\n")));
-    assert!(err.contains("the keyring is changed; do not do it again"), "{err}");
+    assert!(err.contains("the keyring was changed, so do not repeat the command"), "{err}");
     let (exit, _, err) = line(data.path(), &format!("keys revoke {signing}"));
     assert_eq!(exit, CommandExit::Yes);
-    assert!(err.contains("the log does not tell of it"), "{err}");
+    assert!(err.contains("The audit log has no event of this change"), "{err}");
     assert!(gateway.current().unwrap().signing(crate::domain::keys::KeyUse::Chain).kid() != signing);
 }
 
@@ -89,7 +89,7 @@ fn a_list_names_every_key_and_nothing_private() {
 }
 
 #[test]
-fn a_key_that_is_not_there_is_a_no() {
+fn unknown_key_exits_with_1() {
     let data = tempfile::tempdir().unwrap();
     gateway(data.path());
     let (exit, out, err) = line(data.path(), "keys revoke nobody");
@@ -98,18 +98,18 @@ fn a_key_that_is_not_there_is_a_no() {
 }
 
 #[test]
-fn beside_another_keyring_the_line_says_which_one_belongs_there() {
+fn another_keyring_is_reported() {
     let data = tempfile::tempdir().unwrap();
     with_database(data.path());
     std::fs::remove_file(data.path().join("keyring.json")).unwrap();
     Keyring::open_or_create(&data.path().join("keyring.json"), None, &SystemClock).unwrap();
     let (exit, out, err) = line(data.path(), "token list");
     assert_eq!((exit, out.as_str()), (CommandExit::CouldNotTell, ""));
-    assert!(err.contains("made with another keyring"), "{err}");
+    assert!(err.contains("created with another keyring"), "{err}");
 }
 
 #[test]
-fn where_a_keyring_is_lost_none_is_made_in_its_place() {
+fn lost_keyring_is_not_replaced() {
     let data = tempfile::tempdir().unwrap();
     with_database(data.path());
     let keyring = data.path().join("keyring.json");
@@ -117,7 +117,7 @@ fn where_a_keyring_is_lost_none_is_made_in_its_place() {
     std::fs::remove_file(&keyring).unwrap();
     let (exit, out, err) = line(data.path(), "token list");
     assert_eq!((exit, out.as_str()), (CommandExit::CouldNotTell, ""));
-    assert!(err.contains("put it back"), "{err}");
+    assert!(err.contains("restore it"), "{err}");
     assert!(!keyring.exists(), "another one would be in the way");
     std::fs::write(&keyring, kept).unwrap();
     std::fs::set_permissions(&keyring, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
@@ -137,7 +137,7 @@ fn a_database_that_was_put_back_open_to_others_is_closed_to_them() {
 }
 
 #[test]
-fn what_became_of_a_receipt_is_a_receipt_and_no_file() {
+fn damaged_receipt_is_not_read_as_a_file_name() {
     for given in ["eyJhbGciOiJFZERTQSJ9.e30.c2ln", "eyJhbGciOiJub25lIn0.e30.", "eyJhbGciOiJFZERTQSJ9.e3"] {
         let data = tempfile::tempdir().unwrap();
         let keys = data.path().join("jwks.json");
@@ -149,7 +149,7 @@ fn what_became_of_a_receipt_is_a_receipt_and_no_file() {
 }
 
 #[test]
-fn without_a_keyring_the_line_cannot_tell_and_makes_none() {
+fn command_without_a_keyring_exits_with_2_and_creates_none() {
     let data = tempfile::tempdir().unwrap();
     let (exit, out, err) = line(data.path(), "keys list");
     assert_eq!((exit, out.as_str()), (CommandExit::CouldNotTell, ""));
@@ -173,7 +173,7 @@ groups = ["reviewers"]
 hide = ["card"]
 "#;
 
-/// What `policy what-if` makes of a patch of `planner`, and its answer.
+/// Runs `policy what-if` on a patch of `planner`.
 fn supposed(patch: &str, rest: &str) -> (CommandExit, String, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
@@ -187,14 +187,14 @@ fn supposed(patch: &str, rest: &str) -> (CommandExit, String, String) {
 }
 
 #[test]
-fn what_a_policy_would_make_of_a_patch_is_said_without_a_gateway() {
+fn what_if_needs_no_gateway() {
     let (exit, out, _) = supposed(r#"{"note": "b"}"#, "");
     assert_eq!((exit, out.as_str()), (CommandExit::Yes, "commit\n  \"/note\": \"a\" → \"b\"\n"));
     let (exit, out, _) = supposed(r#"{"target_user_id": 42, "card": "5555-5555"}"#, "");
     assert_eq!(exit, CommandExit::No);
     assert!(out.starts_with("hold\n") && out.contains("\"/target_user_id\": 17 → 42"), "{out}");
     assert!(
-        out.contains("\"/card\": a hidden value") && !out.contains("5555-5555") && !out.contains("4111-1111"),
+        out.contains("\"/card\": a redacted value") && !out.contains("5555-5555") && !out.contains("4111-1111"),
         "{out}"
     );
     let (exit, out, _) =
@@ -209,7 +209,7 @@ fn what_a_policy_would_make_of_a_patch_is_said_without_a_gateway() {
 }
 
 #[test]
-fn what_cannot_be_read_is_no_answer_of_a_policy() {
+fn unreadable_input_exits_with_2() {
     let (exit, out, err) = supposed(r#"{"note": 1, "note": 2}"#, "");
     assert_eq!((exit, out.as_str()), (CommandExit::CouldNotTell, ""));
     assert!(err.contains("patch.json: two keys of one object are equal"), "{err}");
@@ -219,14 +219,14 @@ fn what_cannot_be_read_is_no_answer_of_a_policy() {
 }
 
 #[test]
-fn what_an_agent_wrote_cannot_act_on_a_terminal() {
+fn agent_text_cannot_control_a_terminal() {
     let (_, out, _) = supposed("{\"note\": \"\u{202e}\\u001b[2Jpaid\"}", "");
     assert!(out.chars().all(|it| it == '\n' || it == '→' || it.is_ascii_graphic() || it == ' '), "{out:?}");
     assert!(out.contains("\\u202e") && out.contains("\\u001b"), "{out}");
 }
 
 #[test]
-fn who_asks_and_what_came_before_is_supposed_on_the_line() {
+fn what_if_accepts_a_principal_and_committed_nodes() {
     let (exit, out, _) = supposed(r#"{"note": "b"}"#, "--principal one --owner team --committed-nodes a,b");
     assert_eq!((exit, out.lines().next()), (CommandExit::Yes, Some("commit")));
     let folder = tempfile::tempdir().unwrap();
@@ -239,7 +239,7 @@ fn who_asks_and_what_came_before_is_supposed_on_the_line() {
     assert_eq!(exit, CommandExit::CouldNotTell, "{err}");
 }
 
-/// What `policy test` makes of cases.
+/// Runs `policy test`.
 fn tested(policy: &str, cases: &str, rest: &str) -> (CommandExit, String, String) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("policy.toml"), policy).unwrap();
@@ -254,7 +254,7 @@ const GOOD: &str = r#"{"name": "a note", "state": {}, "node": "planner", "patch"
 "#;
 
 #[test]
-fn cases_that_agree_pass_and_those_that_do_not_are_told_in_a_line_each() {
+fn failed_cases_are_listed_one_per_line() {
     let (exit, out, _) = tested(SUPPOSED, GOOD, "");
     assert_eq!((exit, out.as_str()), (CommandExit::Yes, "2 passed, 0 failed\n"));
     let bad = r#"{"name": "an \u202eadmin", "state": {}, "node": "planner", "patch": {"is_admin": 1}, "expect": "reject", "codes": ["schema"]}"#;
@@ -272,7 +272,7 @@ fn cases_that_agree_pass_and_those_that_do_not_are_told_in_a_line_each() {
 }
 
 #[test]
-fn what_is_not_understood_of_a_policy_or_its_cases_is_no_failure() {
+fn invalid_policy_or_cases_exit_with_2() {
     for (policy, cases, says) in [
         (SUPPOSED, "", "cases.jsonl: there is no case in it"),
         (SUPPOSED, "{}", "cases.jsonl:1: a case has a name"),
@@ -291,7 +291,7 @@ fn what_is_not_understood_of_a_policy_or_its_cases_is_no_failure() {
 }
 
 #[test]
-fn a_replay_makes_no_database_to_look_at() {
+fn replay_creates_no_database() {
     let data = tempfile::tempdir().unwrap();
     let policy = data.path().join("p.toml");
     std::fs::write(&policy, SUPPOSED).unwrap();

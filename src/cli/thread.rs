@@ -1,4 +1,4 @@
-//! `thread close|reopen`.
+//! `thread close|reopen`: closes and reopens threads.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `token add|list|revoke|webhook-secret`: tokens of machines. The text of one is printed once and kept nowhere.
+//! `token add|list|revoke|webhook-secret`: manages machine tokens. A token is printed once and never stored.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub fn run(command: &TokenCommand, config: &Config, out: &mut CommandOutput<'_>)
     }
 }
 
-/// Makes a token; standard output is the token and nothing else.
+/// Creates a token. Standard output has only the token.
 fn add(add: &TokenAdd, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let new = NewToken {
@@ -34,6 +34,7 @@ fn add(add: &TokenAdd, config: &Config, out: &mut CommandOutput<'_>) -> Result<C
         let excluded = service.excluded_by(&token.owner).await?;
         Ok((token, text, excluded))
     })?;
+    // The warning goes to standard error, because standard output contains only the token.
     out.warn(exclusion(&token, &excluded));
     out.answer(&text, || {
         json!({
@@ -53,6 +54,7 @@ fn list(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, Cli
         )?;
     let text = tokens.iter().map(line).collect::<Vec<_>>().join("\n");
     let excluded = |it: &Token| excluded_by(&it.owner, &people);
+    // An owner without any reviewer may be a misspelled name, so separation of duties would have no effect.
     for token in tokens.iter().filter(|it| !it.revoked && !people.iter().any(|person| person.answers_for(&it.owner))) {
         out.warn(exclusion(token, &[]));
     }
@@ -60,7 +62,7 @@ fn list(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, Cli
     Ok(CommandExit::Yes)
 }
 
-/// Who cannot approve what comes of a token.
+/// Describes which reviewers cannot approve the token's proposals.
 fn exclusion(token: &Token, excluded: &[String]) -> String {
     let (name, owner) = (&token.name, &token.owner);
     match excluded {
@@ -71,7 +73,7 @@ fn exclusion(token: &Token, excluded: &[String]) -> String {
     }
 }
 
-/// What tells one token from another, in columns that begin alike.
+/// Formats a token as one line with aligned columns.
 fn line(token: &Token) -> String {
     let flow = token.flow.as_ref().map_or("-", |it| it.as_str());
     let nodes: Vec<&str> = token.nodes.iter().map(|it| it.as_str()).collect();
@@ -87,7 +89,7 @@ fn facts(token: &Token, excluded: &[String]) -> Value {
     })
 }
 
-/// Makes a host's signing secret; standard output is the secret and nothing else.
+/// Creates a host's signing secret. Standard output has only the secret.
 fn webhook_secret(
     TokenRevoke { id }: &TokenRevoke,
     config: &Config,

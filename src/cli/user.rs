@@ -1,4 +1,4 @@
-//! `user add|disable|enable|remove-passkeys`: people.
+//! `user add|disable|enable|remove-passkeys`: manages accounts.
 
 use std::io::{BufRead, Read as _};
 
@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::service::identity::accounts::NewAccount;
 use crate::service::identity::revocation::SignInAccess;
 
-/// No password is longer; a whole file given by mistake is not read to its end.
+/// The limit on a password, so that a large file on standard input is not read to its end.
 const PASSWORD_BYTES_MAX: u64 = 4 * 1024;
 
 pub fn run(
@@ -28,7 +28,7 @@ pub fn run(
     }
 }
 
-/// Lets a person in or no more.
+/// Enables or disables an account.
 fn admit(
     UserName { name }: &UserName,
     admission: SignInAccess,
@@ -46,7 +46,7 @@ fn admit(
     Ok(CommandExit::Yes)
 }
 
-/// Takes a person's passkeys away.
+/// Removes all passkeys of an account.
 fn remove_passkeys(
     UserName { name }: &UserName,
     config: &Config,
@@ -58,13 +58,13 @@ fn remove_passkeys(
         open_service::with_service(config, |service| async move { service.remove_passkeys_of(&by, name).await })?;
     let (account, removed) = done;
     out.answer(
-        format!("{name} has no passkey any more; {removed} removed"),
+        format!("removed {removed} passkeys of {name}"),
         || json!({"account": account.id, "name": account.name, "removed": removed}),
     )?;
     Ok(CommandExit::Yes)
 }
 
-/// Adds a person whose password is the first line of standard input.
+/// Adds an account. The first line of standard input is its password.
 fn add(
     add: &UserAdd,
     config: &Config,

@@ -1,4 +1,4 @@
-//! `verify`: checks a receipt with published keys and files alone. No gateway, no network, no database.
+//! `verify`: checks a receipt offline, with published keys and files only.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -23,24 +23,24 @@ use crate::domain::chain::verify_receipt_offline::{
 use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::keys::PublicKeys;
 
-/// Longer files are none of ours: tokens, statements and key sets are kilobytes, openings at most a state.
+/// The limit for files. Tokens, statements and key sets have kilobytes, and an opening has at most the size of a state.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// What `GET /v1/receipts/{jti}/evidence` answers.
+/// The response of `GET /v1/receipts/{jti}/evidence`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EvidenceFile {
     evidence: Vec<signed_vote::VoteEvidence>,
 }
 
-/// What `GET /v1/passkeys` answers, or what somebody wrote down of the events.
+/// The response of `GET /v1/passkeys`, or passkeys that an auditor collected from the events.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PasskeyEnrolments {
     passkeys: Vec<PinnedPasskey>,
 }
 
-/// Checks, and names every check.
+/// Runs all checks and prints each of them.
 pub fn run(
     verify: &args::VerifyCommand,
     clock: &impl Clock,
@@ -50,8 +50,9 @@ pub fn run(
     let receipt = token(&verify.receipt, stdin)?;
     let entry = verify.entry.as_ref().map(|it| token(it, stdin)).transpose()?;
     let keys: Value = document(&verify.jwks, "a set of published keys")?;
+    // One unknown key refuses the whole set: a partly understood set could hide a revocation.
     let keys = PublicKeys::from_jwks(&keys)
-        .map_err(|error| CliError::Given(format!("{} cannot be trusted as a whole: {error}", verify.jwks.display())))?;
+        .map_err(|error| CliError::Given(format!("{} is not a valid key set: {error}", verify.jwks.display())))?;
     let statement: Option<Statement> = optional(verify.statement.as_deref(), "a statement")?;
     let opening: Option<Opening> = optional(verify.opening.as_deref(), "an opening")?;
     let votes = optional::<EvidenceFile>(verify.evidence.as_deref(), "a list of evidence")?
@@ -66,6 +67,7 @@ pub fn run(
         votes: &votes,
         passkeys: pinned.as_deref(),
     };
+    // An auditor can check with the time of an incident instead of the current time.
     let now = verify.at.unwrap_or_else(|| clock.now());
     let checks = verify_receipt_offline::check(&evidence, now);
     let conclusion = verify_receipt_offline::conclusion(&checks);
@@ -87,7 +89,7 @@ const fn word(conclusion: Conclusion) -> &'static str {
     }
 }
 
-/// The outcome's word, its code if it has one, and what it says.
+/// Returns the outcome, its code if it has one, and its description.
 fn parts(check: &ReceiptCheck) -> (&'static str, Option<&'static str>, &'static str) {
     match check.outcome {
         CheckOutcome::Passed => ("passed", None, check.name.says()),
@@ -110,7 +112,7 @@ fn text(checks: &[ReceiptCheck], conclusion: Conclusion) -> String {
     }
     text.push_str(match conclusion {
         Conclusion::Genuine => "genuine: people approved exactly this",
-        Conclusion::Refused => "refused: it opens nothing",
+        Conclusion::Refused => "refused: the receipt authorizes no write",
         Conclusion::CouldNotTell => "could not tell",
     });
     text
@@ -121,7 +123,7 @@ fn row(check: &ReceiptCheck) -> Value {
     json!({"check": check.name.as_str(), "outcome": outcome, "code": code, "detail": detail})
 }
 
-/// A token as it is given; a file may end with a line break, and that is all that is forgiven.
+/// Reads a token. Only a line break at the end of a file is ignored.
 fn token(input: &InputSource, stdin: &mut dyn Read) -> Result<String, CliError> {
     let (what, text) = match input {
         InputSource::Given(text) => return Ok(text.clone()),
@@ -129,6 +131,7 @@ fn token(input: &InputSource, stdin: &mut dyn Read) -> Result<String, CliError> 
         InputSource::File(path) => (path.display().to_string(), File::open(path).and_then(|mut file| read(&mut file))),
     };
     let text = text.map_err(|source| CliError::Read { what, source })?;
+    // Other white space is not removed: a token with it is invalid everywhere else too.
     let bare = text.strip_suffix('\n').map_or(text.as_str(), |it| it.strip_suffix('\r').unwrap_or(it));
     Ok(bare.to_owned())
 }
@@ -149,6 +152,7 @@ fn document<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, CliError>
 
 fn read(from: &mut dyn Read) -> io::Result<String> {
     let mut text = String::new();
+    // A cut file fails to parse, so the limit needs no error of its own.
     from.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text)
 }

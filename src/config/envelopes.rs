@@ -1,4 +1,4 @@
-//! How the secrets change by which nodes check their envelopes.
+//! Reads the rotation of the secrets that nodes use to check their envelopes.
 
 use super::settings::ConfigLayers;
 use super::{ConfigCode, ConfigError};
@@ -6,9 +6,9 @@ use crate::domain::context::Rotation;
 
 pub(super) fn read(settings: &mut ConfigLayers) -> Result<Rotation, ConfigError> {
     let rotation = Rotation {
-        // Shorter ones are over before a model has answered; longer ones are no rotation.
+        // A shorter period ends before a model has answered. A longer one is no rotation.
         period: settings.secs("envelopes.hmac_period_secs", 60..=2_592_000)?,
-        // What was made a moment before the change must still be good where it arrives.
+        // An envelope that is made just before the change must still be valid on arrival.
         overlap: settings.secs("envelopes.hmac_overlap_secs", 10..=2_591_999)?,
     };
     if rotation.overlap >= rotation.period {

@@ -1,4 +1,4 @@
-//! How much, how deep, how fast, how often and how long.
+//! Limits on size, depth, rate and waiting time.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -12,20 +12,20 @@ pub struct LimitsConfig {
     pub body_bytes: usize,
     pub depth: usize,
     pub state_bytes: usize,
-    /// The most leaves of a state.
+    /// The largest number of leaves in a state.
     pub leaves: usize,
-    /// Requests of a token in a second; `None` is no limit.
+    /// Requests per second and token. `None` means no limit.
     pub rate_per_sec: Option<NonZeroU32>,
-    /// Requests of a token at once.
+    /// Requests that a token can make at once before the rate applies.
     pub burst: u32,
-    /// Failed sign-ins within the window.
+    /// Failed sign-ins within the window before the throttle applies.
     pub sign_in_attempts: u32,
     pub sign_in_window: Duration,
-    /// The longest wait for a decision.
+    /// The longest wait of a long-polling request.
     pub wait: Duration,
-    /// How many requests of a token wait for decisions at once.
+    /// How many requests of one token can wait for decisions at the same time.
     pub waiting: usize,
-    /// How long answers are kept for whoever sends a request again under its key.
+    /// How long responses are stored, for requests that are repeated with the same idempotency key.
     pub idempotency: Duration,
 }
 
@@ -33,7 +33,7 @@ impl LimitsConfig {
     pub(super) fn read(settings: &mut ConfigLayers) -> Result<Self, ConfigError> {
         Ok(Self {
             body_bytes: settings.number("limits.body_bytes", 1_024..=268_435_456)?,
-            // Parsing, canonical form and diff recurse: the stack bounds it.
+            // Parsing, canonicalization and diff are recursive, so the stack size bounds the depth.
             depth: settings.number("limits.depth", 1..=STATE_DEPTH_CEILING)?,
             state_bytes: settings.number("limits.state_bytes", 2..=268_435_456)?,
             leaves: settings.number("limits.leaves", 1..=1_000_000)?,

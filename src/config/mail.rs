@@ -1,4 +1,4 @@
-//! Mail: which server takes it, and how it is spoken to.
+//! Settings of the mail server and of email notifications.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{ConfigCode, ConfigError};
 use crate::domain::delivery::mail_contact::MailAddress;
 use crate::domain::primitives::secret::Secret;
 
-/// Whoever takes mail for us.
+/// The mail server and how to connect to it.
 #[derive(Clone, Debug)]
 pub struct MailConfig {
     pub server: String,
@@ -17,20 +17,20 @@ pub struct MailConfig {
     pub tls: MailTls,
     pub login: Option<(String, Secret<String>)>,
     pub from: MailAddress,
-    /// One more authority that may vouch for its certificate, as PEM.
+    /// An additional trusted CA for the server's certificate, as PEM.
     pub authority: Option<Vec<u8>>,
-    /// How far digests are apart.
+    /// The interval between digests.
     pub digests: Duration,
 }
 
-/// How a server is spoken to.
+/// Encryption of the connection to the mail server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MailTls {
-    /// Encrypted from the first byte.
+    /// TLS from the first byte.
     Tls,
-    /// Encrypted before anything is said, or nothing is said.
+    /// STARTTLS before any other command. The connection fails if the server does not offer it.
     StartTls,
-    /// In the clear, on this machine.
+    /// Unencrypted, only for a server on localhost.
     None,
 }
 

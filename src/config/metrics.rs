@@ -1,25 +1,25 @@
-//! What whoever watches the gateway is told.
+//! Settings for monitoring: access to metrics, and the log export (SIEM).
 
 use std::path::PathBuf;
 
 use super::ConfigError;
 use super::settings::ConfigLayers;
 
-/// Who reads what the gateway counts of itself.
+/// Who can read the metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MetricsAccess {
     Off,
-    /// Whoever has a token for it.
+    /// Clients with a token for metrics.
     Token,
-    /// Whoever reaches the gateway.
+    /// Every client that can reach the gateway.
     Open,
 }
 
-/// Where the log is copied to.
+/// The target of the log export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogExportTarget {
     Stdout,
-    /// A file that lines are appended to.
+    /// A file. Lines are appended.
     File(PathBuf),
 }
 

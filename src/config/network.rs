@@ -1,23 +1,23 @@
-//! Addresses and networks, of proxies and of receivers.
+//! IP addresses and networks, for proxies and webhook receivers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What a mistake is answered with.
+/// The accepted values, for error messages.
 pub(super) const EXPECTED: &str =
     "an IP address like 10.0.0.7, or a network in CIDR notation like 10.1.0.0/16 (not /0)";
 
-/// One address, or a network of them.
+/// An address or a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Network {
-    /// As IPv6: an IPv4 address is its mapped one, so that both spellings of it are the same.
+    /// First address, as IPv6. IPv4 addresses are mapped to IPv6, so that both spellings are equal.
     first: u128,
-    /// How many bits at the end are free.
+    /// The number of host bits at the end.
     free: u32,
 }
 
 impl Network {
-    /// Reads `address` or `address/length`. A network must be written by its first address: anything else
-    /// is more likely a slip than meant. One that holds every address, of IPv4 alone too, would trust everybody.
+    /// Reads `address` or `address/length`. A network must be written with its first address, because another address
+    /// is probably a mistake. `/0` (for IPv4 too) is refused: it would trust every client.
     pub fn parse(text: &str) -> Option<Self> {
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
@@ -32,7 +32,7 @@ impl Network {
         (length > 0 && !everybody && network.first & network.ends() == 0).then_some(network)
     }
 
-    /// True if the address lies in it.
+    /// Returns true if the network contains the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         number(address) & !self.ends() == self.first
     }

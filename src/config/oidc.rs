@@ -1,4 +1,5 @@
-//! Sign-in by an OpenID provider: who it is, what we are to it, and what its word is worth here.
+//! Settings of OpenID Connect sign-in: the provider, this gateway's client, and the claims that map to roles and
+//! groups.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,41 +12,41 @@ use crate::domain::identity::oidc_identity::{AdmissionRule, ClaimMapping};
 use crate::domain::primitives::id::GroupName;
 use crate::domain::primitives::secret::Secret;
 
-/// Secrets and certificates are short; a whole file given by mistake is not read to its end.
+/// Secrets and certificates are short. The limit stops the reading of a large file that was named by mistake.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
 
 const BUTTON_CHARS_MAX: usize = 60;
 
-/// The provider and what its word is worth.
+/// The provider, and the rules that map its claims to accounts.
 #[derive(Clone, Debug)]
 pub struct OidcConfig {
-    /// The provider, exactly as it names itself.
+    /// The provider's issuer URL, compared byte for byte.
     pub issuer: String,
-    /// What it calls this gateway.
+    /// This gateway's client ID at the provider.
     pub client_id: String,
-    /// What shows it that we are that gateway; a public client has none.
+    /// This gateway's client secret. A public client has none.
     pub client_secret: Option<Secret<String>>,
-    /// One more authority that may vouch for the provider's certificate, as PEM.
+    /// An additional trusted CA for the provider's certificate, as PEM.
     pub authority: Option<Vec<u8>>,
-    /// What is asked for, besides `openid`.
+    /// The requested scopes in addition to `openid`.
     pub scopes: Vec<String>,
-    /// What the button on the sign-in page says.
+    /// The label of the button on the sign-in page.
     pub button: String,
-    /// Which claim is a new account's name.
+    /// The claim that becomes the name of a new account.
     pub name_claim: String,
-    /// Which claim has the values that are mapped.
+    /// The claim with the values that are mapped.
     pub groups_claim: String,
-    /// What those values mean here.
+    /// The roles and groups of those values.
     pub mapping: ClaimMapping,
-    /// How long a sign-in by it lasts.
+    /// The lifetime of a session after sign-in with the provider.
     pub session: Duration,
 }
 
 #[derive(Clone, Debug)]
 pub struct SignInConfig {
-    /// Whether this gateway's own passwords and links let anybody in.
+    /// Whether sign-in with local passwords and links is enabled.
     pub local_accounts: bool,
-    /// The provider, if one is named.
+    /// The OpenID provider, if one is configured.
     pub oidc: Option<OidcConfig>,
 }
 
@@ -53,6 +54,7 @@ impl SignInConfig {
     pub(super) fn read(settings: &mut ConfigLayers) -> Result<Self, ConfigError> {
         let local_accounts = settings.flag("local_accounts")?;
         let oidc = OidcConfig::read(settings)?;
+        // This combination would lock out every person, including administrators.
         if !local_accounts && oidc.is_none() {
             let problem = "without local accounts no one could sign in: set a provider in `oidc.issuer` first";
             return Err(settings.refuse(ConfigCode::BadValue, "local_accounts", problem));
@@ -105,7 +107,7 @@ impl OidcConfig {
     }
 }
 
-/// A secret that stands in the configuration, or in a file.
+/// Reads a secret from its own key or from the file that the other key names.
 pub(super) fn read_secret_of(
     settings: &mut ConfigLayers,
     key: &'static str,
@@ -113,6 +115,7 @@ pub(super) fn read_secret_of(
 ) -> Result<Option<Secret<String>>, ConfigError> {
     let given = settings.optional(key, "a text", |it| Some(Secret::new(it.to_owned())))?;
     let file = read_file(settings, file_key)?;
+    // Two sources are refused, because it would be unclear which of them is rotated.
     match (given, file) {
         (Some(_), Some(_)) => {
             let problem = format!("the secret is set twice, here and in `{key}`: remove one");
@@ -120,6 +123,7 @@ pub(super) fn read_secret_of(
         }
         (Some(secret), None) => Ok(Some(secret)),
         (None, Some(bytes)) => match String::from_utf8(bytes) {
+            // Editors append a line break, which is not part of the secret.
             Ok(text) if !text.trim().is_empty() => Ok(Some(Secret::new(text.trim().to_owned()))),
             _ => Err(settings.refuse(ConfigCode::BadValue, file_key, "the file is empty or not UTF-8 text")),
         },
@@ -127,7 +131,7 @@ pub(super) fn read_secret_of(
     }
 }
 
-/// A file that the configuration names, whole.
+/// Reads the whole file that a key names.
 pub(super) fn read_file(settings: &mut ConfigLayers, key: &str) -> Result<Option<Vec<u8>>, ConfigError> {
     let Some(path) = settings.optional(key, "a path", |it| Some(PathBuf::from(it)))? else { return Ok(None) };
     let read = match fs::metadata(&path) {
@@ -138,8 +142,8 @@ pub(super) fn read_file(settings: &mut ConfigLayers, key: &str) -> Result<Option
     read.map(Some).map_err(|problem| settings.refuse(ConfigCode::Unreadable, key, &problem))
 }
 
-/// An issuer is compared letter by letter, so nothing of it is put in order here. Whoever reads along between the
-/// gateway and the provider would sign in as anybody.
+/// Returns true for an acceptable issuer URL. Issuers are compared byte for byte, so the text is not normalized. HTTPS
+/// is required because an attacker on the network could otherwise sign in as any user.
 fn is_issuer(text: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(text) else { return false };
     let plain = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
@@ -161,7 +165,7 @@ fn read_button(text: &str) -> Option<String> {
     fits.then(|| text.to_owned())
 }
 
-/// The last `=` parts them: values may have some, names of groups and roles have none.
+/// Splits at the last `=`, because values can contain `=` and names of groups and roles cannot.
 fn read_group(text: &str) -> Option<(String, GroupName)> {
     let (value, group) = text.rsplit_once('=')?;
     let group = GroupName::try_from(group.trim()).ok()?;

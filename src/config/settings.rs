@@ -1,4 +1,4 @@
-//! Layers of plain values, each with where it comes from. Kinds and names are those of the default file.
+//! Merges the layers of the configuration. Each value has a source, and its type is the type in the default file.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,16 +13,16 @@ use toml::de::{DeTable, DeValue};
 use super::{ConfigCode, ConfigError, ConfigOrigin, DEFAULTS, Flags};
 use crate::domain::primitives::secret::Secret;
 
-/// What every variable of ours begins with.
+/// The prefix of every environment variable that this program reads.
 const PREFIX: &str = "COUNTERSIGN_";
 
-/// The one variable that is not a key: where the file is.
+/// The path of the configuration file. It is the only variable that is not a key.
 pub(super) const CONFIG_VARIABLE: &str = "COUNTERSIGN_CONFIG";
 
-/// Configuration is a page of text.
+/// A configuration is a page of text, so a larger file was named by mistake.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Values by key. One that was read is gone, so that a test can tell whether all are.
+/// Values by key. Reading a value removes it, so that a test can check that every key is read.
 pub(super) struct ConfigLayers {
     values: BTreeMap<String, ConfigValue>,
     origins: BTreeMap<String, ConfigOrigin>,
@@ -62,7 +62,7 @@ impl ConfigScalar {
         }
     }
 
-    /// Reads a text as the kind of value that `self` is.
+    /// Parses a text as the type of `self`.
     fn like(&self, text: &str) -> Option<Self> {
         match self {
             Self::Text(_) => Some(Self::Text(Secret::new(text.to_owned()))),
@@ -76,13 +76,15 @@ impl ConfigScalar {
     }
 }
 
-/// The variables that are meant for us.
+/// Returns the variables with this program's prefix.
 pub(super) fn ours(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<BTreeMap<String, Secret<String>>, ConfigError> {
     let mut ours = BTreeMap::new();
     for (name, value) in environment {
+        // A name that is not UTF-8 cannot be a key.
         let Some(name) = name.to_str().filter(|it| it.starts_with(PREFIX)) else { continue };
+        // Kubernetes sets these in every pod, so refusing them would stop the gateway.
         if links_to_a_service(name, value.to_str().unwrap_or_default()) {
             continue;
         }
@@ -95,13 +97,15 @@ pub(super) fn ours(
     Ok(ours)
 }
 
-/// Whether Kubernetes sets it, in every pod beside a service called `countersign` or `countersign-` and something: nobody
-/// wrote it. Anything else of that beginning is a slip, and refused.
+/// Returns true if Kubernetes set the variable. It sets such variables in every pod that runs in the same namespace as
+/// a service called `countersign` or `countersign-…`. Every other unknown variable with the prefix is refused as a
+/// typing mistake.
 fn links_to_a_service(name: &str, value: &str) -> bool {
     const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
     if name.ends_with("_SERVICE_HOST") || name.ends_with("_SERVICE_PORT") || name.contains("_SERVICE_PORT_") {
         return true;
     }
+    // `COUNTERSIGN_PORT=tcp://10.0.0.1:80` is such a variable, and `COUNTERSIGN_PORT=80` is a mistake.
     let address = value.split_once("://").map(|it| it.0.to_ascii_uppercase());
     if name.ends_with("_PORT") && address.is_some_and(|it| PROTOCOLS.contains(&it.as_str())) {
         return true;
@@ -135,7 +139,7 @@ impl ConfigLayers {
         };
         let text = text.map_err(|problem| error(ConfigCode::Unreadable, "--config", at(1), &problem))?;
         let line_of = |offset: usize| text.as_bytes().iter().take(offset).filter(|it| **it == b'\n').count() + 1;
-        // The parser's own display quotes the line, which may hold a password.
+        // The parser's own message quotes the line, which can contain a password.
         let table = DeTable::parse(&text).map_err(|refused| {
             let line = refused.span().map_or(1, |it| line_of(it.start));
             error(ConfigCode::Syntax, "TOML", at(line), refused.message())
@@ -145,6 +149,7 @@ impl ConfigLayers {
         for leaf in leaves {
             let origin = at(line_of(leaf.offset));
             let known = self.known(ConfigCode::UnknownKey, &leaf.key, &leaf.key, &origin)?;
+            // Types are compared before values, so that the error names the expected type.
             let value = ConfigScalar::of(leaf.value).filter(|it| it.kind() == known.value.kind());
             let value = value.ok_or_else(|| wrong_type(&leaf.key, &origin, known))?;
             *known = ConfigValue { value, origin };
@@ -153,6 +158,7 @@ impl ConfigLayers {
     }
 
     pub(super) fn variables(&mut self, variables: BTreeMap<String, Secret<String>>) -> Result<(), ConfigError> {
+        // The name of a variable is derived from each key. The reverse would be ambiguous, because keys contain `_`.
         let keys: BTreeMap<String, String> = self.values.keys().map(|it| (variable(it), it.clone())).collect();
         for (name, text) in variables {
             if name == CONFIG_VARIABLE {
@@ -167,7 +173,7 @@ impl ConfigLayers {
         Ok(())
     }
 
-    /// The command line's layer.
+    /// Applies the command line's layer.
     pub(super) fn flags(&mut self, flags: &Flags) -> Result<(), ConfigError> {
         let mut set = |key: &str, flag, text: &str| {
             let value = ConfigScalar::Text(Secret::new(text.to_owned()));
@@ -187,8 +193,7 @@ impl ConfigLayers {
         Ok(())
     }
 
-    /// Reads a text. What it should be is said if it cannot be read; the text itself is not repeated, since
-    /// some are secret.
+    /// Reads a text. The error names the expected format and does not repeat the text, because some texts are secrets.
     pub(super) fn text<T>(
         &mut self,
         key: &str,
@@ -201,7 +206,7 @@ impl ConfigLayers {
         }
     }
 
-    /// Reads a text that may be empty: not set.
+    /// Reads a text. An empty text means not set.
     pub(super) fn optional<T>(
         &mut self,
         key: &str,
@@ -241,6 +246,7 @@ impl ConfigLayers {
             ConfigScalar::Number(number) => T::try_from(number).ok().filter(|it| bounds.contains(it)),
             _ => None,
         };
+        // The error names the bounds and not the value, which could be a secret in the wrong key.
         number.ok_or_else(|| {
             let expected = format!("a whole number from {} to {}", bounds.start(), bounds.end());
             self.bad_value(key, &expected)
@@ -252,13 +258,13 @@ impl ConfigLayers {
         self.number(key, bounds).map(Duration::from_secs)
     }
 
-    /// Where a key's value comes from.
+    /// Returns the source of a key's value.
     pub(super) fn origin(&self, key: &str) -> ConfigOrigin {
         let unread = self.values.get(key).map(|it| &it.origin);
         unread.or_else(|| self.origins.get(key)).cloned().unwrap_or(ConfigOrigin::Default)
     }
 
-    /// A mistake in the value of this key.
+    /// Returns an error about the value of this key.
     pub(super) fn refuse(&self, code: ConfigCode, key: &str, problem: &str) -> ConfigError {
         error(code, key, self.origin(key), problem)
     }
@@ -269,7 +275,8 @@ impl ConfigLayers {
     }
 
     fn take(&mut self, key: &str) -> ConfigScalar {
-        let setting = self.values.remove(key).expect("a key that is read stands in the compiled-in file");
+        let setting = self.values.remove(key).expect("every key that is read is in the compiled-in file");
+        // The origin stays, because later checks name it in their errors.
         self.origins.insert(key.to_owned(), setting.origin);
         setting.value
     }
@@ -296,7 +303,7 @@ struct ConfigLeaf<'a> {
     offset: usize,
 }
 
-/// Tables become dotted keys. Two levels are all there is; deeper ones end up as keys nobody knows.
+/// Flattens tables to dotted keys. Only two levels exist; deeper tables become unknown keys, which are refused.
 fn flatten<'a>(prefix: &str, table: &'a DeTable<'a>, leaves: &mut Vec<ConfigLeaf<'a>>) {
     for (name, value) in table {
         let key = format!("{prefix}{}", name.get_ref());
@@ -304,7 +311,7 @@ fn flatten<'a>(prefix: &str, table: &'a DeTable<'a>, leaves: &mut Vec<ConfigLeaf
             DeValue::Table(inner) if prefix.is_empty() && !inner.is_empty() => {
                 flatten(&format!("{key}."), inner, leaves)
             }
-            // A table with nothing in it says nothing, if it is one of ours.
+            // An empty table that the default file has sets nothing.
             DeValue::Table(inner) if inner.is_empty() && DEFAULTS.contains(&format!("\n[{key}]\n")) => (),
             value => leaves.push(ConfigLeaf { key, value, offset: name.span().start }),
         }

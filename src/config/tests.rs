@@ -51,7 +51,7 @@ fn the_default_file_written_out_changes_nothing() {
 }
 
 #[test]
-fn every_key_of_the_default_file_has_a_word_on_it() {
+fn every_default_key_has_a_comment() {
     let (mut commented, mut keys) = (false, 0);
     for line in DEFAULTS.lines() {
         if line.contains(" = ") && !line.starts_with('#') {
@@ -65,7 +65,7 @@ fn every_key_of_the_default_file_has_a_word_on_it() {
 }
 
 #[test]
-fn flags_win_over_the_environment_and_that_over_the_file() {
+fn flags_override_the_environment_and_that_the_file() {
     let file = "listen = '127.0.0.1:1'\ndata = 'file'\n[limits]\ndepth = 1\n";
     let environment = [("COUNTERSIGN_LISTEN", "127.0.0.1:2"), ("COUNTERSIGN_LIMITS_DEPTH", "2")];
     let flags = Flags { listen: Some("127.0.0.1:3".parse().unwrap()), ..Flags::default() };
@@ -127,7 +127,7 @@ fn a_variable_that_is_no_key_is_refused_by_name() {
 }
 
 #[test]
-fn variables_that_nobody_wrote_for_us_are_not_looked_at() {
+fn kubernetes_service_variables_are_ignored() {
     let mut environment = vec![("PATH".to_owned(), "/bin")];
     for service in ["COUNTERSIGN", "COUNTERSIGN_POSTGRES", "COUNTERSIGN_MAIL_PORT_2"] {
         for (name, value) in [
@@ -149,7 +149,7 @@ fn variables_that_nobody_wrote_for_us_are_not_looked_at() {
 }
 
 #[test]
-fn what_only_looks_as_if_nobody_had_written_it_is_refused_by_name() {
+fn variables_that_only_resemble_service_links_are_refused() {
     for (name, value) in [
         ("COUNTERSIGN_PORT", "8480"),
         ("COUNTERSIGN_PORTAL", "tcp://10.0.0.1"),
@@ -173,7 +173,7 @@ fn lists_come_from_the_environment_by_commas() {
 }
 
 #[test]
-fn a_value_out_of_bounds_says_the_bounds_and_the_key() {
+fn out_of_range_error_names_the_bounds_and_the_key() {
     let refused = load("", &[("COUNTERSIGN_LIMITS_DEPTH", "129")]).unwrap_err().to_string();
     let expected =
         "limits.depth (COUNTERSIGN_LIMITS_DEPTH): it must be a whole number from 1 to 120 [config_bad_value]";
@@ -201,7 +201,7 @@ fn a_nodes_secret_overlaps_the_next_one_by_less_than_its_period() {
 }
 
 #[test]
-fn plain_http_beyond_this_machine_needs_a_proxy_that_speaks_tls() {
+fn plain_http_for_remote_hosts_needs_a_tls_proxy() {
     let proxy = "\ntrusted_proxies = ['10.0.0.7']";
     let code = |file: String| load(&file, &[]).err().map(|it| (it.code, it.key));
     let refused = |key: &str| Some((ConfigCode::PlainHttp, key.to_owned()));
@@ -223,7 +223,7 @@ fn plain_http_beyond_this_machine_needs_a_proxy_that_speaks_tls() {
 }
 
 #[test]
-fn a_public_url_is_an_origin_and_secure_unless_it_is_this_machine() {
+fn public_url_is_https_unless_it_is_localhost() {
     for (text, origin) in [
         ("https://gate.example", "https://gate.example"),
         ("https://GATE.example:443/", "https://gate.example"),
@@ -297,7 +297,7 @@ fn a_password_never_prints() {
 }
 
 #[test]
-fn a_configuration_file_is_no_place_for_keys() {
+fn keys_in_the_configuration_file_are_refused() {
     let refused = load("keyring = '{}'", &[]).unwrap_err();
     assert_eq!((refused.code, refused.key.as_str()), (ConfigCode::BadValue, "keyring"));
     assert!(matches!(load("keyring = 'k.json'", &[]).unwrap().keyring, KeyringSource::File(_)));
@@ -322,7 +322,7 @@ fn text_that_is_not_toml_is_refused_with_its_line() {
 const PROVIDER: &str = "[oidc]\nissuer = 'https://id.example'\nclient_id = 'gate'\n";
 
 #[test]
-fn a_provider_is_read_with_what_its_word_is_worth() {
+fn provider_is_read_with_its_claim_mapping() {
     assert!(Config::default().sign_in.oidc.is_none() && Config::default().sign_in.local_accounts);
     let file = format!(
         "local_accounts = false\n{PROVIDER}groups = ['cn=fin,dc=x=finance']\nroles = ['ops=admin', 'look=auditor']\n\
@@ -340,7 +340,7 @@ fn a_provider_is_read_with_what_its_word_is_worth() {
 }
 
 #[test]
-fn a_provider_that_cannot_be_one_is_refused_by_its_key() {
+fn invalid_provider_error_names_the_key() {
     for (file, key) in [
         ("local_accounts = false".to_owned(), "local_accounts"),
         ("local_accounts = 'no'".to_owned(), "local_accounts"),
@@ -377,7 +377,7 @@ fn a_clients_secret_may_be_a_file_but_not_also_a_text() {
 }
 
 #[test]
-fn mail_crosses_no_network_in_the_clear_and_has_a_sender() {
+fn mail_needs_encryption_and_a_sender() {
     let mail = |text: &str| load(&format!("[mail]\nserver = \"mail.example\"\n{text}"), &[]);
     let from = "from = \"gate@example.org\"\n";
     let config = mail(from).unwrap().mail.unwrap();
@@ -402,7 +402,7 @@ fn mail_crosses_no_network_in_the_clear_and_has_a_sender() {
 }
 
 #[test]
-fn what_a_collector_knows_us_by_crosses_no_network_in_the_clear() {
+fn collector_authorization_needs_https() {
     let traces = |text: &str| load(&format!("[traces]\n{text}"), &[]);
     assert!(traces("").unwrap().traces.is_none());
     let far = "url = \"http://collector.example:4318/v1/traces\"\n";

@@ -1,4 +1,4 @@
-//! Traces: which collector takes them.
+//! Settings of the OpenTelemetry export.
 
 use url::Url;
 
@@ -7,13 +7,14 @@ use super::settings::ConfigLayers;
 use super::{ConfigCode, ConfigError};
 use crate::domain::primitives::secret::Secret;
 
-/// A collector of OpenTelemetry's, as it takes traces by HTTP.
+/// An OpenTelemetry collector that accepts traces over HTTP.
 #[derive(Clone, Debug)]
 pub struct TracesConfig {
     pub url: Url,
-    /// What it knows us by: an `authorization` header.
+    /// The value of the `authorization` header for the collector.
     pub authorization: Option<Secret<String>>,
-    /// How many of a hundred requests are traced that belong to no trace yet. Of others, whoever began it has said so.
+    /// The percentage of new traces that are sampled. A request that continues a trace follows the caller's sampling
+    /// decision.
     pub percent: u8,
 }
 

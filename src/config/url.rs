@@ -1,8 +1,8 @@
-//! Where people and machines reach the gateway.
+//! The gateway's public URL.
 
 use std::fmt;
 
-/// What a mistake is answered with.
+/// The accepted values, for error messages.
 pub(super) const EXPECTED: &str = "a URL with https:// and a host, without a path (http:// only for localhost)";
 
 /// An origin: scheme, host and port.
@@ -13,7 +13,8 @@ pub struct PublicUrl {
 }
 
 impl PublicUrl {
-    /// Reads an origin. Plain HTTP to another machine would carry passwords in the clear.
+    /// Reads an origin. Plain HTTP is accepted for localhost only, because passwords would cross the network
+    /// unencrypted.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let url = reqwest::Url::parse(text).ok()?;
         let bare = url.path() == "/"
@@ -29,17 +30,17 @@ impl PublicUrl {
         bare.then(|| Self { origin: url.origin().ascii_serialization(), secure })
     }
 
-    /// This machine, by the name that browsers treat as a secure place (passkeys work there).
+    /// Returns the URL of localhost. The name is used instead of the address because browsers allow passkeys for it.
     pub fn local(port: u16) -> Self {
         Self { origin: format!("http://localhost:{port}"), secure: false }
     }
 
-    /// The origin, without a slash at its end.
+    /// Returns the origin, without a trailing slash.
     pub fn as_str(&self) -> &str {
         &self.origin
     }
 
-    /// True if it is https, and cookies may be bound to it.
+    /// Returns true for https. Cookies are then marked `Secure`.
     pub fn is_secure(&self) -> bool {
         self.secure
     }

@@ -1,14 +1,14 @@
-//! What may be sent to addresses that people name.
+//! Limits on the addresses that webhooks can be sent to.
 
 use super::settings::ConfigLayers;
 use super::{ConfigError, Network, network};
 
-/// What may be sent to addresses that people name.
+/// Limits on the addresses of webhooks, against SSRF.
 #[derive(Clone, Debug)]
 pub struct WebhooksConfig {
-    /// Networks that are not public, and allowed nevertheless.
+    /// Private networks that webhooks can reach nevertheless.
     pub allow_networks: Vec<Network>,
-    /// Whether plain HTTP goes to public addresses, too.
+    /// Whether webhooks to public addresses can use plain HTTP.
     pub plain_http: bool,
 }
 

@@ -11,7 +11,7 @@ fn names(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_is_written_is_read_and_is_the_owners_alone() {
+fn folder_is_read_back_and_only_readable_by_its_owner() {
     let around = tempfile::tempdir().unwrap();
     let path = around.path().join("run");
     write(&path, "1", &FILES).unwrap();
@@ -23,7 +23,7 @@ fn what_is_written_is_read_and_is_the_owners_alone() {
 }
 
 #[test]
-fn what_is_there_stays_as_it_is_and_nothing_is_left_beside_it() {
+fn existing_folder_stays_and_no_draft_remains() {
     let around = tempfile::tempdir().unwrap();
     for there in ["folder", "file", "link", "full"] {
         let path = around.path().join(there);
@@ -51,16 +51,16 @@ fn a_file_that_cannot_be_written_leaves_nothing() {
 }
 
 #[test]
-fn a_folder_that_claims_to_hold_more_than_any_run_is_not_read() {
+fn folder_over_the_size_limit_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let claim = |number: u64, bytes: u64| {
         let file = File::create(folder.path().join(format!("{number}.json"))).unwrap();
-        // Nothing of it is on the disk.
+        // The file is sparse: it takes no space on disk.
         file.set_len(bytes).unwrap();
     };
     (0..4).for_each(|it| claim(it, FILE_BYTES_MAX));
     assert_eq!(read(folder.path()).unwrap().entries.len(), 4);
     claim(4, 1);
     let error = read(folder.path()).unwrap_err();
-    assert_eq!(error.to_string(), "there is more in it than any run has");
+    assert_eq!(error.to_string(), "the folder is larger than an episode can be");
 }

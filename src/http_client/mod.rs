@@ -1,8 +1,10 @@
-//! HTTP to addresses that somebody gave us: webhooks, agent servers, chats. The only place that speaks to such.
+//! HTTP client for URLs that users configure: webhooks, agent servers and chats. No other module connects to such URLs.
 //!
-//! Whoever may name an address must not reach by it what only this machine reaches. So nothing is sent to an address
-//! that is not public unless its network is allowed by name; redirects are answers, not orders; no proxy stands between
-//! that could be asked to go elsewhere; and of what comes back a bounded part is read, for a bounded time.
+//! Protects against SSRF:
+//! - A request to an address that is not public fails unless its network is in `webhooks.allow_networks`.
+//! - Redirects are not followed.
+//! - No proxy is used, because a proxy could connect to an address that was not checked.
+//! - The response is limited in size and in time.
 
 mod response;
 mod ssrf_guard;
@@ -28,20 +30,21 @@ use ssrf_guard::{AddressScope, DnsResolver, SsrfGuard};
 use url_check::{AddressScopes, UrlScheme};
 pub use url_check::{URL_BYTES_MAX, UrlRejected};
 
-/// Of an answer to what was sent, so much is kept: enough to see what a receiver says of its own failure.
+/// The stored part of a response body: enough to see the receiver's own error message.
 pub const ANSWER_KEPT_MAX: usize = 2 * 1024;
-/// So much of it is read, so that the connection can be used again.
+/// The part of a body that is read. A body that is read to its end leaves the connection reusable.
 const ANSWER_READ_MAX: usize = 64 * 1024;
-/// An answer has a few headers; whoever sends more wants something else.
+/// The limit on response headers. Normal receivers send far fewer.
 const ANSWER_HEADERS_MAX: usize = 64;
-/// Receivers close what is idle, many after five seconds. Whoever sends at that moment sends into nothing.
+/// The idle limit. Many receivers close idle connections after five seconds, and a request at that moment would be
+/// lost.
 const IDLE_MAX: Duration = Duration::from_secs(4);
-/// As many connections to one receiver are kept open while nothing is sent.
+/// The number of idle connections that stay open per receiver.
 const IDLE_PER_HOST_MAX: usize = 8;
-/// What is said about who sends.
+/// The `User-Agent` header.
 const USER_AGENT: &str = concat!("Countersign/", env!("CARGO_PKG_VERSION"));
 
-/// Headers that say how a request is sent and how it ends: they are this room's alone.
+/// Headers that control framing and connections. Only this module sets them.
 const OWN_HEADERS: [&str; 16] = [
     "accept-encoding",
     "connection",
@@ -61,25 +64,25 @@ const OWN_HEADERS: [&str; 16] = [
     "via",
 ];
 
-/// Where things may be sent to, and for how long.
+/// The allowed destinations and the time limit.
 #[derive(Clone, Debug)]
 pub struct HttpClientSettings {
-    /// Networks that are not public, and allowed nevertheless.
+    /// Private networks that can be reached nevertheless.
     pub allowed: Vec<Network>,
-    /// Whether plain HTTP goes to public addresses, too.
+    /// Whether public addresses can be reached over plain HTTP.
     pub plain_http: bool,
-    /// For all of it: connecting, TLS, sending, and the answer to its end.
+    /// The limit for the whole request: connect, TLS handshake, send, and read the response.
     pub timeout: Duration,
 }
 
-/// Why nothing can be sent at all.
+/// The reason that no client can be created.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpClientError {
-    #[error("HTTP to others cannot be prepared")]
+    #[error("the outgoing HTTP client cannot be set up")]
     Client(#[source] reqwest::Error),
 }
 
-/// Sends. Clones share their connections.
+/// Sends requests. Clones share their connections.
 #[derive(Clone)]
 pub struct HttpClient {
     reaches: Arc<AddressScopes>,
@@ -87,18 +90,18 @@ pub struct HttpClient {
     plain: Client,
 }
 
-/// What is sent. An address may be a secret, so it does not print.
+/// A request to send. The URL can be a secret, so this type has no `Debug`.
 pub struct OutboundRequest {
     pub url: Url,
     pub headers: Vec<(String, Secret<String>)>,
     pub body: Vec<u8>,
 }
 
-/// How W3C's Trace Context calls where in a trace a request stands.
+/// The header of W3C Trace Context with the trace and the parent span.
 pub const TRACEPARENT: &str = "traceparent";
 
 impl OutboundRequest {
-    /// In the trace of what it tells, if that has one.
+    /// Adds the trace of the event, if the event has one.
     #[must_use]
     pub fn traced(mut self, trace: Option<&TraceParent>) -> Self {
         self.headers.extend(trace.map(|it| (TRACEPARENT.to_owned(), Secret::new(it.as_str().to_owned()))));
@@ -108,7 +111,7 @@ impl OutboundRequest {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HttpOutcome {
-    /// They said something, with whatever status.
+    /// The receiver responded, with any status.
     Answered(BoundedResponse),
     Failed(HttpFailure),
 }
@@ -116,11 +119,11 @@ pub enum HttpOutcome {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BoundedResponse {
     pub status: u16,
-    /// For how long they want to be left alone.
+    /// The delay that the receiver requested.
     pub retry_after: Option<Duration>,
-    /// The beginning of the body, or all of it.
+    /// The beginning of the body, or the whole body.
     pub body: Vec<u8>,
-    /// Whether there was more of it.
+    /// Whether the body continues after the stored part.
     pub cut: bool,
     pub took: Duration,
 }
@@ -128,11 +131,11 @@ pub struct BoundedResponse {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HttpFailure {
     pub why: FailureCode,
-    /// How long it took until that was clear.
+    /// The time until the failure was known.
     pub took: Duration,
 }
 
-/// True if a header may be added by whoever names an address.
+/// Returns true if users can set this header on a configured URL.
 pub fn admits_header(name: &str, value: &str) -> bool {
     header_pair(name, value).is_some()
 }
@@ -149,6 +152,7 @@ impl HttpClient {
         tls::ready();
         let allowed: Arc<[Network]> = settings.allowed.into();
         let plain = match settings.plain_http {
+            // The scope for public addresses over HTTP exists only if the configuration allows it.
             true => AddressScope::PublicAnd(allowed.clone()),
             false => AddressScope::Only(allowed.clone()),
         };
@@ -157,30 +161,32 @@ impl HttpClient {
             let resolver = SsrfGuard { look_up: edges.look_up.clone(), reach: reach.clone() };
             prepared(settings.timeout).dns_resolver(resolver).pool_idle_timeout(edges.idle_max)
         };
-        // Without TLS there is no need for anybody's certificates.
+        // Plain HTTP needs no certificates, so the client loads none.
         let plain = ready(&reaches.plain).tls_certs_only([]).build().map_err(HttpClientError::Client)?;
         let tls = ready(&reaches.tls).https_only(true).tls_certs_merge(edges.authorities.clone()).build();
         let tls = tls.or_else(|_| {
-            tracing::warn!("this machine trusts no authority for certificates: nothing can be sent by https");
+            tracing::warn!("the system has no trusted CA certificates, so https requests will fail: install the CA certificates of the system");
+            // The client is built without CAs, so that the gateway starts and each https request fails with its own
+            // error.
             ready(&reaches.tls).https_only(true).tls_certs_only([]).build().map_err(HttpClientError::Client)
         })?;
         Ok(Self { reaches: Arc::new(reaches), tls, plain })
     }
 
-    /// Reads an address that somebody types in. What is private or reserved as it stands there is refused here
-    /// already; a name is looked at whenever it is connected to.
+    /// Parses a URL that a user enters. A private or reserved address is refused at once. A host name is checked at
+    /// each connection, because its addresses can change.
     pub fn admits(&self, url: &str) -> Result<Url, UrlRejected> {
         self.reaches.read(url)
     }
 
-    /// Sends, and waits for what becomes of it.
+    /// Sends a request and returns its outcome.
     pub async fn post(&self, parcel: &OutboundRequest) -> HttpOutcome {
         let bounds = response::BodyLimits { kept_bytes: ANSWER_KEPT_MAX, read_bytes: ANSWER_READ_MAX };
         let request = HttpRequestSpec { method: Method::POST, url: &parcel.url, headers: &parcel.headers };
         self.ask(request, Some(parcel.body.clone()), bounds).await
     }
 
-    /// Asks for something that has at most so many bytes; what has more is cut.
+    /// Requests at most `bytes_max` bytes of a resource. A longer body is cut.
     pub async fn get(&self, url: &Url, headers: &[(String, Secret<String>)], bytes_max: usize) -> HttpOutcome {
         let bounds = response::BodyLimits { kept_bytes: bytes_max, read_bytes: bytes_max };
         self.ask(HttpRequestSpec { method: Method::GET, url, headers }, None, bounds).await
@@ -213,13 +219,15 @@ impl HttpClient {
         body: Option<Vec<u8>>,
         bounds: response::BodyLimits,
     ) -> Result<RawHttpResponse, FailureCode> {
-        // A literal address asks no resolver, so it is looked at here, each time.
+        // A literal address is not resolved, so the resolver's check does not apply. It is checked here for each
+        // request.
         let client = match self.reaches.way(request.url).map_err(|_| FailureCode::Refused)? {
             UrlScheme::Tls => &self.tls,
             UrlScheme::Plain => &self.plain,
         };
         let mut headers = HeaderMap::new();
         for (name, value) in request.headers {
+            // The header was checked when it was saved, but an older version may have accepted it.
             let (name, value) = header_pair(name, value.expose()).ok_or(FailureCode::Unsendable)?;
             headers.append(name, value);
         }
@@ -235,10 +243,10 @@ impl HttpClient {
     }
 }
 
-/// What is around: the machine's own, or what a test says.
+/// The dependencies of a client: the system's, or those of a test.
 struct ClientOverrides {
     look_up: DnsResolver,
-    /// Besides those that the machine trusts.
+    /// Trusted CAs in addition to the system's.
     authorities: Vec<reqwest::Certificate>,
     idle_max: Duration,
 }
@@ -258,19 +266,21 @@ struct RawHttpResponse {
 fn prepared(timeout: Duration) -> reqwest::ClientBuilder {
     Client::builder()
         .user_agent(USER_AGENT)
-        // Whoever is sent to cannot send us on.
+        // A redirect could lead to an address that was not checked.
         .redirect(redirect::Policy::none())
+        // The URL can contain a secret, which the header would repeat.
         .referer(false)
-        // A proxy of the environment's would connect for us, to addresses that nobody looked at.
+        // A proxy from the environment would connect to addresses that were not checked.
         .no_proxy()
-        // Whether something is sent again is decided by whoever counts attempts.
+        // The delivery worker decides about retries and counts them.
         .retry(retry::never())
         .timeout(timeout)
-        // A small answer must not become a large one here.
+        // A small compressed response must not expand to a large one (decompression bomb).
         .no_gzip()
         .no_brotli()
         .no_zstd()
         .no_deflate()
+        // HTTP/2 would need limits of its own, and receivers of webhooks do not need it.
         .http1_only()
         .http1_max_headers(ANSWER_HEADERS_MAX)
         .pool_max_idle_per_host(IDLE_PER_HOST_MAX)
@@ -278,6 +288,7 @@ fn prepared(timeout: Duration) -> reqwest::ClientBuilder {
 
 fn header_pair(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
     let name = HeaderName::try_from(name).ok().filter(|it| !OWN_HEADERS.contains(&it.as_str()))?;
+    // The mark keeps the value out of debug output.
     let mut value = HeaderValue::try_from(value).ok()?;
     value.set_sensitive(true);
     Some((name, value))

@@ -1,4 +1,4 @@
-//! What came back: as much of it as is of use, and why there is none.
+//! Reads responses within limits and classifies failures.
 
 use std::error::Error;
 use std::io;
@@ -12,30 +12,30 @@ use super::ssrf_guard::ForbiddenAddress;
 use crate::domain::delivery::failure::FailureCode;
 use crate::domain::primitives::time::Timestamp;
 
-/// Nobody asks in earnest to be left alone for longer than the longest of our own delays.
+/// The limit of `Retry-After`. The longest delay of this gateway's own backoff is the same.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
-/// A chain of causes is a few long.
+/// The limit of causes that are searched. Real chains have a few.
 const CAUSES_MAX: usize = 16;
 
-/// A body, as much of it as is kept.
+/// The stored part of a body.
 pub(super) struct BoundedBody {
     pub(super) kept: Vec<u8>,
     pub(super) cut: bool,
 }
 
-/// How much of a body is kept, and how much of it is read at most, so that the connection can be used again.
+/// The number of bytes that are stored, and the number that are read at most so that the connection can be reused.
 #[derive(Clone, Copy)]
 pub(super) struct BodyLimits {
     pub(super) kept_bytes: usize,
     pub(super) read_bytes: usize,
 }
 
-/// Reads a body. One that is longer than it may be is left where it is, and its connection is dropped with it.
+/// Reads a body. If the body exceeds the limit, the rest stays unread and the connection is dropped.
 pub(super) async fn read(mut response: Response, bounds: BodyLimits) -> Result<BoundedBody, reqwest::Error> {
     let (mut kept, mut seen) = (Vec::new(), 0_usize);
     while let Some(chunk) = response.chunk().await? {
-        let room = bounds.kept_bytes - kept.len();
-        kept.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        let left = bounds.kept_bytes - kept.len();
+        kept.extend_from_slice(&chunk[..chunk.len().min(left)]);
         seen += chunk.len();
         if seen > bounds.read_bytes {
             break;
@@ -44,12 +44,12 @@ pub(super) async fn read(mut response: Response, bounds: BodyLimits) -> Result<B
     Ok(BoundedBody { cut: seen > kept.len(), kept })
 }
 
-/// How long to leave them alone, if they say so in a way that can be understood: seconds, or a date.
+/// Returns the delay in `Retry-After`, as seconds or as a date. An invalid value is ignored.
 pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let after = match text.bytes().all(|it| it.is_ascii_digit()) {
         true if text.is_empty() => return None,
-        // More seconds than can be counted are still many.
+        // A number that does not fit is still a long delay.
         true => text.parse().map_or(RETRY_AFTER_MAX, Duration::from_secs),
         false => {
             let then = DateTime::parse_from_rfc2822(text).ok()?;
@@ -59,7 +59,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duratio
     Some(after.min(RETRY_AFTER_MAX))
 }
 
-/// What a library's error means. Its text goes nowhere: it quotes addresses.
+/// Returns the code of a library error. The error's text is not used because it quotes URLs, which can be secrets.
 pub(super) fn meaning(error: &reqwest::Error) -> FailureCode {
     if any_cause(error, |it| it.is::<ForbiddenAddress>()) {
         FailureCode::Refused
@@ -70,7 +70,7 @@ pub(super) fn meaning(error: &reqwest::Error) -> FailureCode {
     } else if any_cause(error, |it| it.is::<rustls::Error>()) {
         FailureCode::Tls
     } else if error.is_connect() && any_cause(error, is_early_end) {
-        // The connection stood, so it was TLS that did not come about.
+        // TCP connected, so the TLS handshake failed.
         FailureCode::Tls
     } else if error.is_connect() {
         FailureCode::Unreachable
@@ -94,7 +94,7 @@ fn any_cause(error: &(dyn Error + 'static), wanted: impl Fn(&(dyn Error + 'stati
         if wanted(cause) {
             return true;
         }
-        // What is inside of an IO error is not its source, but comes before it.
+        // The inner error of an IO error is not its `source`, so it has to be read separately.
         let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         next = match inner {
             Some(inner) => Some(inner),

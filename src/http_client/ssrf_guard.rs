@@ -1,7 +1,7 @@
-//! Which addresses something may be sent to, and a resolver that hands on no others.
+//! Decides which addresses requests can be sent to, and resolves names to allowed addresses only (SSRF protection).
 //!
-//! A name is looked up once for a connection, here, and what was looked at is what is connected to: between the two
-//! nobody is asked again. A connection that was opened so stays good for as long as it is kept open.
+//! Each connection resolves its name once, here, and connects to exactly the addresses that were checked. A second
+//! lookup would allow DNS rebinding. An open connection can be reused without another lookup.
 
 use std::future::Future;
 use std::io;
@@ -13,35 +13,35 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::config::Network;
 
-/// A name with more addresses than this has enough of them: each that does not answer takes its share of the time.
+/// The limit of addresses per name. Each address that does not respond uses a part of the time limit.
 const ADDRESSES_TRIED_MAX: usize = 8;
 
-/// The system's answer to a name.
+/// The result of a lookup.
 pub(super) type DnsLookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// How names become addresses: the system's resolver, or what a test says.
+/// Resolves names: the system's resolver, or that of a test.
 pub(super) type DnsResolver = Arc<dyn Fn(String) -> DnsLookup + Send + Sync>;
 
 pub(super) fn system() -> DnsResolver {
     Arc::new(|name| {
         Box::pin(async move {
-            // The port is put in its place by whoever connects.
+            // The HTTP client sets the port when it connects.
             let found = tokio::net::lookup_host((name, 0)).await?;
             Ok(found.map(|it| it.ip()).collect())
         })
     })
 }
 
-/// Which addresses a way out leads to.
+/// The addresses that a client can connect to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum AddressScope {
-    /// The public ones, and these networks.
+    /// Public addresses and these networks.
     PublicAnd(Arc<[Network]>),
     Only(Arc<[Network]>),
 }
 
 impl AddressScope {
-    /// True if something may be sent there.
+    /// Returns true if requests can be sent to the address.
     pub(super) fn holds(&self, address: IpAddr) -> bool {
         let named = |networks: &[Network]| networks.iter().any(|it| it.contains(address));
         match self {
@@ -50,18 +50,18 @@ impl AddressScope {
         }
     }
 
-    /// True if it leads to nobody at all.
+    /// Returns true if no address is allowed.
     pub(super) fn is_empty(&self) -> bool {
         matches!(self, Self::Only(networks) if networks.is_empty())
     }
 }
 
-/// A name leads where nothing may be sent to.
+/// The name resolves to an address that is not allowed.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the name leads to an address that nothing may be sent to")]
+#[error("the host name resolves to a private or reserved address")]
 pub(super) struct ForbiddenAddress;
 
-/// Looks names up, and hands on addresses within reach.
+/// Resolves names and returns only allowed addresses.
 pub(super) struct SsrfGuard {
     pub(super) look_up: DnsResolver,
     pub(super) reach: AddressScope,
@@ -75,8 +75,8 @@ impl Resolve for SsrfGuard {
             if found.is_empty() {
                 return Err(io::Error::from(io::ErrorKind::NotFound).into());
             }
-            // One answer that is not allowed refuses the name. A name that leads inside as well as outside is an attack
-            // or a slip, and it should not depend on the order of its answers whether anybody notices.
+            // One forbidden address refuses the name. A name with public and private addresses is an attack or a
+            // mistake, and the result must not depend on the order of its addresses.
             if !found.iter().all(|it| reach.holds(*it)) {
                 return Err(ForbiddenAddress.into());
             }
@@ -86,7 +86,7 @@ impl Resolve for SsrfGuard {
     }
 }
 
-/// True for the addresses of the Internet at large. What is not known to be one of them is none.
+/// Returns true for public addresses. Every address that is not known to be public is refused.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -96,20 +96,20 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
     match address.octets() {
-        // This network and nobody; private; this machine.
+        // "This network", private, loopback.
         [0 | 10 | 127, ..] => false,
-        // Carriers' own (CGNAT), with the metadata of some clouds.
+        // Shared address space of carriers (CGNAT), with the metadata service of some clouds.
         [100, 64..=127, ..] => false,
-        // Link-local, with the metadata of most clouds.
+        // Link-local, with the metadata service of most clouds.
         [169, 254, ..] => false,
         [172, 16..=31, ..] | [192, 168, ..] => false,
-        // Protocols' own, with the metadata of one cloud; documentation; the old way into 6to4.
+        // IETF protocol assignments, with the metadata service of one cloud; documentation; the old 6to4 relay.
         [192, 0, 0 | 2, _] | [192, 88, 99, _] => false,
         // Benchmarks.
         [198, 18..=19, ..] => false,
         // Documentation.
         [198, 51, 100, _] | [203, 0, 113, _] => false,
-        // A public number, which in every machine of one cloud is the host beneath it.
+        // A public address that leads to the host in every virtual machine of one cloud.
         [168, 63, 129, 16] => false,
         // Multicast, reserved, broadcast.
         [224..=255, ..] => false,
@@ -117,12 +117,14 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     }
 }
 
-/// All that is given out is 2000::/3. So what lies outside needs no list: unspecified and loopback, IPv4 that is mapped
-/// or compatible (::/96, ::ffff:0:0/96), NAT64 (64:ff9b::/96, 64:ff9b:1::/48), discard (100::/64), unique-local,
-/// link-local, site-local and multicast.
+/// Returns true for public IPv6 addresses. Only 2000::/3 is allocated for public use, so these need no rule of their own:
+///
+/// - unspecified and loopback
+/// - mapped and compatible IPv4 (::ffff:0:0/96, ::/96) and NAT64 (64:ff9b::/96, 64:ff9b:1::/48)
+/// - discard (100::/64), unique-local, link-local, site-local and multicast
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
-        // Protocols' own: Teredo, which wraps IPv4; benchmarks, ORCHID.
+        // IETF protocol assignments: Teredo, which wraps IPv4; benchmarks, ORCHID.
         [0x2001, 0x0000..=0x01ff, ..] => false,
         // Documentation.
         [0x2001, 0x0db8, ..] | [0x3fff, 0x0000..=0x0fff, ..] => false,

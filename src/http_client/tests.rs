@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::ssrf_guard::{DnsLookup, DnsResolver};
 use super::*;
 
-/// Long enough for everything that comes to an end on this machine.
+/// A limit that every local request stays below.
 const AMPLE: Duration = Duration::from_secs(60);
 
 fn networks(texts: &[&str]) -> Vec<Network> {
@@ -30,7 +30,8 @@ fn outgoing_by(look_up: DnsResolver, settings: HttpClientSettings) -> HttpClient
     HttpClient::between(ClientOverrides { look_up, authorities: Vec::new(), idle_max: AMPLE }, settings).unwrap()
 }
 
-/// A resolver that says these addresses in turn, and the last ones from then on; and how often it was asked.
+/// Returns a resolver that returns these addresses one after the other and then repeats the last, and its number of
+/// lookups.
 fn names(turns: &[&[&str]]) -> (DnsResolver, Arc<AtomicUsize>) {
     let turns: Vec<Vec<IpAddr>> =
         turns.iter().map(|turn| turn.iter().map(|it| it.parse().unwrap()).collect()).collect();
@@ -39,7 +40,7 @@ fn names(turns: &[&[&str]]) -> (DnsResolver, Arc<AtomicUsize>) {
     let look_up = move |_| -> DnsLookup {
         let turn = counted.fetch_add(1, Ordering::SeqCst);
         let found = turns.get(turn).or_else(|| turns.last()).cloned();
-        Box::pin(std::future::ready(found.ok_or_else(|| io::Error::other("nobody has this name"))))
+        Box::pin(std::future::ready(found.ok_or_else(|| io::Error::other("no such name"))))
     };
     (Arc::new(look_up), asked)
 }

@@ -1,5 +1,5 @@
-//! What may be typed in as an address to send to. A literal address is looked at here, and again before each send; what
-//! a name leads to is looked at when it is connected to.
+//! Checks URLs that users enter. A literal address is checked here and again before each request. The addresses of a
+//! host name are checked when the client connects.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,34 +7,34 @@ use url::{Host, Url};
 
 use super::ssrf_guard::AddressScope;
 
-/// Longer ones are not found in the wild, and each attempt's request is shown with its address.
+/// The limit for URLs. Longer ones are not in use, and the log of attempts shows the URL of each request.
 pub const URL_BYTES_MAX: usize = 2048;
 
-/// The name that every system knows for itself, and those below it.
+/// The name of the loopback interface. Subdomains of it lead to the same address.
 const OWN_NAME: &str = "localhost";
 
-/// Why nothing is sent to an address, as it is spelled.
+/// The reason that a URL is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UrlRejected {
-    #[error("an address has {URL_BYTES_MAX} bytes at most")]
+    #[error("the URL exceeds {URL_BYTES_MAX} bytes")]
     TooLong,
-    #[error("this is no address: it begins with https:// and a host")]
+    #[error("this is not a URL: enter https:// and a host")]
     NotAnAddress,
-    #[error("an address begins with https://")]
+    #[error("the URL must begin with https://")]
     Scheme,
-    /// It would be sent in the clear.
-    #[error("an address begins with https://; http:// is for the networks in `webhooks.allow_networks`")]
+    /// The request would be unencrypted.
+    #[error("the URL must begin with https://. Plain http:// is only allowed to networks in `webhooks.allow_networks`")]
     PlainHttp,
-    /// It has a name or a password in it.
-    #[error("an address has no user name and no password in it: send a header instead")]
+    /// The URL contains credentials.
+    #[error("the URL must not contain a user name or a password: use a header instead")]
     UserInfo,
-    /// It has a part that is never sent.
-    #[error("an address has no part behind a `#`: that is never sent")]
+    /// The URL has a fragment.
+    #[error("the URL must not have a fragment (`#`): HTTP never sends it")]
     Fragment,
-    #[error("port 0 is no port")]
+    #[error("port 0 is invalid: use a port from 1 to 65535")]
     Port,
-    /// It leads to where nothing is sent to.
-    #[error("this address is private or reserved; an operator may allow its network in `webhooks.allow_networks`")]
+    /// The address is private or reserved.
+    #[error("this address is private or reserved. An operator can allow its network in `webhooks.allow_networks`")]
     Inside,
 }
 
@@ -51,12 +51,13 @@ pub(super) struct AddressScopes {
 }
 
 impl AddressScopes {
-    /// Reads what somebody typed.
+    /// Parses and checks a URL.
     pub(super) fn read(&self, text: &str) -> Result<Url, UrlRejected> {
         if text.len() > URL_BYTES_MAX {
             return Err(UrlRejected::TooLong);
         }
-        // The standard drops tabs and line ends without a word, and turns backslashes around. Nobody means these.
+        // The URL standard silently drops tabs and line ends and turns backslashes into slashes. Such a URL is refused
+        // as a mistake or an attack.
         if text.bytes().any(|it| it.is_ascii_control() || it == b' ' || it == b'\\') {
             return Err(UrlRejected::NotAnAddress);
         }
@@ -65,7 +66,7 @@ impl AddressScopes {
         Ok(url)
     }
 
-    /// By which way something goes to an address, if by any. Every spelling of a literal address is one by now.
+    /// Returns the client for a URL, if it is allowed. Parsing has normalized every spelling of a literal address.
     pub(super) fn way(&self, url: &Url) -> Result<UrlScheme, UrlRejected> {
         let (way, reach) = match url.scheme() {
             "https" => (UrlScheme::Tls, &self.tls),
@@ -81,7 +82,7 @@ impl AddressScopes {
         if url.fragment().is_some() {
             return Err(UrlRejected::Fragment);
         }
-        // Receivers listen where they like. What protects others is who they are, not which of their ports it is.
+        // Receivers can listen on any port. The protection is the check of the address, not of the port.
         if url.port() == Some(0) {
             return Err(UrlRejected::Port);
         }

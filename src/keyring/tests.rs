@@ -76,7 +76,7 @@ fn making_a_keyring_never_overwrites_one() {
 }
 
 #[test]
-fn what_a_killed_process_left_half_written_is_removed() {
+fn incomplete_file_of_a_killed_process_is_removed() {
     let place = place();
     let keyring = open(&place);
     let draft = place.path.with_file_name("keyring.json.new");
@@ -86,7 +86,7 @@ fn what_a_killed_process_left_half_written_is_removed() {
 }
 
 #[test]
-fn a_keyring_that_others_may_read_is_refused() {
+fn keyring_readable_by_others_is_refused() {
     let place = place();
     let keyring = open(&place);
     for open_to in [0o640, 0o604, 0o620, 0o601] {
@@ -106,7 +106,7 @@ fn opening_does_not_make_a_keyring() {
 }
 
 #[test]
-fn a_rotation_acts_at_once_in_a_keyring_that_is_open_elsewhere() {
+fn rotation_applies_to_open_keyrings_at_once() {
     let place = place();
     let (gateway, line) = (open(&place), open(&place));
     for _ in 0..5 {
@@ -127,7 +127,7 @@ fn an_unchanged_file_is_not_read_again() {
 }
 
 #[test]
-fn changes_made_at_once_are_all_kept() {
+fn concurrent_changes_are_all_stored() {
     let place = place();
     let keyring = open(&place);
     thread::scope(|scope| {
@@ -141,7 +141,7 @@ fn changes_made_at_once_are_all_kept() {
 }
 
 #[test]
-fn a_keyring_that_cannot_be_read_is_not_trusted_until_it_can() {
+fn unreadable_keyring_is_not_trusted_until_it_is_readable() {
     let place = place();
     let keyring = open(&place);
     let text = fs::read(&place.path).unwrap();
@@ -156,7 +156,7 @@ fn a_keyring_that_cannot_be_read_is_not_trusted_until_it_can() {
 }
 
 #[test]
-fn another_keyring_in_its_place_is_refused_while_running() {
+fn replaced_keyring_is_refused_while_running() {
     let place = place();
     let issuer = "urn:countersign:same";
     let keyring = Keyring::open_or_create(&place.path, Some(issuer), &SystemClock).unwrap();
@@ -202,7 +202,7 @@ fn a_given_keyring_signs_but_cannot_be_changed() {
 }
 
 #[test]
-fn a_keyring_behind_a_link_is_replaced_where_it_lies() {
+fn linked_keyring_is_replaced_at_the_target() {
     let place = place();
     let before = signing(&open(&place));
     let link = place.path.with_file_name("link.json");
@@ -225,10 +225,10 @@ fn nothing_private_prints() {
 }
 
 #[test]
-fn what_an_administrator_of_the_machine_changes_stays_its_owners() {
+fn change_by_root_preserves_the_owner() {
     let place = place();
     let keyring = open(&place);
-    // Nobody else gives files away.
+    // Only root can change the owner of a file.
     if std::os::unix::fs::chown(&place.path, Some(4711), Some(4712)).is_err() {
         return;
     }
@@ -242,7 +242,7 @@ fn what_an_administrator_of_the_machine_changes_stays_its_owners() {
 }
 
 #[test]
-fn what_lies_in_the_place_of_the_lock_is_neither_followed_nor_given_away() {
+fn planted_lock_file_is_not_followed_and_its_owner_stays() {
     let place = place();
     let keyring = open(&place);
     let (lock, victim) = (place.path.with_file_name("keyring.json.lock"), place.path.with_file_name("victim"));
@@ -263,7 +263,7 @@ fn what_lies_in_the_place_of_the_lock_is_neither_followed_nor_given_away() {
     }
     assert_eq!(fs::read(&place.path).unwrap(), before);
 
-    // One that somebody else left there is waited for, and stays theirs.
+    // A lock file of another owner is used, and its owner does not change.
     fs::remove_dir(&lock).unwrap();
     fs::hard_link(&victim, &lock).unwrap();
     rotate(&keyring);

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use super::*;
 
 #[test]
-fn lines_go_behind_what_is_there_and_after_a_line_that_was_cut_short() {
+fn lines_are_appended_after_an_incomplete_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.jsonl");
     let to = LogExportTarget::File(path.clone());
@@ -17,7 +17,7 @@ fn lines_go_behind_what_is_there_and_after_a_line_that_was_cut_short() {
 }
 
 #[test]
-fn a_new_file_is_its_owners_alone_and_another_keeps_its_mode() {
+fn new_file_is_private_and_an_existing_one_retains_its_mode() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.jsonl");
     let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
@@ -29,7 +29,7 @@ fn a_new_file_is_its_owners_alone_and_another_keeps_its_mode() {
 }
 
 #[test]
-fn what_is_no_plain_file_is_refused_and_nobody_waits_for_it() {
+fn pipe_is_refused_without_blocking() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     let here = rustix::fs::CWD;

@@ -1,4 +1,4 @@
-//! A connection on which a server may say no more than a server of mail has to say.
+//! A connection with a limit on the bytes that the server sends.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,11 +9,11 @@ use lettre::transport::smtp::client::AsyncTokioStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, ToSocketAddrs};
 
-/// All that is read for one mail. Answers are short lines, and certificates some thousand bytes.
+/// The limit for one email. Responses are short lines, and certificates have a few thousand bytes.
 const READ_BYTES_MAX: usize = 64 * 1024;
 
-/// Reads one byte at a time. So nothing is read ahead, and what somebody in between puts behind the last line in the
-/// clear comes up in the middle of TLS, which then fails, rather than after it, as the server's word.
+/// Reads one byte at a time, so that nothing is buffered when TLS starts. Bytes that an attacker injects before the
+/// handshake then break the handshake. Otherwise they would count as responses of the server (STARTTLS injection).
 #[derive(Debug)]
 pub(super) struct BoundedStream {
     stream: TcpStream,
@@ -42,7 +42,7 @@ impl AsyncRead for BoundedStream {
             return Poll::Ready(Ok(()));
         }
         if self.left == 0 {
-            return Poll::Ready(Err(io::Error::other("it says more than there is to say")));
+            return Poll::Ready(Err(io::Error::other("the server sent more data than SMTP needs")));
         }
         let mut byte = [0];
         let mut one = ReadBuf::new(&mut byte);

@@ -14,7 +14,7 @@ const AUTHORITY: &[u8] = include_bytes!("../../tests/provider/tls/authority.pem"
 const CERTIFICATE: &[u8] = include_bytes!("../../tests/provider/tls/certificate.pem");
 const KEY: &[u8] = include_bytes!("../../tests/provider/tls/key.pem");
 
-/// Nobody waits so long in vain.
+/// A short limit, for servers that never answer.
 const SOON: Duration = Duration::from_millis(20);
 
 fn settings(port: u16, tls: MailTls) -> MailConfig {
@@ -29,7 +29,7 @@ fn mail() -> MailMessage {
     MailMessage { to, id: "one".to_owned(), subject: "Something".to_owned(), text: "Hello.\n".to_owned() }
 }
 
-/// A server that does this with whoever comes first, and where it is.
+/// Starts a server that handles its first connection with the given function, and returns its port.
 fn server(does: impl FnOnce(TcpStream) + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -43,7 +43,7 @@ async fn refusal(port: u16, tls: MailTls) -> String {
     error.to_string()
 }
 
-/// Says the next of these after each line that it is told, from the first on, which is said at once; then nothing more.
+/// Returns a server that sends the first line at once and one further line after each line that it receives.
 fn says(lines: &[&str]) -> impl FnOnce(TcpStream) + Send + 'static {
     let lines: Vec<String> = lines.iter().map(|it| (*it).to_owned()).collect();
     move |mut stream| {
@@ -56,13 +56,13 @@ fn says(lines: &[&str]) -> impl FnOnce(TcpStream) + Send + 'static {
                 let _ = told.next();
             }
         }
-        // Until nobody is there any more.
+        // Waits until the client disconnects.
         let _ = told.count();
     }
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_is_not_waited_for() {
+async fn silent_mail_server_times_out() {
     for lines in [&[][..], &["220 here\r\n"], &["220 he"], &["220 here\r\n", "250-half\r\n"]] {
         let mut mailer = Mailer::new(&settings(server(says(lines)), MailTls::None)).unwrap();
         mailer.waits.whole = SOON;
@@ -71,15 +71,15 @@ async fn a_server_that_says_nothing_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_stops_is_not_listened_to() {
+async fn endless_mail_response_is_refused() {
     for tls in [MailTls::None, MailTls::StartTls] {
         let port = server(|mut stream| while stream.write_all(&[b'2'; 4096]).is_ok() {});
-        assert!(refusal(port, tls).await.contains("more than there is to say"));
+        assert!(refusal(port, tls).await.contains("more data than SMTP needs"));
     }
 }
 
 #[tokio::test]
-async fn a_mail_that_was_taken_is_not_sent_again_because_nobody_says_farewell() {
+async fn accepted_mail_is_sent_once_without_a_quit_response() {
     let taken = [
         "220 here\r\n",
         "250-here\r\n250 AUTH PLAIN\r\n",
@@ -95,13 +95,13 @@ async fn a_mail_that_was_taken_is_not_sent_again_because_nobody_says_farewell() 
 }
 
 #[tokio::test]
-async fn nothing_of_what_a_server_says_is_repeated_but_its_codes() {
+async fn mail_errors_contain_only_codes() {
     let ready = ["220 here\r\n", "250-here\r\n250 AUTH PLAIN LOGIN\r\n"];
     let code = refusal(server(says(&[&ready[..], &["535 5.7.8 who says sesame?\r\n"]].concat())), MailTls::None).await;
-    assert!(code.ends_with("it answers 535 5.7.8"), "{code}");
+    assert!(code.ends_with("the server answered 535 5.7.8"), "{code}");
     let quoted = "500 AUTH PLAIN AGdhdGUAc2VzYW1l\x1b[2J\r\n";
     let code = refusal(server(says(&[&ready[..], &[quoted]].concat())), MailTls::None).await;
-    assert!(code.ends_with("it answers 500"), "{code}");
+    assert!(code.ends_with("the server answered 500"), "{code}");
     for rubbish in
         ["sesame\r\n", "\r\n", "999 sesame\r\n", "22\0 sesame\r\n", "250 sesame\n\n\n", "HTTP/1.1 200 sesame\r\n\r\n"]
     {
@@ -113,9 +113,9 @@ async fn nothing_of_what_a_server_says_is_repeated_but_its_codes() {
     assert!(!torn.contains("sesame"), "{torn}");
 }
 
-/// Whoever is in between and cannot break TLS may not answer in the server's place either.
+/// An attacker in the middle who cannot break TLS must not be able to answer for the server.
 #[tokio::test]
-async fn what_is_said_before_tls_is_not_taken_for_what_is_said_after_it() {
+async fn bytes_sent_before_tls_do_not_count_as_answers_after_it() {
     crate::tls::ready();
     let chain = vec![CertificateDer::from_pem_slice(CERTIFICATE).unwrap()];
     let tls = ServerConfig::builder().with_no_client_auth();

@@ -1,4 +1,4 @@
-//! What is so in the database, as it was found when somebody asked.
+//! Gauges with values from the database, read for each scrape.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,50 +12,50 @@ use crate::domain::primitives::id::{EndpointId, FlowId};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OpenReviewGauges {
     pub count: u64,
-    /// How long the oldest has been open.
+    /// The age of the oldest pending review.
     pub oldest: Duration,
 }
 
-/// How an endpoint is served.
+/// The delivery state of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CursorGauges {
-    /// Events for it that were not tried yet.
+    /// Events without a delivery attempt.
     pub unsent: u64,
-    /// How long the oldest of them has been there.
+    /// The age of the oldest of them.
     pub unsent_oldest: Duration,
-    /// For how long nothing has arrived; nothing if the last attempt did.
+    /// The time since deliveries began to fail, or zero if the last attempt succeeded.
     pub failing: Duration,
-    /// Whether nothing is sent until somebody does something.
+    /// Whether the endpoint is disabled until a person enables it again.
     pub disabled: bool,
 }
 
-/// Whether a reservation's lease still stands.
+/// Whether the lease of an authorized write is active.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum LeaseState {
     Standing,
-    /// It has passed without a word from its writer.
+    /// The lease expired without a report from its writer.
     Lapsed,
 }
 
-/// What is so in the database.
+/// Values from the database.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DatabaseGauges {
     pub open: BTreeMap<FlowId, OpenReviewGauges>,
     pub reservations: BTreeMap<(FlowId, LeaseState), u64>,
-    /// What is stopped, of one flow or of all.
+    /// Active halts, each of one flow or of all.
     pub halts: Vec<(Option<FlowId>, Halt)>,
     pub lanes: BTreeMap<EndpointId, CursorGauges>,
-    /// Events that have no place in the log yet.
+    /// Events without a position in the audit log.
     pub unplaced: u64,
-    /// How long the oldest of them has been there.
+    /// The age of the oldest of them.
     pub unplaced_oldest: Duration,
-    /// How many events have their place.
+    /// The number of events with a position in the audit log.
     pub log: u64,
-    /// How many of them were not counted yet.
+    /// The number of events in the audit log that are not counted yet.
     pub uncounted: u64,
-    /// How large the database is, where that is known.
+    /// The size of the database, if the database reports it.
     pub database_bytes: Option<u64>,
-    /// Archives whose file is there.
+    /// The number of archives with a file.
     pub archives: u64,
     pub archive_bytes: u64,
 }
@@ -71,7 +71,7 @@ pub(super) struct GaugeFamilies {
     unsent_oldest: GaugeVec,
     failing: GaugeVec,
     disabled: GaugeVec,
-    // Without labels of their own, so that all are gone together where nothing could be read.
+    // These have no labels of their own either, so that an unreadable database removes all of them together.
     unplaced: GaugeVec,
     unplaced_oldest: GaugeVec,
     log: GaugeVec,
@@ -112,7 +112,7 @@ impl GaugeFamilies {
         }
     }
 
-    /// Sets them all. What could not be read is not told, rather than told as it once was.
+    /// Sets all gauges. If the database is unreadable they are removed, because old values would be misleading.
     pub(super) fn set<'f>(&self, facts: Option<&'f DatabaseGauges>, named: impl Fn(&'f FlowId) -> &'f str) {
         let families = [
             &self.open,

@@ -19,7 +19,7 @@ fn line(text: &str, begins: &str) -> Option<String> {
 }
 
 #[test]
-fn gateways_in_one_process_do_not_count_into_one_another() {
+fn gateways_in_one_process_have_separate_counters() {
     let (one, other) = (Metrics::default(), Metrics::default());
     one.denied(DenialCode::Expired);
     let expired = |it: &Metrics| line(&it.text(None, 0), "countersign_verify_denials_total{code=\"expired\"}");
@@ -40,7 +40,7 @@ fn flows_beyond_the_bound_are_counted_together() {
 }
 
 #[test]
-fn what_is_no_longer_so_is_no_longer_told() {
+fn outdated_gauges_are_removed() {
     let metrics = Metrics::default();
     let flow = FlowId::try_from("payments".to_owned()).unwrap();
     let mut facts = DatabaseGauges::default();

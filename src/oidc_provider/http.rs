@@ -1,4 +1,4 @@
-//! Asking the provider over HTTP: never on to another address, never for long, never for much.
+//! HTTP client for the OpenID provider. It follows no redirect, and limits time and size.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,37 +9,37 @@ use url::Url;
 
 use crate::tls;
 
-/// A provider that is there answers within this; somebody waits for it in their browser.
+/// The limit for a response. A person waits for it in the browser.
 const ANSWER: Duration = Duration::from_secs(10);
-/// A provider that is there takes a connection within this.
+/// The limit for connecting.
 const CONNECTION: Duration = Duration::from_secs(5);
-/// Metadata, keys and tokens have a few kilobytes each.
+/// The limit for a response body. Metadata, keys and tokens have a few kilobytes each.
 const BODY_BYTES_MAX: usize = 256 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// It cannot be asked, or does not answer.
-    #[error("the provider does not answer")]
+    /// The provider is unreachable or does not respond.
+    #[error("the OpenID provider does not respond")]
     Request(#[from] reqwest::Error),
-    #[error("the provider's answer has more than {BODY_BYTES_MAX} bytes")]
+    #[error("the OpenID provider's response exceeds {BODY_BYTES_MAX} bytes")]
     TooLong,
-    /// It says something that is no HTTP.
-    #[error("the provider's answer is not HTTP")]
+    /// The response is not HTTP.
+    #[error("the OpenID provider's response is not HTTP")]
     NotHttp(#[from] http::Error),
 }
 
 pub struct ProviderHttp(reqwest::Client);
 
 impl ProviderHttp {
-    /// With the machine's own authorities, and perhaps one more. A provider that is reached by https leads to no place
-    /// without it: such a place is refused before anything goes there.
+    /// Creates a client that trusts the system's CAs and, if given, one more. For a provider with https the caller has
+    /// already refused endpoints without it.
     pub fn new(issuer: &Url, authority: Option<&[u8]>) -> Result<Self, reqwest::Error> {
         tls::ready();
         let authorities = match authority {
             Some(pem) => reqwest::Certificate::from_pem_bundle(pem)?,
             None => Vec::new(),
         };
-        // An answer that leads elsewhere would take the client's secret and the code along.
+        // A redirect would send the client secret and the code to another address.
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .https_only(issuer.scheme() != "http")

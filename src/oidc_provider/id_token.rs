@@ -1,4 +1,4 @@
-//! The provider's signed word about a person, checked in every respect.
+//! Checks the ID token of the provider: signature, issuer, audience, nonce and times.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::domain::identity::oidc_identity::{OidcIdentity, SignInRejected};
 use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::primitives::time::Timestamp;
 
-/// How far a provider's clock may be from ours.
+/// The accepted difference between the provider's clock and the gateway's.
 const SKEW: Duration = Duration::from_secs(60);
 
-/// Signatures that need the provider's private key to make. With the others, whoever knows the client's secret, or
-/// nothing at all, could sign.
+/// The accepted signature algorithms, which need the provider's private key. The others are refused: with HMAC anyone
+/// who knows the client secret could sign, and with `none` anyone at all.
 const SIGNATURES: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha384,
@@ -32,14 +32,14 @@ const SIGNATURES: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::EdDsa,
 ];
 
-/// Subjects are at most 255 characters, says the standard.
+/// The limit on a subject, from the OpenID Connect standard.
 const SUBJECT_CHARS_MAX: usize = 255;
-/// More groups than anybody is in.
+/// The limit on the values of a claim, more groups than any person has.
 const VALUES_MAX: usize = 2_000;
 
-/// Why a word is not believed.
+/// The reason that a token is refused.
 pub(super) enum IdTokenError {
-    /// It names a key that is not known.
+    /// The token names an unknown key.
     UnknownKey,
     Not(SignInRejected),
 }
@@ -53,7 +53,7 @@ impl From<IdTokenError> for SignInRejected {
     }
 }
 
-/// Who the word is about, if everything about it is as it must be.
+/// Returns the identity in the token if every check passes.
 pub(super) fn identity(
     provider: &Provider,
     metadata: &OidcMetadata,
@@ -71,19 +71,24 @@ pub(super) fn identity(
             keys,
         )
         .set_allowed_algs(SIGNATURES)
+        // The verifier compares expiry with this time, so a token that expired within the skew is accepted.
         .set_time_fn(move || early)
         .set_issue_time_verifier_fn(move |issued| {
             if issued <= late { Ok(()) } else { Err("it is from the future".to_owned()) }
         });
     let nonce = Nonce::new(errand.nonce.expose().clone());
     let checked = token.claims(&verifier, &nonce).map_err(|error| unsound(&error))?;
-    // Who asked for it, where it may have been somebody else: that must be us as well.
+    // The authorized party must be this client. It is required if the token has several audiences, because another
+    // client could have requested it.
     let asked = checked.authorized_party().map(|it| it.as_str());
     if asked.is_some_and(|it| it != settings.client_id) || (checked.audiences().len() > 1 && asked.is_none()) {
         return Err(IdTokenError::Not(SignInRejected::NotForUs));
     }
     let hint = token.to_string();
+    // The library reads the claims loosely. They are parsed again strictly, so that a duplicate member cannot hide
+    // another.
     let claims = claims_of(&hint).ok_or(IdTokenError::Not(SignInRejected::BadSignature))?;
+    // The library does not check `nbf`.
     let begins = claims.get("nbf").and_then(Value::as_f64).unwrap_or(0.0);
     if begins * 1000.0 > now.plus(SKEW).millis() as f64 {
         return Err(IdTokenError::Not(SignInRejected::WrongTime));
@@ -102,7 +107,7 @@ pub(super) fn identity(
 }
 
 fn unsound(error: &ClaimsVerificationError) -> IdTokenError {
-    // The library's own words quote the token.
+    // The library's error texts quote the token.
     let not_let_in = match error {
         ClaimsVerificationError::SignatureVerification(SignatureVerificationError::NoMatchingKey) => {
             return IdTokenError::UnknownKey;
@@ -114,22 +119,23 @@ fn unsound(error: &ClaimsVerificationError) -> IdTokenError {
         }
         _ => SignInRejected::BadSignature,
     };
-    tracing::warn!(reason = not_let_in.as_str(), "the OpenID provider's word is not believed");
+    tracing::warn!(reason = not_let_in.as_str(), "the ID token of the OpenID provider was refused");
     IdTokenError::Not(not_let_in)
 }
 
-/// The claims as they were signed, read as strictly as everything else: nothing is said twice in them.
+/// Reads the signed claims. A duplicate member makes them invalid.
 fn claims_of(token: &str) -> Option<Value> {
     let payload = token.split('.').nth(1)?;
     let bytes = URL_SAFE_NO_PAD.decode(payload).ok()?;
     parse(&bytes, &ParseLimits::default()).ok()
 }
 
-/// The texts of a claim that is one, or a list of some.
+/// Returns the texts of a claim that is a text or a list of texts.
 fn values_of(claim: Option<&Value>) -> BTreeSet<String> {
     match claim {
         Some(Value::String(one)) => BTreeSet::from([one.clone()]),
         Some(Value::Array(items)) => {
+            // The limit bounds the memory of a token with very many groups.
             items.iter().take(VALUES_MAX).filter_map(Value::as_str).map(str::to_owned).collect()
         }
         _ => BTreeSet::new(),

@@ -1,8 +1,8 @@
-//! The OpenID provider: where to send a browser, and what the provider says of whoever comes back.
+//! OpenID Connect client: authorization requests, code exchange, ID tokens and sign-out.
 //!
-//! Only its own signed word counts, fetched by ourselves with the code that the browser brought, and checked against
-//! what this very sign-in asked. Metadata and keys are fetched when they are first needed, so that a provider that is
-//! down stops nobody else.
+//! The gateway believes only the ID token that it fetches itself with the browser's code, and checks it against the
+//! secrets of this sign-in. Metadata and keys are fetched at first use, so that an unavailable provider does not
+//! prevent other ways to sign in.
 
 mod http;
 mod id_token;
@@ -33,20 +33,21 @@ use crate::domain::primitives::secret::Secret;
 use crate::domain::primitives::time::Timestamp;
 use http::ProviderHttp;
 
-/// What a provider publishes about itself changes rarely.
+/// The lifetime of the cached metadata, which changes rarely.
 const METADATA_LIFE: Duration = Duration::from_secs(3600);
-/// How soon its keys are asked for again. Tokens that name unknown keys could otherwise make us knock at every one.
+/// The shortest interval between two requests for keys. Without it, tokens with unknown keys would cause a request
+/// each.
 const KEYS_PACE: Duration = Duration::from_secs(10);
-/// A provider that did not answer is left alone for so long, or everybody would wait behind everybody else.
+/// The pause after a failed request. Without it each sign-in would wait for its own timeout, one after the other.
 const FAILURE_PACE: Duration = Duration::from_secs(3);
-/// A provider's own words are the provider's: as many of them stand in the log.
+/// The limit on texts of the provider in the server log.
 const LOGGED_CHARS_MAX: usize = 100;
-/// Where a browser comes back to: the route of that name.
+/// The path of the redirect URI.
 const RETURN_PATH: &str = "/sign-in/oidc/return";
-/// Where it comes back to after signing out there.
+/// The path for the browser after a sign-out at the provider.
 const LEFT_PATH: &str = "/sign-in";
 
-/// What later standards add to what a provider says about itself.
+/// Members of the metadata from newer standards.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct MetadataExtensions {
     #[serde(default)]
@@ -80,51 +81,51 @@ struct CachedMetadata {
     at: Timestamp,
 }
 
-/// What is remembered of a provider.
+/// The cached metadata of a provider.
 #[derive(Default)]
 struct ProviderCache {
     known: Option<CachedMetadata>,
     failed_at: Option<Timestamp>,
 }
 
-/// The secrets of one sign-in, known to this gateway alone.
+/// The secrets of one sign-in, which only this gateway knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuthorizationSecrets {
-    /// What the provider's word must repeat.
+    /// The nonce, which the ID token must repeat.
     pub nonce: Secret<String>,
-    /// What only who began it can show.
+    /// The PKCE verifier, which proves that the code is redeemed by the client that requested it.
     pub verifier: Secret<String>,
 }
 
-/// What a provider says by way of the browser.
+/// The provider's response, transported by the browser.
 #[derive(Clone, Debug)]
 pub enum AuthorizationResult {
     Code(Secret<String>),
-    /// No, for the reason with this name.
+    /// The provider refused, with this error code.
     No(String),
 }
 
-/// What a browser brought back.
+/// The parameters with which the browser returns.
 #[derive(Clone, Debug)]
 pub struct AuthorizationResponse {
-    /// What it says: what the provider's word is fetched with, or no.
+    /// The code for the token request, or the refusal.
     pub said: AuthorizationResult,
-    /// Who says to have sent it.
+    /// The `iss` parameter: the claimed sender of the response.
     pub issuer: Option<String>,
 }
 
-/// Why a gateway cannot use its provider at all.
+/// The reason that the provider cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// The configuration says something that is no address.
-    #[error("the provider's or the gateway's own address cannot be used")]
+    /// A configured URL is invalid.
+    #[error("the URL in `oidc.issuer` or `public_url` cannot be used")]
     Address,
-    /// The file with one more authority has none.
+    /// The configured file contains no certificate.
     #[error("the certificates in `oidc.ca_file` cannot be used")]
     Certificates(#[source] reqwest::Error),
 }
 
-/// The provider that a configuration names.
+/// The configured OpenID provider.
 pub struct Provider {
     pub settings: OidcConfig,
     issuer: IssuerUrl,
@@ -136,7 +137,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Nothing is asked of it yet.
+    /// Creates the client. It sends no request yet.
     pub fn new(settings: OidcConfig, public_url: &str, clock: Arc<dyn Clock>) -> Result<Self, ProviderError> {
         let address = |_| ProviderError::Address;
         let issuer = IssuerUrl::new(settings.issuer.clone()).map_err(address)?;
@@ -152,25 +153,27 @@ impl Provider {
         })
     }
 
-    /// Where to send a browser so that its person signs in there.
+    /// Returns the authorization URL for the browser.
     pub async fn ask(&self, state: &str, errand: &AuthorizationSecrets) -> Result<String, SignInRejected> {
         let client = self.client(&self.known().await?.metadata);
         let verifier = PkceCodeVerifier::new(errand.verifier.expose().clone());
         let (state, nonce) = (CsrfToken::new(state.to_owned()), Nonce::new(errand.nonce.expose().clone()));
         let request = client
             .authorize_url(CoreAuthenticationFlow::AuthorizationCode, move || state, move || nonce)
+            // The library adds `openid` itself, and some providers reject a scope that occurs twice.
             .add_scopes(self.settings.scopes.iter().filter(|it| *it != "openid").cloned().map(Scope::new))
             .set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier));
         Ok(request.url().0.into())
     }
 
-    /// Who it is that came back, by the provider's own word.
+    /// Exchanges the code, and returns the identity in the ID token.
     pub async fn answer(
         &self,
         answer: &AuthorizationResponse,
         errand: &AuthorizationSecrets,
     ) -> Result<OidcIdentity, SignInRejected> {
         let known = self.known().await?;
+        // The sender is checked before the code is used, so that a code is never sent to the wrong provider.
         self.check_sender(&known.metadata, answer.issuer.as_deref())?;
         let code = match &answer.said {
             AuthorizationResult::Code(code) => code,
@@ -178,7 +181,7 @@ impl Provider {
         };
         let token = self.redeem(&known.metadata, code, errand).await?;
         match id_token::identity(self, &known.metadata, &token, errand) {
-            // Keys rotate: one that is not known yet may be known to the provider by now.
+            // Keys rotate, so an unknown key may be in the provider's current key set.
             Err(id_token::IdTokenError::UnknownKey) => {
                 let known = self.refresh_metadata(&known).await?;
                 id_token::identity(self, &known.metadata, &token, errand).map_err(SignInRejected::from)
@@ -187,10 +190,11 @@ impl Provider {
         }
     }
 
-    /// Where to send a browser so that its person is signed out there, too; nowhere, if the provider has no such
-    /// place or cannot be asked.
+    /// Returns the URL that signs the person out at the provider. Returns `None` if the provider has no such endpoint
+    /// or does not respond.
     pub async fn leave(&self, hint: &str) -> Option<String> {
         let known = self.known().await.ok()?;
+        // The endpoint is optional. Without it the person stays signed in at the provider.
         let place = known.metadata.additional_metadata().end_session_endpoint.clone()?;
         let token: CoreIdToken = hint.parse().ok()?;
         let request = LogoutRequest::from(place)
@@ -200,7 +204,7 @@ impl Provider {
         Some(request.http_get_url().into())
     }
 
-    /// RFC 9207: a provider that says who it is in every answer is not confused with another one.
+    /// Checks the `iss` parameter (RFC 9207), which prevents mix-up attacks between providers.
     fn check_sender(&self, metadata: &OidcMetadata, sender: Option<&str>) -> Result<(), SignInRejected> {
         let announced = metadata.additional_metadata().authorization_response_iss_parameter_supported;
         match sender {
@@ -219,24 +223,25 @@ impl Provider {
         let code = AuthorizationCode::new(code.expose().clone());
         let client = self.client(metadata);
         let request = client.exchange_code(code).map_err(|error| {
-            tracing::warn!(%error, "the OpenID provider names no place for tokens");
+            tracing::warn!(%error, "the metadata of the OpenID provider has no token endpoint");
             SignInRejected::ProviderDown
         })?;
         let request = request.set_pkce_verifier(PkceCodeVerifier::new(errand.verifier.expose().clone()));
         match request.request_async(&self.http).await {
             Ok(tokens) => tokens.id_token().cloned().ok_or(SignInRejected::BadSignature),
             Err(openidconnect::RequestTokenError::ServerResponse(said)) => {
+                // The text comes from the provider, so it is cut and its control characters are escaped.
                 let word: String = said.error().to_string().chars().take(LOGGED_CHARS_MAX).collect();
-                tracing::warn!(?word, "the OpenID provider gives nothing for the code");
+                tracing::warn!(?word, "the OpenID provider refused the authorization code");
                 Err(SignInRejected::Refused)
             }
             Err(openidconnect::RequestTokenError::Request(error)) => {
-                tracing::warn!(why = reason(&error), "the OpenID provider gives no tokens");
+                tracing::warn!(why = reason(&error), "the token request to the OpenID provider failed");
                 Err(SignInRejected::ProviderDown)
             }
-            // What cannot be read is not repeated: it may be a token.
+            // An unreadable response is not logged, because it can contain a token.
             Err(_) => {
-                tracing::warn!("what the OpenID provider gives for the code cannot be read");
+                tracing::warn!("the token response of the OpenID provider cannot be read");
                 Err(SignInRejected::ProviderDown)
             }
         }
@@ -250,6 +255,7 @@ impl Provider {
     }
 
     async fn known(&self) -> Result<CachedMetadata, SignInRejected> {
+        // The lock is held during the request, so that concurrent sign-ins share one fetch.
         let (mut memory, now) = (self.memory.lock().await, self.clock.now());
         match &memory.known {
             Some(it) if it.at.until(now) < METADATA_LIFE => Ok(it.clone()),
@@ -257,10 +263,11 @@ impl Provider {
         }
     }
 
-    /// Metadata and keys again, unless somebody fetched them just before.
+    /// Fetches metadata and keys again, unless another request has just done so.
     async fn refresh_metadata(&self, old: &CachedMetadata) -> Result<CachedMetadata, SignInRejected> {
         let (mut memory, now) = (self.memory.lock().await, self.clock.now());
         match &memory.known {
+            // Another sign-in may have fetched the keys while this one waited for the lock.
             Some(it) if it.at > old.at || it.at.until(now) < KEYS_PACE => Ok(it.clone()),
             _ => self.discover(&mut memory, now).await,
         }
@@ -270,13 +277,14 @@ impl Provider {
         if memory.failed_at.is_some_and(|it| it.until(now) < FAILURE_PACE) {
             return Err(SignInRejected::ProviderDown);
         }
+        // The failure is recorded in advance, because the request can be cancelled before it ends.
         memory.failed_at = Some(now);
         let metadata = OidcMetadata::discover_async(self.issuer.clone(), &self.http).await.map_err(|error| {
             tracing::warn!(why = reason(&error), "the OpenID provider cannot be used");
             SignInRejected::ProviderDown
         })?;
         if !is_private(self.issuer.url(), &metadata) {
-            tracing::warn!("the OpenID provider's own places are not https");
+            tracing::warn!("an endpoint of the OpenID provider is not https");
             return Err(SignInRejected::ProviderDown);
         }
         memory.failed_at = None;
@@ -284,8 +292,9 @@ impl Provider {
     }
 }
 
-/// A provider that is reached by https sends nobody elsewhere: code, secret, keys and the word about a person would go
-/// there unprotected. What is asked over HTTP was refused before; the rest is where browsers are sent.
+/// Returns true if every endpoint of a provider with https is https too. Code, secret, keys and tokens would cross the
+/// network unencrypted otherwise. The HTTP client checks the URLs that it requests itself; these are the others, to
+/// which browsers are sent.
 fn is_private(issuer: &Url, metadata: &OidcMetadata) -> bool {
     let leaves_by = metadata.additional_metadata().end_session_endpoint.as_ref();
     let places = [
@@ -297,7 +306,7 @@ fn is_private(issuer: &Url, metadata: &OidcMetadata) -> bool {
     issuer.scheme() == "http" || places.into_iter().flatten().all(|it| it.scheme() == "https")
 }
 
-/// What a provider means by a word of refusal.
+/// Maps an OAuth error code to the reason of a refused sign-in.
 fn meaning(reason: &str) -> SignInRejected {
     match reason {
         "server_error" | "temporarily_unavailable" => SignInRejected::ProviderDown,
@@ -305,7 +314,7 @@ fn meaning(reason: &str) -> SignInRejected {
     }
 }
 
-/// The secret goes into the header, unless the provider takes it in the body alone.
+/// Sends the client secret in the header, unless the provider supports the body only.
 fn way_to_authenticate(metadata: &OidcMetadata) -> AuthType {
     match metadata.token_endpoint_auth_methods_supported() {
         Some(ways)
@@ -318,7 +327,7 @@ fn way_to_authenticate(metadata: &OidcMetadata) -> AuthType {
     }
 }
 
-/// What went wrong, down to the last cause, without what was sent or received.
+/// Joins the error with its causes. None of them contains a request or a response.
 fn reason(error: &(dyn std::error::Error + 'static)) -> String {
     let mut causes = vec![error.to_string()];
     let mut next = error.source();

@@ -32,11 +32,11 @@ fn is_followed(issuer: &str, said: Value) -> bool {
     is_private(&issuer.parse().unwrap(), &serde_json::from_value(said).unwrap())
 }
 
-/// Every place that a provider names.
+/// Every endpoint in the metadata.
 const PLACES: [&str; 4] = ["authorization_endpoint", "token_endpoint", "jwks_uri", "end_session_endpoint"];
 
 #[test]
-fn a_provider_of_https_is_followed_to_no_place_without_it() {
+fn https_provider_must_have_https_endpoints() {
     let (issuer, plain) = ("https://id.example", "http://id.example/x");
     assert!(is_followed(issuer, said(issuer)));
     for place in PLACES {
@@ -45,10 +45,10 @@ fn a_provider_of_https_is_followed_to_no_place_without_it() {
         assert!(!is_followed(issuer, elsewhere), "{place}");
     }
     let here = "http://localhost:1";
-    assert!(is_followed(here, said(here)), "on this machine nobody reads along");
+    assert!(is_followed(here, said(here)), "localhost needs no https");
 }
 
-/// A provider over https, which says this of itself and of its keys alike; its issuer.
+/// Starts a provider with https and returns its issuer. The function makes the metadata and the keys.
 fn provider(of_itself: impl FnOnce(&str) -> Value) -> String {
     crate::tls::ready();
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(CERTIFICATE).map(Result::unwrap).collect();
@@ -75,7 +75,7 @@ fn provider(of_itself: impl FnOnce(&str) -> Value) -> String {
     issuer
 }
 
-/// Where a browser is sent to sign in at that provider.
+/// Returns the URL of a sign-in at that provider.
 async fn sent_to(issuer: String) -> Result<String, SignInRejected> {
     let settings = OidcConfig {
         issuer,
@@ -94,7 +94,7 @@ async fn sent_to(issuer: String) -> Result<String, SignInRejected> {
 }
 
 #[tokio::test]
-async fn a_place_without_https_is_refused_before_anybody_asks_there() {
+async fn plain_endpoint_is_refused_before_a_request() {
     let unspoiled = provider(said);
     assert!(sent_to(unspoiled.clone()).await.unwrap().starts_with(&format!("{unspoiled}/auth?")));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -113,7 +113,7 @@ async fn a_place_without_https_is_refused_before_anybody_asks_there() {
 }
 
 #[test]
-fn a_secret_goes_into_the_header_unless_the_provider_wants_it_elsewhere() {
+fn client_secret_is_in_the_header_unless_the_provider_refuses_it() {
     let with = |ways: Value| {
         let mut said = said("https://id.example");
         said["token_endpoint_auth_methods_supported"] = ways;

@@ -1,13 +1,15 @@
-//! A guarded state in a file: judged, and then written whole or not at all.
+//! Checks a state with the state guard and writes it to a file atomically.
 //!
-//! A commit resolves the target, judges the states, opens the target's folder from its root downwards without
-//! following a link, locks it, compares the file with the state that was judged, writes a draft beside the file, syncs
-//! it, puts it in the file's place, and syncs the folder.
+//! A commit has these steps:
+//! - Resolve the target, and check the states.
+//! - Open the target's folder from its root without following links, and lock it.
+//! - Compare the file with the previous state that was checked.
+//! - Write a draft beside the file, sync it, rename it to the file, and sync the folder.
 //!
-//! Why a lock: comparing and replacing are two steps. Without one, two committers could both find the state that both
-//! had judged, and the second would undo the first. It is the folder that is locked, because the file is replaced, and
-//! a lock on the old one would hold nobody, while a file for the lock alone would lie about for ever. Whoever writes
-//! there and takes no lock is not kept out; what it wrote before the comparison is noticed.
+//! The lock is needed because comparing and replacing are two steps. Without it two commits could both find the same
+//! previous state, and the second would undo the first. The folder is locked, because a lock on the file would end with
+//! its replacement and a separate lock file would remain. Other programs that write without the lock are detected only
+//! if they write before the comparison.
 
 mod swap;
 mod target;
@@ -22,30 +24,31 @@ use crate::domain::guard::{AgentStateGuardCode, GuardCode, NormalizedState, Stat
 use crate::domain::json::parse::{BYTES_MAX, JsonCode};
 use swap::{ExpectedContent, FileSystemHooks};
 
-/// How long a commit waits for others in the same folder: many times what one takes, and short enough that a lock
-/// which somebody keeps is noticed.
+/// The limit on waiting for other commits in the same folder. It is many times the duration of a commit, and short
+/// enough to detect a lock that is never released.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// The folders in which files may be written. Links are resolved once, here.
+/// The folders in which files can be written. Their links are resolved once, at the start.
 #[derive(Clone, Debug, Default)]
 pub struct AllowedRoots(Vec<PathBuf>);
 
-/// Why folders are not accepted.
+/// The error for a relative path.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{path:?} is no absolute path")]
+#[error("{path:?} is not an absolute path")]
 pub struct RootsError {
     pub path: PathBuf,
 }
 
 impl RootsError {
-    /// The code, as answers carry it.
+    /// The code in responses.
     pub const CODE: &'static str = "guard_roots_invalid";
 }
 
 impl AllowedRoots {
-    /// Reads a list of absolute paths. One that leads to no folder admits nothing.
+    /// Reads a list of absolute paths. A path that is not a folder allows nothing.
     pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Result<Self, RootsError> {
         let resolved = |path: PathBuf| match path.is_absolute() {
+            // A missing folder is no error, because no target can be in it.
             true => Ok(path.canonicalize().unwrap_or(path)),
             false => Err(RootsError { path }),
         };
@@ -55,15 +58,15 @@ impl AllowedRoots {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PreviousContent<'a> {
-    /// The file holds this state.
+    /// The file contains this state.
     Held(&'a [u8]),
-    /// There is no file yet, and this is the state before.
+    /// The file does not exist yet, and this is the previous state.
     Elsewhere(&'a [u8]),
-    /// There is neither a file nor a state.
+    /// The file does not exist, and there is no previous state.
     Nothing,
 }
 
-/// A state that shall be written.
+/// A state to write.
 #[derive(Clone, Copy, Debug)]
 pub struct StateCommit<'a> {
     pub target: &'a Path,
@@ -71,38 +74,38 @@ pub struct StateCommit<'a> {
     pub proposed: &'a [u8],
 }
 
-/// A state that was written.
+/// The result of a commit.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WrittenState {
-    /// The file, links resolved.
+    /// The path of the file, with links resolved.
     pub path: PathBuf,
     pub bytes: usize,
-    /// The state before, if there was one.
+    /// The previous state, if there was one.
     pub previous: Option<NormalizedState>,
     pub state: NormalizedState,
 }
 
-/// A state that was not written, or not surely.
+/// The reason that a state was not written, or that the write may not survive a crash.
 #[derive(Debug, thiserror::Error)]
 pub enum StateFileError {
     #[error("blocked")]
     Blocked {
         found: Violations,
-        /// What the operating system said.
+        /// The error of the operating system.
         #[source]
         cause: Option<io::Error>,
     },
-    /// The file was replaced, and could not be made to survive a crash.
+    /// The file was replaced, but the sync failed. A crash could undo the write.
     #[error("{}", GuardCode::Unsynced.detail())]
     Unsynced {
         committed: Box<WrittenState>,
-        /// What the operating system said.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
 }
 
-/// Judges a state, and writes its canonical text to the file.
+/// Checks a state, and writes its canonical text to the file.
 pub fn commit(
     guard: &StateGuard,
     roots: &AllowedRoots,
@@ -118,6 +121,7 @@ fn commit_at(
     edge: &mut FileSystemHooks<'_>,
 ) -> Result<WrittenState, StateFileError> {
     let mut found = Violations::default();
+    // The state is checked even if the target is invalid, so that one run lists all violations.
     let target = target::resolve(request.target, roots, &mut found);
     let judged = match request.before {
         PreviousContent::Held(current) | PreviousContent::Elsewhere(current) => {
@@ -131,7 +135,7 @@ fn commit_at(
         (None, Ok(_)) => return Err(blocked(found)),
     };
     if state.text.len() > BYTES_MAX {
-        // Numbers grow when they are written out; a file that nobody can read again would be the last one.
+        // Canonical numbers can be longer than the input, so the written text could exceed the limit for reading.
         found.add(AgentStateGuardCode::Write, ViolationSubject::Proposed, GuardCode::Json(JsonCode::TooLarge));
         return Err(blocked(found));
     }

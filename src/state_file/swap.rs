@@ -1,4 +1,4 @@
-//! Compare and swap of one file's content, beside an opened and locked folder.
+//! Compares and swaps the content of a file in an opened, locked folder.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions, TryLockError};
@@ -15,26 +15,26 @@ use super::target::StateTarget;
 use crate::domain::guard::{GuardCode, normal_form};
 use crate::domain::json::parse::BYTES_MAX;
 
-/// Owner reads and writes, nobody else does anything.
+/// Only the owner can read and write the file.
 const MODE: u32 = 0o600;
 
-/// One byte more than a state may have, so that a longer one is none.
+/// One byte more than the limit, so that a longer file is detected.
 const READ_BYTES_MAX: u64 = BYTES_MAX as u64 + 1;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// What is no file must not make the reader wait, as a pipe would.
+/// `NONBLOCK` is set because opening a pipe would otherwise block the reader.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const MAKE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What the file must hold for the swap to happen.
+/// The content that the file must have before the swap.
 pub(super) enum ExpectedContent<'a> {
     Nothing,
     /// A state with this canonical text.
     State(&'a str),
 }
 
-/// What can fail, apart so that tests can make each of it fail.
+/// The steps that can fail. Tests use them to make each step fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FileSwapStep {
     Open,
@@ -45,15 +45,15 @@ pub(super) enum FileSwapStep {
     SyncFolder,
 }
 
-/// How the file system is used.
+/// The use of the file system.
 pub(super) struct FileSystemHooks<'e> {
-    /// How long to wait for the lock.
+    /// The limit on waiting for the lock.
     pub(super) wait: Duration,
-    /// Called before each step; an error is taken for the step's own.
+    /// A function that runs before each step. Its error counts as the step's error.
     pub(super) before: &'e mut dyn FnMut(FileSwapStep) -> io::Result<()>,
 }
 
-/// Why there was no swap; with [`Code::Unsynced`] there was one.
+/// The reason that no swap happened. With [`GuardCode::Unsynced`] the swap happened.
 #[derive(Debug)]
 pub(super) struct SwapError {
     pub(super) code: GuardCode,
@@ -85,21 +85,23 @@ pub(super) fn swap(
     edge: &mut FileSystemHooks<'_>,
 ) -> Result<(), SwapError> {
     (edge.before)(FileSwapStep::Open)?;
+    // The lock is taken before the comparison and held until the folder is synced.
     let folder = lock(open(target)?, edge.wait)?;
     (edge.before)(FileSwapStep::Compare)?;
     compare(&folder, &target.name, expected)?;
     let draft = TemporaryFile::write(&folder, &target.name, text, edge)?;
     (edge.before)(FileSwapStep::Replace)?;
     match expected {
-        ExpectedContent::Nothing => draft.put_where_nothing_is(&target.name)?,
+        ExpectedContent::Nothing => draft.put_at_unused_name(&target.name)?,
         ExpectedContent::State(_) => draft.put_over(&target.name)?,
     }
+    // The content is replaced at this point, so a failed sync has its own code.
     let synced = (edge.before)(FileSwapStep::SyncFolder).and_then(|()| folder.sync_all());
     synced.map_err(|cause| SwapError { code: GuardCode::Unsynced, cause: Some(cause) })
 }
 
-/// The folder, opened from the root downwards. The path is resolved, so a link in it is one that somebody put there
-/// since; it is not followed.
+/// Opens the folder from the root downwards. The path is already resolved, so a link in it was put there since then. It
+/// is not followed, because it could lead out of the allowed roots.
 fn open(target: &StateTarget) -> Result<File, SwapError> {
     let mut at = rustix::fs::open(&target.root, FOLDER, Mode::empty())?;
     for part in &target.below {
@@ -108,17 +110,18 @@ fn open(target: &StateTarget) -> Result<File, SwapError> {
     Ok(File::from(at))
 }
 
-/// The folder again, held against other commits until it is dropped.
+/// Locks the folder against other commits until the file is dropped.
 fn lock(folder: File, wait: Duration) -> Result<File, SwapError> {
     match folder.try_lock() {
         Ok(()) => return Ok(folder),
         Err(TryLockError::WouldBlock) => {}
         Err(TryLockError::Error(error)) => return Err(error.into()),
     }
-    // A lock has no time limit of its own. If nobody listens any more when it comes, it is dropped.
+    // The system call has no time limit, so it runs in a thread. If the lock arrives after the limit, it is released at
+    // once.
     let (told, heard) = mpsc::channel();
     thread::Builder::new().spawn(move || {
-        // Nobody is left to be told.
+        // The error is ignored: the waiting commit has given up.
         let _ = told.send(folder.lock().map(|()| folder));
     })?;
     Ok(heard.recv_timeout(wait).map_err(|_| GuardCode::FolderBusy)??)
@@ -133,6 +136,7 @@ fn compare(folder: &File, name: &OsStr, expected: &ExpectedContent<'_>) -> Resul
                 ExpectedContent::State(_) => Err(GuardCode::ContentAbsent.into()),
             };
         }
+        // `O_NOFOLLOW` returns this for a symbolic link.
         Err(Errno::LOOP) => return Err(GuardCode::TargetNotAFile.into()),
         Err(error) => return Err(error.into()),
     };
@@ -142,17 +146,19 @@ fn compare(folder: &File, name: &OsStr, expected: &ExpectedContent<'_>) -> Resul
     let ExpectedContent::State(state) = expected else { return Err(GuardCode::ContentPresent.into()) };
     let mut text = Vec::new();
     file.take(READ_BYTES_MAX).read_to_end(&mut text)?;
+    // Canonical texts are compared, so that white space and the order of members do not matter.
     if normal_form(&text).as_deref() == Some(*state) { Ok(()) } else { Err(GuardCode::ContentDiffers.into()) }
 }
 
-/// The new content beside the file. It is gone when this is, however that comes.
+/// The new content, in a file beside the target. Dropping this removes the file.
 struct TemporaryFile<'f> {
     folder: &'f File,
     name: OsString,
 }
 
 impl<'f> TemporaryFile<'f> {
-    /// One name is enough, since the folder is locked: what lies there was left by a process that was killed.
+    /// The name can be constant because the folder is locked. A file of that name was left by a process that was
+    /// killed.
     fn write(folder: &'f File, name: &OsStr, text: &[u8], edge: &mut FileSystemHooks<'_>) -> Result<Self, SwapError> {
         let mut beside = OsString::from(".");
         beside.push(name);
@@ -162,9 +168,10 @@ impl<'f> TemporaryFile<'f> {
             Err(error) => return Err(error.into()),
         }
         let mut file = File::from(rustix::fs::openat(folder, &beside, MAKE, Mode::RUSR.union(Mode::WUSR))?);
+        // From here on an early return removes the draft.
         let draft = Self { folder, name: beside };
         (edge.before)(FileSwapStep::Write)?;
-        // The process may be set to take permissions away from its owner, too.
+        // The process can have a umask that removes permissions of the owner.
         file.set_permissions(Permissions::from_mode(MODE))?;
         file.write_all(text)?;
         (edge.before)(FileSwapStep::Sync)?;
@@ -176,8 +183,8 @@ impl<'f> TemporaryFile<'f> {
         Ok(rustix::fs::renameat(self.folder, &self.name, self.folder, name)?)
     }
 
-    /// A link, unlike a rename, never takes the place of something.
-    fn put_where_nothing_is(self, name: &OsStr) -> Result<(), SwapError> {
+    /// A hard link never replaces an existing file. A rename would.
+    fn put_at_unused_name(self, name: &OsStr) -> Result<(), SwapError> {
         match rustix::fs::linkat(self.folder, &self.name, self.folder, name, AtFlags::empty()) {
             Err(Errno::EXIST) => Err(GuardCode::ContentPresent.into()),
             linked => Ok(linked?),
@@ -187,7 +194,7 @@ impl<'f> TemporaryFile<'f> {
 
 impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
-        // After a rename there is nothing left to remove; an error leaves what the next commit removes.
+        // After a rename there is no file to remove. The error is ignored because the next commit removes the file.
         let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());
     }
 }

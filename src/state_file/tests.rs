@@ -9,7 +9,7 @@ use super::*;
 const SCHEMA: &[u8] = br#"{"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": true}"#;
 const RULES: &[u8] = br#"{"monotonic_integer_paths": ["$.n"]}"#;
 
-/// A folder in which files may be written, and one beside it in which not.
+/// An allowed folder, and a folder beside it that is not allowed.
 struct StateFileFixture {
     outer: tempfile::TempDir,
     inner: PathBuf,
@@ -89,7 +89,7 @@ fn the_file_then_holds_the_canonical_text_for_its_owner_alone() {
 }
 
 #[test]
-fn what_lies_on_disk_must_be_what_was_judged() {
+fn file_must_contain_the_checked_state() {
     let here = PreviousContent::Held(b"{\"n\":1}");
     for other in ["{\"n\":0}", "{\"n\":1,\"n\":1}", "{\"n\":1}{}", "", "x"] {
         let place = StateFileFixture::holding(other);
@@ -152,7 +152,7 @@ fn a_target_lies_below_a_root_however_it_is_spelt() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_with_the_target_first() {
+fn all_violations_are_listed_with_the_target_first() {
     let place = place();
     let both = place.commit_to(&place.inner.join("s.txt"), PreviousContent::Elsewhere(b"{\"n\":1}"), "{\"n\":0}");
     assert_eq!(both.unwrap_err(), "target_not_json, decreased");
@@ -167,7 +167,7 @@ fn everything_that_is_wrong_is_told_with_the_target_first() {
 }
 
 #[test]
-fn a_link_that_is_put_there_after_the_target_was_resolved_is_not_followed() {
+fn link_created_after_resolution_is_not_followed() {
     let place = place();
     let (sub, away) = (place.inner.join("sub"), place.outer.path().join("away"));
     fs::create_dir(&sub).unwrap();
@@ -186,7 +186,7 @@ fn a_link_that_is_put_there_after_the_target_was_resolved_is_not_followed() {
 }
 
 #[test]
-fn a_link_that_is_put_in_the_file_s_place_meanwhile_is_not_read() {
+fn link_in_place_of_the_file_is_not_read() {
     let place = StateFileFixture::holding("{\"n\":1}");
     let away = place.outer.path().join("away.json");
     fs::write(&away, "{\"n\":1}").unwrap();
@@ -223,7 +223,7 @@ fn no_draft_and_no_change_is_left_by_any_failure() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_synced_is_told_apart_from_nothing_written() {
+fn failed_sync_differs_from_nothing_written() {
     for before in [PreviousContent::Held(b"{\"n\":1}"), PreviousContent::Nothing] {
         let place = if before == PreviousContent::Nothing { place() } else { StateFileFixture::holding("{\"n\":1}") };
         let refused = failing_at(&place, before, FileSwapStep::SyncFolder).unwrap_err();
@@ -233,7 +233,7 @@ fn a_folder_that_cannot_be_synced_is_told_apart_from_nothing_written() {
 }
 
 #[test]
-fn a_draft_that_a_killed_process_left_is_replaced() {
+fn draft_of_a_killed_process_is_replaced() {
     let place = StateFileFixture::holding("{\"n\":1}");
     fs::write(place.inner.join(".s.json.draft"), "half").unwrap();
     place.commit(PreviousContent::Held(b"{\"n\":1}"), "{\"n\":2}").unwrap();
@@ -266,7 +266,7 @@ fn the_folder_is_locked_from_the_comparison_until_it_is_synced() {
 }
 
 #[test]
-fn of_many_commits_on_one_state_one_succeeds() {
+fn one_of_many_commits_on_one_state_succeeds() {
     const COMMITTERS: usize = 16;
     for before in [PreviousContent::Held(b"{\"n\":1}"), PreviousContent::Nothing] {
         let place = if before == PreviousContent::Nothing { place() } else { StateFileFixture::holding("{\"n\":1}") };
@@ -292,7 +292,7 @@ fn of_many_commits_on_one_state_one_succeeds() {
 }
 
 #[test]
-fn a_file_that_somebody_makes_without_the_lock_is_not_replaced_where_none_was_expected() {
+fn file_created_without_the_lock_is_not_replaced() {
     let place = place();
     let mut make = |step| match step {
         FileSwapStep::Replace => fs::write(&place.file, "theirs"),
@@ -305,7 +305,7 @@ fn a_file_that_somebody_makes_without_the_lock_is_not_replaced_where_none_was_ex
 }
 
 #[test]
-fn a_root_is_a_folder_as_it_was_when_it_was_named() {
+fn root_is_resolved_once() {
     let place = place();
     let (root, other) = (place.outer.path().join("root"), place.outer.path().join("other"));
     fs::create_dir(&other).unwrap();
@@ -322,7 +322,7 @@ fn a_root_is_a_folder_as_it_was_when_it_was_named() {
     fs::remove_file(&root).unwrap();
     symlink(&other, &root).unwrap();
     assert_eq!(run(&root.join("s.json")).unwrap_err(), "outside_roots");
-    // A file is no folder to write in, though it is named.
+    // The root is a file, so it allows nothing.
     let itself = AllowedRoots::new([place.file.clone()]).unwrap();
     let request =
         StateCommit { target: &place.file, before: PreviousContent::Held(b"{\"n\":1}"), proposed: b"{\"n\":2}" };
@@ -330,7 +330,7 @@ fn a_root_is_a_folder_as_it_was_when_it_was_named() {
 }
 
 #[test]
-fn a_lock_that_somebody_keeps_is_waited_for_and_then_told() {
+fn held_lock_times_out() {
     let place = place();
     let kept = fs::File::open(&place.inner).unwrap();
     kept.lock().unwrap();
@@ -343,7 +343,7 @@ fn a_lock_that_somebody_keeps_is_waited_for_and_then_told() {
 }
 
 #[test]
-fn what_is_no_file_is_neither_waited_for_nor_replaced() {
+fn pipe_blocks_no_commit_and_is_not_replaced() {
     let place = place();
     fs::create_dir(&place.file).unwrap();
     for before in [PreviousContent::Nothing, PreviousContent::Held(b"{\"n\":1}")] {

@@ -1,4 +1,4 @@
-//! What carries traces to their collector. A collector that is away is said once, and so is that it is back.
+//! Sends traces to the collector over HTTP. It logs a failure once, and the recovery once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::TracesError;
 use crate::domain::primitives::secret::Secret;
 use crate::tls;
 
-/// A collector takes what it is sent and works on it later.
+/// The limit for a request. A collector only queues the spans.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-/// It says how many spans it took, if that. Of what is longer nothing is read.
+/// The limit on a response, which has at most the number of accepted spans. A longer response is not read.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-/// The exporter works on a thread of its own, and requests on the gateway's.
+/// The exporter runs on its own thread, and its requests run on the gateway's runtime.
 #[derive(Debug)]
 pub(super) struct TraceHttpExporter {
     client: Client,
@@ -48,12 +48,12 @@ impl HttpClient for TraceHttpExporter {
         let sent = self.on.spawn(send(self.client.clone(), request)).await?;
         let problem = match &sent {
             Ok(answer) if answer.status().is_success() => None,
-            Ok(answer) => Some(format!("it answered {}", answer.status().as_u16())),
+            Ok(answer) => Some(format!("it returned {}", answer.status().as_u16())),
             Err(error) => Some(error.to_string()),
         };
         match (problem, self.fails.load(Ordering::Relaxed)) {
-            (Some(problem), false) => tracing::warn!(problem, "the collector takes no traces"),
-            (None, true) => tracing::info!("the collector takes traces again"),
+            (Some(problem), false) => tracing::warn!(problem, "the trace collector rejects traces"),
+            (None, true) => tracing::info!("the trace collector accepts traces again"),
             _ => {}
         }
         self.fails.store(!sent.as_ref().is_ok_and(|it| it.status().is_success()), Ordering::Relaxed);

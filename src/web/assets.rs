@@ -12,15 +12,15 @@ use rust_embed::Embed;
 #[folder = "static/"]
 struct Static;
 
-/// Hex digits of an asset's hash in its URL: 64 bits tell versions of one file apart.
+/// The number of hex digits of the hash in a URL. 64 bits are enough to distinguish versions of one file.
 const HASH_DIGITS: usize = 16;
 
-/// A year, the longest that caches promise anything: the name changes with the content.
+/// One year, the usual maximum. It is safe because the URL changes with the content.
 const CACHE_CONTROL: &str = "public, max-age=31536000, immutable";
 
 pub const PREFIX: &str = "/assets/";
 
-/// Name in `static/` to the path under [`PREFIX`], made once from what is embedded.
+/// Maps a name in `static/` to its path under [`PREFIX`].
 static HASHED: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let hashed = |name: String| {
         let hash = Static::get(&name)?.metadata.sha256_hash();
@@ -40,8 +40,8 @@ fn hashed_name(name: &str, hash: &[u8]) -> String {
     }
 }
 
-/// The URL of a file of `static/`. A name that is not there gives a URL that answers 404: a page
-/// without its style is better than no page, and a test walks the templates for such names.
+/// Returns the URL of a file in `static/`. An unknown name gives a URL that returns 404, because a page without style
+/// is better than none. A test checks the names in the templates.
 pub fn asset(name: &str) -> String {
     match HASHED.get(name) {
         Some(hashed) => format!("{PREFIX}{hashed}"),
@@ -49,7 +49,7 @@ pub fn asset(name: &str) -> String {
     }
 }
 
-/// Whether `static/` holds a file of this name.
+/// Returns true if `static/` has a file of this name.
 pub fn exists(name: &str) -> bool {
     HASHED.contains_key(name)
 }
@@ -65,7 +65,7 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// `GET /assets/{name:.+}`: only under the name that carries the hash, and then for good.
+/// Serves `GET /assets/{name:.+}`. Only names with the current hash exist, so the response can be cached permanently.
 pub async fn serve(path: web::Path<String>) -> HttpResponse {
     let asked = path.into_inner();
     let found = HASHED.iter().find(|(_, hashed)| **hashed == asked);

@@ -1,7 +1,7 @@
-//! Who is at the other end of a connection, and where a request comes from.
+//! Determines the client's IP address and checks the peer of a connection.
 //!
-//! The gateway speaks plain HTTP, so it talks to this machine and to the proxies that are named, and to nobody
-//! else. Only a named proxy's word is taken for where a request comes from: anybody can write a header.
+//! The gateway serves plain HTTP, so it accepts connections only from localhost and the configured proxies. It trusts
+//! `X-Forwarded-For` only from a configured proxy, because any client can set the header.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -10,20 +10,20 @@ use actix_web::http::header::HeaderMap;
 
 use crate::config::Network;
 
-/// Each proxy adds one. Nobody has more in a row; a longer list is an attacker's, and is not walked to its end.
+/// The limit on proxies in a row. Longer lists come from attackers and are not read to the end.
 const HOPS_MAX: usize = 32;
 
-/// The header that proxies add to.
+/// The header to which each proxy appends an address.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The proxies whose word is taken.
+/// The proxies that are trusted to report the client's address.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedProxies {
     proxies: Vec<Network>,
 }
 
 impl TrustedProxies {
-    /// These proxies, and this machine.
+    /// Trusts these proxies. Connections from localhost are also accepted.
     pub const fn new(proxies: Vec<Network>) -> Self {
         Self { proxies }
     }
@@ -32,17 +32,19 @@ impl TrustedProxies {
         self.proxies.iter().any(|it| it.contains(address))
     }
 
-    /// Whether the gateway talks to that address at all.
+    /// Returns true if the gateway accepts connections from the address.
     pub(super) fn admits(&self, address: IpAddr) -> bool {
+        // Localhost may connect, but is trusted for `X-Forwarded-For` only if it is configured as a proxy.
         address.to_canonical().is_loopback() || self.is_proxy(address)
     }
 
-    /// Where a request comes from: what is at the other end, or, if that is a named proxy, the rightmost address
-    /// in its header that is none. What stands left of that is hearsay. Behind a word that is no address nothing
-    /// is known, so the proxy that passed it on is the answer.
+    /// Returns the client's address: the peer, or, behind a trusted proxy, the rightmost address in the header that is
+    /// not a trusted proxy. Entries to the left of it can be forged. If an entry is invalid, the proxy that sent it
+    /// counts as the client.
     fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut nearest = peer.to_canonical();
         let lines: Vec<&[u8]> = headers.get_all(FORWARDED_FOR).map(|it| it.as_bytes()).collect();
+        // Each proxy appends to the right, so the list is read from the end.
         let hops = lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b','));
         for hop in hops.take(HOPS_MAX) {
             if !self.is_proxy(nearest) {
@@ -56,18 +58,19 @@ impl TrustedProxies {
         nearest
     }
 
-    /// Where a request comes from, as text for the log; the same for every spelling of an address.
+    /// Returns the client's address for the server log, normalized.
     pub fn client_of(&self, request: &HttpRequest) -> String {
-        self.told_of(request, |it| it)
+        self.describe_client(request, |it| it)
     }
 
-    /// Where a request comes from, for bounds: as much of the address as an asker does not choose at will.
+    /// Returns the client's address for rate limits, without the bits that a client can choose.
     pub fn asker_of(&self, request: &HttpRequest) -> String {
-        self.told_of(request, own_network)
+        self.describe_client(request, own_network)
     }
 
-    /// Roughly where a request comes from, for a person to know it again: a network that many are in.
+    /// Returns a coarse network, from which a person can recognize a session without a precise address.
     pub fn network_of(&self, request: &HttpRequest) -> Option<String> {
+        // A precise address would reveal where a person was, and changes too often to recognize a session.
         let peer = request.peer_addr()?;
         Some(match self.client(peer.ip(), request.headers()) {
             IpAddr::V4(address) => {
@@ -81,14 +84,14 @@ impl TrustedProxies {
         })
     }
 
-    fn told_of(&self, request: &HttpRequest, told: impl Fn(IpAddr) -> IpAddr) -> String {
+    fn describe_client(&self, request: &HttpRequest, told: impl Fn(IpAddr) -> IpAddr) -> String {
         let client = request.peer_addr().map(|peer| self.client(peer.ip(), request.headers()));
         client.map_or_else(|| "unknown".to_owned(), |it| told(it).to_string())
     }
 }
 
-/// The network that is one asker's own: an IPv4 address, or the 64 bits that come before the part of an IPv6
-/// address that whoever is there gives himself, as often anew as he likes.
+/// Returns the network of one client: an IPv4 address, or the first 64 bits of an IPv6 address. A client can choose the
+/// other 64 bits freely, so they must not give it new rate limits.
 fn own_network(client: IpAddr) -> IpAddr {
     const OWN_BITS: u32 = 64;
     match client {
@@ -97,8 +100,8 @@ fn own_network(client: IpAddr) -> IpAddr {
     }
 }
 
-/// An address as proxies write it: `192.0.2.1`, `2001:db8::1`, `[2001:db8::1]`, each of them also with a port
-/// where that is clear. An IPv4 address in IPv6 clothes is that IPv4 address.
+/// Parses an address as proxies write it: `192.0.2.1`, `2001:db8::1` or `[2001:db8::1]`, each with an optional port
+/// where that is unambiguous. A mapped IPv4 address becomes IPv4.
 fn read_address(hop: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(hop).ok()?.trim_matches([' ', '\t']);
     let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::V6);

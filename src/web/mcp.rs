@@ -1,7 +1,8 @@
-//! `POST /mcp`: what agents may do here, as tools of the Model Context Protocol.
+//! `POST /mcp`: the Model Context Protocol, for agents that call tools.
 //!
-//! Each message is a request of its own with its own token: there are no sessions, so any gateway answers any of them,
-//! and a token that is revoked is revoked at once. The SDK speaks the protocol; what is asked is read strictly before.
+//! Each message is a separate request with its own token. Without sessions any gateway can answer any message, and a
+//! revoked token stops working at once. The SDK implements the protocol. The body is parsed strictly before the SDK
+//! sees it.
 
 mod errors;
 mod inputs;
@@ -35,19 +36,19 @@ use tools::McpTools;
 
 pub type McpHttpService = StreamableHttpService<McpTools, NeverSessionManager>;
 
-/// Who asks, beside the message.
+/// The caller of a message.
 #[derive(Clone)]
 struct McpCaller {
     machine: Machine,
     request: RequestId,
-    /// Goes along by hand: the SDK answers in a task of its own.
+    /// The trace context is passed explicitly because the SDK answers in its own task.
     trace: Option<TraceParent>,
 }
 
-/// Who speaks the protocol for this gateway.
+/// Creates the SDK's service for this gateway.
 pub fn mcp_service(app: AppState) -> McpHttpService {
-    // Whoever asks shows a token that no browser adds of its own, so a name that was made to lead here gains nothing; and
-    // a body is bounded, like every other, before it gets this far.
+    // The SDK's host check is off. It protects against DNS rebinding, which needs a credential that browsers send by
+    // themselves, and this token is none. The size of the body is limited before this point.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -86,6 +87,7 @@ pub struct JsonRpcMessage {
 pub async fn answer(post: IdempotentPost, speaker: Data<McpHttpService>) -> Result<HttpResponse, Problem> {
     let IdempotentPost { request, app, token, body: bytes } = post;
     let asker = McpCaller { machine: Machine(token), request: RequestId::of(&request), trace: trace_context::trace() };
+    // The SDK's parser accepts duplicate members, so the strict parser runs first.
     if let Err(error) = json_body::strict(&app, bytes.sent()) {
         let told = errors::unread(&app, &asker, bytes.sent(), &error);
         return match told {
@@ -95,31 +97,32 @@ pub async fn answer(post: IdempotentPost, speaker: Data<McpHttpService>) -> Resu
     }
     let asked = to_sdk_request(&request, asker, &bytes).map_err(|error| Problem::of(&request, error))?;
     let told = from_sdk_response(speaker.handle(asked).await).await;
-    told.ok_or_else(|| Problem::of(&request, Error::invalid("", "this is no message of the Model Context Protocol")))
+    told.ok_or_else(|| Problem::of(&request, Error::invalid("", "this is not an MCP message (JSON-RPC 2.0)")))
 }
 
-/// The request as the SDK takes it: without the token, and with who was let in by it.
+/// Converts the request for the SDK. The token is left out, and the authenticated caller is attached.
 fn to_sdk_request(
     request: &HttpRequest,
     asker: McpCaller,
     bytes: &JsonBytes,
 ) -> Result<http::Request<Full<bytes::Bytes>>, Error> {
-    // By whichever name it was reached, what can be sent in return is the same, and what came has been read as JSON.
+    // The headers have fixed values: they have no effect on the result, and the body is already parsed.
     let accepted = "application/json, text/event-stream";
     let mut asked = http::Request::post("/mcp").header("host", "countersign").header("accept", accepted);
     asked = asked.header("content-type", "application/json");
+    // Only protocol headers reach the SDK. The token is not one of them.
     for (name, value) in request.headers().iter().filter(|(name, _)| is_of_the_protocol(name)) {
         asked = asked.header(name.as_str(), value.as_bytes());
     }
     let body = Full::new(bytes::Bytes::copy_from_slice(bytes.sent()));
-    asked.extension(asker).body(body).map_err(|_| Error::invalid("", "its headers cannot be read"))
+    asked.extension(asker).body(body).map_err(|_| Error::invalid("", "the request headers are invalid"))
 }
 
 fn is_of_the_protocol(name: &HeaderName) -> bool {
     name.as_str().starts_with("mcp-")
 }
 
-/// What the SDK answers: a message, or that none is due. It refuses in plain text what it cannot read.
+/// Converts the SDK's response. Returns `None` if the SDK could not read the message, which it reports as plain text.
 async fn from_sdk_response(told: http::Response<BoxBody<bytes::Bytes, Infallible>>) -> Option<HttpResponse> {
     let (parts, body) = told.into_parts();
     let Ok(whole) = body.collect().await;

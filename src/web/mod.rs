@@ -1,4 +1,4 @@
-//! What is reached over HTTP.
+//! The HTTP layer: API, pages, MCP, assets, authentication and limits.
 
 pub mod api;
 pub mod assets;

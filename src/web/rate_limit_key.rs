@@ -1,17 +1,17 @@
-//! Whose answer it is, for what stands around the handlers.
+//! Attributes responses to callers, for the middleware that limits their memory.
 
 use actix_web::{HttpMessage as _, HttpRequest};
 
 use super::state::AppState;
 use crate::service::error::Error;
 
-/// Whoever is answered: a token, or an account.
+/// The caller of a response: a token or an account.
 pub(super) struct RateLimitKey(pub(super) String);
 
-/// Says whose answer it will be. What changes something is answered in any case once it is begun, so it is not begun for
-/// whoever reads no answers.
+/// Attributes the response to a caller. A request that changes something is refused first if the caller has too many
+/// unread responses, because its response could not be refused after the change.
 pub(super) fn is_for(request: &HttpRequest, app: &AppState, asker: &str) -> Result<(), Error> {
-    if !request.method().is_safe() && !app.edge.unread.has_room(asker) {
+    if !request.method().is_safe() && !app.edge.unread.has_capacity(asker) {
         return Err(Error::TooMany);
     }
     request.extensions_mut().insert(RateLimitKey(asker.to_owned()));

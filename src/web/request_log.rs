@@ -1,4 +1,4 @@
-//! A name for each request, in the log, in answers and in error pages.
+//! Request IDs, the request log, and security headers.
 
 use std::sync::Arc;
 
@@ -24,18 +24,19 @@ impl RequestId {
         &self.0
     }
 
-    /// The name of a request that came through `tag`.
+    /// Returns the ID of a request that passed `tag`.
     pub fn of(request: &HttpRequest) -> Self {
         request.extensions().get::<Self>().cloned().unwrap_or(Self("unknown".to_owned()))
     }
 }
 
-/// Names the request, logs it once when it is answered, and sends the safety headers.
-/// Paths are logged without their query, and one-time links without their secret.
+/// Assigns a request ID, logs the request once after its response, and adds security headers. Paths are logged without
+/// query, and one-time links without their secret.
 pub async fn tag(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    // The ID is always new. One from the client could be used to confuse the server log.
     let id = RequestId(random::uuid_v4().simple().to_string());
     request.extensions_mut().insert(id.clone());
     let app = request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
@@ -44,6 +45,7 @@ pub async fn tag(
     let trace = trace_of(request.request());
     let piece = app.service.traces().request(trace.as_ref());
     let mut response = trace_context::within(piece.place().cloned(), next.call(request)).await?;
+    // The pattern is logged instead of the path, because paths can contain one-time secrets.
     let pattern = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
     service.metrics().answered(&RequestMetric {
         method: response.request().method().as_str(),
@@ -61,6 +63,7 @@ pub async fn tag(
         status = response.status().as_u16(),
         "request"
     );
+    // Unknown methods are counted as one, because clients could otherwise create unlimited series.
     let method = known_method(response.request().method().as_str());
     piece.answered(method, &pattern, response.status().as_u16());
     let headers = response.headers_mut();
@@ -79,21 +82,21 @@ pub async fn tag(
     for (name, value) in fixed {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    // A new route is not cached by a proxy or a browser unless its handler allows that.
+    // The default prevents that a new route is cached by a proxy or a browser.
     if !headers.contains_key(CACHE_CONTROL) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     Ok(response)
 }
 
-/// The trace that whoever asks says it belongs to: one word, or none is taken.
+/// Returns the caller's trace context. A header that occurs twice is ignored.
 fn trace_of(request: &HttpRequest) -> Option<TraceParent> {
     let mut said = request.headers().get_all("traceparent");
     let only = said.next().filter(|_| said.next().is_none())?;
     TraceParent::read(only.to_str().ok()?)
 }
 
-/// Nothing from elsewhere, nothing inline, nobody's frame.
+/// No external content, no inline scripts or styles, and no framing.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -103,7 +106,7 @@ mod tests {
     use actix_web::test::TestRequest;
 
     #[test]
-    fn a_trace_that_is_said_twice_is_none() {
+    fn duplicate_traceparent_is_ignored() {
         let said = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let once = TestRequest::default().append_header(("traceparent", said));
         assert!(trace_of(&once.to_http_request()).is_some());

@@ -1,4 +1,4 @@
-//! Every route with what stands around it, and the server that serves them.
+//! Assembles routes and middleware, and runs the HTTP server.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::state::AppState;
 use super::{api, assets, mcp, pages, request_log};
 use crate::service::error::Error;
 
-/// Serves on a listener that is already bound, so that a taken port is known before anything is said.
+/// Serves on a bound listener. The caller binds it, so that a used port is detected first.
 pub fn serve(
     app: AppState,
     listener: std::net::TcpListener,
@@ -23,12 +23,12 @@ pub fn serve(
     shutdown: Duration,
 ) -> std::io::Result<Server> {
     let server = HttpServer::new(move || site(app.clone()));
-    // Who serves decides what a signal means: requests under way end, whichever signal it was.
+    // The caller handles signals, because every signal must shut down gracefully.
     let server = server.disable_signals();
     Ok(server.workers(workers).shutdown_timeout(shutdown.as_secs()).listen(listener)?.run())
 }
 
-/// Every route with what stands around it.
+/// Returns the app with all routes and middleware.
 pub fn site(
     app: AppState,
 ) -> ActixApp<
@@ -46,13 +46,14 @@ pub fn site(
         .app_data(web::Data::new(app))
         .app_data(web::Data::new(speaker))
         .app_data(web::PayloadConfig::new(body_bytes_max))
+        // The last middleware runs first, so the request log also contains refused requests.
         .wrap(from_fn(response_buffer::counted))
         .wrap(from_fn(guard))
         .wrap(from_fn(request_log::tag))
         .configure(api::routes)
         .service(
             web::scope("")
-                // As long as it is before it is compressed.
+                // The uncompressed length counts, so this runs before compression.
                 .wrap(from_fn(response_buffer::counted))
                 .wrap(Compress::default())
                 .configure(pages::routes)
@@ -63,17 +64,17 @@ pub fn site(
         .default_service(web::to(pages::shared::error_page::not_found))
 }
 
-/// Answers nobody but this machine and the named proxies: passwords and tokens of anybody else have just crossed
-/// a network in the clear, and should not do so again.
+/// Refuses connections that do not come from localhost or a configured proxy. Their passwords and tokens crossed the
+/// network unencrypted, and the error prevents that this continues.
 async fn guard(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
     let app = request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
     if request.peer_addr().is_some_and(|peer| app.edge.peers.admits(peer.ip())) {
-        // A few packed bytes are a thousand times as many when they are unpacked, before anybody asks whose they are.
+        // A compressed body can expand a thousandfold before the sender is authenticated (decompression bomb).
         if request.headers().get_all(CONTENT_ENCODING).any(|it| it != "identity") {
-            let error = Error::invalid("", "send the body as it is, without `Content-Encoding`");
+            let error = Error::invalid("", "send the body uncompressed, without `Content-Encoding`");
             let refusal = response_buffer::refused(request.request(), error);
             return Ok(request.into_response(refusal));
         }
@@ -83,14 +84,14 @@ async fn guard(
     Ok(request.into_response(refusal))
 }
 
-/// Machines are answered as machines, people as people.
+/// Returns a problem for API calls and a page for browsers.
 fn unreadable_query(error: &QueryPayloadError, request: &HttpRequest) -> actix_web::Error {
     if request.path().starts_with("/v1/") {
-        // What is lacking is a name of ours; what is too much is anybody's.
+        // The name of a missing parameter is safe to return. The name of an unknown one comes from the client.
         let error = error.to_string();
         let detail = match error.split_once("missing field `").and_then(|it| it.1.split_once('`')) {
-            Some((name, _)) => format!("the query lacks `{name}`"),
-            None => "the query has a name or a value that this call does not take".to_owned(),
+            Some((name, _)) => format!("the query parameter `{name}` is missing"),
+            None => "the query has an unknown parameter or an invalid value".to_owned(),
         };
         Problem::of(request, Error::invalid("", detail)).into()
     } else {

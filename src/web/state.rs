@@ -1,4 +1,4 @@
-//! What every handler can reach.
+//! The state that every handler can access.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::limits::sse::EventStreams;
 use crate::config::MetricsAccess;
 use crate::service::Service;
 
-/// What every handler can reach.
+/// The state that every handler can access.
 #[derive(Clone)]
 pub struct AppState {
     pub service: Arc<Service>,
@@ -23,30 +23,31 @@ pub struct EdgeConfig {
     pub depth_max: usize,
     /// The longest wait for a decision.
     pub wait_max: Duration,
-    /// Whether people come over https: then cookies are `__Host-`.
+    /// Whether the public URL is https. Then cookies have the prefix `__Host-`.
     pub secure: bool,
-    /// Where pages are served from: what `Origin` must say on a POST.
+    /// The origin of the pages, which the `Origin` header of a POST must have.
     pub origin: String,
-    /// Whom it talks to, and whose word it takes for where a request comes from.
+    /// The proxies that are trusted, and the peers that may connect.
     pub peers: TrustedProxies,
-    /// Bounds requests of each token.
+    /// The rate limit of each token.
     pub requests: RateLimiter,
-    /// Bounds how fast one signed post is sent again: whoever overhears one takes nothing of what its host may ask.
+    /// The rate limit of each signed post. It is separate, so that an attacker who replays a post does not use up the
+    /// host's own limit.
     pub posts: RateLimiter,
-    /// Bounds sign-ins with an OpenID provider.
+    /// The rate limit of sign-ins with the OpenID provider.
     pub elsewhere: RateLimiter,
-    /// Bounds how fast each person looks at hidden values.
+    /// The rate limit of each person for revealing redacted values.
     pub reveals: RateLimiter,
-    /// Who reads what the gateway counts of itself.
+    /// Who can read the metrics.
     pub metrics: MetricsAccess,
-    /// Whether the reference of the API is shown at `/docs`.
+    /// Whether the API reference is available at `/docs`.
     pub docs: bool,
-    /// What is sent and is not all there yet.
+    /// The limits on unfinished request bodies.
     pub hearing: RequestBodyLimits,
-    /// Bytes of answers that are not read yet.
+    /// The quota for responses that are not read yet.
     pub unread: CallerQuota,
-    /// Everybody who waits for a decision.
+    /// The quota for requests that wait for decisions.
     pub waits: CallerQuota,
-    /// Every stream that is open.
+    /// The open streams.
     pub streams: EventStreams,
 }

@@ -196,7 +196,7 @@ const ONES_OWN: &str = "/account/passkeys";
 fn no_screen_of_the_demonstration_is_empty() {
     let mut demo = DemoProcess::start();
     let admin = url_in(&demo.until("gus: "));
-    demo.until("a third flow has a past");
+    demo.until("a third flow with sample history");
     demo.until("Two people are needed");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {

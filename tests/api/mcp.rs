@@ -157,7 +157,7 @@ async fn the_tools_say_what_they_take_and_none_of_them_approves() {
         let (_, (about, tools)) =
             with(client, |client| (client.ask(&json!({"ask": "about"})), client.ask(&json!({"ask": "tools"})))).await;
         assert_eq!(about["name"], "countersign");
-        assert!(about["instructions"].as_str().unwrap().contains("Nothing here approves"));
+        assert!(about["instructions"].as_str().unwrap().contains("No tool approves a change"));
         let is_new = about["protocol"].as_str().unwrap() >= "2026-07-28";
         assert_eq!(is_new, way.0 == "auto", "{way:?}: {}", about["protocol"]);
         let tools = tools["tools"].as_array().unwrap().clone();
@@ -196,7 +196,7 @@ async fn a_refusal_is_a_result_that_says_what_to_do() {
             let number = client.refused("propose", ask(json!({"payment": {"amount": 12_345_678_901_234_567_890_u64}})));
             assert_eq!(number["code"], "number_not_exact");
             assert_eq!(number["errors"][0]["pointer"], "/patch/payment/amount");
-            assert!(number["next_step"].as_str().unwrap().contains("strings"));
+            assert!(number["next_step"].as_str().unwrap().contains("as a string"));
             let mut unknown = ask(json!({}));
             unknown["approve"] = json!(true);
             assert_eq!(client.refused("propose", unknown)["code"], "malformed");

@@ -1,16 +1,17 @@
-//! Imports go down, also among the files of one room: no file stands on one that stands on it, however far around.
+//! Forbids import cycles, also between the files of one module.
 //!
-//! A file and those in its folder are a family: it names them, and they take what it holds for all of them.
+//! A file and the files in its folder are a family. The file names its children, and the children use the items that it
+//! holds for all of them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::rules::{is_ours, module, squeezed};
 use super::source::{File, RustSource};
 
-/// What each module imports, by names as `domain::chain::verify`.
+/// The imports of each module, by names such as `domain::chain::verify`.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// Every circle once, from the first of its modules.
+/// Returns every cycle once, starting at the first of its modules.
 pub fn circles(files: &[File]) -> Vec<String> {
     let imports = imports(files);
     let around = imports.keys().filter_map(|from| way_back(&imports, from));
@@ -29,11 +30,11 @@ fn imports(files: &[File]) -> Imports {
     let imported = |file: &&File| {
         let (own, code) = (module(file), squeezed(&RustSource::read(&file.text).code));
         let named = paths(&code).into_iter().filter_map(|path| absolute(&own, &path));
-        let rooms = named
+        let modules = named
             .filter_map(|path| (1..=path.len()).rev().map(|it| path[..it].join("::")).find(|it| names.contains(it)));
         let own = own.join("::");
-        let rooms = rooms.filter(|it| !is_family(it, &own)).collect();
-        (own, rooms)
+        let modules = modules.filter(|it| !is_family(it, &own)).collect();
+        (own, modules)
     };
     ours.iter().map(imported).collect()
 }
@@ -43,7 +44,7 @@ fn is_family(one: &str, other: &str) -> bool {
     one == other || within(one, other) || within(other, one)
 }
 
-/// Every path of the crate's own that is named, groups taken apart.
+/// Returns every path in the crate that the code names. Groups are expanded.
 fn paths(code: &str) -> Vec<Vec<String>> {
     let is_word = |it: char| it.is_alphanumeric() || it == '_';
     let starts = ["crate::", "super::", "self::"].iter().flat_map(|start| code.match_indices(start));
@@ -51,7 +52,7 @@ fn paths(code: &str) -> Vec<Vec<String>> {
     whole.flat_map(|(at, _)| spread(&code[at..])).collect()
 }
 
-/// `a::{b, c::d}` is a::b and a::c::d.
+/// Expands `a::{b, c::d}` to a::b and a::c::d.
 fn spread(path: &str) -> Vec<Vec<String>> {
     let word: String = path.chars().take_while(|it| it.is_alphanumeric() || *it == '_').collect();
     let Some(rest) = path[word.len()..].strip_prefix("::") else { return vec![vec![word]] };
@@ -62,7 +63,7 @@ fn spread(path: &str) -> Vec<Vec<String>> {
     below.into_iter().map(|it| [word.clone()].into_iter().chain(it).collect()).collect()
 }
 
-/// The parts of a group, from after its brace.
+/// Returns the parts of a group, after its brace.
 fn parts(group: &str) -> Vec<&str> {
     let (mut depth, mut from, mut parts) = (0, 0, Vec::new());
     for (at, it) in group.char_indices() {
@@ -82,7 +83,7 @@ fn parts(group: &str) -> Vec<&str> {
     parts
 }
 
-/// A path from the root of the crate.
+/// Returns a path from the root of the crate.
 fn absolute(own: &[&str], path: &[String]) -> Option<Vec<String>> {
     let up = path.iter().take_while(|it| *it == "super").count();
     let from = match path.first()?.as_str() {
@@ -93,7 +94,7 @@ fn absolute(own: &[&str], path: &[String]) -> Option<Vec<String>> {
     Some(from.iter().map(|it| (*it).to_owned()).chain(named).collect())
 }
 
-/// The shortest way from a module to itself, from the first of its modules.
+/// Returns the shortest cycle through a module.
 fn way_back(imports: &Imports, from: &str) -> Option<Vec<String>> {
     let mut came: BTreeMap<&str, &str> = BTreeMap::new();
     let mut next = VecDeque::from([from]);

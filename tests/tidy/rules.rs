@@ -1,40 +1,40 @@
-//! The rules. Each looks at one file, or at the repository, and says what is wrong.
+//! The rules. Each checks one file or the whole repository and returns complaints.
 
 use std::collections::BTreeSet;
 
 use crate::source::{File, RustSource, words};
 
-/// From one file to complaints.
+/// A rule for one file.
 pub type TidyRule = fn(&File, &RustSource) -> Vec<String>;
 
-/// The rooms of the house, each with those below it that it may use.
-pub const ROOMS: &[(&str, &[&str])] = &[
+/// The modules of the codebase, each with the modules that it may use.
+pub const MODULES: &[(&str, &[&str])] = &[
     ("domain", &[]),
-    // The embedded database has no clock but the machine's.
+    // The embedded database has no clock except the system's.
     ("store", &["domain", "clock", "tls"]),
     ("clock", &["domain"]),
     ("random", &["domain"]),
     ("keyring", &["domain", "clock", "random"]),
     ("config", &["domain", "keyring"]),
-    // The guard's states in files; the gateway's own are in the store.
+    // Guarded states in files. The gateway's own states are in the store.
     ("state_file", &["domain"]),
-    // What remains of a run, in a folder.
+    // Run artifacts in a folder.
     ("episode_folder", &["domain"]),
-    // States that are no longer in the database, in files.
+    // Archived states in files.
     ("archives", &["domain"]),
-    // Where the copy of the log goes.
+    // The log export.
     ("log_sink", &["config"]),
-    // Mail to people, by one server.
+    // Email notifications through one server.
     ("mail", &["domain", "config", "tls"]),
     // Traces to a collector.
     ("traces", &["domain", "config", "tls"]),
-    // What a gateway counts of itself.
+    // Metrics.
     ("metrics", &["domain"]),
-    // TLS to others, chosen once.
+    // TLS for outgoing connections, selected once.
     ("tls", &[]),
     // The OpenID provider, over HTTP.
     ("oidc_provider", &["domain", "clock", "config", "tls"]),
-    // HTTP to addresses that somebody gave us.
+    // HTTP to URLs that users configure.
     ("http_client", &["domain", "clock", "config", "tls"]),
     (
         "service",
@@ -58,7 +58,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
         &["domain", "service", "clock", "random", "keyring", "config", "metrics", "mail", "http_client", "log_sink"],
     ),
     ("web", &["domain", "service", "clock", "random", "keyring", "config", "metrics", "archives"]),
-    // Wiring: from a configuration to a service on its store.
+    // Wiring: builds the service from the configuration.
     (
         "wiring",
         &[
@@ -99,16 +99,16 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("lib", &[]),
 ];
 
-/// A function fits a screen, a file one idea; the binary only wires.
+/// A function fits on a screen, and a file has one subject. The binary contains only wiring.
 const FUNCTION_LINES_MAX: usize = 60;
 const FILE_LINES_MAX: usize = 400;
 const MAIN_LINES_MAX: usize = 59;
 
-/// The database that the demonstration's writer writes to is not the gateway's.
+/// The demo's writer has its own database, which is not the gateway's.
 const OTHER_DATABASES: [&str; 1] = ["src/cli/demo/target_database.rs"];
 
-/// What takes long and is begun by no request: the archives' own work. And passwords, which have a turnstile before it is
-/// known who asks.
+/// Slow work that no request starts, such as archiving. Also password hashing, which has its own concurrency limit
+/// because it runs before the caller is known.
 const OUT_OF_TURN: [&str; 4] = [
     "src/service/archive/mod.rs",
     "src/service/archive/erase.rs",
@@ -116,7 +116,7 @@ const OUT_OF_TURN: [&str; 4] = [
     "src/service/archive/restore.rs",
 ];
 
-/// A text of hexadecimal digits that is shorter stands in some id, some day.
+/// A shorter hexadecimal text occurs in an id sooner or later.
 const CHANCE_MAX: usize = 8;
 
 /// The rules for one Rust file.
@@ -133,7 +133,7 @@ fn is_test(file: &File) -> bool {
     path.starts_with("tests/") || path.ends_with("/tests.rs") || path.ends_with("_tests.rs") || path.contains("/tests/")
 }
 
-/// `src/a/b.rs` is `["a", "b"]`, `src/a/mod.rs` is `["a"]`.
+/// `src/a/b.rs` is `["a", "b"]`, and `src/a/mod.rs` is `["a"]`.
 pub fn module(file: &File) -> Vec<&str> {
     let path = file.path.strip_prefix("src/").unwrap_or(&file.path);
     let path = path.strip_suffix("/mod.rs").or_else(|| path.strip_suffix(".rs")).unwrap_or(path);
@@ -149,16 +149,16 @@ pub fn arrows(file: &File, source: &RustSource) -> Vec<String> {
         return Vec::new();
     }
     let module = module(file);
-    let Some((room, below)) = ROOMS.iter().find(|it| it.0 == module[0]) else {
-        return vec![say(file, format_args!("`{}` is no room of the house (ARCHITECTURE.md)", module[0]))];
+    let Some((own, below)) = MODULES.iter().find(|it| it.0 == module[0]) else {
+        return vec![say(file, format_args!("`{}` is no module of the codebase (ARCHITECTURE.md)", module[0]))];
     };
-    let allowed = |to: &str| to == *room || below.contains(&to) || !ROOMS.iter().any(|it| it.0 == to);
+    let allowed = |to: &str| to == *own || below.contains(&to) || !MODULES.iter().any(|it| it.0 == to);
     let named = roots(&squeezed(&source.code), module.len());
-    named.iter().filter(|to| !allowed(to)).map(|to| say(file, format_args!("{room} must not use {to}"))).collect()
+    named.iter().filter(|to| !allowed(to)).map(|to| say(file, format_args!("{own} must not use {to}"))).collect()
 }
 
-/// What a file names at the root of the crate. A way of naming that cannot be followed counts as `main`,
-/// which nobody may use.
+/// Returns the modules that a file names. A form of naming that cannot be resolved counts as `main`, which no module
+/// may use.
 fn roots(code: &str, depth: usize) -> BTreeSet<String> {
     let up = format!("{}::", vec!["super"; depth].join("::"));
     let mut roots = BTreeSet::new();
@@ -178,7 +178,7 @@ fn roots(code: &str, depth: usize) -> BTreeSet<String> {
     roots
 }
 
-/// The first word of a path; a glob takes everything.
+/// Returns the first word of a path. A glob imports everything.
 fn head(path: &str) -> Option<String> {
     let word: String = path.chars().take_while(|it| it.is_alphanumeric() || *it == '_').collect();
     match path.starts_with('*') {
@@ -187,7 +187,7 @@ fn head(path: &str) -> Option<String> {
     }
 }
 
-/// The first words of the paths in a group: `{a::b, c::{d, e}}` gives a and c.
+/// Returns the first words of the paths in a group. `{a::b, c::{d, e}}` gives a and c.
 fn heads(group: &str) -> Vec<String> {
     let (mut depth, mut heads) = (0, Vec::new());
     for (at, it) in group.char_indices() {
@@ -206,7 +206,7 @@ fn heads(group: &str) -> Vec<String> {
     heads
 }
 
-/// Code without the spaces that mean nothing; one is left between words.
+/// Removes the spaces that have no meaning. One space stays between words.
 pub fn squeezed(code: &str) -> String {
     let mut out = String::with_capacity(code.len());
     for piece in code.split_whitespace() {
@@ -243,7 +243,7 @@ pub fn pure_domain(file: &File, source: &RustSource) -> Vec<String> {
     }
     let code = squeezed(&source.code);
     let from_std = code.match_indices("std::").flat_map(|(at, it)| {
-        // The trait is how bytes are formatted into memory.
+        // The trait is the way to format bytes into memory.
         let rest = code[at + it.len()..].trim_start_matches("io::Write");
         if rest.starts_with('{') { heads(rest) } else { head(rest).into_iter().collect() }
     });
@@ -263,7 +263,7 @@ pub fn databases_in_store(file: &File, source: &RustSource) -> Vec<String> {
     found.into_iter().map(|it| say(file, format_args!("{it} belongs into src/store"))).collect()
 }
 
-/// Fields of forms are had only together with the check that a page of ours sent them.
+/// Form fields are only accessible together with the check of the CSRF token.
 pub fn forms(file: &File, source: &RustSource) -> Vec<String> {
     if !is_ours(file) || file.path == "src/web/pages/shared/form.rs" || !squeezed(&source.code).contains("web::Form<") {
         return Vec::new();
@@ -271,7 +271,7 @@ pub fn forms(file: &File, source: &RustSource) -> Vec<String> {
     vec![say(file, "web::Form is taken from anybody, take pages::form::Form")]
 }
 
-/// Whatever a request begins beside the threads that answer, it begins in its asker's turn.
+/// Blocking work of a request must run under the concurrency limit of its caller.
 pub fn turns(file: &File, source: &RustSource) -> Vec<String> {
     let taken = file.path == "src/service/platform/fair_queue.rs" || OUT_OF_TURN.contains(&file.path.as_str());
     if !is_ours(file) || module(file)[0] != "service" || taken {
@@ -290,7 +290,7 @@ pub fn sql_in_store(file: &File, source: &RustSource) -> Vec<String> {
 }
 
 fn is_sql(text: &str) -> bool {
-    /// A statement begins with these words in a row; what follows must stand somewhere behind them.
+    /// A statement begins with these words in a row. The others must follow later in the text.
     const STATEMENTS: [(&str, &str); 10] = [
         ("SELECT", "FROM"),
         ("INSERT INTO", ""),
@@ -314,7 +314,7 @@ fn is_sql(text: &str) -> bool {
         let behind = |text: &str, at: usize| then.is_empty() || text[at..].contains(&format!(" {then} "));
         let start = format!(" {start} ");
         let loud = shouted.find(&start).is_some_and(|at| behind(&shouted, at));
-        // In small letters only a text that is nothing else: pages may say "select".
+        // Lower-case SQL counts only if it is the whole text, because pages may contain the word "select".
         loud || (plain.starts_with(&start) && !text.contains([';', '.', '?']) && behind(&plain, 0))
     })
 }
@@ -355,7 +355,7 @@ pub fn printing(file: &File, source: &RustSource) -> Vec<String> {
     found.map(|(_, it)| say(file, format_args!("{it}! belongs into src/cli; elsewhere log"))).collect()
 }
 
-/// What must not be there is looked for by a text that no id, digest or token has by chance.
+/// A test that checks for absence needs a text that no id, digest or token contains by chance.
 pub fn chances(file: &File, _source: &RustSource) -> Vec<String> {
     if !file.path.starts_with("tests/") || file.path == "tests/tidy.rs" {
         return Vec::new();
@@ -400,7 +400,7 @@ pub fn named_paths(files: &[File]) -> Vec<String> {
     found
 }
 
-/// The text without fenced blocks.
+/// Returns the text without fenced blocks.
 fn prose(text: &str) -> String {
     let mut fenced = false;
     let outside = |line: &&str| {
@@ -411,7 +411,7 @@ fn prose(text: &str) -> String {
     text.lines().filter(outside).collect::<Vec<_>>().join("\n")
 }
 
-/// A quoted word that can only mean a path of this repository.
+/// Returns a quoted word that can only be a path of this repository.
 fn looks_like_ours(text: &str) -> bool {
     const FOLDERS: [&str; 13] = [
         "src/",
@@ -433,7 +433,7 @@ fn looks_like_ours(text: &str) -> bool {
     plain && (page || FOLDERS.iter().any(|it| text.starts_with(it)))
 }
 
-/// `a/{b,c}.rs` is `a/b.rs` and `a/c.rs`; what a star stands for is not looked at.
+/// `a/{b,c}.rs` is `a/b.rs` and `a/c.rs`. The matches of a star are not checked.
 fn spread(text: &str) -> Vec<String> {
     let text = text.split('*').next().unwrap_or(text);
     match (text.split_once('{'), text.split_once('}')) {

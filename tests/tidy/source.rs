@@ -1,21 +1,21 @@
-//! A Rust file as the rules look at it: code without comments and texts, texts apart, tests marked.
+//! A Rust file as the rules read it: code without comments and texts, texts separately, tests marked.
 
 /// One file of the repository.
 pub struct File {
-    /// From the root, with `/`.
+    /// The path from the root, with `/`.
     pub path: String,
     pub text: String,
 }
 
-/// A file taken apart. Lines are those of the file.
+/// A parsed file. Line numbers are those of the file.
 pub struct RustSource {
-    /// Comments and the insides of texts are spaces; so are items under `#[cfg(test)]`.
+    /// The code. Comments, the insides of texts, and items under `#[cfg(test)]` are spaces.
     pub code: String,
     /// The same, tests included.
     pub all_code: String,
     /// Every text outside tests, with its line from 1.
     pub texts: Vec<(usize, String)>,
-    /// How many lines are no test.
+    /// The number of lines outside tests.
     pub lines: usize,
 }
 
@@ -32,7 +32,7 @@ impl RustSource {
         Self { code: code.collect(), texts, lines, all_code: all_code.iter().collect() }
     }
 
-    /// The functions with a body: name, first line, number of lines.
+    /// Returns the functions with a body: name, first line, number of lines.
     pub fn functions(&self) -> Vec<(String, usize, usize)> {
         let code: Vec<char> = self.code.chars().collect();
         let mut functions = Vec::new();
@@ -51,7 +51,7 @@ impl RustSource {
     }
 }
 
-/// Identifiers and keywords with where they begin.
+/// Returns identifiers and keywords with their positions.
 pub fn words(code: &[char]) -> impl Iterator<Item = (usize, String)> {
     let is_word = |it: &char| it.is_alphanumeric() || *it == '_';
     (0..code.len()).filter_map(move |at| {
@@ -60,7 +60,7 @@ pub fn words(code: &[char]) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// The first `{` or `;` that is not inside parentheses or brackets.
+/// Returns the first `{` or `;` outside parentheses and brackets.
 fn body(code: &[char], from: usize) -> Option<usize> {
     let mut depth = 0_i32;
     (from..code.len()).find(|at| {
@@ -73,7 +73,7 @@ fn body(code: &[char], from: usize) -> Option<usize> {
     })
 }
 
-/// The brace that closes the one at `open`.
+/// Returns the brace that closes the one at `open`.
 fn closing(code: &[char], open: usize) -> usize {
     let mut depth = 0_i32;
     let close = (open..code.len()).find(|at| {
@@ -87,7 +87,7 @@ fn closing(code: &[char], open: usize) -> usize {
     close.unwrap_or(code.len() - 1)
 }
 
-/// What `#[cfg(test)]` stands before, with the attribute itself.
+/// Returns the items under `#[cfg(test)]`, with the attribute itself.
 fn test_spans(code: &[char]) -> Vec<(usize, usize)> {
     let attribute: Vec<char> = "#[cfg(test)]".chars().collect();
     let mut spans: Vec<(usize, usize)> = Vec::new();
@@ -106,7 +106,7 @@ fn test_spans(code: &[char]) -> Vec<(usize, usize)> {
     spans
 }
 
-/// Turns comments and the insides of texts into spaces, and gives the texts.
+/// Replaces comments and the insides of texts by spaces, and returns the texts.
 fn blank(text: &str) -> (Vec<char>, Vec<(usize, String)>) {
     let mut code: Vec<char> = text.chars().collect();
     let (mut texts, mut at) = (Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! `user …` and `token …`: who may come in.
+//! Arguments of `user …` and `token …`.
 
 use std::collections::BTreeSet;
 
@@ -99,7 +99,8 @@ pub struct TokenAdd {
 }
 
 impl TokenAdd {
-    /// Roles of a flow name it; agents and writers name their nodes too.
+    /// Returns the problem if flow and nodes do not fit the role. Hosts, agents and writers need a flow, and agents and
+    /// writers need nodes.
     pub(super) fn misfit(&self) -> Option<&'static str> {
         let nodes = self.nodes.iter().collect::<BTreeSet<_>>().len();
         match (self.role, &self.flow, nodes) {

@@ -1,4 +1,4 @@
-//! What may stand on every line, and where it may not.
+//! Global flags.
 
 use std::path::PathBuf;
 
@@ -23,12 +23,12 @@ pub struct GlobalArgs {
 }
 
 impl GlobalArgs {
-    /// Whether it says which gateway is meant.
+    /// Returns true if the flags select a gateway's data.
     pub(super) const fn names_a_gateway(&self) -> bool {
         self.data.is_some() || self.database.is_some()
     }
 }
 
-/// Why the demonstration takes none.
+/// The error for data flags of the demo.
 pub(super) const DEMO_IS_ITS_OWN: &str =
     "the demo uses its own temporary directory, database and keyring: remove --data and --database";

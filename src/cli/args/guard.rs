@@ -21,7 +21,7 @@ pub enum GuardCommand {
 }
 
 impl GuardCommand {
-    /// The schema with the dialect that it must be in, and the rules: what every command has.
+    /// Returns the schema, its required dialect, and the rules, which all commands have.
     pub fn files(&self) -> (&Path, Option<SchemaDialect>, Option<&Path>) {
         let (schema, dialect, rules) = match self {
             Self::Payload(it) => (&it.schema, it.dialect, &it.rules),

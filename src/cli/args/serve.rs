@@ -7,7 +7,7 @@ use crate::cli::serve::ClockPolicy;
 /// `serve …`
 #[derive(clap::Args, Debug)]
 pub struct ServeArgs {
-    /// Where to listen.
+    /// The address to listen on.
     #[command(flatten)]
     pub listen: ListenArgs,
     /// Start although the clock is behind the newest event. Use it once, if the clock was ahead before and is correct now.
@@ -22,7 +22,7 @@ impl ServeArgs {
     }
 }
 
-/// Where to listen.
+/// The address to listen on.
 #[derive(clap::Args, Debug)]
 pub struct ListenArgs {
     /// The IP address and port to listen on.

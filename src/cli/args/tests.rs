@@ -59,7 +59,7 @@ fn every_command_of_the_documentation_is_read() {
 }
 
 #[test]
-fn the_flags_of_every_command_may_stand_anywhere_on_the_line() {
+fn global_flags_are_accepted_anywhere() {
     let flags = ["--json", "--data", "d", "--config", "c", "--database", "postgres://u@h/d"];
     for (before, between, after) in
         [("", "", "keys list FLAGS"), ("", "keys FLAGS list", ""), ("FLAGS keys list", "", "")]
@@ -75,7 +75,7 @@ fn the_flags_of_every_command_may_stand_anywhere_on_the_line() {
 }
 
 #[test]
-fn a_line_that_is_wrong_could_not_tell() {
+fn usage_error_exits_with_2() {
     for line in ["policy what-if f --state s --node n", "policy what-if f --state s --patch p --node n --format x"] {
         assert_eq!(read(line).unwrap_err().exit_code(), 2, "{line}");
     }
@@ -94,7 +94,7 @@ fn a_password_is_never_an_argument() {
 }
 
 #[test]
-fn a_token_names_what_its_role_needs_and_nothing_else() {
+fn token_needs_exactly_the_flags_of_its_role() {
     for line in [
         "token add x --role agent --owner a --node n",
         "token add x --role agent --owner a --flow f",
@@ -111,7 +111,7 @@ fn a_token_names_what_its_role_needs_and_nothing_else() {
 }
 
 #[test]
-fn names_that_begin_with_a_dash_are_read_whatever_comes_next() {
+fn ids_that_begin_with_a_dash_are_accepted() {
     for next in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-".chars() {
         let kid = format!("-{next}rK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
         for line in [format!("keys revoke {kid} --json"), format!("keys revoke --json {kid}")] {
@@ -167,7 +167,7 @@ fn a_digest_and_a_moment_have_one_spelling() {
 }
 
 #[test]
-fn the_demonstration_takes_no_gateway_that_it_would_not_use() {
+fn demo_refuses_the_data_flags() {
     for line in ["demo --data d", "--data d demo", "demo --database postgres://u@h/d"] {
         let refused = read(line).unwrap_err();
         assert_eq!(refused.exit_code(), 2, "{line}");

@@ -1,4 +1,4 @@
-//! What stands on a line, read once into its final type. Each refusal says what would be right.
+//! Parsers for values on the command line. Each error names the accepted format.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,27 +14,27 @@ use crate::domain::primitives::id::{FlowId, NodeId};
 use crate::domain::primitives::secret::Secret;
 use crate::domain::primitives::time::Timestamp;
 
-/// Where a token is to be had.
+/// The source of a token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum InputSource {
-    /// On standard input.
+    /// Standard input.
     Stdin,
-    /// In this file.
+    /// A file.
     File(PathBuf),
-    /// Here.
+    /// The argument itself.
     Given(String),
 }
 
-/// What a halt is for.
+/// The scope of a halt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HaltScopeArg {
     /// Every flow.
     All,
-    /// This one.
+    /// One flow.
     Flow(FlowId),
 }
 
-/// What a halt stops.
+/// The part of a flow that a halt stops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum HaltAspectArg {
     /// Halt proposals, new threads and votes.
@@ -43,11 +43,11 @@ pub enum HaltAspectArg {
     Verifying,
 }
 
-/// Names of nodes, by commas; none in an empty text.
+/// Node names, separated by commas. An empty text means none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeList(pub BTreeSet<NodeId>);
 
-/// Names and reasons are a line in a log or on a page.
+/// The limit for names and reasons, which are one line in logs and on pages.
 const LABEL_CHARS_MAX: usize = 200;
 
 /// Accepts any path. Clap refuses an empty one with its usage text, and a script that asked for JSON could not read
@@ -102,8 +102,7 @@ pub(super) fn digest(text: &str) -> Result<String, String> {
     fits.then(|| text.to_owned()).ok_or("must be sha256: followed by 64 lower-case hex digits".to_owned())
 }
 
-/// A token has two dots and nothing but base64url around them; every path that has those too can be said
-/// with `./` in front.
+/// A token has two dots and base64url around them. For a file of that form, `./` in front makes it a path.
 pub(super) fn dialect(text: &str) -> Result<SchemaDialect, String> {
     let all = [SchemaDialect::Guard, SchemaDialect::JsonSchema];
     all.into_iter().find(|it| it.as_str() == text).ok_or_else(|| "must be guard or json-schema-2020-12".to_owned())
@@ -120,7 +119,7 @@ pub(super) fn input(text: &str) -> Result<InputSource, String> {
     let parts = text.split('.').count();
     match text {
         "-" => Ok(InputSource::Stdin),
-        // As every token begins, whatever became of the rest.
+        // Every JWS begins with `eyJ`, so a damaged token is still reported as a token and not as a missing file.
         token if token.starts_with("eyJ") && parts > 1 => Ok(InputSource::Given(token.to_owned())),
         token if parts == 3 && token.split('.').all(base64url) => Ok(InputSource::Given(token.to_owned())),
         path => Ok(InputSource::File(PathBuf::from(path))),

@@ -1,4 +1,4 @@
-//! `audit --export`: replays exported files with published keys and nothing else. No gateway, no network, no database.
+//! `audit --export`: replays exported files with published keys only. Works offline and without a database.
 
 mod files;
 mod report;
@@ -13,51 +13,53 @@ use crate::domain::keys::PublicKeys;
 use crate::domain::primitives::id::{Jti, ThreadId};
 use files::{ChainSegment, ExportFiles, TrustedKeys};
 
-/// Something that is not so.
+/// A problem in the export.
 struct ExportFinding {
     place: String,
     version: Option<u64>,
     broken: ExportError,
 }
 
-/// A chain, and what is known of it besides.
+/// A verified chain and facts about it.
 struct CheckedChain {
     chain: VerifiedChain,
-    /// The last of its pages says that no more follow.
+    /// Whether the last page reports that no more pages follow.
     is_whole: bool,
-    /// Receipts of its approvals.
+    /// The receipts of its approvals.
     receipts: BTreeSet<Jti>,
 }
 
-/// What was found of everything.
+/// The result of the audit.
 #[derive(Default)]
 struct AuditedExport {
     findings: Vec<ExportFinding>,
-    /// What could not be told, and keeps the answer from being yes.
+    /// Checks without a result. Each of them makes the exit code 2.
     doubts: Vec<String>,
-    /// What another file would have told of what is here.
+    /// Checks that need files which the export does not contain.
     unseen: Vec<String>,
     passed_over: Vec<String>,
     chains: BTreeMap<ThreadId, CheckedChain>,
 }
 
-/// Yes if all of it holds, no with a list of what does not, could not tell where something is missing that would.
+/// Exits with 0 if every check passes, 1 with a list of findings, and 2 if a missing file prevents a check.
 pub fn run(folder: &Path, jwks: Option<&Path>, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let keys = TrustedKeys::read(folder, jwks)?;
     let mut audited = AuditedExport::default();
     audited.doubts.extend(keys.doubt());
     let files = ExportFiles::read(folder, &keys, &mut audited)?;
     audited.replay(files.pieces, &keys.believed);
-    audited.hold_issuers();
-    audited.hold_branches();
-    audited.hold_receipts(files.receipts, &keys.believed);
+    audited.check_issuers();
+    audited.check_branches();
+    audited.check_receipts(files.receipts, &keys.believed);
+    // Without any file the result would be "no problems", which an empty folder must not get.
     if audited.chains.is_empty() && audited.findings.is_empty() && audited.doubts.is_empty() {
         return Err(CliError::Given(format!(
-            "{} holds no chain: save the pages of `GET /v1/threads/THREAD/chain` there, each as a file that ends in .json",
+            "{} contains no chain: save the pages of `GET /v1/threads/THREAD/chain` there, each as a file that ends in .json",
             folder.display()
         )));
     }
     out.answer(report::text(&audited, &keys), || report::json(&audited, &keys))?;
+    // A finding decides the exit code, even if other checks have no result.
     Ok(match (audited.findings.is_empty(), audited.doubts.is_empty()) {
         (false, _) => CommandExit::No,
         (true, false) => CommandExit::CouldNotTell,
@@ -76,11 +78,16 @@ impl AuditedExport {
 
     fn replay(&mut self, pieces: BTreeMap<ThreadId, Vec<ChainSegment>>, keys: &PublicKeys) {
         for (thread, mut pieces) in pieces {
+            // Files have any names, so the order comes from the versions in them.
             pieces.sort_by_key(ChainSegment::ends);
             match replayed(&pieces, keys) {
                 Ok(it) if it.chain.first() > 0 => {
+                    // An archive can begin in the middle of a chain, so its first entry is trusted by its signature
+                    // alone.
                     let before = it.chain.first() - 1;
-                    self.doubts.push(format!("{thread}: versions 0 to {before} are not here, nor what they owed"));
+                    self.doubts.push(format!(
+                        "{thread}: versions 0 to {before} are missing, so approvals that they required are unknown"
+                    ));
                     self.chains.insert(thread, it);
                 }
                 Ok(it) => _ = self.chains.insert(thread, it),
@@ -89,29 +96,31 @@ impl AuditedExport {
         }
     }
 
-    /// Where the keys do not say whose they are, the chains do, and all of them the same.
-    fn hold_issuers(&mut self) {
+    /// Checks that all chains have the same issuer, if the keys do not name one.
+    fn check_issuers(&mut self) {
         let mut issuers = self.chains.iter().map(|(thread, it)| (thread, &it.chain.issuer));
         let first = issuers.next();
         let another = issuers.find(|(_, issuer)| first.is_some_and(|it| it.1 != *issuer));
         if let Some((thread, _)) = another {
-            let broken =
-                ExportError { code: "issuer_mismatch", what: "another gateway signed it than another thread here" };
+            let broken = ExportError {
+                code: "issuer_mismatch",
+                what: "another gateway signed the other threads of this export",
+            };
             self.find(thread.to_string(), None, broken);
         }
     }
 
-    /// What branches say of each other's threads, where both are here.
-    fn hold_branches(&mut self) {
+    /// Checks forks and joins against the chains of the other threads, if they are in the export.
+    fn check_branches(&mut self) {
         let (mut findings, mut unseen) = (Vec::new(), Vec::new());
         for (thread, CheckedChain { chain, .. }) in &self.chains {
             let mut hold = |other: &ThreadId, held: Option<Result<CrossChainCheck, ExportError>>| match held {
                 Some(Ok(CrossChainCheck::Agreed)) => {}
                 Some(Err(broken)) => findings.push(ExportFinding { place: thread.to_string(), version: None, broken }),
                 Some(Ok(CrossChainCheck::NotSeen)) => {
-                    unseen.push(format!("the version of {other} that {thread} is made of"))
+                    unseen.push(format!("the version of {other} that {thread} was created from"))
                 }
-                None => unseen.push(format!("{other}, which {thread} is made of")),
+                None => unseen.push(format!("{other}, which {thread} was created from")),
             };
             if let Some(fork) = &chain.fork {
                 hold(&fork.thread, self.chains.get(&fork.thread).map(|it| it.chain.branch(chain)));
@@ -125,23 +134,24 @@ impl AuditedExport {
         self.unseen.extend(unseen);
     }
 
-    fn hold_receipts(&mut self, receipts: Vec<(String, String)>, keys: &PublicKeys) {
+    fn check_receipts(&mut self, receipts: Vec<(String, String)>, keys: &PublicKeys) {
         for (file, token) in receipts {
             let GenuineReceipt { receipt, certain } = match GenuineReceipt::read(&token, keys) {
                 Ok(it) => it,
                 Err(broken) => {
+                    // The other receipts are still checked, so that one run lists all problems.
                     self.find(file, None, broken);
                     continue;
                 }
             };
             let Some(replayed) = self.chains.get_mut(&receipt.sub) else {
-                self.doubts.push(format!("{file}: the chain of its thread is not here, or does not hold"));
+                self.doubts.push(format!("{file}: the chain of its thread is missing or invalid"));
                 continue;
             };
             match replayed.chain.receipt(&receipt) {
                 Err(broken) => self.find(file, None, broken),
                 Ok(CrossChainCheck::NotSeen) => {
-                    self.doubts.push(format!("{file}: the version that it approves is not here"))
+                    self.doubts.push(format!("{file}: the version that it approves is missing"))
                 }
                 Ok(CrossChainCheck::Agreed) if certain => _ = replayed.receipts.insert(receipt.jti),
                 Ok(CrossChainCheck::Agreed) => self.doubts.push(format!(
@@ -158,10 +168,13 @@ fn replayed(pieces: &[ChainSegment], keys: &PublicKeys) -> Result<CheckedChain, 
         for it in piece.items.iter().map(ExportedEntry::exhibit) {
             let found = |broken| ExportFinding { place: piece.file.clone(), version: Some(it.version), broken };
             match &mut so_far {
+                // Only archives may begin in the middle, because a page without its predecessors is an incomplete
+                // export.
                 None if it.version > 0 && !piece.is_archive => {
-                    return Err(found(chain("the versions before it are not here")));
+                    return Err(found(chain("the versions before it are missing")));
                 }
                 None => so_far = Some(VerifiedChain::begin(&it, keys).map_err(found)?),
+                // Overlapping files must agree on the versions that both contain.
                 Some(chain) if it.version < chain.next_version() => chain.again(&it, keys).map_err(found)?,
                 Some(chain) => chain.follow(&it, keys).map_err(found)?,
             }
@@ -172,7 +185,11 @@ fn replayed(pieces: &[ChainSegment], keys: &PublicKeys) -> Result<CheckedChain, 
     let end = so_far.next_version();
     let last: Vec<&ChainSegment> = pieces.iter().filter(|it| it.ends().1 + 1 == end && !it.is_archive).collect();
     if let Some(ChainSegment { file, .. }) = last.iter().find(|it| it.more) {
-        return Err(ExportFinding { place: file.clone(), version: None, broken: chain("there are more pages") });
+        return Err(ExportFinding {
+            place: file.clone(),
+            version: None,
+            broken: chain("more pages follow, and they are missing"),
+        });
     }
     Ok(CheckedChain { chain: so_far, is_whole: !last.is_empty(), receipts: BTreeSet::new() })
 }

@@ -1,4 +1,4 @@
-//! Who plays: two flows, two reviewers with their links, and machines with a token each.
+//! Seeds the demo's flows, reviewers and machine tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,11 +21,11 @@ pub(super) struct DemoMachines {
     pub(super) writer: DemoMachine,
     pub(super) second_host: DemoMachine,
     pub(super) second_agent: DemoMachine,
-    /// Who looks after people and stops.
+    /// The administrator of accounts and halts.
     pub(super) admin: AccountId,
 }
 
-/// The sample flows, as they lie in `examples/`: compiled in, so that the program needs no files.
+/// The sample flows from `examples/`. They are compiled in, so that the binary needs no files.
 pub(super) const PAYMENTS: (&str, &str, &str) = (
     include_str!("../../../examples/payments/policy.toml"),
     include_str!("../../../examples/payments/payments.schema.json"),
@@ -37,7 +37,7 @@ const PAYOUTS: (&str, &str, &str) = (
     include_str!("../../../examples/payouts/planner.schema.json"),
 );
 
-/// A flow's policy with its schemas.
+/// Returns a flow's policy with its schemas.
 pub(super) fn source(flow: &str, (text, state, planner): (&str, &str, &str)) -> PolicySource {
     let schemas = BTreeMap::from([
         (format!("{flow}.schema.json"), state.to_owned()),
@@ -46,23 +46,23 @@ pub(super) fn source(flow: &str, (text, state, planner): (&str, &str, &str)) -> 
     PolicySource { text: text.to_owned(), schemas }
 }
 
-/// Engages everybody and says who they are.
+/// Creates accounts and tokens, and prints the sign-in links.
 pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &DemoSetup) -> Result<DemoMachines, CliError> {
     let by = open_service::principal();
     service.activate_policy(&by, None, source("payments", PAYMENTS), BTreeSet::new()).await?;
     service.activate_policy(&by, None, source("payouts", PAYOUTS), BTreeSet::new()).await?;
     stage.voice.say(
-        "\nTwo reviewers. Open a link in a browser to be one of them (each works once; a second window for the other):",
+        "\nTwo reviewers. Open a link in a browser to sign in (each link works once; use a private window for the second):",
     );
     for (name, groups) in [("ada", &["finance"][..]), ("ben", &["finance", "security"][..])] {
         let (_, link) = person(service, name, (PersonRole::Reviewer, groups)).await?;
         stage.voice.say(&format!("  {name} ({}): {url}/sign-in/{link}", groups.join(", ")));
     }
     let (admin, link) = person(service, "gus", (PersonRole::Admin, &[])).await?;
-    stage
-        .voice
-        .say(&format!("An administrator, who invites people and lifts what was stopped:\n  gus: {url}/sign-in/{link}"));
-    stage.voice.say("\nThree machines, each with a token of its own: a host, an agent and a writer. Their requests and answers follow.");
+    stage.voice.say(&format!("An administrator, who invites people and lifts halts:\n  gus: {url}/sign-in/{link}"));
+    stage.voice.say(
+        "\nThree machines, each with its own token: a host, an agent and a writer. Their requests and answers follow.",
+    );
     let machine = |name: &'static str, role, flow: &'static str, nodes: &'static [&'static str]| async move {
         let text = token(service, name, (role, flow, nodes)).await?;
         DemoMachine::new(name, text, stage)
@@ -77,13 +77,13 @@ pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &DemoSetup)
     })
 }
 
-/// An account that is about to be.
+/// Returns the input for a new account.
 pub(super) fn new_account(name: &str, (role, groups): (PersonRole, &[&str])) -> NewAccount {
     let groups = groups.iter().filter_map(|it| GroupName::try_from(*it).ok()).collect();
     NewAccount { name: name.to_owned(), role, groups }
 }
 
-/// Nobody knows the password of a demonstration's account: its link signs in.
+/// Creates an account with a random password that is discarded. Its link signs in.
 async fn person(service: &Service, name: &str, may: (PersonRole, &[&str])) -> Result<(AccountId, String), Error> {
     let account = service.add_account(&new_account(name, may), random::uuid_v4().to_string()).await?;
     let link = service.sign_in_link(&account.id).await?;

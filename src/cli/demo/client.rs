@@ -1,4 +1,4 @@
-//! A machine of the demonstration: a plain HTTP client that says what it asks and what it is answered.
+//! A machine of the demo: an HTTP client that prints its requests and their responses.
 
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
@@ -7,7 +7,7 @@ use super::DemoSetup;
 use crate::cli::CliError;
 use crate::tls;
 
-/// Where lines go. Nobody listens any more once the demonstration was stopped.
+/// The output of the demo. Lines are dropped after the demo was stopped.
 #[derive(Clone)]
 pub(super) struct DemoOutput(UnboundedSender<String>);
 
@@ -30,10 +30,10 @@ pub(super) struct DemoMachine {
     voice: DemoOutput,
 }
 
-/// A request: method, path and, where there is one, its body.
+/// A request: method, path and optional body.
 pub(super) enum DemoRequest {
     Get(String),
-    /// A read that waits up to so many seconds.
+    /// A read that waits up to this many seconds.
     Wait(String, u64),
     Post(String, Value),
 }
@@ -44,29 +44,26 @@ pub(super) struct DemoHttpResponse {
 }
 
 impl DemoHttpResponse {
-    /// A text member of the answer.
+    /// Returns a text member of the response.
     pub(super) fn text(&self, name: &str) -> &str {
         self.body.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The answer, if it has this status; the story cannot go on otherwise.
+    /// Returns the response if it has this status. The scenario cannot continue otherwise.
     pub(super) fn must_be(self, status: u16) -> Result<Self, CliError> {
         if self.status == status {
             return Ok(self);
         }
-        Err(CliError::Demo(format!(
-            "the gateway answered {} where the story needs {status}: {}",
-            self.status, self.body
-        )))
+        Err(CliError::Demo(format!("the gateway returned {} instead of {status}: {}", self.status, self.body)))
     }
 }
 
-/// Tokens and digests are shortened to this on the screen; everything else is shown whole.
+/// The limit for tokens and digests in the output. Other values are printed in full.
 const SHOWN_CHARS_MAX: usize = 90;
 
 impl DemoMachine {
     pub(super) fn new(name: &'static str, token: String, stage: &DemoSetup) -> Result<Self, CliError> {
-        // A proxy of the environment has no business on the loopback.
+        // A proxy of the environment must not receive requests to localhost.
         tls::ready();
         let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().map_err(failed)?;
         Ok(Self { name, token, base: format!("http://{}", stage.bound), http, voice: stage.voice.clone() })
@@ -84,12 +81,12 @@ impl DemoMachine {
         Ok(answer)
     }
 
-    /// Says what it was answered.
+    /// Prints the response.
     pub(super) fn say(&self, answer: &DemoHttpResponse) {
         self.voice.say(&format!("{:>8} ◂ {} {}", self.name, answer.status, shown(&answer.body)));
     }
 
-    /// Asks again what was asked aloud before.
+    /// Repeats a request without printing it.
     pub(super) async fn ask_quietly(&self, ask: DemoRequest) -> Result<DemoHttpResponse, CliError> {
         let url = |path: String| format!("{}{path}", self.base);
         let request = match ask {
@@ -107,7 +104,7 @@ fn failed(error: reqwest::Error) -> CliError {
     CliError::Demo(format!("the gateway cannot be reached: {error}"))
 }
 
-/// JSON for people: long texts cut, so that a line is a line.
+/// Formats JSON for the output. Long texts are cut, so that each value fits into a line.
 fn shown(value: &Value) -> String {
     fn cut(value: &Value) -> Value {
         match value {

@@ -1,5 +1,5 @@
-//! What an auditor takes away: the receipt, its entry and statement, and the published keys, as files; and the lines
-//! that check them.
+//! Writes the files that an auditor needs (receipt, entry, statement and published keys) and prints the commands that
+//! verify them.
 
 use std::path::Path;
 
@@ -35,21 +35,21 @@ pub(super) async fn keep(
     ))
 }
 
-/// The line that replays the demonstration's own database.
+/// Returns the command that audits the demo's database.
 pub(super) fn audit_line(stage: &DemoSetup) -> String {
     format!("  {} audit --data {}", program(), stage.data.display())
 }
 
-/// The lines that check and read what remains of the third flow's run.
+/// Returns the commands that verify and show the run artifacts of the `refunds` flow.
 pub(super) fn episode_lines(folder: &Path) -> String {
     let (program, folder) = (program(), folder.display());
     format!(
-        "  (One of its refunds was a run of agents. What remains of it is in a folder, and can be checked:\n  \
+        "  (One of its refunds was a run of agents. Its run artifacts are in a folder and can be verified:\n  \
          {program} episode verify {folder}\n  {program} episode show {folder}\n  jq .outcomes.status {folder}/state.json)"
     )
 }
 
-/// This very program, so that the line can be copied whether or not it is on the path.
+/// Returns the path of this program, so that printed commands work without the program in the path.
 fn program() -> String {
     std::env::current_exe().map_or_else(|_| "countersign".to_owned(), |it| it.display().to_string())
 }

@@ -1,5 +1,5 @@
-//! `demo`: a gateway with a sample flow, and a host, an agent and a writer that use it as real clients over HTTP.
-//! People decide in their browser; everything else happens by itself, slowly enough to follow.
+//! `demo`: a gateway with sample flows, and a host, an agent and a writer that use it over HTTP. Reviewers decide in
+//! their browser. The other steps run by themselves, slowly enough to follow.
 
 mod accounts;
 mod client;
@@ -27,19 +27,19 @@ use crate::random;
 use crate::service::Service;
 use client::DemoOutput;
 
-/// Between two steps of the story: long enough to read one.
+/// The pause between two steps of the scenario.
 const PACE: Duration = Duration::from_millis(1_200);
 
-/// Plays the demonstration until ctrl-c.
+/// Runs the demo until ctrl-c.
 pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let listener = serve::bind(config.listen)?;
     let bound = listener.local_addr().map_err(CliError::Runtime)?;
-    say(out, &format!("Countersign's demonstration starts at http://localhost:{}", bound.port()))?;
-    let config = of_its_own(config, bound)?;
+    say(out, &format!("The Countersign demo starts at http://localhost:{}", bound.port()))?;
+    let config = demo_config(config, bound)?;
     open_service::block_on(async {
         let running = RunningGateway::start(&config, listener, ClockPolicy::Refused).await?;
         play(&config, running, bound, out).await?;
-        say(out, &format!("\nStopped. What happened stays in {}", config.data.display()))?;
+        say(out, &format!("\nStopped. The data of the demo is in {}", config.data.display()))?;
         Ok(CommandExit::Yes)
     })
 }
@@ -48,8 +48,8 @@ fn say(out: &mut CommandOutput<'_>, line: &str) -> Result<(), CliError> {
     Ok(out.answer(line, || json!({"demo": line}))?)
 }
 
-/// Whatever is configured on this machine stays untouched: a folder, a keyring and a database of its own.
-fn of_its_own(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
+/// Returns a configuration with its own folder, keyring and database, so that a configured gateway is not changed.
+fn demo_config(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
     let data = std::env::temp_dir().join(format!("countersign-demo-{}", random::uuid_v4().simple()));
     Ok(Config {
         listen: bound,
@@ -59,7 +59,7 @@ fn of_its_own(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
         issuer: None,
         trusted_proxies: Vec::new(),
         webhooks: receivers::settings(),
-        // A page that is open in a browser must not keep ctrl-c waiting.
+        // A page that is open in a browser must not delay ctrl-c.
         shutdown: Duration::from_secs(1),
         worker_interval: Duration::from_secs(1),
         data,
@@ -67,7 +67,7 @@ fn of_its_own(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
     })
 }
 
-/// The story and the people's time both run until someone says stop.
+/// Runs the scenario and serves pages until a signal arrives.
 async fn play(
     config: &Config,
     running: RunningGateway,
@@ -102,20 +102,20 @@ async fn play(
     ended
 }
 
-/// What was before, quietly, while the story begins; and a little that goes on beside it.
+/// Seeds sample history while the scenario starts, and adds reviews to it for a few minutes.
 async fn past(service: &Arc<Service>, cast: &accounts::DemoMachines, stage: &DemoSetup) -> Result<(), CliError> {
     receivers::engage(service, &cast.admin).await?;
     let played = seed_history::DemoHistoryActors::engage(service).await?;
     played.live(&cast.admin).await?;
     let folder = played.leaves_a_run(&stage.data).await?;
     stage.voice.say(
-        "\n  (Beside this, a third flow has a past: cleo and dan, whom this program plays, decided some refunds, and go on \
+        "\n  (The demo also seeds a third flow with sample history: its reviewers cleo and dan decided some refunds, and continue \
          for a few minutes. History, Log, Insight, People, Policies and Webhooks show it.)",
     );
     stage.voice.say(&export_files::episode_lines(&folder));
-    // Whoever tries out the emergency stop ends it, and nothing else.
+    // If a user tries the kill switch, the seeding stops and the rest of the demo continues.
     if let Err(error) = played.add_history(stage).await {
-        tracing::debug!(error = &error as &dyn std::error::Error, "the third flow goes on no more");
+        tracing::debug!(error = &error as &dyn std::error::Error, "no more sample history is added");
     }
     Ok(())
 }

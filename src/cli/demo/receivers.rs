@@ -1,5 +1,4 @@
-//! Two receivers of webhooks on this machine, so that the page about them shows something: one takes what it is sent,
-//! and one is being moved.
+//! Two local webhook receivers, so that the webhook page has content. One accepts deliveries, and one rejects them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -20,18 +19,18 @@ use crate::service::operations::halt_request::Actor;
 
 const HERE: &str = "127.0.0.1";
 
-/// What the demonstration's gateway may send to: nobody but them.
+/// Returns webhook settings that allow only these receivers.
 pub(super) fn settings() -> WebhooksConfig {
     WebhooksConfig { allow_networks: Network::parse(HERE).into_iter().collect(), plain_http: false }
 }
 
-/// Lets them listen, and has them told of what happens.
+/// Starts the receivers and adds endpoints for them.
 pub(super) async fn engage(service: &Arc<Service>, admin: &AccountId) -> std::result::Result<(), CliError> {
     let listener = TcpListener::bind((HERE, 0)).map_err(CliError::Runtime)?;
     let port = listener.local_addr().map_err(CliError::Runtime)?.port();
     let receivers = || {
         let moving =
-            || async { HttpResponse::ServiceUnavailable().body("The chat is being moved. Try again on Monday.") };
+            || async { HttpResponse::ServiceUnavailable().body("The chat is in maintenance. Try again on Monday.") };
         App::new()
             .route("/ledger", web::post().to(|| async { HttpResponse::NoContent().finish() }))
             .route("/chat", web::post().to(moving))

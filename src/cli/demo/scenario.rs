@@ -1,4 +1,4 @@
-//! The story: a harmless change, an injected one, and one that people decide; then three ways to cheat.
+//! The scenario: a harmless change, a prompt injection, and a change that requires approval; then three attacks.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,10 +15,10 @@ use crate::domain::json::canonical::canonical;
 const THREAD: &str = "order-17";
 const SECOND_THREAD: &str = "payout-9";
 
-/// How long one wait for a decision lasts; it is repeated.
+/// The length of one wait for a decision. The wait is repeated.
 const WAIT_SECS: u64 = 20;
 
-/// Tells it all. Both holds are open at once; the second runs out if nobody decides it.
+/// Runs the scenario. Two reviews are pending at the same time. The second expires if no reviewer decides it.
 pub(super) async fn tell(cast: &DemoMachines, stage: &DemoSetup) -> Result<(), CliError> {
     let ledger = DemoTarget::make(&stage.data)?;
     stage.pause().await;
@@ -33,7 +33,7 @@ pub(super) async fn tell(cast: &DemoMachines, stage: &DemoSetup) -> Result<(), C
     stage.voice.say("\n— An injected is_admin is rejected: the node may not write it, whatever the text in front of the model said.");
     propose(&cast.agent, THREAD, &head, json!({"requested_action": "refund", "is_admin": true})).await?.must_be(422)?;
     stage.pause().await;
-    stage.voice.say("\n— A new target_user_id is held: people decide it.");
+    stage.voice.say("\n— A new target_user_id is held for approval.");
     let held = propose(&cast.agent, THREAD, &head, json!({"target_user_id": 42})).await?.must_be(202)?;
     stage.voice.say(&format!("\n  ▶ One person is needed. Decide it here: {}", review_url(&held)));
     stage.pause().await;
@@ -50,7 +50,7 @@ pub(super) async fn tell(cast: &DemoMachines, stage: &DemoSetup) -> Result<(), C
         Ok::<(), CliError>(())
     };
     tokio::try_join!(first, second)?;
-    stage.voice.say("\nThe story is told. The gateway goes on until ctrl-c; look around in the browser.");
+    stage.voice.say("\nThe scenario has ended. The gateway runs until ctrl-c, so you can explore it in the browser.");
     Ok(())
 }
 
@@ -76,7 +76,7 @@ fn review_url(held: &DemoHttpResponse) -> String {
 }
 
 async fn open_second(cast: &DemoMachines, stage: &DemoSetup) -> Result<DemoHttpResponse, CliError> {
-    stage.voice.say("\n— In another flow the same takes two people, and has a short deadline.");
+    stage.voice.say("\n— In another flow the same change needs two people and has a short deadline.");
     let made = cast.second_host.ask(create("payouts", SECOND_THREAD)).await?.must_be(201)?;
     let patch = json!({"target_user_id": 99});
     let held = propose(&cast.second_agent, SECOND_THREAD, made.text("transition"), patch).await?.must_be(202)?;
@@ -87,7 +87,7 @@ async fn open_second(cast: &DemoMachines, stage: &DemoSetup) -> Result<DemoHttpR
     Ok(held)
 }
 
-/// Asks aloud once, and then again and again until there is a decision.
+/// Waits for a decision. Only the first request is printed.
 async fn wait(agent: &DemoMachine, stage: &DemoSetup, which: &str, digest: &str) -> Result<DemoHttpResponse, CliError> {
     let ask = || DemoRequest::Wait(format!("/v1/transitions/{digest}/decision"), WAIT_SECS);
     let mut answer = agent.ask(ask()).await?;
@@ -107,7 +107,7 @@ fn second_decided(stage: &DemoSetup, decision: &DemoHttpResponse) {
     stage.voice.say(&match decision.text("decision") {
         "approved" => "\n— The second review: approved, by two people.".to_owned(),
         "expired" => {
-            "\n— The second review EXPIRED: nobody decided in time, so nothing was committed. A time-out is never \
+            "\n— The second review EXPIRED: no reviewer decided in time, so nothing was committed. A time-out is never \
                       a person's refusal."
                 .to_owned()
         }
@@ -131,7 +131,7 @@ async fn after_decision(
     cheat(cast, stage, ledger, decision).await?;
     let line = export_files::keep(&cast.host, stage, THREAD, &decision.body).await?;
     stage.voice.say(&format!(
-        "\n— Trust nobody: check the receipt offline, and replay everything that was stored. Copy these lines:\n{line}\n{}",
+        "\n— Verify it yourself: check the receipt offline, and replay everything that was stored. Copy these lines:\n{line}\n{}",
         export_files::audit_line(stage)
     ));
     Ok(())
@@ -167,9 +167,9 @@ async fn cheat(
 ) -> Result<(), CliError> {
     let (transition, receipt) = (decision.text("transition_digest"), decision.text("receipt"));
     stage.pause().await;
-    stage.voice.say("\n— A replay: the very same call again.");
+    stage.voice.say("\n— A replay attack: the same call again.");
     denied(cast, stage, ledger, verify(transition, receipt, "write-1")).await?;
-    stage.voice.say("\n— A stale receipt: a harmless change went on top, and the old receipt is shown for it.");
+    stage.voice.say("\n— A stale receipt: a harmless change was committed since, and the old receipt is used for it.");
     let now = cast.writer.ask_quietly(DemoRequest::Get(format!("/v1/threads/{THREAD}"))).await?.must_be(200)?;
     let patch = json!({"requested_action": "payout"});
     let moved = propose(&cast.agent, THREAD, now.text("transition"), patch).await?.must_be(201)?;
@@ -186,9 +186,9 @@ async fn denied(cast: &DemoMachines, stage: &DemoSetup, ledger: &DemoTarget, ask
     Ok(())
 }
 
-/// The receipt as an attacker would like it: other claims, the same key's name, the signature that there is.
+/// Forges a receipt as an attacker would: other claims, the same key ID and the old signature.
 fn forge(receipt: &str, head: &DemoHttpResponse) -> Result<String, CliError> {
-    let broken = || CliError::Demo("the receipt is not one".to_owned());
+    let broken = || CliError::Demo("the receipt cannot be parsed".to_owned());
     let mut parts = receipt.split('.');
     let (Some(header), Some(claims), Some(signature)) = (parts.next(), parts.next(), parts.next()) else {
         return Err(broken());

@@ -1,4 +1,4 @@
-//! A run as an episode: what the agents of the third flow say they do, and the folder that remains.
+//! Seeds an episode: the events that the agents of the third flow report, and the exported folder.
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +18,8 @@ use crate::service::error::{Error, Result};
 const THREAD: &str = "refund-109";
 
 impl DemoHistoryActors {
-    /// A refund that is planned, held, approved, written and ended, and its folder; which is brought in again, as one of
-    /// another gateway would be.
+    /// Runs a refund from plan to write, and exports its folder. The folder is then imported, as one from another
+    /// gateway would be.
     pub(super) async fn leaves_a_run(&self, data: &Path) -> std::result::Result<PathBuf, CliError> {
         self.runs().await?;
         let folder = data.join("episode");
@@ -37,9 +37,9 @@ impl DemoHistoryActors {
         let terms = serde_json::from_value(terms).map_err(|_| Error::NotFound("terms"))?;
         self.begin(THREAD, Some(terms)).await?;
         let saw = self.tells(Phase::Observe, json!({"message": "The customer asks for a refund."}), None).await?;
-        let plan = json!({"rationale": "Whose order it is has to be approved.", "step_records": [
+        let plan = json!({"rationale": "The owner of the order has to be approved.", "step_records": [
             {"id": "look-up", "kind": "detect", "description": "Look up whose order it is", "status": "done"},
-            {"id": "approval", "kind": "review", "description": "Have people approve the other customer"},
+            {"id": "approval", "kind": "review", "description": "Get approval for the other customer"},
             {"id": "refund", "kind": "act", "description": "Refund the order"},
         ]});
         let planned = self.tells(Phase::Plan, plan, Some(saw)).await?;

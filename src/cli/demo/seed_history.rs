@@ -1,5 +1,5 @@
-//! What was before anybody looked: a third flow, whose people this program plays, in a few seconds. All of it happens
-//! when it says it did, by the calls that everybody uses.
+//! Seeds sample history in a third flow within a few seconds. All of it uses the same service calls as real clients, so
+//! its timestamps are real.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,17 +41,17 @@ use crate::service::{Service, Stored};
 
 const FLOW: &str = "refunds";
 
-/// Reviews that nobody decides are over after this, so that one sees what has expired.
+/// The deadline of its reviews. It is short, so that the history contains expired reviews.
 const TTL: &str = "20s";
 
-/// The life that goes on for some minutes: how many more reviews there are, and what lies between them.
+/// The number of later reviews, and the pause between them.
 const MORE: usize = 12;
 const EVERY: Duration = Duration::from_secs(15);
 
-/// How long one of them lets the other vote in their place.
+/// The duration of a delegation.
 const AWAY: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The people whom the program plays, and their machines.
+/// The accounts and machines that the program controls.
 pub(super) struct DemoHistoryActors {
     pub(super) service: Arc<Service>,
     pub(super) cleo: AccountId,
@@ -71,7 +71,7 @@ pub(super) fn name<T: TryFrom<String>>(text: &str) -> Result<T> {
     T::try_from(text.to_owned()).map_err(|_| Error::NotFound("name"))
 }
 
-/// The payments flow with a short deadline, a way back, and people who approve its next policy.
+/// Returns the payments policy with a short deadline, rollbacks, and approval for policy changes.
 fn refunds(ttl: &str) -> PolicySource {
     let text = PAYMENTS.0.replacen("flow = \"payments\"", "flow = \"refunds\"", 1);
     let text = text.replacen("payments.schema.json", "refunds.schema.json", 1);
@@ -106,7 +106,7 @@ impl DemoHistoryActors {
         self.looked_after(admin).await
     }
 
-    /// A little goes on happening, so that what follows the log has something to follow.
+    /// Adds reviews for a few minutes, so that live pages change.
     pub(super) async fn add_history(&self, stage: &DemoSetup) -> Result<()> {
         for round in 0..MORE {
             tokio::time::sleep(EVERY).await;
@@ -117,7 +117,7 @@ impl DemoHistoryActors {
             match round % 4 {
                 0 | 2 => self.say(&self.cleo, &held, (VoteVerdict::Approve, None)).await?,
                 1 => self.say(&self.dan, &held, (VoteVerdict::Deny, Some("Not what the customer asked for."))).await?,
-                // This one nobody decides.
+                // This review expires without a decision.
                 _ => {}
             }
         }
@@ -174,7 +174,7 @@ impl DemoHistoryActors {
             verdict,
             nonce: nonce(),
             comment: why.map(str::to_owned),
-            // No browser had a part in it.
+            // No browser was involved.
             browser_check: BrowserCheck::NotRecomputed,
             proof: VoterProof::default(),
             typed: None,
@@ -184,7 +184,7 @@ impl DemoHistoryActors {
         self.service.vote(who, &of.review, &ballot).await.map(drop)
     }
 
-    /// Approved with a word, written and confirmed; an agent's authority is turned away.
+    /// Seeds an approved write with a comment, and a rejected proposal.
     async fn written(&self) -> Result<()> {
         self.begin("refund-101", None).await?;
         self.propose("refund-101", json!({"requested_action": "refund"})).await?;
@@ -214,7 +214,7 @@ impl DemoHistoryActors {
         Ok(self.service.verify(&self.writer, &ask).await?.write.key.write_id)
     }
 
-    /// Denied, cancelled, closed, and left alone.
+    /// Seeds a denied, a cancelled and an expired review, and a closed thread.
     async fn decided_otherwise(&self) -> Result<()> {
         self.begin("refund-102", None).await?;
         let held = self.ask("refund-102", json!({"payment": {"amount": 4_000}})).await?;
@@ -238,7 +238,7 @@ impl DemoHistoryActors {
         self.say(&self.dan, &held, (VoteVerdict::Approve, Some("Postage included."))).await
     }
 
-    /// What an agent asked for, rewritten by one and approved by the other.
+    /// Seeds a proposal that one reviewer edits and the other approves.
     async fn rewritten(&self) -> Result<()> {
         self.begin("refund-106", None).await?;
         let held = self.ask("refund-106", json!({"target_user_id": 71})).await?;
@@ -253,7 +253,7 @@ impl DemoHistoryActors {
         Ok(())
     }
 
-    /// A state that is asked for again.
+    /// Seeds a rollback.
     async fn rolled_back(&self) -> Result<()> {
         self.begin("refund-107", None).await?;
         self.propose("refund-107", json!({"requested_action": "payout"})).await?;
@@ -273,7 +273,7 @@ impl DemoHistoryActors {
         self.say(&self.cleo, &HeldSample { transition, review }, (VoteVerdict::Approve, None)).await
     }
 
-    /// A receipt, a token and a halt.
+    /// Seeds a revoked receipt, a revoked token and a halt.
     async fn taken_back(&self) -> Result<()> {
         self.begin("refund-108", None).await?;
         let held = self.ask("refund-108", json!({"target_user_id": 81})).await?;
@@ -291,7 +291,7 @@ impl DemoHistoryActors {
         Ok(())
     }
 
-    /// Somebody is away for a week, is invited, and another policy waits for those who approve it.
+    /// Seeds a delegation, an invitation, and a policy change request that waits for approval.
     async fn looked_after(&self, admin: &AccountId) -> Result<()> {
         let (dan, _) = self.service.sign_in("dan", self.dans_password.clone()).await?;
         let naming = NewDelegation { to: "cleo".to_owned(), length: AWAY };

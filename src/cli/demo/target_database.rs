@@ -1,4 +1,4 @@
-//! The target: a real table in a real SQLite file, which only the writer has.
+//! The target system: a table in a SQLite database that only the writer can access.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::cli::CliError;
 
-/// The writer's own database. Opened anew for each use, as by a process of its own.
+/// The writer's own database. Each use opens it again, as a separate process would.
 pub(super) struct DemoTarget(PathBuf);
 
 fn failed(error: rusqlite::Error) -> CliError {
@@ -17,7 +17,7 @@ fn failed(error: rusqlite::Error) -> CliError {
 impl DemoTarget {
     pub(super) fn make(folder: &Path) -> Result<Self, CliError> {
         let ledger = Self(folder.join("ledger.db"));
-        // A fence that was seen before is refused by the table itself.
+        // The unique constraint rejects a fence that was used before.
         let table = "CREATE TABLE payments (write_id TEXT PRIMARY KEY, thread TEXT NOT NULL, fence INTEGER NOT NULL, \
                      target_user_id INTEGER NOT NULL, amount INTEGER NOT NULL, UNIQUE (thread, fence))";
         ledger.open()?.execute_batch(table).map_err(failed)?;
@@ -28,7 +28,7 @@ impl DemoTarget {
         Connection::open(&self.0).map_err(failed)
     }
 
-    /// Writes what verify let through, and nothing that came by another way.
+    /// Writes the row that `verify` authorized, with values from its response only.
     pub(super) fn write(&self, thread: &str, allowed: &Value) -> Result<(), CliError> {
         let view = &allowed["view"];
         let row = (
@@ -43,7 +43,7 @@ impl DemoTarget {
         self.open()?.execute(insert, row).map(drop).map_err(failed)
     }
 
-    /// The whole table, as a line each.
+    /// Returns each row as a line.
     pub(super) fn rows(&self) -> Result<Vec<String>, CliError> {
         let select = "SELECT write_id, thread, fence, target_user_id, amount FROM payments ORDER BY write_id";
         let connection = self.open()?;

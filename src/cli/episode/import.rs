@@ -1,4 +1,4 @@
-//! `episode import`: a run's folder, kept as a thread that can be read.
+//! `episode import`: imports the folder of a run as a read-only thread.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::domain::episode::imported::{RunImport, RunSigner};
 use crate::domain::primitives::sanitize::printed_line;
 use crate::service::episodes::import::ImportOutcome;
 
-/// Checks the folder, and keeps it if nothing is wrong.
+/// Verifies the folder, and imports it if it has no errors.
 pub(super) fn run(
     asked: &args::EpisodeImport,
     config: &Config,

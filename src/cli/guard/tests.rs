@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_file_that_was_replaced_and_not_synced_is_told_as_neither_yes_nor_no() {
+fn replaced_but_unsynced_file_exits_with_2() {
     let guard = StateGuard::new(br#"{"type":"null"}"#, None).unwrap();
     for form in [OutputFormat::Text, OutputFormat::Json] {
         let state = guard.check(b"null").unwrap();

@@ -16,7 +16,7 @@ impl Write for CapturedLog {
 
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}a\u{202e}b\u{200b}\u{9b}31m";
 
-/// What is logged of it, as a message, as a field, and as what a field debugs to.
+/// Returns the log of a hostile text as a message, as a field and as a debug value.
 fn logged<L: tracing_subscriber::Layer<Registry> + Send + Sync>(layer: impl Fn(CapturedLog) -> L) -> String {
     let kept = CapturedLog::default();
     tracing::subscriber::with_default(Registry::default().with(layer(kept.clone())), || {
@@ -27,7 +27,7 @@ fn logged<L: tracing_subscriber::Layer<Registry> + Send + Sync>(layer: impl Fn(C
 }
 
 #[test]
-fn what_is_logged_acts_on_no_terminal() {
+fn log_lines_contain_no_control_characters() {
     let text = logged(|to| {
         let to = move || SanitizedFormatter { form: LogFormat::Text, to: to.clone() };
         fmt::layer().with_ansi(false).with_writer(to)

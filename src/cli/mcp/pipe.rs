@@ -1,4 +1,4 @@
-//! Lines to posts, and answers to lines.
+//! Posts lines to the gateway and writes its responses as lines.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,30 +19,30 @@ use crate::domain::primitives::sanitize;
 use crate::domain::primitives::secret::Secret;
 use crate::tls;
 
-/// A message; a gateway takes a megabyte unless it is told otherwise.
+/// The limit on a message. By default a gateway accepts one megabyte.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// An answer: as much as the longest state with what is around it, and once more as text.
+/// The limit on a response: the longest state with its metadata, as JSON and again as text.
 const ANSWER_BYTES_MAX: usize = 4 * LINE_BYTES_MAX;
 
-/// Longer than a gateway lets anybody wait for a decision.
+/// The time limit for a response. It is longer than the longest wait for a decision.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(150);
 
-/// Somebody who is not there is not waited for.
+/// The time limit for connecting.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What is asked at once: an agent's tools, and some that wait for people. More than that wait for their turn.
+/// The limit on concurrent requests: an agent's tool calls, and some that wait for reviewers. Others queue.
 const AT_ONCE_MAX: usize = 32;
 
 pub struct McpPipe {
     client: Client,
     address: Url,
-    /// What both sides agreed on when they began.
+    /// The protocol version from `initialize`.
     version: Mutex<Option<String>>,
-    room: Semaphore,
+    permits: Semaphore,
 }
 
-/// True for a host that is this machine, whoever asks.
+/// Returns true for localhost.
 pub fn is_here(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
@@ -58,18 +58,18 @@ impl McpPipe {
         headers.insert(AUTHORIZATION, bearer);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        // Whoever redirects would get the token.
+        // A redirect would send the token to another host.
         let mut client = Client::builder().default_headers(headers).redirect(redirect::Policy::none());
         if is_here(&address) {
             client = client.no_proxy();
         }
         let client = client.timeout(ANSWER_TIME_MAX).connect_timeout(CONNECT_TIME_MAX).build();
         let client =
-            client.map_err(|_| given("HTTP cannot be spoken on this machine: no certificates are trusted here"))?;
-        Ok(Self { client, address, version: Mutex::new(None), room: Semaphore::new(AT_ONCE_MAX) })
+            client.map_err(|_| given("the HTTP client cannot be set up: the system has no trusted CA certificates"))?;
+        Ok(Self { client, address, version: Mutex::new(None), permits: Semaphore::new(AT_ONCE_MAX) })
     }
 
-    /// Carries lines until there are none; what was asked by then is answered.
+    /// Forwards lines until the input ends, and waits for the open requests.
     pub async fn run(self, mut from: impl AsyncBufRead + Unpin, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
         let pipe = Arc::new(self);
         let (answers, mut told) = mpsc::channel::<Vec<u8>>(AT_ONCE_MAX);
@@ -88,7 +88,7 @@ impl McpPipe {
                 let begins = message.begins();
                 let carried = Arc::clone(&pipe).carry(line, message, answers.clone());
                 if begins {
-                    // What comes after it needs what it brings.
+                    // Later messages need the protocol version that this one negotiates.
                     carried.await;
                 } else {
                     let task = asked.spawn(carried);
@@ -110,9 +110,9 @@ impl McpPipe {
         Ok(())
     }
 
-    /// Posts a message and hands its answer on.
+    /// Posts a message and forwards the response.
     async fn carry(self: Arc<Self>, line: Vec<u8>, message: McpMessage, answers: mpsc::Sender<Vec<u8>>) {
-        let _room = self.room.acquire().await;
+        let _permit = self.permits.acquire().await;
         let answer = match self.post(line, &message).await {
             Ok(None) => return,
             Ok(Some(answer)) => {
@@ -126,7 +126,7 @@ impl McpPipe {
                 None => return,
             },
         };
-        // Nobody reads any more, and then nobody is told.
+        // An error means that the client has closed standard output.
         let _ = answers.send(answer).await;
     }
 
@@ -155,7 +155,7 @@ impl McpPipe {
     }
 }
 
-/// A message, or `None` after it was told that it is none.
+/// Parses a message. If the line is invalid, it sends an error and returns `None`.
 async fn read(line: &[u8], answers: &mpsc::Sender<Vec<u8>>) -> Option<McpMessage> {
     if line.len() > LINE_BYTES_MAX {
         let _ = answers.send(message::not_read("the line is too long").into_bytes()).await;
@@ -163,12 +163,12 @@ async fn read(line: &[u8], answers: &mpsc::Sender<Vec<u8>>) -> Option<McpMessage
     }
     let message = McpMessage::read(line);
     if message.is_none() && !line.trim_ascii().is_empty() {
-        let _ = answers.send(message::not_read("the line is no message in JSON").into_bytes()).await;
+        let _ = answers.send(message::not_read("the line is not a JSON message").into_bytes()).await;
     }
     message
 }
 
-/// The next line without its end; of one that is too long only so much that it can be told.
+/// Reads the next line without its end. A line over the limit is cut right after the limit.
 async fn next_line(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let mut bounded = from.take(LINE_BYTES_MAX as u64 + 1);
@@ -179,7 +179,7 @@ async fn next_line(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<
         line.pop();
         return Ok(Some(line));
     }
-    // Its rest is let go a piece at a time.
+    // The rest of the line is discarded in pieces, so that memory stays bounded.
     while line.len() > LINE_BYTES_MAX {
         let mut rest = Vec::new();
         let mut bounded = from.take(LINE_BYTES_MAX as u64);
@@ -194,14 +194,14 @@ async fn read_answer(mut answer: Response) -> Result<Vec<u8>, PipeError> {
     let mut body = Vec::new();
     while let Some(piece) = answer.chunk().await.map_err(|error| PipeError::away(&error))? {
         if body.len() + piece.len() > ANSWER_BYTES_MAX {
-            return Err(PipeError { text: "the gateway's answer is too long".to_owned(), code: None });
+            return Err(PipeError { text: "the gateway's response is too long".to_owned(), code: None });
         }
         body.extend_from_slice(&piece);
     }
     Ok(body)
 }
 
-/// Between the parts of JSON a new line is a space; within a text there is none.
+/// Replaces line breaks by spaces. JSON texts escape theirs, so a raw one is only white space between tokens.
 fn on_one_line(mut body: Vec<u8>) -> Vec<u8> {
     for byte in &mut body {
         if matches!(byte, b'\n' | b'\r') {
@@ -211,7 +211,7 @@ fn on_one_line(mut body: Vec<u8>) -> Vec<u8> {
     body
 }
 
-/// Why there is no answer. The gateway's own words, or ours; never an address, which may hold what is not said.
+/// The reason that there is no response. It never contains a URL, which can contain secrets.
 struct PipeError {
     text: String,
     code: Option<String>,
@@ -220,22 +220,23 @@ struct PipeError {
 impl PipeError {
     fn away(error: &reqwest::Error) -> Self {
         let text = if error.is_timeout() {
-            "the gateway did not answer in time; ask again"
+            "the gateway did not respond in time: repeat the call"
         } else if error.is_connect() {
-            "the gateway cannot be reached; is it running, and is --gateway its address?"
+            "the gateway cannot be reached: check that it runs and that --gateway is its URL"
         } else {
-            "the connection to the gateway broke; ask again"
+            "the connection to the gateway broke: repeat the call"
         };
         Self { text: text.to_owned(), code: None }
     }
 
-    /// An answer that is no message: a problem of the gateway's, or a page of something else.
+    /// Returns the error for a response that is not an MCP message: a problem of the gateway, or a page of another
+    /// server.
     fn refused(status: u16, body: &[u8]) -> Self {
         let problem: Value = serde_json::from_slice(body).unwrap_or_default();
         let said = |name: &str| problem.get(name).and_then(Value::as_str).map(sanitize::printed);
         let text = said("detail").map_or_else(
-            || format!("what answers at --gateway is no gateway that speaks this protocol (status {status})"),
-            |detail| format!("the gateway refused it: {detail}"),
+            || format!("the server at --gateway is no gateway with MCP (status {status}): check the URL"),
+            |detail| format!("the gateway refused the request: {detail}"),
         );
         Self { text, code: said("code").map(|it| it.to_string()) }
     }

@@ -1,4 +1,4 @@
-//! `policy test`: what a policy makes of supposed requests, against what is expected of it.
+//! `policy test`: evaluates a policy on test cases and compares the results with the expected ones.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -11,16 +11,16 @@ use crate::cli::output::CommandOutput;
 use crate::cli::{CliError, CommandExit, args};
 use crate::domain::policy::{CaseError, ExpectedJudgement, Policy, PolicyTestCase, StateLimits, WhatIf, read_cases};
 
-/// Ten thousand cases of some kilobytes each.
+/// Enough for ten thousand cases of a few kilobytes.
 const CASES_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// A case that came to something else than expected.
+/// A case with another result than expected.
 struct CaseFailure {
     case: PolicyTestCase,
     told: WhatIf,
 }
 
-/// Yes if all agree, no if some differ, could not tell where policy or cases are not understood.
+/// Exits with 0 if all cases agree, 1 if some differ, and 2 if the policy or the cases are invalid.
 pub(super) fn run(test: &args::PolicyTest, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let Ok(policy) = Policy::compile(&source_of(&test.file)?) else { return unsound(&test.file, out) };
     let cases = read_cases(&text(&test.cases)?).map_err(|it| not_understood(&test.cases, &it))?;
@@ -61,7 +61,7 @@ fn row(failure: &CaseFailure) -> Value {
     json!({"name": case.name, "line": case.line, "expected": case.expected, "got": told})
 }
 
-/// Name, expected, got, why. What a case is called may be anything.
+/// Formats a failure: name, expected, got, reason. The name can be any text, so it is escaped.
 fn line(failure: &CaseFailure) -> String {
     let CaseFailure { case, told } = failure;
     let got = ExpectedJudgement::all_of(told);

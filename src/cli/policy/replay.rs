@@ -1,4 +1,4 @@
-//! `policy replay`: what a policy would have made of a flow's recorded proposals.
+//! `policy replay`: evaluates a policy on the recorded proposals of a flow.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::domain::policy::{HypotheticalOutcome, Policy, RecordedOutcome, ReplayComparison};
 use crate::service::policy_changes::replay::{REPLAYED_MAX, ReplayCursor, ReplayedProposal};
 
-/// What many calls have come to. Only what is listed is kept.
+/// The sum of all pages. Only the listed rows are stored.
 #[derive(Default)]
 struct ReplayTotals {
     same: usize,
@@ -23,6 +23,7 @@ impl ReplayTotals {
     fn add(&mut self, row: ReplayedProposal) {
         match row.compared {
             ReplayComparison::Same { .. } => {
+                // Equal results are only counted, because a flow can have very many.
                 self.same += 1;
                 return;
             }
@@ -37,7 +38,7 @@ impl ReplayTotals {
     }
 }
 
-/// Yes if all would be as it was, no if something would differ, could not tell if only that keeps it from a yes.
+/// Exits with 0 if every result stays the same, 1 if one differs, and 2 if none differs but some are unknown.
 pub(super) fn run(
     ask: &args::PolicyReplay,
     config: &Config,
@@ -47,7 +48,7 @@ pub(super) fn run(
     let Ok(policy) = Policy::compile(&source) else { return unsound(&ask.file, out) };
     open_service::need_database(config)?;
     let flow = ask.flow.clone().unwrap_or_else(|| policy.flow().clone());
-    let wrong = || CliError::Given("--after takes what the last line of an earlier answer says".to_owned());
+    let wrong = || CliError::Given("--after must be the position in the last line of an earlier replay".to_owned());
     let after = ask.after.as_deref().map(|it| ReplayCursor::read(it).ok_or_else(wrong)).transpose()?;
     let sum = open_service::with_service(config, |service| async move {
         let mut sum = ReplayTotals { next: after, ..ReplayTotals::default() };
@@ -69,7 +70,7 @@ pub(super) fn run(
     text.push_str(&format!("{same} the same, {differs} would differ, {unknown} unknown"));
     let next = sum.next.as_ref().map(ReplayCursor::token);
     if let Some(next) = &next {
-        text.push_str(&format!("\nthere are more: --after {next}"));
+        text.push_str(&format!("\nmore proposals follow: continue with --after {next}"));
     }
     out.answer(text, || {
         json!({
@@ -77,6 +78,7 @@ pub(super) fn run(
             "proposals": sum.listed, "next": next,
         })
     })?;
+    // A known difference is more important than an unknown result.
     Ok(match (differs, unknown) {
         (0, 0) => CommandExit::Yes,
         (0, _) => CommandExit::CouldNotTell,

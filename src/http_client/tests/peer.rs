@@ -1,4 +1,4 @@
-//! Somebody on this machine who answers as a test says.
+//! A local server that answers as a test specifies.
 
 use std::future::Future;
 use std::io::{Read as _, Write as _};
@@ -11,12 +11,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A certificate for `localhost`, and who vouches for it: those of the tests with a provider.
+/// A certificate for `localhost` and its CA, shared with the tests of the OpenID provider.
 const CERTIFICATE: &[u8] = include_bytes!("../../../tests/provider/tls/certificate.pem");
 const KEY: &[u8] = include_bytes!("../../../tests/provider/tls/key.pem");
 pub const AUTHORITY: &[u8] = include_bytes!("../../../tests/provider/tls/authority.pem");
 
-/// Plain, with as many connections and requests as it has seen.
+/// An HTTP server that counts its connections and requests.
 pub struct PeerServer {
     pub address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -24,7 +24,7 @@ pub struct PeerServer {
 }
 
 impl PeerServer {
-    /// Answers each request in the same way, on as many connections as it likes, and keeps them open.
+    /// Answers each request in the same way and keeps connections open.
     pub async fn saying(answer: impl Into<Vec<u8>>) -> Self {
         let answer: Arc<[u8]> = answer.into().into();
         Self::doing(move |mut stream| {
@@ -34,7 +34,7 @@ impl PeerServer {
         .await
     }
 
-    /// Does this with each connection.
+    /// Handles each connection with the given function.
     pub async fn doing<F, D>(handle: F) -> Self
     where
         F: Fn(PeerConnection) -> D + Send + 'static,
@@ -76,7 +76,7 @@ pub struct PeerConnection {
 }
 
 impl PeerConnection {
-    /// Reads a request with its body; false if there is none any more.
+    /// Reads a request with its body. Returns false at the end of the connection.
     pub async fn request(&mut self) -> bool {
         let mut seen = Vec::new();
         loop {
@@ -94,12 +94,12 @@ impl PeerConnection {
         }
     }
 
-    /// Says something; false if nobody listens any more.
+    /// Sends bytes. Returns false if the client has disconnected.
     pub async fn say(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).await.is_ok()
     }
 
-    /// Waits until the other side has gone.
+    /// Waits until the client disconnects.
     pub async fn wait(&mut self) {
         let mut rest = Vec::new();
         while let Ok(1..) = self.stream.read_buf(&mut rest).await {}
@@ -112,7 +112,7 @@ fn length(head: &str) -> usize {
     length.map_or(0, |it| it.parse().unwrap())
 }
 
-/// Somebody who shows the certificate for `localhost`, and answers 204 to whoever takes it.
+/// Starts a server that presents the certificate for `localhost` and answers 204 to clients that accept it.
 pub fn with_certificate() -> SocketAddr {
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(CERTIFICATE).map(Result::unwrap).collect();
     let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
@@ -125,7 +125,7 @@ pub fn with_certificate() -> SocketAddr {
             let mut tls = rustls::ServerConnection::new(config.clone()).unwrap();
             let mut tls = rustls::Stream::new(&mut tls, &mut stream);
             let (mut seen, mut part) = (Vec::new(), [0; 1024]);
-            // Who does not trust it leaves here.
+            // A client that does not trust the certificate disconnects here.
             while let Ok(read @ 1..) = tls.read(&mut part) {
                 seen.extend_from_slice(&part[..read]);
                 if seen.ends_with(b"\r\n\r\n{}") {

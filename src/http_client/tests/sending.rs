@@ -1,4 +1,4 @@
-//! What becomes of what is sent. Everybody in here is on 127.0.0.1, and what must not be reached is on 127.0.0.1 or ::1.
+//! Outcomes of requests. Every server here listens on 127.0.0.1, and the forbidden addresses are 127.0.0.1 or ::1.
 
 use std::process::Command;
 use std::time::Duration;
@@ -16,17 +16,17 @@ fn here() -> HttpClient {
     outgoing(settings(&["127.0.0.1"]))
 }
 
-/// What does not end by itself ends by this.
+/// A client with a short time limit, for responses that never end.
 fn impatient() -> HttpClient {
     outgoing(HttpClientSettings { timeout: Duration::from_millis(300), ..settings(&["127.0.0.1"]) })
 }
 
-/// What becomes of it before the test gives up: longer than anything bounded takes.
+/// Returns the outcome of a request, and fails the test if the request ignores its limits.
 async fn in_time(outgoing: &HttpClient, url: &str) -> HttpOutcome {
     tokio::time::timeout(AMPLE, outgoing.post(&parcel(url))).await.expect("it ends")
 }
 
-/// All that is left to do on this thread is done: a connection that can be used again lies ready.
+/// Runs the other tasks of this thread, so that a reusable connection is back in the pool.
 async fn settled() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -34,7 +34,7 @@ async fn settled() {
 }
 
 #[tokio::test]
-async fn what_is_sent_arrives_as_it_is_and_says_who_sends() {
+async fn request_arrives_unchanged_with_the_user_agent() {
     let peer = PeerServer::saying(OK).await;
     let mut parcel = parcel(&peer.url());
     parcel.headers.push(("X-Team".to_owned(), Secret::new("payments".to_owned())));
@@ -47,7 +47,7 @@ async fn what_is_sent_arrives_as_it_is_and_says_who_sends() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_to_a_literal_address_inside_however_it_is_spelled() {
+async fn private_literal_address_is_refused_in_every_spelling() {
     let peer = PeerServer::saying(OK).await;
     let outgoing = outgoing(HttpClientSettings { plain_http: true, ..settings(&["::1"]) });
     for host in ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "127.0.0.1.", "%3127.0.0.1", "１２７.1"]
@@ -62,7 +62,7 @@ async fn nothing_is_sent_to_a_literal_address_inside_however_it_is_spelled() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_inside_is_refused_when_it_is_connected_to() {
+async fn name_that_resolves_to_a_private_address_is_refused() {
     let peer = PeerServer::saying(OK).await;
     for answers in [&["127.0.0.1"][..], &["::1", "127.0.0.1"], &["::ffff:127.0.0.1"], &["127.0.0.1", "::1"]] {
         let open = HttpClientSettings { plain_http: true, ..settings(&["::1"]) };
@@ -77,21 +77,21 @@ async fn a_name_that_leads_inside_is_refused_when_it_is_connected_to() {
 }
 
 #[tokio::test]
-async fn what_a_name_led_to_when_it_was_looked_at_is_what_is_connected_to() {
+async fn connection_uses_the_checked_address() {
     let peer = PeerServer::saying(OK_AND_BYE).await;
     let (look_up, asked) = names(&[&["127.0.0.1"], &["::1"]]);
     let outgoing = outgoing_by(look_up, settings(&["127.0.0.1"]));
     let parcel = parcel(&format!("http://hooks.example:{}/", peer.port()));
-    // Had anybody asked again on the way, the answer would have been another.
+    // A second lookup would have returned another address.
     assert_eq!(answered(outgoing.post(&parcel).await).status, 200);
     assert_eq!(asked.load(Ordering::SeqCst), 1);
-    // The next connection is the next question.
+    // The next connection makes the next lookup.
     assert_eq!(why(outgoing.post(&parcel).await), FailureCode::Refused);
     assert_eq!((asked.load(Ordering::SeqCst), peer.connections()), (2, 1));
 }
 
 #[tokio::test]
-async fn a_connection_that_stands_asks_no_resolver_again() {
+async fn open_connection_is_reused_without_a_lookup() {
     let peer = PeerServer::saying(OK).await;
     let (look_up, asked) = names(&[&["127.0.0.1"], &["::1"]]);
     let outgoing = outgoing_by(look_up, settings(&["127.0.0.1"]));
@@ -104,7 +104,7 @@ async fn a_connection_that_stands_asks_no_resolver_again() {
 }
 
 #[tokio::test]
-async fn by_plain_http_a_name_leads_to_named_networks_only() {
+async fn plain_http_reaches_allowed_networks_only() {
     let resolves = |reach: AddressScope, address: &'static str| async move {
         let guarded = SsrfGuard { look_up: names(&[&[address]]).0, reach };
         guarded.resolve("hooks.example".parse().unwrap()).await.is_ok()
@@ -114,14 +114,14 @@ async fn by_plain_http_a_name_leads_to_named_networks_only() {
     assert!(!resolves(AddressScope::Only(named.clone()), "93.184.216.34").await);
     assert!(resolves(AddressScope::PublicAnd(named.clone()), "93.184.216.34").await);
     assert!(!resolves(AddressScope::PublicAnd(named), "192.168.0.1").await);
-    // And that is what each way is given.
+    // The clients have different scopes.
     let reaches = here().reaches;
     assert_eq!(reaches.plain, AddressScope::Only(networks(&["127.0.0.1"]).into()));
     assert_eq!(reaches.tls, AddressScope::PublicAnd(networks(&["127.0.0.1"]).into()));
 }
 
 #[tokio::test]
-async fn a_redirect_is_an_answer_and_leads_nowhere() {
+async fn redirects_are_not_followed() {
     let target = PeerServer::saying(OK).await;
     for status in [301, 302, 303, 307, 308] {
         let answer = format!("HTTP/1.1 {status} X\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", target.url());
@@ -133,7 +133,7 @@ async fn a_redirect_is_an_answer_and_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn what_an_answer_leaves_behind_is_not_sent_along_with_the_next() {
+async fn cookies_are_not_stored() {
     let answer = "HTTP/1.1 200 OK\r\nset-cookie: a=b\r\ncontent-length: 0\r\n\r\n";
     let peer = PeerServer::saying(answer).await;
     let outgoing = here();
@@ -145,7 +145,7 @@ async fn what_an_answer_leaves_behind_is_not_sent_along_with_the_next() {
 
 #[tokio::test]
 async fn no_proxy_of_the_environment_is_asked() {
-    /// Set in the process that the test starts: itself, once more.
+    /// The variable is set in the process that the test starts, which is this program again.
     const INSIDE: &str = "TEST_BEHIND_A_PROXY";
     let peer = PeerServer::saying(OK).await;
     if std::env::var_os(INSIDE).is_some() {
@@ -187,7 +187,7 @@ async fn an_endless_answer_is_cut() {
 }
 
 #[tokio::test]
-async fn of_a_long_answer_the_beginning_is_kept_and_the_connection_is_used_again() {
+async fn long_response_is_cut_and_the_connection_reused() {
     let body = "x".repeat(ANSWER_READ_MAX);
     let peer = PeerServer::saying(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
     let outgoing = here();
@@ -200,7 +200,7 @@ async fn of_a_long_answer_the_beginning_is_kept_and_the_connection_is_used_again
 }
 
 #[tokio::test]
-async fn what_is_asked_for_is_whole_or_said_to_be_cut() {
+async fn fetched_body_is_complete_or_marked_as_cut() {
     let peer = PeerServer::saying(OK).await;
     let url = Url::parse(&peer.url()).unwrap();
     for (bytes_max, body, cut) in [(2, "ok", false), (3, "ok", false), (1, "o", true), (0, "", true)] {
@@ -211,7 +211,7 @@ async fn what_is_asked_for_is_whole_or_said_to_be_cut() {
 }
 
 #[tokio::test]
-async fn an_answer_that_drips_is_not_waited_for() {
+async fn slow_response_times_out() {
     let peer = PeerServer::doing(|mut stream| async move {
         stream.request().await;
         stream.say(b"HTTP/1.1 200 OK\r\n\r\n").await;
@@ -225,7 +225,7 @@ async fn an_answer_that_drips_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn whoever_takes_a_connection_and_says_nothing_is_not_waited_for() {
+async fn silent_server_times_out() {
     let silent = PeerServer::doing(|mut stream| async move { stream.wait().await }).await;
     for scheme in ["http", "https"] {
         let url = format!("{scheme}://{}/", silent.address);
@@ -234,7 +234,7 @@ async fn whoever_takes_a_connection_and_says_nothing_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_resolver_that_says_nothing_is_not_waited_for() {
+async fn silent_resolver_times_out() {
     let silent: DnsResolver = Arc::new(|_| Box::pin(std::future::pending()));
     let settings = HttpClientSettings { timeout: Duration::from_millis(300), ..settings(&["127.0.0.1"]) };
     let outgoing = outgoing_by(silent, settings);
@@ -242,7 +242,7 @@ async fn a_resolver_that_says_nothing_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn what_is_no_sound_answer_is_broken() {
+async fn invalid_response_is_reported_as_broken() {
     let many: String = (0..=ANSWER_HEADERS_MAX).map(|it| format!("x-{it}: y\r\n")).collect();
     for answer in [
         "SSH-2.0-OpenSSH_9.6\r\n\r\n".to_owned(),
@@ -275,15 +275,15 @@ async fn a_head_without_an_end_is_broken() {
 }
 
 #[tokio::test]
-async fn what_is_packed_is_not_unpacked() {
+async fn compressed_response_is_not_decompressed() {
     let answer = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\n\x1f\x8b\x08\x00";
     let peer = PeerServer::saying(&answer[..]).await;
     assert_eq!(answered(here().post(&parcel(&peer.url())).await).body, b"\x1f\x8b\x08\x00");
 }
 
 #[tokio::test]
-async fn who_is_not_there_is_told_apart() {
-    // Bound, so that nobody else is there, and listening to nobody.
+async fn unreachable_hosts_have_distinct_codes() {
+    // The port is bound so that no other process listens on it, and nothing accepts connections.
     let bound = tokio::net::TcpSocket::new_v4().unwrap();
     bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let closed = bound.local_addr().unwrap();
@@ -313,7 +313,7 @@ async fn a_certificate_must_be_trusted_and_for_that_name() {
 }
 
 #[tokio::test]
-async fn who_speaks_no_tls_is_sent_nothing() {
+async fn server_without_tls_receives_nothing() {
     let peer = PeerServer::doing(|mut stream| async move {
         stream.say(OK.as_bytes()).await;
         stream.wait().await;
@@ -326,7 +326,7 @@ async fn who_speaks_no_tls_is_sent_nothing() {
 }
 
 #[tokio::test]
-async fn a_header_that_is_none_is_not_sent() {
+async fn invalid_header_is_not_sent() {
     let peer = PeerServer::saying(OK).await;
     for (name, value) in [("Host", "inside.example"), ("x", "a\r\nHost: b"), ("", "x")] {
         let mut parcel = parcel(&peer.url());
@@ -337,7 +337,7 @@ async fn a_header_that_is_none_is_not_sent() {
 }
 
 #[tokio::test]
-async fn an_answer_may_ask_to_be_left_alone_for_a_while() {
+async fn retry_after_is_read() {
     let hour = Some(Duration::from_secs(3600));
     let day = Some(Duration::from_secs(24 * 3600));
     for (text, after) in [

@@ -1,4 +1,4 @@
-//! What may be typed in, and which addresses are public. Nothing is sent here.
+//! Which URLs are accepted, and which addresses are public. These tests send no request.
 
 use std::net::IpAddr;
 
@@ -6,10 +6,10 @@ use super::*;
 use crate::http_client::ssrf_guard::is_public;
 
 #[test]
-fn an_address_inside_is_refused_however_it_is_spelled() {
+fn private_address_is_refused_in_every_spelling() {
     let outgoing = outgoing(settings(&[]));
     for host in [
-        // This machine, in the spellings of the URL standard.
+        // Loopback, in the spellings of the URL standard.
         "127.0.0.1",
         "127.1",
         "127.0.1",
@@ -41,7 +41,7 @@ fn an_address_inside_is_refused_however_it_is_spelled() {
         "local%68ost",
         "gate.localhost",
         "a.b.localhost.",
-        // Nobody.
+        // The unspecified address.
         "0.0.0.0",
         "0",
         "0.1.2.3",
@@ -68,7 +68,7 @@ fn an_address_inside_is_refused_however_it_is_spelled() {
         "100.100.100.200",
         "192.0.0.192",
         "168.63.129.16",
-        // Reserved, for documents, for benchmarks, for many.
+        // Reserved, documentation, benchmarks, multicast.
         "192.0.2.1",
         "198.51.100.1",
         "203.0.113.1",
@@ -87,7 +87,7 @@ fn an_address_inside_is_refused_however_it_is_spelled() {
         "[5f00::1]",
         "[2001:2::1]",
         "[2001:10::1]",
-        // IPv4 that is wrapped, public or not.
+        // Wrapped IPv4, public or not.
         "[::ffff:127.0.0.1]",
         "[::ffff:7f00:1]",
         "[::FFFF:10.0.0.1]",
@@ -141,7 +141,7 @@ fn the_first_and_the_last_address_of_each_range_are_refused_and_their_neighbours
 }
 
 #[test]
-fn a_public_address_is_taken_as_the_standard_writes_it() {
+fn public_address_is_accepted_and_normalized() {
     let outgoing = outgoing(settings(&[]));
     for (typed, read) in [
         ("https://hooks.example.com/x?y=z", "https://hooks.example.com/x?y=z"),
@@ -157,7 +157,7 @@ fn a_public_address_is_taken_as_the_standard_writes_it() {
 }
 
 #[test]
-fn a_network_that_is_named_is_allowed_by_both_ways_and_its_neighbours_are_not() {
+fn allowed_network_is_reached_by_http_and_https() {
     let outgoing = outgoing(settings(&["10.1.0.0/16", "fd00::1", "127.0.0.1"]));
     for host in ["10.1.2.3", "[::ffff:10.1.2.3]", "[fd00::1]", "127.1", "localhost", "x.localhost", "hooks.example"] {
         for scheme in ["https", "http"] {
@@ -171,7 +171,7 @@ fn a_network_that_is_named_is_allowed_by_both_ways_and_its_neighbours_are_not() 
 }
 
 #[test]
-fn plain_http_needs_a_word_of_the_operators() {
+fn plain_http_needs_configuration() {
     let (strict, open) = (settings(&[]), HttpClientSettings { plain_http: true, ..settings(&[]) });
     for host in ["hooks.example", "93.184.216.34", "localhost", "127.0.0.1"] {
         assert_eq!(outgoing(strict.clone()).admits(&format!("http://{host}/")), Err(UrlRejected::PlainHttp), "{host}");
@@ -183,7 +183,7 @@ fn plain_http_needs_a_word_of_the_operators() {
 }
 
 #[test]
-fn what_is_no_plain_address_is_refused_with_a_reason() {
+fn invalid_url_is_refused_with_a_reason() {
     let outgoing = outgoing(settings(&[]));
     let long = format!("https://hooks.example/{}", "x".repeat(URL_BYTES_MAX));
     let grown = format!("https://hooks.example/{}", "ü".repeat(URL_BYTES_MAX / 4));
@@ -219,7 +219,7 @@ fn what_is_no_plain_address_is_refused_with_a_reason() {
 }
 
 #[test]
-fn headers_that_say_how_a_request_is_sent_cannot_be_given() {
+fn framing_headers_cannot_be_set() {
     for name in ["Host", "content-length", "Transfer-Encoding", "connection", "Keep-Alive", "TE", "Expect", "upgrade"] {
         assert!(!admits_header(name, "x"), "{name}");
     }
@@ -230,7 +230,7 @@ fn headers_that_say_how_a_request_is_sent_cannot_be_given() {
 }
 
 #[test]
-fn a_failures_word_is_what_stands_in_a_row() {
+fn failure_code_equals_the_stored_text() {
     for code in FailureCode::ALL {
         assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
         assert!(code.sentence().ends_with('.'));

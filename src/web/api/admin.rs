@@ -1,4 +1,4 @@
-//! What administrators do: policies, halts, revocations.
+//! Administration: policies, halts and revocations.
 
 use std::collections::{BTreeMap, BTreeSet};
 

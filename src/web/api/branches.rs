@@ -1,4 +1,4 @@
-//! Branches of a thread, and what comes of joining them.
+//! Forks of a thread and joins of its branches.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -63,13 +63,13 @@ pub struct JoinRequest {
     pub step: Option<StepKey>,
 }
 
-/// What is to stand at a place where branches do not agree.
+/// The value for a path where branches disagree.
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConflictResolution {
     /// The JSON Pointer of the value.
     pub path: Pointer,
-    /// What; nothing, if it is left out.
+    /// The value. Leave it out to remove the path.
     #[schema(value_type = Option<Object>)]
     pub value: Option<Value>,
 }

@@ -1,4 +1,4 @@
-//! Envelopes: a node's view, as much of it as fits, sealed; and whether one may be given to a model.
+//! Signed context envelopes: a node's view within its token budget, and their verification.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path, Query};
@@ -17,7 +17,7 @@ use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
 
-/// Whose view.
+/// Query parameters of an envelope.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub struct EnvelopeQuery {
@@ -64,7 +64,7 @@ pub async fn envelope(
     let flow = app.service.flow_of(&thread).await?;
     of_own_flow(&machine, &flow, "thread")?;
     if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, &node) {
-        return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
+        return Err(Error::Forbidden("this token is not allowed to act as this node of the thread's flow"));
     }
     let bears = if query.hmac == Some(true) { EnvelopeProof::Hmac } else { EnvelopeProof::Signature };
     Ok(HttpResponse::Ok().json(app.service.envelope(&machine.0.record.principal(), (&thread, &node), bears).await?))
@@ -86,7 +86,7 @@ pub async fn secret(app: Data<AppState>, machine: Machine, path: Path<(String, S
     let (flow, node): (FlowId, NodeId) = (json_body::name("/flow", &path.0)?, json_body::name("/node", &path.1)?);
     of_own_flow(&machine, &flow, "flow")?;
     if !machine.0.record.acts_as(&flow, &node) {
-        return Err(Error::Forbidden("this token may not act as this node of this flow"));
+        return Err(Error::Forbidden("this token is not allowed to act as this node of the flow"));
     }
     let shown = app.service.node_secrets(&machine.0, &flow, &node).await?;
     Ok(HttpResponse::Ok().json(shown))
@@ -108,7 +108,8 @@ pub async fn verify(post: IdempotentPost) -> Result<HttpResponse> {
     let asked = EnvelopeExpectation { thread: ask.thread, node: ask.node, bears };
     let by = machine.0.record.principal();
     let signed = app.service.signed_envelope(&by, ask.envelope, asked).await?;
-    // How a thread stands is told to those only who may know that there is one.
+    // The check comes first, because the result shows the state of the thread, and other flows must not learn that it
+    // exists.
     of_own_flow(&machine, &app.service.flow_of(&signed.claims.thread).await?, "thread")?;
     let claims = app.service.still_good(&by, signed).await?;
     Ok(HttpResponse::Ok().json(json!({

@@ -1,4 +1,4 @@
-//! `/v1/threads/{thread}/episode`: what agents add to a run, and what remains of it.
+//! `/v1/threads/{thread}/episode`: events that agents add to a run, and its run artifacts.
 
 use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
@@ -84,7 +84,7 @@ pub async fn artefact(app: Data<AppState>, machine: Machine, path: Path<(String,
     let by = (machine.0.record.id.as_str(), &Party::from(&machine.0.record));
     match app.service.flow_of(&thread).await {
         Ok(flow) => of_own_flow(&machine, &flow, "thread")?,
-        // An imported run is of no flow, and so is whoever reads it.
+        // An imported run belongs to no flow, so only tokens without a flow can read it.
         Err(Error::Imported) if machine.0.record.flow.is_none() => {
             let files = app.service.files_of_run(by, &thread).await?;
             let bytes = files.into_iter().find_map(|(name, bytes)| (name == file).then_some(bytes));

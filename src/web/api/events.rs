@@ -1,4 +1,4 @@
-//! The log, for those who may read it: a page of it, or a stream that goes on.
+//! The audit log, as pages or as a stream of server-sent events.
 
 use actix_web::web::{Data, Query};
 use actix_web::{HttpRequest, HttpResponse};
@@ -21,13 +21,13 @@ pub struct EventsQuery {
     limit: Option<u32>,
 }
 
-/// Events on a page, unless told otherwise, and at most.
+/// The default page size and the largest one.
 const PAGE: (u32, u32) = (100, 500);
 
-/// A place in the log is answered as a number in JSON, which is exact as far as this.
+/// Positions are JSON numbers, which are exact up to this.
 const PLACE_MAX: u64 = (1 << 53) - 1;
 
-/// Events that a stream tells at once.
+/// Events that a stream sends at once.
 const BATCH: u32 = 100;
 
 /// Read or follow the audit log.
@@ -59,12 +59,12 @@ pub async fn events(
 }
 
 async fn page(request: &HttpRequest, app: &AppState, machine: &Machine, query: &EventsQuery) -> Result<HttpResponse> {
-    // It counts for a stream; what is none is refused wherever it is said.
+    // The header is checked for pages too, so that an invalid one is refused everywhere.
     sse::last_seen(request)?;
     let limit = query.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
     let after = query.after.unwrap_or(0);
     if after > PLACE_MAX {
-        return Err(Error::invalid("/after", "no log reaches that far, and no number in JSON"));
+        return Err(Error::invalid("/after", "the position exceeds the largest exact JSON number (2^53 - 1)"));
     }
     let (events, next) = app.service.events_for_machine(&machine.0.record, after, limit).await?;
     let events: Vec<Value> = events.iter().map(event_json).collect();
@@ -78,11 +78,11 @@ async fn stream(
     query: &EventsQuery,
 ) -> Result<HttpResponse> {
     if query.limit.is_some() {
-        return Err(Error::invalid("/limit", "a stream has no limit; end it when you have enough"));
+        return Err(Error::invalid("/limit", "a stream has no limit: close it to stop"));
     }
     let after = sse::last_seen(request)?.or(query.after).unwrap_or(0);
     if after > app.service.log_length().await? {
-        return Err(Error::invalid("/after", "the log does not reach that far; begin with what `next` of a page said"));
+        return Err(Error::invalid("/after", "the log does not reach this position: start with the `next` of a page"));
     }
     let seat = app.edge.streams.take(machine.0.record.id.as_str())?;
     Ok(sse::answer(seat, after, MachineEventSource { app, token: machine.0 }))
@@ -104,7 +104,8 @@ impl EventSource for MachineEventSource {
             service.token_is_current(&self.token).await?;
             let (events, next) = service.events_for_machine(&self.token.record, reach, BATCH).await?;
             reach = next;
-            // That something happened elsewhere is nobody's business: nothing is told before the next sign of life.
+            // A token must not learn from the timing of empty responses that another flow had events. The stream stays
+            // silent until its heartbeat.
             if !events.is_empty() || service.now() >= until {
                 break events;
             }
@@ -114,7 +115,7 @@ impl EventSource for MachineEventSource {
     }
 }
 
-/// An event as machines are told it.
+/// Returns an event as JSON.
 pub fn event_json(placed: &SequencedEvent) -> Value {
     placed.told()
 }

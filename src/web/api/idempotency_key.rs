@@ -1,4 +1,5 @@
-//! `Idempotency-Key`: POSTs that may be sent again. It means nothing where `write_id` does, and where people decide.
+//! `Idempotency-Key`: POST requests that can be repeated safely. Calls with a `write_id` and calls of reviewers ignore
+//! it.
 
 use std::any::Any;
 use std::future::Future;
@@ -24,10 +25,10 @@ use crate::service::platform::idempotency::IdempotentResponse;
 use crate::web::auth::extractors::{Machine, app_of, read_body};
 use crate::web::state::AppState;
 
-/// What a sender calls its request.
+/// The header with the client's key.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// Says that an answer was given before.
+/// The header of a repeated response.
 pub const REPLAYED: &str = "idempotency-replayed";
 
 pub struct IdempotentPost {
@@ -45,7 +46,7 @@ impl FromRequest for IdempotentPost {
         let (machine, body) = (Machine::extract(request), JsonBytes::from_request(request, payload));
         let request = request.clone();
         Box::pin(async move {
-            // Of somebody who may not ask nothing is read.
+            // Authentication comes first, so that the body of an unauthenticated client is not read.
             let (token, app) = (machine.await?.0, app_of(&request));
             let body = read_body(&token, (&request, &app), body).await?;
             Ok(Self { request, app, token, body })
@@ -54,17 +55,18 @@ impl FromRequest for IdempotentPost {
 }
 
 impl IdempotentPost {
-    /// What it says, as what the call takes.
+    /// Parses the body as the call's input.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
         json_body::read(&self.app, &self.body)
     }
 
-    /// Does the work and tells what was done; once for each key, if the sender gave one.
+    /// Runs the work and returns its response, once per key if the client sent one.
     pub async fn once<T: Any>(
         &self,
         work: impl Future<Output = Result<T>>,
         tell: impl Fn(&AppState, &T) -> Result<StoredResponse> + Clone + 'static,
     ) -> Result<HttpResponse> {
+        // Without a key there is nothing to repeat, so the response is not stored.
         let Some(named) = self.key()? else { return Ok(answer(&tell(&self.app, &work.await?)?)) };
         let service = &self.app.service;
         let route = (self.request.method().as_str(), self.request.path());
@@ -84,8 +86,8 @@ impl IdempotentPost {
         })
     }
 
-    /// Does the work and tells what was done, whatever key came with it: what is signed says by itself which it is, and no key is
-    /// signed along with it.
+    /// Runs the work and returns its response without a key. A signed post is identified by its signed ID, and the
+    /// signature does not cover the key.
     pub async fn signed<T: Any>(
         &self,
         work: impl Future<Output = Result<T>>,
@@ -98,12 +100,12 @@ impl IdempotentPost {
         let mut all = self.request.headers().get_all(IDEMPOTENCY_KEY);
         let Some(first) = all.next() else { return Ok(None) };
         let only = if all.next().is_some() { None } else { first.to_str().ok().and_then(IdempotencyKey::read) };
-        let wrong = "Idempotency-Key is said once, in 1 to 255 ASCII characters that can be seen";
+        let wrong = "Idempotency-Key must occur once and have 1 to 255 visible ASCII characters";
         only.map(Some).ok_or_else(|| Error::invalid("", wrong))
     }
 }
 
-/// An answer in JSON, as it is kept if it is kept.
+/// Returns a JSON response that can be stored.
 pub fn told(status: StatusCode, body: &impl Serialize) -> StoredResponse {
     let body = serde_json::to_string(body).expect("an answer is made of texts, numbers and lists");
     StoredResponse { status: status.as_u16(), body: Secret::new(body) }

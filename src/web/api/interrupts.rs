@@ -1,4 +1,4 @@
-//! Interrupts: what hosts that keep their own state ask people about.
+//! Interrupts from host applications that manage their own state.
 
 use std::time::Duration;
 
@@ -75,13 +75,13 @@ impl From<InterruptRequest> for HostAssertion {
     }
 }
 
-/// How often one post may come in a row. Whoever sends it waits for longer between two tries, each time.
+/// The burst of equal signed posts. Senders wait longer before each retry, so they stay below it.
 const POSTS_BURST: u32 = 30;
 
-/// How long until it may come once more.
+/// The time after which one more equal post is accepted.
 const POSTS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Bounds how fast one signed post is sent again.
+/// Limits how fast one signed post is repeated.
 pub fn throttle() -> RateLimiter {
     RateLimiter::new(POSTS_BURST, POSTS_INTERVAL)
 }
@@ -108,10 +108,11 @@ pub async fn post(request: HttpRequest, app: Data<AppState>, sender: PostCaller)
     let work = post.app.service.receive_interrupt(&post.token, &asserted, named.as_ref());
     let tell =
         |app: &AppState, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, app.service.public_url())));
+    // The ID of a signed post is covered by the signature, and an `Idempotency-Key` header is not.
     if named.is_some() { post.signed(work, tell).await } else { post.once(work, tell).await }
 }
 
-/// What of an interrupt never changes: so the same request has the same answer, whatever became of it since.
+/// Returns the members that never change, so that a repeated request gets the same response.
 fn reference(interrupt: &Interrupt, url: &str) -> Value {
     let Interrupt { id, asserted, digest, asking, expires_at, .. } = interrupt;
     let needed = asking.stages.iter().map(|it| json!({"groups": it.groups, "need": it.need}));
@@ -142,12 +143,14 @@ pub async fn read(
 ) -> Result<HttpResponse> {
     let id = InterruptId::try_from(interrupt.as_str()).map_err(|_| Error::NotFound("interrupt"))?;
     let known = app.service.interrupt(&id).await?;
+    // An interrupt of another flow must look like a missing one.
     of_own_flow(&machine, &known.flow, "interrupt")?;
     let look = || async { Ok(app.service.interrupt(&id).await?.answered()) };
     let wish = (&*machine.0, long_poll::requested_wait(&request));
     let Some(answered) = long_poll::poll_until(&app, wish, look).await? else {
         return Ok(HttpResponse::Accepted().json(json!({"status": "open"})));
     };
+    // Evidence identifies the passkeys of reviewers, so it is for auditors only.
     if machine.0.record.role == MachineRole::Auditor {
         let mut told = json!(answered);
         told["evidence"] = json!(app.service.evidence_of_interrupt(&app.service.interrupt(&id).await?)?);

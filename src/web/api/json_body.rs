@@ -1,4 +1,4 @@
-//! Bodies: strict JSON, and only the members that a call takes.
+//! Request bodies: strict JSON with only the members of the call.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,12 +14,12 @@ use crate::domain::json::pointer::Pointer;
 use crate::service::error::{Error, Result};
 use crate::web::state::AppState;
 
-/// A body as it was sent. One that is too large is refused in the same words as any other JSON.
+/// A request body. If it is too large, the error is a JSON error like the others.
 #[derive(Clone, Debug)]
 pub struct JsonBytes(web::Bytes);
 
 impl JsonBytes {
-    /// The body, byte for byte.
+    /// Returns the body as it was sent.
     pub fn sent(&self) -> &[u8] {
         &self.0
     }
@@ -40,34 +40,35 @@ fn unread(error: &actix_web::Error) -> Error {
     if too_large {
         return Error::Json(JsonError { code: JsonCode::TooLarge, pointer: Pointer::root(), offset: None });
     }
-    Error::invalid("", "the body could not be read to its end")
+    Error::invalid("", "the connection ended before the whole body arrived: send the request again")
 }
 
-/// A body as what a call takes. An empty body is `{}`, for calls that need nothing.
+/// Parses a body as the call's input. An empty body counts as `{}`, for calls without required members.
 pub fn read<T: DeserializeOwned>(app: &AppState, bytes: &JsonBytes) -> Result<T> {
     shaped(strict(app, if bytes.0.is_empty() { b"{}" } else { &bytes.0 })?)
 }
 
-/// JSON that two parties can agree on, within this gateway's bounds.
+/// Parses strict JSON within the limits of this gateway. Duplicate keys and inexact numbers are refused, because two
+/// parsers could read them differently.
 pub fn strict(app: &AppState, text: &[u8]) -> Result<Value> {
     Ok(parse(text, &ParseLimits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max })?)
 }
 
-/// JSON as what a call takes.
+/// Converts JSON to the call's input.
 pub fn shaped<T: DeserializeOwned>(value: Value) -> Result<T> {
     serde_json::from_value(value).map_err(|error| Error::invalid("", shape_words(&error.to_string())))
 }
 
-/// What serde says of a wrong shape names members and types; a value in it would be the asker's own, cut short.
+/// Cuts serde's message about a wrong shape. It can contain a value of the request.
 fn shape_words(text: &str) -> String {
     const CHARS_MAX: usize = 200;
     text.chars().take(CHARS_MAX).collect()
 }
 
-/// A part of a path or a query as what it names.
+/// Parses a part of the path or of the query.
 pub fn name<T>(pointer: &str, text: &str) -> Result<T>
 where
     T: for<'a> TryFrom<&'a str>,
 {
-    T::try_from(text).map_err(|_| Error::invalid(pointer, "this is not a name of that kind"))
+    T::try_from(text).map_err(|_| Error::invalid(pointer, "this is not a valid name for this parameter"))
 }

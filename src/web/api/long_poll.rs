@@ -1,4 +1,4 @@
-//! Waiting for what is not decided yet, as long as the asker wishes: `Prefer: wait=N`.
+//! Long polling for decisions, with `Prefer: wait=N`.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::service::Stored;
 use crate::service::error::{Error, Result};
 use crate::web::state::AppState;
 
-/// Whoever waits looks again at least this often, so that a deadline passes on time for them too.
+/// The interval of checks without a commit, so that an expired deadline is noticed in time.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// For so many times as long as a look took nobody else looks in its turn, where there are many.
+/// The pause after a check, as a multiple of the check's duration, if many requests wait.
 const REST: u32 = 3;
 
-/// Who of those that wait looks at the same time. A commit wakes all of them: were they to look at once, whoever commits
-/// next would wait behind them.
+/// The concurrency limit for checks. A commit wakes all waiting requests. Without the limit the next commit would queue
+/// behind all of their checks.
 static LOOKING: Semaphore = Semaphore::const_new(2);
 
-/// What `look` finds, at once or within the time that is wished for; `None` if it is not there by then. Who waits
-/// already as often as one may is refused.
+/// Calls `look` until it returns a result or the requested time is over, and returns `None` then. Refuses the request
+/// if the token has too many waits.
 pub async fn poll_until<T, Look>(
     app: &AppState,
     (token, wished): (&Stored<Token>, Duration),
@@ -44,26 +44,27 @@ where
         if left.is_zero() {
             return Ok(None);
         }
-        // A gateway that ends keeps nobody: who asks again is answered by the next one.
+        // A gateway that shuts down ends the wait. The client repeats its request at another gateway.
         tokio::select! {
             () = app.service.changed(left.min(LOOK_AGAIN)) => {}
             () = app.edge.streams.closed() => return Ok(None),
         }
-        // It is never closed.
+        // The semaphore is never closed, so this cannot fail.
         let _turn = LOOKING.acquire().await.ok();
         let begun = app.service.instant();
-        // Whoever waited may not be let in any more.
+        // The token may have been revoked during the wait.
         app.service.token_is_current(token).await?;
         found = look().await?;
         if found.is_none() && LOOKING.available_permits() == 0 {
-            // Others wait to look, too: all of them together leave most of the time to whoever does something.
+            // The pause leaves most of the database's time to requests that change something, even if many requests
+            // wait.
             let took = app.service.instant().saturating_duration_since(begun);
             tokio::time::sleep(took.saturating_mul(REST)).await;
         }
     }
 }
 
-/// How long a request wishes to wait.
+/// Returns the wait that a request asks for.
 pub fn requested_wait(request: &HttpRequest) -> Duration {
     let wishes = request.headers().get_all("prefer").filter_map(|it| it.to_str().ok());
     let wait = wishes.flat_map(|it| it.split(',')).find_map(|it| it.trim().strip_prefix("wait=")?.parse().ok());

@@ -1,17 +1,16 @@
-//! What in an answer looks like something else.
+//! Marks look-alike texts in a response.
 //!
-//! Marks follow from the values that the answer shows, and from nothing else. So they tell its reader nothing about
-//! values that the answer hides.
+//! Marks depend only on values that the response shows. So they reveal nothing about redacted values.
 
 use serde_json::{Value, json};
 
 use crate::domain::primitives::confusable::KnownTexts;
 use crate::domain::primitives::sanitize::{TextWarning, warnings, warnings_beside};
 
-/// A careful reader has seen enough by then; each line of an answer could have several.
+/// The limit on marks. Each line of a response could have several.
 const MARKS_MAX: usize = 100;
 
-/// Adds `marks: [{pointer, of, code, detail}]` for the lines of an answer's `diff` and `arguments`, if there are any.
+/// Adds `marks: [{pointer, of, code, detail}]` for the lines of `diff` and `arguments`, if there are any.
 pub fn put_marks(answer: &mut Value) {
     let lines = |name: &str| answer.get(name).and_then(Value::as_array).into_iter().flatten();
     let marks: Vec<Value> = lines("diff").chain(lines("arguments")).flat_map(marks_of).take(MARKS_MAX).collect();

@@ -1,4 +1,4 @@
-//! What the gateway counts of itself, for whoever watches it.
+//! The metrics endpoint for monitoring systems.
 
 use actix_web::http::header;
 use actix_web::web::Data;
@@ -10,7 +10,7 @@ use crate::service::error::Error;
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
 
-/// Prometheus' text, as every collector reads it.
+/// The content type of the Prometheus text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Read the metrics.

@@ -1,4 +1,4 @@
-//! JSON for machines: one file for each resource.
+//! The JSON API for tokens, with a file for each resource.
 
 pub mod admin;
 pub mod branches;
@@ -39,7 +39,7 @@ use super::mcp;
 use crate::domain::primitives::id::FlowId;
 use crate::service::error::{Error, Result};
 
-/// This surface, described from its own types.
+/// The OpenAPI document.
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
@@ -112,9 +112,9 @@ use crate::service::error::{Error, Result};
 )]
 pub struct OpenApiDocument;
 
-/// Every machine's route. Who may call which is said in `roles`.
+/// Registers the routes of the API. The permission table has the roles that may call each of them.
 pub fn routes(config: &mut ServiceConfig) {
-    // Routes are tried in this order: what is asked most and has a fixed path comes first.
+    // Routes match in this order, so frequent ones with a fixed path come first.
     config
         .route("/v1/verify", post().to(ProblemResponder(writes::verify)))
         .route("/v1/threads", post().to(ProblemResponder(threads::create)))
@@ -161,7 +161,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .configure(endpoints::routes);
 }
 
-/// No such route; or not by this method.
+/// Answers requests without a route, with 405 if the path has other methods.
 pub async fn not_found(request: HttpRequest) -> HttpResponse {
     match permissions::methods_of(request.path()) {
         methods if methods.is_empty() => Problem::of(&request, Error::NotFound("route")).error_response(),
@@ -169,8 +169,8 @@ pub async fn not_found(request: HttpRequest) -> HttpResponse {
     }
 }
 
-/// Whether a machine that is bound to a flow reads of its own flow. Others are told, in the very words, what they
-/// are told where there is no such thing.
+/// Refuses a token of another flow. The error is the same as for an object that does not exist, so that the token
+/// learns nothing.
 pub fn of_own_flow(machine: &Machine, flow: &FlowId, what: &'static str) -> Result<()> {
     let token = &machine.0.record;
     if token.flow.is_none() || token.of_flow(flow) { Ok(()) } else { Err(Error::NotFound(what)) }

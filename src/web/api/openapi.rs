@@ -1,5 +1,5 @@
-//! The description of this surface for programs, OpenAPI 3.1: from the handlers and their types, with what holds for
-//! all of them added here: who may call, what may go wrong, and with which codes.
+//! Builds the OpenAPI 3.1 document from the handlers and their types. It adds the facts that apply to all calls: roles,
+//! errors and their codes.
 
 use actix_web::http::Method;
 use serde_json::{Value, json};
@@ -9,11 +9,11 @@ use super::{OpenApiDocument, error_codes, openapi_examples};
 use crate::domain::identity::account::MachineRole;
 use crate::web::auth::permissions::{RoutePermission, TABLE};
 
-/// Calls on which an `Idempotency-Key` means nothing: `write_id` does, or what a tool is asked is known by itself.
+/// Calls that ignore `Idempotency-Key`: they have a `write_id`, or repeating them has no effect.
 pub const KEYLESS: &[&str] =
     &["/v1/verify", "/v1/envelopes/verify", "/v1/writes/{write_id}/confirm", "/v1/writes/{write_id}/abort", "/mcp"];
 
-/// Parts of the surface, in the order in which one meets them.
+/// The tags, in the order in which a reader needs them.
 const TAGS: &[(&str, &str)] = &[
     ("threads", "A thread is one piece of work with its state and its chain of versions."),
     ("proposals", "Propose state changes and read the decisions."),
@@ -29,7 +29,7 @@ const TAGS: &[(&str, &str)] = &[
     ("open", "Calls that need no token."),
 ];
 
-/// A number in JSON that is larger is not exact, and refused.
+/// The largest integer that is exact in JSON. Larger ones are refused.
 const INTEGER_MAX: u64 = (1 << 53) - 1;
 
 pub fn description() -> Value {
@@ -40,17 +40,17 @@ pub fn description() -> Value {
         for (method, call) in item.as_object_mut().into_iter().flatten() {
             complete(path, method, call);
             for parameter in call.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
-                // A place in the log comes back as a number in JSON; other numbers of addresses do not.
+                // A log position is returned as a JSON number, so it must be exact. Other numbers in paths are not.
                 let most = if parameter["name"] == "after" { INTEGER_MAX } else { u64::MAX };
                 bound(&mut parameter["schema"], most);
-                // What is optional there is left out; nothing in an address is null.
+                // Optional parameters are left out of a request, and never null.
                 if let Some(kind) = parameter["schema"]["type"].as_array().and_then(|it| it.first()).cloned() {
                     parameter["schema"]["type"] = kind;
                 }
             }
         }
     }
-    say_which_bodies_are_needed(&mut told);
+    mark_required_bodies(&mut told);
     let parts = &mut told["components"];
     for (_, schema) in parts["schemas"].as_object_mut().into_iter().flatten() {
         bound(schema, INTEGER_MAX);
@@ -72,7 +72,7 @@ pub fn description() -> Value {
         .iter()
         .map(|(status, what, codes)| (name_of(*status), problem(*status, what, codes)))
         .collect();
-    // Its two forms differ in what they have, so neither has more.
+    // The two forms have different members, so each of them is closed.
     for form in parts["schemas"]["RedactedChange"]["oneOf"].as_array_mut().into_iter().flatten() {
         form["additionalProperties"] = json!(false);
     }
@@ -81,8 +81,8 @@ pub fn description() -> Value {
     told
 }
 
-/// An empty body is `{}`, so only a call that takes a member that must be there needs one.
-fn say_which_bodies_are_needed(told: &mut Value) {
+/// Marks bodies as required only if they have a required member. An empty body counts as `{}`.
+fn mark_required_bodies(told: &mut Value) {
     let schemas = told["components"]["schemas"].clone();
     let calls = told["paths"].as_object_mut().into_iter().flatten().flat_map(|(_, it)| it.as_object_mut());
     for (_, call) in calls.flatten() {
@@ -93,7 +93,7 @@ fn say_which_bodies_are_needed(told: &mut Value) {
     }
 }
 
-/// Says how large numbers may be that are none below zero: Rust's types are not those of the formats.
+/// Sets the largest value of unsigned integers, because Rust's types and the OpenAPI formats differ.
 fn bound(value: &mut Value, integer_max: u64) {
     if value["minimum"] == 0 && value["format"].is_string() {
         let most = if value["format"] == "int32" { u64::from(u32::MAX) } else { integer_max };
@@ -134,7 +134,7 @@ fn problem(status: u16, what: &str, codes: &[&str]) -> Value {
     json!({"description": what, "content": {"application/problem+json": {"schema": schema}}})
 }
 
-/// Adds to a call what follows from where it stands.
+/// Adds the facts that follow from the path and the method of a call.
 fn complete(path: &str, method: &str, call: &mut Value) {
     let name = call["operationId"].as_str().unwrap_or_default().to_owned();
     let of = path.trim_start_matches("/v1").split('/').find(|it| !it.is_empty()).unwrap_or_default();
@@ -142,7 +142,7 @@ fn complete(path: &str, method: &str, call: &mut Value) {
     let rule = TABLE.iter().find(|it| it.route == path && it.method.eq_ignore_ascii_case(method));
     let machines = rule.filter(|it| !it.machines.is_empty());
     if let Some(rule) = machines {
-        say_who(rule, call);
+        describe_roles(rule, call);
     }
     let post = method == Method::POST.as_str().to_lowercase() && machines.is_some();
     if post && !KEYLESS.contains(&path) {
@@ -163,7 +163,7 @@ fn complete(path: &str, method: &str, call: &mut Value) {
         call["responses"]["403"] = json!({"$ref": "#/components/responses/Denied"});
     }
     if path == "/mcp" {
-        // What the protocol itself finds wrong is told in its own words.
+        // Protocol errors of MCP have their own format.
         let message = json!({"schema": {"type": "object"}});
         let mut refused = problem(400, "The request is invalid.", &["malformed"]);
         refused["content"]["application/problem+json"]["schema"] = json!({"$ref": "#/components/schemas/ProblemBody"});
@@ -173,12 +173,12 @@ fn complete(path: &str, method: &str, call: &mut Value) {
             json!({"description": "The method does not exist", "content": {"application/json": message}});
     }
     if path == "/v1/interrupts" && post {
-        // A post that is signed shows no token.
+        // A signed post has no token.
         call["security"] = json!([{"token": []}, {}]);
     }
 }
 
-fn say_who(rule: &RoutePermission, call: &mut Value) {
+fn describe_roles(rule: &RoutePermission, call: &mut Value) {
     let roles: Vec<&str> = rule.machines.iter().copied().map(MachineRole::as_str).collect();
     let said = call["description"].as_str().or(call["summary"].as_str()).unwrap_or_default();
     call["description"] = json!(format!("{said}\n\nRoles: {}.", roles.join(", ")).trim_start());
@@ -186,7 +186,7 @@ fn say_who(rule: &RoutePermission, call: &mut Value) {
     call["security"] = json!([{"token": []}]);
 }
 
-/// The statuses of what may go wrong with a call.
+/// Returns the error statuses that a call can have.
 fn failures(path: &str, method: &str, call: &Value, asks_who: bool) -> Vec<u16> {
     let mut all = vec![421, 500];
     if asks_who {
@@ -208,15 +208,15 @@ fn failures(path: &str, method: &str, call: &Value, asks_who: bool) -> Vec<u16> 
         all.extend([409, 422]);
     }
     if ["/v1/threads", "/v1/transitions"].iter().any(|it| path.starts_with(it)) {
-        // What is told of an earlier version needs its values.
+        // The values of an earlier version can be erased.
         all.push(410);
     }
     if path.starts_with("/v1/threads/{thread}") {
-        // It may be a run that was imported.
+        // The thread can be an imported run.
         all.push(409);
     }
     if path.ends_with("/envelope") {
-        // What a node requires may not be there, or too much.
+        // A required path can be missing or too large.
         all.push(422);
     }
     all

@@ -1,12 +1,11 @@
-//! What calls and their answers look like, for the description: what a gateway was sent and answered in tests, with
-//! names of machines and secrets replaced; a few failures that are hard to bring about, and a message of the Model Context
-//! Protocol, are written by hand. A test holds every one against the description that it stands in.
+//! Adds example requests and responses to the OpenAPI document. Most are recorded in tests, with names and secrets
+//! replaced. Some rare failures and an MCP message are written by hand. A test checks each example against its schema.
 
 use serde_json::Value;
 
 const EXAMPLES: &str = include_str!("examples.json");
 
-/// Puts each where it belongs. One for a call or a status that is not described is a mistake that a test finds.
+/// Adds each example. A test finds examples of calls or statuses that do not exist.
 pub fn put(told: &mut Value) {
     let examples: Value = serde_json::from_str(EXAMPLES).expect("the examples are JSON, as a test has seen");
     for (call, example) in examples["calls"].as_object().into_iter().flatten() {

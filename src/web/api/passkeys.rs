@@ -1,4 +1,4 @@
-//! What an auditor checks approvals by passkey with: enrolments and evidence.
+//! Enrolments and evidence with which auditors verify approvals by passkey.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};

@@ -1,4 +1,4 @@
-//! Amendments: policies that people are asked about before they judge a flow.
+//! Policy change requests (`amendment`): policies that need approval before they become active.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -76,7 +76,7 @@ fn id(text: &str) -> Result<AmendmentId> {
     AmendmentId::try_from(text).map_err(|_| Error::NotFound("amendment"))
 }
 
-/// What is told of an amendment.
+/// Returns a policy change request as JSON.
 pub fn told(amendment: &PolicyChangeRequest, url: &str, now: Timestamp) -> Value {
     let PolicyChangeRequest { id, change, proposer, digest, stages, opened_at, expires_at, votes, state, .. } =
         amendment;

@@ -1,4 +1,4 @@
-//! What anybody may read: keys, health, the description of this surface.
+//! Calls without authentication: keys, health and the OpenAPI document.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use super::openapi::description;
 use crate::service::error::Result;
 use crate::web::state::AppState;
 
-/// The description as it is served and committed, made once.
+/// The OpenAPI document as text, built once.
 pub static DESCRIPTION: LazyLock<String> =
     LazyLock::new(|| serde_json::to_string_pretty(&description()).expect("a description is made of texts and lists"));
 
@@ -44,7 +44,7 @@ pub async fn readyz(app: Data<AppState>) -> Result<HttpResponse> {
     Ok(HttpResponse::Ok().json(json!({"status": "ready"})))
 }
 
-/// This surface, described from its own types.
+/// Returns the OpenAPI document.
 pub async fn openapi() -> HttpResponse {
     HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "application/json")).body(DESCRIPTION.as_str())
 }

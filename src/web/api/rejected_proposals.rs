@@ -1,4 +1,4 @@
-//! Rejected attempts, for those who read everything.
+//! Rejected requests, for tokens that read all flows.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Query};
@@ -19,7 +19,7 @@ pub struct RejectionPageQuery {
     page_token: Option<String>,
 }
 
-/// Rejections on a page, unless told otherwise, and at most.
+/// The default page size and the largest one.
 const PAGE: (u32, u32) = (50, 200);
 
 /// List rejected requests.
@@ -37,7 +37,7 @@ const PAGE: (u32, u32) = (50, 200);
 pub async fn list(app: Data<AppState>, machine: Machine, query: Query<RejectionPageQuery>) -> Result<HttpResponse> {
     let after = match &query.page_token {
         Some(token) => {
-            let detail = "page_token is a next_page_token of this list";
+            let detail = "the token must be the `next_page_token` of a page of this list";
             Some(OlderCursor::read(token).ok_or(Error::invalid("/page_token", detail))?)
         }
         None => None,
@@ -50,7 +50,7 @@ pub async fn list(app: Data<AppState>, machine: Machine, query: Query<RejectionP
 }
 
 fn told(rejection: &Rejection) -> Value {
-    // What its own proposer sent at each place is told to that proposer alone.
+    // Values that a proposer sent are returned to that proposer only, so this list leaves them out.
     let Rejection { identity, thread, flow, node, principal, patch, excerpt, at, parent, tool, .. } = rejection;
     let instruction = rejection.instruction.map(Instruction::as_str);
     json!({

@@ -1,4 +1,4 @@
-//! A flow's recorded proposals, judged by another policy.
+//! Replays the recorded proposals of a flow against another policy.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct ReplayRequest {
     pub limit: Option<u32>,
 }
 
-/// Proposals in one answer, unless told otherwise, and at most.
+/// The default number of proposals in a response, and the largest one.
 const ROWS: (u32, u32) = (50, 200);
 
 /// Replay recorded proposals against a policy.
@@ -51,7 +51,7 @@ const ROWS: (u32, u32) = (50, 200);
 pub async fn replay(post: IdempotentPost, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;
     let ask: ReplayRequest = post.read()?;
-    let wrong = || Error::invalid("/after", "after is the `next` of an answer of this list");
+    let wrong = || Error::invalid("/after", "the position must be the `next` of an earlier response");
     let after = ask.after.map(|it| ReplayCursor::read(&it).ok_or_else(wrong)).transpose()?;
     let source = PolicySource { text: ask.policy, schemas: ask.schemas };
     let limit = ask.limit.unwrap_or(ROWS.0).clamp(1, ROWS.1);

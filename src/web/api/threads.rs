@@ -1,4 +1,4 @@
-//! `/v1/threads`: making, reading, closing.
+//! `/v1/threads`: creates, reads, closes and reopens threads.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ fn no_reason() -> String {
     "no reason was given".to_owned()
 }
 
-/// Entries on a page of a chain, unless told otherwise, and at most.
+/// The default page size and the largest one.
 const PAGE: (u32, u32) = (50, 200);
 
 /// Create a thread.
@@ -111,6 +111,7 @@ pub async fn create(post: IdempotentPost) -> Result<HttpResponse> {
 )]
 pub async fn read(app: Data<AppState>, machine: Machine, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
+    // The flow is checked first, so that a thread of another flow looks like a missing one.
     of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
     let overview = app.service.overview(&thread).await?;
     let head = &overview.thread.head;
@@ -118,7 +119,7 @@ pub async fn read(app: Data<AppState>, machine: Machine, thread: Path<String>) -
         "thread": overview.thread.id, "flow": overview.thread.flow, "status": overview.status,
         "version": head.version, "transition": head.transition, "owes": head.owes,
     });
-    // What other nodes do is nothing for an agent.
+    // Agents must not learn what other nodes do, so they do not get the usage of the thread.
     if machine.0.record.role != MachineRole::Agent {
         let spent = overview.thread.spent.of_thread();
         let cost = spent.cost_millionths.json();
@@ -160,7 +161,7 @@ pub async fn state(
     Ok(HttpResponse::Ok().json(state_for_node(&app, &machine, &thread, &node, query.version).await?))
 }
 
-/// What a node may read of a version, for a machine that may ask as it.
+/// Returns a node's view of a version, if the token may act as the node.
 pub async fn state_for_node(
     app: &AppState,
     machine: &Machine,
@@ -171,7 +172,7 @@ pub async fn state_for_node(
     let flow = app.service.flow_of(thread).await?;
     of_own_flow(machine, &flow, "thread")?;
     if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, node) {
-        return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
+        return Err(Error::Forbidden("this token is not allowed to act as this node of the thread's flow"));
     }
     let view = app.service.state_view(thread, node, version).await?;
     Ok(json!({"thread": thread, "version": view.version, "transition": view.transition, "state": view.state}))
@@ -203,11 +204,12 @@ pub async fn chain(
     let from = query.page_token.unwrap_or(0);
     let mut rows = app.service.chain(&thread, from, size).await?;
     let (mut openings, mut full) = (BTreeMap::new(), None);
+    // Openings contain values, so only auditors get them.
     if let (Some((first, last)), MachineRole::Auditor) = (rows.first().zip(rows.last()), machine.0.record.role) {
         let opened = app.service.openings(&thread, first.0.version..=last.0.version).await?;
         (openings, full) = (opened.of, opened.next);
     }
-    // Where there is no room for more, the page ends before.
+    // The page ends early if the response would become too large.
     rows.retain(|(row, _)| full.is_none_or(|it| row.version < it));
     let mut entries = Vec::with_capacity(rows.len());
     for (row, transition) in &rows {
@@ -215,7 +217,7 @@ pub async fn chain(
             "version": row.version, "transition": row.transition,
             "statement": transition.statement, "entry": row.entry,
         });
-        // The links are intact without it.
+        // Without openings the links can still be verified.
         if let Some(opening) = openings.remove(&row.version) {
             entry["opening"] = json!(opening);
         }

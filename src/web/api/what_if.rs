@@ -1,4 +1,4 @@
-//! Judging without effect.
+//! Policy evaluation without effect (dry run).
 
 use std::collections::BTreeMap;
 

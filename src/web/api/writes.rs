@@ -1,4 +1,4 @@
-//! Verify, and how writes end.
+//! Verification of writes and their outcomes.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -114,7 +114,8 @@ pub async fn verify(app: Data<AppState>, sender: CachedTokenMachine) -> Result<H
     }))
 }
 
-/// A client that only looks at the status must stay closed: what verify cannot read it denies.
+/// Turns an unreadable request into a denial, so that a client that checks only the status writes nothing (fail
+/// closed).
 fn malformed(error: Error) -> Error {
     match error {
         Error::Json(_) | Error::Invalid { .. } => Error::Denied(DenialCode::Malformed),
@@ -156,7 +157,7 @@ pub async fn abort(post: IdempotentPost, write_id: Path<String>) -> Result<HttpR
     ended(&post.app.service.abort(&post.token, &write_id, &ask.reason).await?)
 }
 
-/// How a write ended, in the wire's words.
+/// Returns the outcome of a write as a response.
 fn ended(write: &Write) -> Result<HttpResponse> {
     let mut answer = json!({
         "write_id": write.key.write_id, "outcome": "late", "version": write.version, "transition": write.transition,

@@ -9,7 +9,7 @@ async fn get(path: &str) -> actix_web::dev::ServiceResponse {
 }
 
 #[actix_web::test]
-async fn an_asset_is_served_for_good_under_its_hashed_name() {
+async fn asset_is_cached_permanently_under_its_hashed_name() {
     let url = asset("css/base.css");
     assert!(url.starts_with("/assets/css/base.") && url.ends_with(".css") && url.len() > "/assets/css/base.css".len());
     let answer = get(&url).await;

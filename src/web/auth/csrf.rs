@@ -1,8 +1,8 @@
-//! What a browser's forms carry, so that nobody else's form is taken for one of theirs.
+//! CSRF tokens in forms.
 //!
-//! It follows from a cookie that only this origin sets: who cannot read that cannot make one. Pages are compressed, and
-//! their length would tell, guess by guess, of a secret that stands there always in the same letters beside something
-//! that a stranger chose. So it never stands there itself: each page, each form, shows it under a mask of its own.
+//! The token is derived from a cookie that only this origin sets, so other sites cannot compute it. Each form contains
+//! the token under its own random mask. Without the mask the compressed length of a page could reveal the token, if an
+//! attacker controls other text on the page (BREACH).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,15 +11,15 @@ use subtle::ConstantTimeEq as _;
 
 use crate::random;
 
-/// As long as what it follows from.
+/// The same length as the session secret.
 const BYTES: usize = 32;
 
-/// What the forms of one browser carry.
+/// The CSRF token of one browser.
 #[derive(Clone)]
 pub struct CsrfToken([u8; BYTES]);
 
 impl CsrfToken {
-    /// Of the browser whose cookie has this secret.
+    /// Derives the token of the browser whose cookie contains this secret.
     pub fn of(secret: &str) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(b"countersign.csrf.v1\0");
@@ -27,14 +27,14 @@ impl CsrfToken {
         Self(hasher.finalize().into())
     }
 
-    /// As a form shows it: a mask, and the token under it. No two are alike.
+    /// Returns the token for a form: a random mask and the masked token. Each result is different.
     pub fn shown(&self) -> String {
         let mask = random::bytes::<BYTES>();
         let under = under(&mask, &self.0);
         URL_SAFE_NO_PAD.encode([mask, under].concat())
     }
 
-    /// Whether a form that carries this was shown to this browser.
+    /// Returns true if this browser was shown a form with this text.
     pub fn is_shown_as(&self, given: &str) -> bool {
         let Ok(given) = URL_SAFE_NO_PAD.decode(given) else { return false };
         let Some((mask, covered)) = given.split_first_chunk::<BYTES>() else { return false };
@@ -46,7 +46,7 @@ fn under(mask: &[u8; BYTES], token: &[u8; BYTES]) -> [u8; BYTES] {
     std::array::from_fn(|at| mask[at] ^ token[at])
 }
 
-/// It lets whoever has it send that browser's forms.
+/// `Debug` omits the token, because anyone who has it can submit that browser's forms.
 impl std::fmt::Debug for CsrfToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("FormToken(…)")
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_known_again_however_it_is_shown_and_never_shown_alike() {
+    fn token_is_recognized_under_every_mask() {
         let token = CsrfToken::of("a secret");
         let (one, other) = (token.shown(), token.shown());
         assert!(token.is_shown_as(&one) && token.is_shown_as(&other));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_another_browser_or_changed_or_bare_is_not_it() {
+    fn foreign_changed_or_unmasked_token_is_refused() {
         let token = CsrfToken::of("a secret");
         assert!(!token.is_shown_as(&CsrfToken::of("another").shown()));
         let mut bytes = URL_SAFE_NO_PAD.decode(token.shown()).unwrap();

@@ -1,4 +1,4 @@
-//! Who asks: a person with a cookie, or a machine with a token. The one place that lets anybody in.
+//! Authenticates requests, by session cookie for people and by bearer token or signature for machines.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,38 +26,38 @@ use crate::web::limits::request_body::{BodyAllowance, BodySender};
 use crate::web::rate_limit_key;
 use crate::web::state::AppState;
 
-/// A machine whose role may call this route.
+/// A token whose role may call this route.
 #[derive(Clone, Debug)]
 pub struct Machine(pub Arc<Stored<Token>>);
 
-/// A machine whose role may call this route, as its token is remembered, and what it sends: for calls that the store looks at
-/// again when they commit, and that are decided on the token as it stands wherever they do not.
+/// A cached token whose role may call this route, and the body. For calls whose commit reads the token again; other
+/// calls would act on a token that may be revoked.
 #[derive(Clone, Debug)]
 pub struct CachedTokenMachine {
     pub token: Arc<Stored<Token>>,
     pub body: JsonBytes,
 }
 
-/// A machine whose role may call this route, by its token or by its signature over what it posts.
+/// A caller whose role may call this route, by token or by a signature over the post.
 #[derive(Clone, Debug)]
 pub struct PostCaller {
     pub token: Arc<Stored<Token>>,
     pub body: JsonBytes,
-    /// The name of the post, where it is signed.
+    /// The ID of a signed post.
     pub post: Option<SignedPostId>,
 }
 
-/// `?source=`: the id of the token whose holder signed.
+/// `?source=`: the ID of the token that signed the post.
 #[derive(Deserialize)]
 struct SourceQuery {
     source: Option<String>,
 }
 
-/// A person who is signed in.
+/// A signed-in person.
 #[derive(Clone, Debug)]
 pub struct Person {
     pub signed_in: SignedIn,
-    /// What forms of this session carry.
+    /// The CSRF token of the session.
     pub csrf: CsrfToken,
 }
 
@@ -111,6 +111,8 @@ impl FromRequest for PostCaller {
                 Ok(token) => Ok(token),
                 Err(error) => Err(Problem::of(&request, error)),
             };
+            // Without a token only a signature over the whole body identifies the sender. The address pays for its
+            // memory.
             let Some(text) = bearer(&request) else {
                 let address = app.edge.peers.asker_of(&request);
                 let share = BodyAllowance::of(BodySender::Address(&address), &request, app.edge.body_bytes_max);
@@ -123,12 +125,12 @@ impl FromRequest for PostCaller {
                 };
                 return Ok(Self { token: admit(token).await?, body, post });
             };
-            // Nobody is named beside a token; what could be no name is refused all the same.
+            // With a token `source` is not needed, but an invalid one is refused all the same.
             let known = match source_of(&request) {
                 Ok(_) => app.service.token_of(&text).await.map(Arc::new),
                 Err(error) => Err(error),
             };
-            // Whose it is, is asked before it is read.
+            // The sender is authenticated before the body is read, so that its memory counts for that sender.
             let token = admit(known).await?;
             let body = read_body(&token, (&request, &app), body).await?;
             Ok(Self { token, body, post: None })
@@ -136,42 +138,45 @@ impl FromRequest for PostCaller {
     }
 }
 
-/// The token whose holder signed a post, by Standard Webhooks, and the post's own name.
+/// Verifies the Standard Webhooks signature of a post, and returns its token and its ID.
 async fn signed(request: &HttpRequest, app: &AppState, body: &[u8]) -> Result<(Stored<Token>, SignedPostId), Error> {
     let header = |name| one_header(request, name).ok_or(Error::Unauthenticated);
+    // A missing header is the same error as a wrong signature: unauthenticated clients learn nothing about the check.
     let (id, timestamp) = (header("webhook-id")?, header("webhook-timestamp")?);
     let post = SignedPost { id, timestamp, signatures: header("webhook-signature")?, body };
     let source = source_of(request).map_err(|_| Error::Unauthenticated)?.ok_or(Error::Unauthenticated)?;
     let token = app.service.sender_of(source.as_str(), &post).await?;
     let named = format!("{}/{id}", token.record.id);
+    // The limit applies to authenticated posts only: others must not use up the budget of a real one.
     app.edge.posts.take(named.as_str(), app.service.now()).map_err(|_| Error::TooMany)?;
     Ok((token, SignedPostId::new(id, body)))
 }
 
-/// Whose token the holder of a secret says to post by.
+/// Reads `source`, the token that the sender claims.
 fn source_of(request: &HttpRequest) -> Result<Option<TokenId>, Error> {
     let query = web::Query::<SourceQuery>::from_query(request.query_string());
-    let named =
-        query.map_err(|_| Error::invalid("", "the query has a name or a value that this call does not take"))?;
-    let read =
-        |it: String| TokenId::try_from(it.as_str()).map_err(|_| Error::invalid("/source", "this is no id of a token"));
+    let named = query.map_err(|_| Error::invalid("", "the query has an unknown parameter or an invalid value"))?;
+    let read = |it: String| {
+        TokenId::try_from(it.as_str()).map_err(|_| Error::invalid("/source", "`source` must be the id of a token"))
+    };
     named.into_inner().source.map(read).transpose()
 }
 
-/// A header that is there once: of two, nobody says which one counts.
+/// Returns a header that occurs exactly once. With two values it would be unclear which one applies.
 fn one_header<'r>(request: &'r HttpRequest, name: &str) -> Option<&'r str> {
     let mut all = request.headers().get_all(name);
     let only = all.next()?;
     if all.next().is_some() { None } else { only.to_str().ok() }
 }
 
-/// Whoever is known, does not ask too often, and has a role that may call this route.
+/// Applies the rate limit and checks the role of an authenticated caller.
 fn admitted(
     request: &HttpRequest,
     app: &AppState,
     token: Result<Arc<Stored<Token>>, Error>,
 ) -> Result<Arc<Stored<Token>>, Error> {
     let token = token?;
+    // The rate limit comes before the role check, so that refused requests count too.
     let taken = app.edge.requests.take(token.record.id.as_str(), app.service.now());
     taken.map_err(|_| Error::TooMany)?;
     rate_limit_key::is_for(request, app, token.record.id.as_str())?;
@@ -181,7 +186,8 @@ fn admitted(
     Ok(token)
 }
 
-/// What a machine that was let in sends. If that took its time, its token must stand at the end of it, too.
+/// Reads the body of an authenticated caller. If that took time, the token is checked again, because it may have been
+/// revoked.
 pub async fn read_body(
     token: &Stored<Token>,
     (request, app): (&HttpRequest, &AppState),
@@ -192,6 +198,7 @@ pub async fn read_body(
     let heard = app.edge.hearing.read_body(Some(share), body).await.map_err(failed)?;
     let sent = heard.sent?;
     if heard.late {
+        // A slow body could otherwise be used after its token was revoked.
         app.service.token_is_current(token).await.map_err(failed)?;
     }
     Ok(sent)
@@ -220,7 +227,7 @@ impl FromRequest for Person {
     }
 }
 
-/// What the gateway serves from.
+/// Returns the application state.
 pub fn app_of(request: &HttpRequest) -> web::Data<AppState> {
     request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app").clone()
 }
@@ -228,20 +235,22 @@ pub fn app_of(request: &HttpRequest) -> web::Data<AppState> {
 fn bearer(request: &HttpRequest) -> Option<String> {
     let value = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
+    // RFC 7235 compares the scheme without regard to case.
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
 }
 
-/// `__Host-` where the origin is secure: no other host or path can set it then.
+/// Returns the cookie's name. On https the prefix `__Host-` prevents that another host or path sets the cookie.
 pub fn cookie_name(app: &AppState) -> &'static str {
     if app.edge.secure { "__Host-countersign" } else { "countersign" }
 }
 
-/// The cookie that carries a session's secret.
+/// Builds the session cookie.
 pub fn session_cookie(app: &AppState, secret: String) -> Cookie<'static> {
     Cookie::build(cookie_name(app), secret)
         .path("/")
         .http_only(true)
         .secure(app.edge.secure)
+        // `Lax` sends the cookie with links from emails and chats, and not with forms of other sites.
         .same_site(SameSite::Lax)
         .finish()
 }

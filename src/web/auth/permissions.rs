@@ -1,4 +1,4 @@
-//! Who may call what: the one table, which a test walks.
+//! The permission table: the roles that may call each route. A test checks every route.
 
 use actix_web::http::Method;
 
@@ -14,10 +14,10 @@ pub enum CallerRole {
 
 use crate::domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
 
-/// A route and who may call it.
+/// A route and its roles.
 pub struct RoutePermission {
     pub method: &'static str,
-    /// The route as it is registered.
+    /// The route pattern.
     pub route: &'static str,
     pub machines: &'static [MachineRole],
     pub people: &'static [PersonRole],
@@ -33,17 +33,17 @@ const fn person(method: &'static str, route: &'static str, people: &'static [Per
 
 const EVERYBODY: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin, PersonRole::Auditor];
 
-/// Who may ask a policy of their own about what was recorded, whose rules can ask about what pages hide, and have the
-/// log as machines do, with every word that people said.
+/// Roles that may replay recorded proposals against their own policy and export the audit log. The rules of such a
+/// policy can test values that pages redact, and the log contains all comments.
 const OVERSEERS: &[PersonRole] = &[PersonRole::Admin, PersonRole::Auditor];
 
-/// Who looks after people and tokens, and lets go on what was stopped.
+/// Roles that manage accounts and tokens, and that lift halts.
 const ADMINS: &[PersonRole] = &[PersonRole::Admin];
 
-/// Who may stop, or end what lets somebody vote: it is cheap, and safe.
+/// Roles that may halt a flow and end a delegation. Both only remove permissions, so reviewers may do them too.
 const STOPPERS: &[PersonRole] = &[PersonRole::Reviewer, PersonRole::Admin];
 
-/// Every route that asks who calls. A route that is not here lets nobody in.
+/// Every route that needs authentication. A route that is missing here refuses every caller.
 pub const TABLE: &[RoutePermission] = &[
     machine("POST", "/v1/threads", &[Host]),
     machine("GET", "/v1/threads/{thread}", &[Host, Writer, Auditor]),
@@ -93,7 +93,7 @@ pub const TABLE: &[RoutePermission] = &[
     machine("POST", "/v1/amendments/{amendment}/cancellation", &[Admin]),
     machine("POST", "/v1/flows/{flow}/judgements", &[Admin, Auditor]),
     machine("POST", "/v1/flows/{flow}/replays", &[Admin, Auditor]),
-    // Where `metrics.access` asks for a token.
+    // Used if `metrics.access` is `token`.
     machine("GET", "/metrics", &[Monitor, Auditor]),
     person("GET", "/", EVERYBODY),
     person("GET", "/live", EVERYBODY),
@@ -171,10 +171,11 @@ pub const TABLE: &[RoutePermission] = &[
 ];
 
 fn rule_of(method: &Method, route: &str) -> Option<&'static RoutePermission> {
+    // The method and the pattern must be equal, so a new route is closed until it is listed.
     TABLE.iter().find(|it| it.method == method.as_str() && it.route == route)
 }
 
-/// Whether this caller may call that route.
+/// Returns true if the caller may call the route.
 pub fn may(caller: CallerRole, method: &Method, route: &str) -> bool {
     rule_of(method, route).is_some_and(|rule| match caller {
         CallerRole::Machine(role) => rule.machines.contains(&role),
@@ -182,7 +183,7 @@ pub fn may(caller: CallerRole, method: &Method, route: &str) -> bool {
     })
 }
 
-/// Lets a caller in, or says who is. Verify has its own word for it.
+/// Checks the role, and names the allowed roles in the error. Verify returns a denial instead.
 pub fn admit(caller: CallerRole, method: &Method, route: &str) -> Result<(), Error> {
     if may(caller, method, route) {
         return Ok(());
@@ -197,21 +198,22 @@ pub fn admit(caller: CallerRole, method: &Method, route: &str) -> Result<(), Err
         }
     };
     Err(match route {
+        // A writer treats every denial of `verify` the same way, so this error is one too.
         "/v1/verify" => Error::Denied(DenialCode::Forbidden),
-        _ if admitted.is_empty() => Error::Forbidden("no role may do that"),
+        _ if admitted.is_empty() => Error::Forbidden("no role is allowed to call this route"),
         _ => Error::NotOfRole { role, may: admitted.join(" or ") },
     })
 }
 
-/// Whether people open a page of that path.
+/// Returns true if the path is a page for people.
 pub fn is_page(path: &str) -> bool {
     TABLE.iter().any(|it| it.method == "GET" && !it.people.is_empty() && fits(it.route, path))
 }
 
-/// What anybody may read, without being asked who they are.
+/// Routes without authentication.
 pub const OPEN: &[&str] = &["/.well-known/jwks.json", "/openapi.json", "/docs", "/livez", "/readyz"];
 
-/// By which methods machines call that path. A route that names it beats one that has a place for any name there.
+/// Returns the methods of a path for tokens. A fixed route has precedence over one with parameters.
 pub fn methods_of(path: &str) -> Vec<&'static str> {
     let open = OPEN.contains(&path).then_some("GET");
     let fitting = || TABLE.iter().filter(|it| !it.machines.is_empty() && fits(it.route, path));

@@ -15,7 +15,7 @@ fn client(peers: &TrustedProxies, peer: &str, lines: &[&str]) -> String {
 }
 
 #[test]
-fn only_a_named_proxys_word_is_taken() {
+fn only_configured_proxies_are_trusted() {
     let named = peers(&["10.0.0.7"]);
     assert_eq!(client(&named, "10.0.0.7", &["203.0.113.5"]), "203.0.113.5");
     for peer in ["10.0.0.8", "127.0.0.1", "::1", "203.0.113.9"] {
@@ -27,16 +27,16 @@ fn only_a_named_proxys_word_is_taken() {
 }
 
 #[test]
-fn the_rightmost_address_that_is_no_proxy_counts_and_nothing_left_of_it() {
+fn rightmost_untrusted_address_is_the_client() {
     let named = peers(&["10.0.0.0/24", "fd00::/8"]);
     for (lines, expected) in [
         (&["1.1.1.1, 203.0.113.5"][..], "203.0.113.5"),
         (&["1.1.1.1, 203.0.113.5, 10.0.0.9"], "203.0.113.5"),
         (&["1.1.1.1, 203.0.113.5, fd00::1 , 10.0.0.9"], "203.0.113.5"),
-        // Several headers are one list, in their order.
+        // Several headers are joined in their order.
         (&["1.1.1.1", "203.0.113.5", "10.0.0.9"], "203.0.113.5"),
         (&["203.0.113.5", "1.1.1.1"], "1.1.1.1"),
-        // Every hop is ours: the one furthest away.
+        // If every hop is trusted, the first one counts as the client.
         (&["10.0.0.3, 10.0.0.9"], "10.0.0.3"),
     ] {
         assert_eq!(client(&named, "10.0.0.7", lines), expected, "{lines:?}");
@@ -44,7 +44,7 @@ fn the_rightmost_address_that_is_no_proxy_counts_and_nothing_left_of_it() {
 }
 
 #[test]
-fn a_word_that_is_no_address_hides_everything_behind_it() {
+fn invalid_entry_makes_the_proxy_the_client() {
     let named = peers(&["10.0.0.0/24"]);
     for bad in ["unknown", "", "_hidden", "203.0.113", "203.0.113.5 1.1.1.1", "fe80::1%eth0", "0x7f.1", "1.2.3.4:x"] {
         assert_eq!(client(&named, "10.0.0.7", &[&format!("1.1.1.1, {bad}")]), "10.0.0.7", "{bad}");
@@ -66,13 +66,13 @@ fn every_spelling_of_an_address_is_the_same_address() {
         for spelt in ["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:443", "2001:0DB8:0::0001"] {
             assert_eq!(client(&named, peer, &[spelt]), "2001:db8::1", "{peer} {spelt}");
         }
-        // And a proxy in IPv6 clothes is that proxy.
+        // A mapped IPv4 address of a proxy is that proxy.
         assert_eq!(client(&named, peer, &["203.0.113.5, ::ffff:10.0.0.7"]), "203.0.113.5");
     }
 }
 
 #[test]
-fn this_machine_and_named_proxies_are_talked_to_and_nobody_else() {
+fn only_localhost_and_configured_proxies_may_connect() {
     let named = peers(&["10.0.0.7", "fd00::/8"]);
     for peer in ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "10.0.0.7", "::ffff:10.0.0.7", "fd12::1"] {
         assert!(named.admits(peer.parse().unwrap()), "{peer}");
@@ -83,7 +83,7 @@ fn this_machine_and_named_proxies_are_talked_to_and_nobody_else() {
 }
 
 #[test]
-fn who_has_one_address_of_ipv6_has_its_whole_network() {
+fn ipv6_client_is_its_64_bit_network() {
     let own = |text: &str| own_network(text.parse().unwrap()).to_string();
     for same in ["2001:db8:1:2::", "2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff"] {
         assert_eq!(own(same), "2001:db8:1:2::", "{same}");

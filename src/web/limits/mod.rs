@@ -1,4 +1,4 @@
-//! Limits at the edge: quotas, rate limits, body and response memory, streams.
+//! Limits at the edge: quotas, rate limits, memory for bodies and responses, and streams.
 
 pub mod quota;
 pub mod rate_limit;

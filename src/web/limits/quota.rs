@@ -1,9 +1,9 @@
-//! Seats: how much of something that lasts one asker may have at once, and all together.
+//! Quotas for concurrent use, per caller and in total.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Seats for whatever lasts.
+/// A quota for something that callers hold for a while.
 #[derive(Clone)]
 pub struct CallerQuota {
     of_one_max: usize,
@@ -17,7 +17,7 @@ struct QuotaUsage {
     all: usize,
 }
 
-/// One of them, given back when it is dropped.
+/// A part of the quota. Dropping it returns the part.
 pub struct QuotaPermit {
     taken: Arc<Mutex<QuotaUsage>>,
     asker: String,
@@ -25,20 +25,21 @@ pub struct QuotaPermit {
 }
 
 impl CallerQuota {
-    /// So many of one asker's, and so many of all.
+    /// Creates a quota with a limit per caller and a total limit.
     pub fn new(of_one_max: usize, all_max: usize) -> Self {
         Self { of_one_max, all_max, taken: Arc::default() }
     }
 
-    /// One more of this asker's, if there is one left.
+    /// Takes one unit for this caller if one is left.
     pub fn take(&self, asker: &str) -> Option<QuotaPermit> {
         self.acquire_amount(asker, 1)
     }
 
-    /// As much of what is counted. Whoever has nothing yet may have more than their share alone, if it is there.
+    /// Takes several units. A caller that holds none may exceed its own limit, so that one large request is possible.
     pub fn acquire_amount(&self, asker: &str, much: usize) -> Option<QuotaPermit> {
         let taken = locked(&self.taken);
         let own = taken.by_asker.get(asker).copied().unwrap_or_default();
+        // A first request always fits, so that one larger than the limit is not refused forever.
         let fits = |of: usize, max: usize| of == 0 || of.saturating_add(much) <= max;
         if !fits(taken.all, self.all_max) || !fits(own, self.of_one_max) {
             return None;
@@ -46,7 +47,7 @@ impl CallerQuota {
         Some(self.given(taken, asker, much))
     }
 
-    /// As much, whatever is left.
+    /// Takes several units without checking the limits.
     pub fn acquire_unchecked(&self, asker: &str, much: usize) -> QuotaPermit {
         self.given(locked(&self.taken), asker, much)
     }
@@ -58,8 +59,8 @@ impl CallerQuota {
         QuotaPermit { taken: Arc::clone(&self.taken), asker: asker.to_owned(), much }
     }
 
-    /// Whether this asker, who has some already, may have any more.
-    pub fn has_room(&self, asker: &str) -> bool {
+    /// Returns true if this caller, which may already hold some units, can get more.
+    pub fn has_capacity(&self, asker: &str) -> bool {
         let taken = locked(&self.taken);
         let own = taken.by_asker.get(asker).copied().unwrap_or_default();
         own == 0 || (own < self.of_one_max && taken.all < self.all_max)
@@ -72,12 +73,13 @@ impl Drop for QuotaPermit {
         taken.all = taken.all.saturating_sub(self.much);
         match taken.by_asker.get_mut(&self.asker) {
             Some(own) if *own > self.much => *own -= self.much,
+            // Callers without units are removed, or the map would grow with every caller.
             _ => drop(taken.by_asker.remove(&self.asker)),
         }
     }
 }
 
-/// Whoever panicked beside it left whole numbers.
+/// A poisoned lock is safe here: the counters are always consistent.
 fn locked(taken: &Mutex<QuotaUsage>) -> MutexGuard<'_, QuotaUsage> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -87,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_asker_has_so_many_all_have_so_many_and_what_is_given_back_is_free() {
+    fn quota_has_limits_per_caller_and_in_total() {
         let seats = CallerQuota::new(2, 3);
         let (first, second) = (seats.take("a").unwrap(), seats.take("a").unwrap());
         assert!(seats.take("a").is_none());
@@ -99,9 +101,12 @@ mod tests {
         drop((second, third, again));
         let long = seats.acquire_amount("a", 9).expect("alone, more than a share");
         assert!(seats.take("a").is_none() && seats.take("b").is_none());
-        assert!(!seats.has_room("a") && seats.has_room("b"), "who has none is never kept waiting for another");
+        assert!(
+            !seats.has_capacity("a") && seats.has_capacity("b"),
+            "a caller without units is not delayed by another"
+        );
         let more = seats.acquire_unchecked("b", 1);
-        assert!(!seats.has_room("b"), "all are taken");
+        assert!(!seats.has_capacity("b"), "all are taken");
         drop((long, more));
         let left = locked(&seats.taken);
         assert!(left.by_asker.is_empty() && left.all == 0, "nobody is remembered who has none");

@@ -1,4 +1,4 @@
-//! Token buckets: how fast one asker may ask.
+//! Rate limits with token buckets.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::domain::primitives::time::Timestamp;
 
-/// How many askers are remembered; beyond it the fullest buckets are forgotten, which only ever helps their owners.
+/// The limit on stored buckets. Beyond it the fullest buckets are dropped, which only gives their callers more.
 const ASKERS_MAX: usize = 50_000;
 
-/// Buckets by asker. Each holds at most `burst` and gets one back every `interval`.
+/// A bucket per caller. Each holds at most `burst` units and regains one every `interval`.
 pub struct RateLimiter {
     burst: f64,
     interval: Duration,
@@ -27,16 +27,17 @@ struct TokenBucket {
 pub struct RateLimited;
 
 impl RateLimiter {
-    /// Buckets of that size that fill at that pace.
+    /// Creates buckets of this size and rate.
     pub fn new(burst: u32, interval: Duration) -> Self {
         Self { burst: f64::from(burst), interval, buckets: Mutex::default() }
     }
 
-    /// Takes one from the asker's bucket.
+    /// Takes a unit from the caller's bucket.
     pub fn take(&self, asker: &(impl Hash + ToString + ?Sized), now: Timestamp) -> Result<(), RateLimited> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= ASKERS_MAX {
             let burst = self.burst;
+            // A full bucket equals a new one, so dropping it loses nothing.
             buckets.retain(|_, bucket| self.level(*bucket, now) < burst - 0.5);
         }
         let bucket = buckets.entry(asker.to_string()).or_insert(TokenBucket { level: self.burst, at: now });
@@ -44,11 +45,12 @@ impl RateLimiter {
         if level < 1.0 {
             return Err(RateLimited);
         }
+        // A refused request takes nothing, so that retries do not extend the wait.
         *bucket = TokenBucket { level: level - 1.0, at: now };
         Ok(())
     }
 
-    /// Gives one back: what was taken did no harm.
+    /// Returns a unit, for a request that should not count.
     pub fn give_back(&self, asker: &(impl Hash + ToString + ?Sized)) {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bucket) = buckets.get_mut(&asker.to_string()) {
@@ -67,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_empties_refills_and_belongs_to_one_asker() {
+    fn bucket_empties_refills_and_belongs_to_one_caller() {
         let throttle = RateLimiter::new(2, Duration::from_secs(10));
         let at = |secs: i64| Timestamp::from_millis(secs * 1000);
         assert!(throttle.take("a", at(0)).is_ok() && throttle.take("a", at(0)).is_ok());

@@ -1,5 +1,5 @@
-//! Hearing a request out: what is sent comes in its time, within its sender's share of the memory, and counts as said when its
-//! last byte is there. Whoever was let in at the first byte may not be any more by then.
+//! Limits on the time and the memory for request bodies. A sender that was authenticated at the first byte is checked
+//! again after the last one, because its token may have been revoked.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -12,22 +12,23 @@ use actix_web::http::header::CONTENT_LENGTH;
 use super::quota::{CallerQuota, QuotaPermit};
 use crate::service::error::Error;
 
-/// Whoever sends for longer has hung up, or holds on to what others need.
+/// The time limit for a body. It protects against slow senders that block memory (slowloris).
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Bytes of one sender's requests that are not all there yet. One alone may be longer.
+/// The limit for unfinished bodies of one sender. A single larger body is allowed.
 const OF_ONE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Bytes of everybody's who is known.
+/// The limit for unfinished bodies of all authenticated senders.
 const ALL_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// The same of those at one address of whom nobody knows yet who they are.
+/// The limit for unfinished bodies of unauthenticated senders with one address.
 const OF_UNKNOWN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The same of all who are unknown: they take nothing from those who are known.
+/// The limit for unfinished bodies of all unauthenticated senders. It is separate, so that they cannot use up the
+/// memory of authenticated ones.
 const ALL_UNKNOWN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How long it is waited for what is sent, and how much of it may be waited for at once.
+/// The limits on time and memory.
 pub struct RequestBodyLimits {
     patience: Duration,
     unheard: CallerQuota,
@@ -36,22 +37,22 @@ pub struct RequestBodyLimits {
 
 pub struct ReceivedBody<T> {
     pub sent: T,
-    /// Whether it was waited for: then whoever sent it is looked at again.
+    /// Whether the body arrived late. Then the sender is authenticated again.
     pub late: bool,
 }
 
 #[derive(Clone, Copy)]
 pub enum BodySender<'a> {
-    /// The holder of this token.
+    /// An authenticated token.
     Token(&'a str),
-    /// Somebody at this address. Whoever signs what they send is known when all of it is there.
+    /// A client address. A signed post is authenticated only after the whole body has arrived.
     Address(&'a str),
 }
 
-/// Whose bytes they are, and how many at most.
+/// The sender of a body and its largest size.
 pub struct BodyAllowance<'a> {
     pub by: BodySender<'a>,
-    /// Their bytes.
+    /// The number of bytes.
     pub bytes: usize,
 }
 
@@ -66,9 +67,10 @@ impl Default for RequestBodyLimits {
 }
 
 impl<'a> BodyAllowance<'a> {
-    /// What a request says of its length. Without a word about it, it may be as long as any.
+    /// Reads the announced length. Without one, the largest allowed length is assumed.
     pub fn of(by: BodySender<'a>, request: &HttpRequest, longest: usize) -> Self {
         let said = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+        // A wrong announcement cannot exceed the limit of the call.
         Self { by, bytes: said.unwrap_or(longest).min(longest) }
     }
 }
@@ -81,13 +83,14 @@ impl RequestBodyLimits {
         }
     }
 
-    /// All that somebody sends. What is there at once is taken as it is; what has no share is too short to be counted.
+    /// Reads a whole body. A body that has already arrived needs no share of the memory.
     pub async fn read_body<T>(
         &self,
         share: Option<BodyAllowance<'_>>,
         sent: impl Future<Output = T>,
     ) -> Result<ReceivedBody<T>, Error> {
         let mut sent = pin!(sent);
+        // Most bodies have arrived with the head, and need neither time nor memory accounting.
         if let Some(sent) = at_once(sent.as_mut()).await {
             return Ok(ReceivedBody { sent, late: false });
         }
@@ -95,17 +98,18 @@ impl RequestBodyLimits {
             Some(it) => Some(self.seat(&it).ok_or(Error::TooMany)?),
             None => None,
         };
-        let slow = |_| Error::invalid("", "the body did not come to its end in time; send it again");
+        let slow = |_| Error::invalid("", "the body did not arrive in time: send the request again");
         Ok(ReceivedBody { sent: tokio::time::timeout(self.patience, sent).await.map_err(slow)?, late: true })
     }
 }
 
-/// What is there already. The server hands on what came with a request's head after the first look.
+/// Returns the body if it has already arrived. The server delivers it only at the second poll.
 async fn at_once<T>(mut sent: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     let mut looks = 0..2;
     poll_fn(|context| match (sent.as_mut().poll(context), looks.next()) {
         (Poll::Ready(sent), _) => Poll::Ready(Some(sent)),
         (Poll::Pending, Some(0)) => {
+            // The first poll starts the body and the second one sees what the server has already received.
             context.waker().wake_by_ref();
             Poll::Pending
         }
@@ -125,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_there_at_once_needs_no_seat_and_what_never_comes_is_given_up() {
+    async fn complete_body_needs_no_quota_and_a_missing_one_times_out() {
         let hearing = RequestBodyLimits {
             patience: Duration::ZERO,
             unheard: CallerQuota::new(10, 10),

@@ -1,5 +1,5 @@
-//! Answers that are not read yet. What they take of the memory is counted as their asker's, and has a bound: whoever asks for
-//! much and reads nothing of it is answered no more, instead of everybody.
+//! Limits on the memory for responses that clients have not read yet. The memory counts for the caller, so that a
+//! client that reads nothing blocks only itself.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,16 +17,17 @@ use crate::web::pages::shared::error_page::PageError;
 use crate::web::rate_limit_key::RateLimitKey;
 use crate::web::state::AppState;
 
-/// Bytes of one asker's answers. One alone may be longer.
+/// The limit for one caller. A single larger response is allowed.
 pub const OF_ONE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Bytes of everybody's.
+/// The limit for all callers.
 pub const ALL_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Answers up to here are not counted, and no longer piece is handed on at once: a connection buffers about as much.
+/// Smaller responses are not counted, and larger ones are sent in parts of this size. A connection buffers about as
+/// much.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Counts a long answer until it is read or given up.
+/// Counts a long response until the client has read it or disconnects.
 pub async fn counted(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -36,6 +37,7 @@ pub async fn counted(
     let size = answer.response().body().size();
     let bytes = match size {
         BodySize::Sized(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
+        // A stream has its own limits, and its length is unknown.
         BodySize::None | BodySize::Stream => 0,
     };
     if bytes <= PIECE_BYTES {
@@ -43,6 +45,7 @@ pub async fn counted(
     }
     let app = answer.request().app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
     let unread = &app.edge.unread;
+    // A request that has changed something gets its response, even over the limit.
     let seat = match answer.request().method().is_safe() {
         true => unread.acquire_amount(&asker, bytes),
         false => Some(unread.acquire_unchecked(&asker, bytes)),
@@ -58,7 +61,7 @@ pub async fn counted(
     }
 }
 
-/// Machines are answered as machines, people as people.
+/// Returns a problem for API calls and a page for browsers.
 pub fn refused(request: &HttpRequest, error: Error) -> HttpResponse {
     match request.path().starts_with("/v1/") {
         true => Problem::of(request, error).error_response(),
@@ -66,7 +69,7 @@ pub fn refused(request: &HttpRequest, error: Error) -> HttpResponse {
     }
 }
 
-/// A body that is handed on piece by piece, and counted until the last of them.
+/// A body that is sent in parts and counted until the last one.
 struct BufferedBody {
     body: BoxBody,
     piece: Bytes,
@@ -88,6 +91,7 @@ impl MessageBody for BufferedBody {
                 end => return Poll::Ready(end),
             }
         }
+        // Small parts let the connection's own buffer stop the sender (backpressure).
         let length = self.piece.len().min(PIECE_BYTES);
         Poll::Ready(Some(Ok(self.piece.split_to(length))))
     }

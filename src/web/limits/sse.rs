@@ -1,4 +1,4 @@
-//! Streams of events (`text/event-stream`): who holds one, how many there may be, and when each ends.
+//! Server-sent events (`text/event-stream`): limits on streams, heartbeats and their end.
 
 use std::fmt::Write as _;
 use std::future::Future;
@@ -15,26 +15,26 @@ use tokio::sync::watch;
 use super::quota::{CallerQuota, QuotaPermit};
 use crate::service::error::{Error, Result};
 
-/// Streams in all: each holds a connection and looks at the store for every batch that it tells.
+/// The limit on all streams. Each holds a connection and reads the database for every batch.
 const STREAMS_MAX: usize = 1_000;
 
-/// Streams of one asker: a person's browsers, or the processes that share a token.
+/// The limit on streams of one caller: a person's browsers, or the processes that share a token.
 const STREAMS_OF_ONE_MAX: usize = 16;
 
-/// Nothing happening is told this often, so that whoever went away is noticed, as is whoever may not listen any more.
+/// The heartbeat interval. A heartbeat detects clients that disconnected and callers that were revoked.
 pub const BEAT: Duration = Duration::from_secs(15);
 
-/// How soon a client that lost its stream asks again.
+/// The delay after which a client reconnects.
 const RETRY_MILLIS: u32 = 2_000;
 
-/// Every stream that is open.
+/// The open streams.
 #[derive(Clone)]
 pub struct EventStreams {
     seats: CallerQuota,
     closing: Arc<watch::Sender<bool>>,
 }
 
-/// The right to one open stream, given back when it ends.
+/// The permit for one stream. Dropping it frees the permit.
 pub struct StreamPermit {
     streams: EventStreams,
     _seat: QuotaPermit,
@@ -46,24 +46,25 @@ impl Default for EventStreams {
     }
 }
 
-/// What a stream tells at one time, and where to go on.
+/// The next part of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub struct EventStreamChunk {
-    /// Frames; none is a sign of life.
+    /// The frames. An empty text is a heartbeat.
     pub frames: String,
-    /// The place up to which everything was told.
+    /// The log position up to which events were sent.
     pub reach: u64,
 }
 
 pub trait EventSource: 'static {
-    /// Waits for what comes after a place, at most for a [`BEAT`]. Whoever may not listen any more is refused before
-    /// anything is told.
+    /// Waits for the events after a position, at most for a [`BEAT`]. Returns an error if the caller has lost its
+    /// access.
     fn next(&self, after: u64) -> impl Future<Output = Result<EventStreamChunk>>;
 }
 
 impl EventStreams {
-    /// One more stream of this asker.
+    /// Takes a permit for one more stream of this caller.
     pub fn take(&self, asker: &str) -> Result<StreamPermit> {
+        // A stream that opens during the shutdown would delay it.
         if *self.closing.borrow() {
             return Err(Error::TooMany);
         }
@@ -71,19 +72,19 @@ impl EventStreams {
         Ok(StreamPermit { streams: self.clone(), _seat: seat })
     }
 
-    /// Ends every stream, now and from now on: whoever shuts down does not wait for those who only listen.
+    /// Ends all streams and refuses new ones, so that a shutdown does not wait for them.
     pub fn close(&self) {
         self.closing.send_replace(true);
     }
 
-    /// Returns once the gateway ends; whoever waits for something else then stops waiting.
+    /// Returns when the gateway shuts down, so that other waits can end too.
     pub async fn closed(&self) {
-        // It cannot fail while `self` keeps the sender.
+        // The sender lives as long as `self`, so this cannot fail.
         let _ = self.closing.subscribe().wait_for(|it| *it).await;
     }
 }
 
-/// Whether a stream is asked for, and not a page.
+/// Returns true if the client accepts a stream.
 pub fn is_wanted(request: &HttpRequest) -> bool {
     let accepted = request.headers().get_all(header::ACCEPT).filter_map(|it| it.to_str().ok());
     accepted.flat_map(|it| it.split(',')).any(|it| {
@@ -92,28 +93,28 @@ pub fn is_wanted(request: &HttpRequest) -> bool {
     })
 }
 
-/// Where a client that had a stream before goes on: what it saw last, which counts more than what its address says.
+/// Returns the last event that a reconnecting client received. It has precedence over the query.
 pub fn last_seen(request: &HttpRequest) -> Result<Option<u64>> {
     let Some(value) = request.headers().get("last-event-id") else { return Ok(None) };
     let place = value.to_str().ok().and_then(|it| it.trim().parse().ok());
     place
         .map(Some)
-        .ok_or_else(|| Error::invalid("", "Last-Event-ID is the id of an event of this stream, a whole number"))
+        .ok_or_else(|| Error::invalid("", "Last-Event-ID must be the id of an event of this stream, a whole number"))
 }
 
-/// One frame. Canonical JSON has no line ends, so its data is one line.
+/// Formats one frame. Canonical JSON contains no line breaks, so the data is one line.
 pub fn frame(id: u64, event: Option<&str>, data: &Value) -> String {
     let mut frame = format!("id: {id}\n");
     if let Some(event) = event {
-        // Writing to a String does not fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(frame, "event: {event}");
     }
     frame + &format!("data: {data}\n\n")
 }
 
-/// A stream from a place on, until its asker goes, may not listen any more, or the gateway ends.
+/// Returns a stream from a position on. It ends if the client disconnects, loses its access, or the gateway shuts down.
 pub fn answer(listener: StreamPermit, after: u64, source: impl EventSource) -> HttpResponse {
-    // An id without data moves a client's place and is no event to it.
+    // A frame with an ID and no data sets the client's position without an event.
     let opening = format!("retry: {RETRY_MILLIS}\nid: {after}\n\n");
     let told =
         stream::unfold((Some(opening), after, listener, source), |(opening, after, listener, source)| async move {
@@ -126,10 +127,13 @@ pub fn answer(listener: StreamPermit, after: u64, source: impl EventSource) -> H
             };
             match told {
                 Ok(EventStreamChunk { frames, reach }) => {
+                    // A heartbeat carries the position, so that a reconnect does not scan the same events again.
                     let life = if frames.is_empty() { format!("id: {reach}\n\n") } else { frames };
                     Some((life, (None, reach, listener, source)))
                 }
                 Err(error) => {
+                    // Ending without an error lets the client reconnect, and the reconnect gets the error as a
+                    // response.
                     tracing::debug!(error = &error as &dyn std::error::Error, "a stream ends");
                     None
                 }
@@ -139,7 +143,7 @@ pub fn answer(listener: StreamPermit, after: u64, source: impl EventSource) -> H
     HttpResponse::Ok()
         .insert_header((header::CONTENT_TYPE, "text/event-stream"))
         .insert_header((header::CACHE_CONTROL, "no-store"))
-        // Whoever compresses or buffers keeps what happened now for later.
+        // Compression and proxy buffering would delay events.
         .insert_header((header::CONTENT_ENCODING, "identity"))
         .insert_header(("x-accel-buffering", "no"))
         .streaming(told)

@@ -1,4 +1,4 @@
-//! Refusals as a model is told them: the problem that every caller is told, and what to do next.
+//! Errors for models: the problem that every client gets, with the next step.
 
 use rmcp::model::{CallToolResult, RequestId as MessageId, ServerJsonRpcMessage, ServerResult};
 use serde::Deserialize;
@@ -10,10 +10,10 @@ use crate::service::error::Error;
 use crate::web::api::problem::{ProblemBody, count_broken};
 use crate::web::state::AppState;
 
-/// Where a message keeps what a tool is given.
+/// The pointer of a tool's arguments in a message.
 const ARGUMENTS: &str = "/params/arguments";
 
-/// A refusal as the result of a tool: as an error of the protocol no model would read it.
+/// Returns an error as the result of a tool. Clients do not show protocol errors to the model.
 pub fn told(app: &AppState, asker: &McpCaller, error: &Error) -> CallToolResult {
     count_broken(app, error);
     let mut told = json!(ProblemBody::of(error, "/mcp", &asker.request));
@@ -21,14 +21,14 @@ pub fn told(app: &AppState, asker: &McpCaller, error: &Error) -> CallToolResult 
     CallToolResult::structured_error(told)
 }
 
-/// Enough of a message to answer it.
+/// The part of a message that a response needs.
 #[derive(Deserialize)]
 struct McpRequestHeader {
     id: MessageId,
     method: String,
 }
 
-/// What a tool is given that is no strict JSON is told as its result; other messages are refused as a whole.
+/// Returns invalid JSON in a tool's arguments as a tool result. Other invalid messages are refused as a whole.
 pub fn unread(app: &AppState, asker: &McpCaller, text: &[u8], error: &Error) -> Option<Value> {
     let Error::Json(wrong) = error else { return None };
     let pointer = wrong.pointer.to_string();
@@ -40,56 +40,57 @@ pub fn unread(app: &AppState, asker: &McpCaller, text: &[u8], error: &Error) -> 
     Some(json!(ServerJsonRpcMessage::response(ServerResult::CallToolResult(told), call.id)))
 }
 
-/// What to do about a call whose outcome is unknown.
-const OUTCOME_UNKNOWN: &str = "This call may or may not have been carried out. Wait a few seconds and call it again, unchanged: \
-    nothing is done twice. If it fails again, tell your user, with the `request_id`.";
+/// The next step after a call whose outcome is unknown.
+const OUTCOME_UNKNOWN: &str = "This call may or may not have been carried out. Wait a few seconds and call the \
+    tool again, unchanged: nothing is done twice. If it fails again, tell your user and give the `request_id`.";
 
-/// What somebody can do who reads nothing else.
+/// Returns the next step. It must be complete, because a model may read nothing else.
 fn next_step(error: &Error) -> &'static str {
     if error.outcome_is_unknown() { OUTCOME_UNKNOWN } else { step_after(error) }
 }
 
-/// What to do after a refusal, or a failure before anything was changed. A new error does not compile until it has its own.
+/// Returns the next step after a refusal, or after a failure that changed nothing. The match is exhaustive, so that
+/// each new error gets a text.
 fn step_after(error: &Error) -> &'static str {
     match error {
         Error::HeadMoved { .. } => {
-            "The state changed since you read it. Call read_view, look at what is new, and propose again with its \
+            "The state changed since you read it. Call read_view, read what changed, and propose again with its \
              `transition` as `parent`."
         }
-        Error::StepReused { .. } => "This `step` did something else: look at `transition`, or name it differently.",
+        Error::StepReused { .. } => "This `step` was used before. Read `transition`, or use another `step`.",
         Error::ThreadHeld(_) => {
-            "People are deciding on an earlier change of this thread. Tell your user; propose again when that review has \
-             ended. If the held change is yours and no longer wanted, call take_back."
+            "Reviewers are deciding on an earlier change of this thread. Tell your user, and propose again after that \
+             review has ended. If the held change is yours and no longer needed, cancel it with take_back."
         }
         Error::Rejected(_) => {
-            "The policy does not allow this. `errors` says what is wrong where. Propose something that obeys it, or tell \
-             your user that you may not do it. The same change will be refused again."
+            "The policy does not allow this. `errors` lists each problem and its path. Propose a change that the \
+             policy allows, or tell your user that it is not allowed. The same change would be rejected again."
         }
         Error::Conflict { .. } => {
-            "The branches do not agree at the places in `errors`. Join them by another strategy, or say by `resolve` what \
-             is to stand there."
+            "The branches have different values at the paths in `errors`. Join them with another strategy, or set the \
+             values in `resolve`."
         }
-        Error::WriteInProgress => "A writer is at work on this thread. Wait a few seconds and propose again.",
-        Error::Halted => "An administrator stopped this flow. Tell your user, and do not try again before they say so.",
-        Error::Closed => "This thread is over. Tell your user; only an administrator opens it again.",
-        Error::Imported => "This is a run that was imported: it can be read and nothing else. Use another thread.",
-        Error::Expired => "The deadline has passed and nobody decided. Ask again with a higher `attempt`.",
-        Error::NotFound("tool") => "There is no such tool here; tools/list names those that there are.",
-        Error::NotFound(_) => "Check the name. It is not there, or not in the flow that your token is for.",
+        Error::WriteInProgress => "A writer is writing this thread. Wait a few seconds and propose again.",
+        Error::Halted => "An administrator halted this flow. Tell your user, and repeat the call only if they ask.",
+        Error::Closed => "This thread is closed. Tell your user: only an administrator can reopen it.",
+        Error::Imported => "This thread is an imported run, which is read-only. Use another thread.",
+        Error::Expired => "The deadline passed without a decision. Propose again with a higher `attempt`.",
+        Error::NotFound("tool") => "This tool does not exist. Call tools/list for the available tools.",
+        Error::NotFound(_) => "Check the name. It does not exist, or belongs to another flow than your token.",
         Error::Forbidden(_) | Error::NotOfRole { .. } => {
-            "Your token may not do that. Use the node that you were given, or tell your user."
+            "Your token does not allow this call. Use the node that you were given, or tell your user."
         }
-        Error::Unauthenticated => "The token is not valid. Tell your user; an administrator gives out tokens.",
+        Error::Unauthenticated => "The token is invalid. Tell your user: an administrator can create a new one.",
         Error::Json(_) | Error::Invalid { .. } => {
-            "Correct what `errors` points at, by the tool's input schema, and call it again. Numbers that a double cannot \
-             hold are sent as strings."
+            "Correct the members that `errors` names, by the tool's input schema, and call the tool again. If a double \
+             cannot hold a number exactly, send it as a string."
         }
         Error::TooMany | Error::Busy | Error::Unavailable(_) => "Wait a few seconds and call it again, unchanged.",
-        Error::ClockSkew => "The gateway decides nothing until its clock is set right. Tell your user.",
-        Error::WrongState(_) | Error::Exists(_) => "Call look_at_hold to see how things stand.",
-        Error::Erased => "The values of that version are erased for good. Use a later one.",
+        Error::ClockSkew => "The gateway makes no decisions until its clock is correct. Tell your user.",
+        Error::WrongState(_) | Error::Exists(_) => "Call look_at_hold to read the current state, then follow `detail`.",
+        Error::Erased => "The values of that version are permanently erased. Use a later version.",
         Error::Archive(_) | Error::NoArchives => {
-            "That version cannot be read now. Tell your user, with the `request_id`."
+            "That version cannot be read now. Tell your user and give the `request_id`."
         }
         Error::Broken(_)
         | Error::Unwritten(_)
@@ -97,9 +98,9 @@ fn step_after(error: &Error) -> &'static str {
         | Error::Copy(_)
         | Error::Mail(_)
         | Error::Keyring(_) => {
-            "This is not your mistake and nothing was changed. Tell your user, with the `request_id`."
+            "This is not your mistake and nothing was changed. Tell your user and give the `request_id`."
         }
-        Error::NotSealed(_) | Error::Envelope(_) => "Ask for another envelope, or tell your user what `detail` says.",
+        Error::NotSealed(_) | Error::Envelope(_) => "Request another envelope, or tell your user the text of `detail`.",
         Error::Policy(_)
         | Error::Denied(_)
         | Error::NotTaken(_)
@@ -107,7 +108,7 @@ fn step_after(error: &Error) -> &'static str {
         | Error::Vote(_)
         | Error::Passkey(_)
         | Error::Misdirected
-        | Error::NotLetIn(_) => "Tell your user what `detail` says.",
+        | Error::NotLetIn(_) => "Tell your user the text of `detail`.",
     }
 }
 

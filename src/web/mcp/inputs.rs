@@ -1,4 +1,4 @@
-//! What the tools take. The words beside the members are what a model reads.
+//! Inputs of the tools. The doc comments of the members are shown to models.
 
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
@@ -8,18 +8,18 @@ use crate::domain::chain::hash::Digest;
 use crate::domain::json::patch::PatchFormat;
 use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
 
-/// `read_view`
+/// Input of `read_view`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ReadView")]
 pub struct ReadViewInput {
-    /// The thread's name.
+    /// The name of the thread.
     #[schemars(with = "String")]
     pub thread: ThreadId,
     /// The node you act as.
     #[schemars(with = "String")]
     pub node: NodeId,
-    /// An earlier version; leave it out for the newest.
+    /// An earlier version. Leave it out for the current one.
     pub version: Option<u64>,
 }
 
@@ -28,44 +28,45 @@ pub struct ReadViewInput {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Propose")]
 pub struct ProposeInput {
-    /// The thread's name.
+    /// The name of the thread.
     #[schemars(with = "String")]
     pub thread: ThreadId,
     /// The node you act as.
     #[schemars(with = "String")]
     pub node: NodeId,
-    /// The `transition` that read_view gave you: what your change builds on.
+    /// The `transition` from read_view, on which your change is based.
     #[schemars(with = "String")]
     pub parent: Digest,
-    /// The change. As `merge` (unless said otherwise): an object with the top-level keys that change and their whole new
-    /// values. As `merge-patch` (RFC 7396): an object in which null deletes. As `json-patch` (RFC 6902): a list.
+    /// The change. Format `merge` (the default): an object with the changed top-level keys and their complete new
+    /// values. `merge-patch` (RFC 7396): an object in which null deletes a key. `json-patch` (RFC 6902): a list of
+    /// operations.
     #[schemars(with = "PatchInput")]
     pub patch: Value,
-    /// In which form the change is.
+    /// The format of the patch.
     #[schemars(with = "Option<PatchFormatInput>")]
     pub format: Option<PatchFormat>,
-    /// True asks people to confirm the newest version as it stands; `patch` is `{}` then.
+    /// True requests approval of the current version without a change. Then set `patch` to `{}`.
     #[serde(default)]
     pub reaffirm: bool,
-    /// Only to ask anew for the very same change after people refused it: 2, then 3.
+    /// Set it only to propose the same change again after reviewers refused it: 2, then 3.
     #[schemars(range(min = 1))]
     pub attempt: Option<u32>,
-    /// The tool that is called along with it: `{name, arguments}`.
+    /// The tool call that belongs to the change: `{name, arguments}`.
     #[schemars(with = "Option<Map<String, Value>>")]
     pub tool: Option<Value>,
-    /// What it took so far: `{tokens, cost}`, both optional.
+    /// The usage so far: `{tokens, cost}`, both optional.
     #[schemars(with = "Option<Map<String, Value>>")]
     pub usage: Option<Value>,
-    /// Why, in your words. People read it next to the change.
+    /// The reason, in your words. Reviewers read it next to the change.
     #[schemars(length(min = 1, max = 8000))]
     pub rationale: Option<String>,
-    /// A name of your own for this step of your work. Repeat it when you are not sure that the step was done: of one name
-    /// there is one effect.
+    /// Your own id of this step. Repeat the call with the same id if you do not know whether the step was done: it has
+    /// one effect.
     #[schemars(with = "Option<String>")]
     pub step: Option<StepKey>,
 }
 
-/// The forms of a patch, for a model that is shown the schema.
+/// The forms of a patch, for the schema that models see.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -85,36 +86,36 @@ enum PatchFormatInput {
     JsonPatch,
 }
 
-/// `look_at_hold`
+/// Input of `look_at_hold`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "LookAtHold")]
 pub struct LookAtHoldInput {
-    /// The `transition` that propose gave you.
+    /// The `transition` from propose.
     #[schemars(with = "String")]
     pub transition: Digest,
 }
 
-/// `wait_for_decision`
+/// Input of `wait_for_decision`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WaitForDecision")]
 pub struct WaitForDecisionInput {
-    /// The `transition` that propose gave you.
+    /// The `transition` from propose.
     #[schemars(with = "String")]
     pub transition: Digest,
-    /// For how long at most, 30 unless said; 0 only looks.
+    /// The longest wait in seconds. Default: 30. 0 returns at once.
     pub seconds: Option<u32>,
 }
 
-/// `take_back`
+/// Input of `take_back`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "TakeBack")]
 pub struct TakeBackInput {
-    /// The `transition` that propose gave you.
+    /// The `transition` from propose.
     #[schemars(with = "String")]
     pub transition: Digest,
-    /// Why, in your words.
+    /// The reason, in your words.
     pub reason: String,
 }

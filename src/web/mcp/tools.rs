@@ -1,4 +1,4 @@
-//! The tools. Each asks what a route of the same effect asks, in the same words, for the same token.
+//! The MCP tools. Each calls the same code as the API route with the same effect, with the same checks of the token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,14 +25,15 @@ use crate::web::api::transitions::view;
 use crate::web::api::{json_body, threads, transitions};
 use crate::web::state::AppState;
 
-/// How long is waited for a decision if nothing is said: shorter than clients wait for a tool.
+/// The default wait for a decision. It is shorter than the tool time limits of common clients.
 const WAIT_DEFAULT_SECS: u32 = 30;
 
-/// What a model is told of the whole.
-const INSTRUCTIONS: &str = "Countersign guards shared state. You read your view of a thread, propose a change to it, and the \
-    flow's policy commits it, rejects it, or holds it until people have decided. Nothing here approves: people do, in a \
-    browser. When a change is held, tell your user the review's address and call wait_for_decision until it ends. A \
-    refused tool call says in `next_step` what to do; do not try to get around a refusal by another change.";
+/// The server instructions for models.
+const INSTRUCTIONS: &str = "Countersign is an approval gateway for shared state. Read your view of a thread and \
+    propose a change. The flow's policy commits it, rejects it, or holds it for approval. No tool approves a change: \
+    only reviewers do, in a browser. When a change is held, give your user the review's URL, and call \
+    wait_for_decision until the review ends. If a call fails, follow its `next_step`. Do not try to avoid a \
+    rejection with another change.";
 
 /// The tools of one gateway.
 #[derive(Clone)]
@@ -57,7 +58,7 @@ impl McpTools {
         }
     }
 
-    /// Arguments as what a tool takes, in the one normal form that values have here.
+    /// Converts arguments to a tool's input. They pass through the strict parser, which also normalizes them.
     fn read<T: DeserializeOwned>(&self, arguments: Map<String, Value>) -> Result<T> {
         json_body::shaped(json_body::strict(&self.app, Value::Object(arguments).to_string().as_bytes())?)
     }
@@ -127,7 +128,7 @@ impl ServerHandler for McpTools {
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<CallToolResponse, ErrorData> {
         let asker = context.extensions.get::<Parts>().and_then(|it| it.extensions.get::<McpCaller>());
-        let asker = asker.ok_or_else(|| ErrorData::internal_error("nobody asks", None))?;
+        let asker = asker.ok_or_else(|| ErrorData::internal_error("the message has no caller", None))?;
         let work = self.call(asker, &request.name, request.arguments.unwrap_or_default());
         let done = trace_context::within(asker.trace.clone(), work).await;
         Ok(done.map_or_else(|error| errors::told(&self.app, asker, &error), CallToolResult::structured).into())
@@ -138,30 +139,33 @@ fn listed() -> Vec<Tool> {
     vec![
         tool::<ReadViewInput>(
             "read_view",
-            "Read what your node may see of a thread's state. Gives `state`, `version`, and `transition`, which a proposal \
-             names as its `parent`.",
+            "Read your node's view of a thread's state. Returns `state`, `version` and `transition`. A proposal \
+             names that `transition` as its `parent`.",
         )
         .with_annotations(looks()),
         tool::<ProposeInput>(
             "propose",
-            "Propose a change to a thread's state. `outcome` is `committed`, or `held` with the `review` that people decide \
-             on. Asking twice for the same gives the same answer and has no second effect.",
+            "Propose a change to a thread's state. Returns the `outcome`: `committed`, or `held` with the `review` \
+             in which reviewers decide. Repeating the same call returns the same result and has no second effect.",
         )
         .with_annotations(ToolAnnotations::new().destructive(false).idempotent(true).open_world(false)),
         tool::<LookAtHoldInput>(
             "look_at_hold",
-            "Look at a transition that you proposed: its `status`, what it changes as far as you may see it, and the review \
-             where people decide on it.",
+            "Read a transition that you proposed: its `status`, the changes that you may see, and the review in which \
+             reviewers decide.",
         )
         .with_annotations(looks()),
         tool::<WaitForDecisionInput>(
             "wait_for_decision",
-            "Wait until people have decided on a held transition. Gives the decision and, if they approved, the receipt that \
-             a writer needs; or `status: held` if nobody has decided in time: then call it again.",
+            "Wait until reviewers have decided on a held transition. Returns the decision and, if it is approved, the \
+             receipt that a writer needs. Returns `status: held` if there is no decision yet: then call it again.",
         )
         .with_annotations(looks()),
-        tool::<TakeBackInput>("take_back", "Take back a held transition that you proposed, so that the thread goes on.")
-            .with_annotations(ToolAnnotations::new().destructive(true).idempotent(false).open_world(false)),
+        tool::<TakeBackInput>(
+            "take_back",
+            "Cancel a held transition that you proposed, so that the thread can continue.",
+        )
+        .with_annotations(ToolAnnotations::new().destructive(true).idempotent(false).open_world(false)),
     ]
 }
 

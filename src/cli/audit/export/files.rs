@@ -1,4 +1,4 @@
-//! What an export is made of: published keys, pages of chains, archives, receipts.
+//! Reads the files of an export: published keys, pages of chains, archives and receipts.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,23 +16,23 @@ use crate::domain::keys::{KeyState, PublicKeys};
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::threads::archive::PLAIN_BYTES_MAX;
 
-/// Folders in folders that are looked into.
+/// The limit on nested folders.
 const FOLDERS_MAX: usize = 8;
 
-/// All files together, unpacked: what is read takes several times as much memory.
+/// The limit on all files together, unpacked. Parsing needs several times as much memory.
 const ALL_BYTES_MAX: u64 = 2 * PLAIN_BYTES_MAX;
 
-/// A set of published keys is kilobytes.
+/// The limit on a set of published keys.
 const KEYS_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// What the published keys are called in an export.
+/// The name of the published keys in an export.
 const KEYS: &str = "jwks.json";
 
-/// The keys that are believed, and where they are from.
+/// The trusted keys and their source.
 pub struct TrustedKeys {
     pub place: String,
     pub believed: PublicKeys,
-    /// Those of the export itself, where others are believed.
+    /// The export's own keys, if the user named other keys.
     own: Option<PublicKeys>,
 }
 
@@ -43,17 +43,17 @@ pub struct ExportFiles {
     bytes: u64,
 }
 
-/// A stretch of a chain, as one file has it: its versions one after the other.
+/// A part of a chain from one file: consecutive versions.
 pub struct ChainSegment {
     pub file: String,
     pub items: Vec<ExportedEntry>,
     pub is_archive: bool,
-    /// It says that more follow.
+    /// Whether more pages follow.
     pub more: bool,
 }
 
 impl ChainSegment {
-    /// Its first version and its last.
+    /// Returns the first and the last version.
     pub fn ends(&self) -> (u64, u64) {
         let version = |it: Option<&ExportedEntry>| it.map_or(0, |it| it.exhibit().version);
         (version(self.items.first()), version(self.items.last()))
@@ -61,13 +61,13 @@ impl ChainSegment {
 }
 
 impl TrustedKeys {
-    /// Those that are named, or else the export's own.
+    /// Reads the keys that the user named, or those of the export.
     pub fn read(folder: &Path, named: Option<&Path>) -> Result<Self, CliError> {
         let own = folder.join(KEYS);
         let Some(path) = named else {
             let bytes = read_bounded(&own, KEYS_BYTES_MAX).map_err(|_| {
                 CliError::Given(format!(
-                    "there is no {} that can be read: save what `GET /.well-known/jwks.json` answers there, or name a \
+                    "there is no readable {}: save the response of `GET /.well-known/jwks.json` there, or pass a \
                      set that you trust with --jwks FILE",
                     own.display()
                 ))
@@ -76,20 +76,22 @@ impl TrustedKeys {
         };
         let unread = |source| CliError::Read { what: path.display().to_string(), source };
         let mut bytes = Vec::new();
+        // The user names this file explicitly, so a symbolic link is followed. In the export none is.
         File::open(path).and_then(|it| it.take(KEYS_BYTES_MAX).read_to_end(&mut bytes)).map_err(unread)?;
         let believed = key_set(path, &bytes)?;
+        // An invalid key set in the export is no error, because it is not trusted anyway.
         let own = read_bounded(&own, KEYS_BYTES_MAX).ok().and_then(|it| key_set(&own, &it).ok());
         Ok(Self { place: path.display().to_string(), believed, own })
     }
 
-    /// What the export says of keys that are believed: a set from before may not know that one was revoked.
+    /// Returns a doubt if the export lists a trusted key as revoked. An older key set does not contain the revocation.
     pub fn doubt(&self) -> Option<String> {
         let revoked = self.own.iter().flat_map(PublicKeys::iter).find(|it| {
             let believed = self.believed.public(it.key_use(), it.kid());
             it.state() == KeyState::Revoked && believed.is_some_and(|it| it.state() != KeyState::Revoked)
         })?;
         Some(format!(
-            "the export's own {KEYS} says that the key {} was revoked, and {} does not",
+            "according to the export's own {KEYS} the key {} was revoked, but {} does not list that",
             revoked.kid(),
             self.place
         ))
@@ -100,28 +102,29 @@ fn key_set(path: &Path, bytes: &[u8]) -> Result<PublicKeys, CliError> {
     let named = path.display();
     let keys = parse(bytes, &ParseLimits { bytes_max: bytes.len(), ..ParseLimits::default() });
     let keys = keys.map_err(|error| CliError::Given(format!("{named} is not strict JSON: {}", error.code.as_str())))?;
-    PublicKeys::from_jwks(&keys)
-        .map_err(|error| CliError::Given(format!("{named} cannot be trusted as a whole: {error}")))
+    PublicKeys::from_jwks(&keys).map_err(|error| CliError::Given(format!("{named} is not a valid key set: {error}")))
 }
 
-/// Every file in the folder and in those in it, in the order of their names. No link is followed.
+/// Returns all files of the folder and its subfolders, sorted by name. Symbolic links are not followed.
 fn found(folder: &Path, deep: usize) -> Result<Vec<PathBuf>, CliError> {
     let failed = |source| CliError::Read { what: folder.display().to_string(), source };
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
+        // `file_type` does not follow links, so a link to a folder cannot lead out of the export.
         if deep > 0 && entry.file_type().map_err(failed)?.is_dir() {
             all.extend(found(&entry.path(), deep - 1)?);
         } else {
             all.push(entry.path());
         }
     }
+    // The order makes the output the same on every system.
     all.sort();
     Ok(all)
 }
 
 impl ExportFiles {
-    /// Reads all of them; what is none of an export's is said.
+    /// Reads all files, and records those that do not belong to an export.
     pub fn read(folder: &Path, keys: &TrustedKeys, audited: &mut AuditedExport) -> Result<Self, CliError> {
         let mut files = Self::default();
         for path in found(folder, FOLDERS_MAX)? {
@@ -137,9 +140,10 @@ impl ExportFiles {
                     audited.doubts.push(format!("{file}: it cannot be read: {error}"))
                 }
             }
+            // The sum is checked after each file, so that memory stays bounded with many files.
             if files.bytes > ALL_BYTES_MAX {
                 return Err(CliError::Given(format!(
-                    "{} is more than can be audited at once: put threads into folders of their own",
+                    "{} is too large to audit at once: move threads into separate folders and audit each folder",
                     folder.display()
                 )));
             }
@@ -156,7 +160,7 @@ impl ExportFiles {
         let mut bytes = read_bounded(path, PLAIN_BYTES_MAX).map_err(UnreadableFile::Failed)?;
         if is_archive {
             let whole = unpacked(&bytes, PLAIN_BYTES_MAX);
-            bytes = whole.ok_or(of_all(chain("it is not an archive, or not a whole one")))?.into_bytes();
+            bytes = whole.ok_or(of_all(chain("the file is not an archive, or it is incomplete")))?.into_bytes();
         }
         self.bytes += bytes.len() as u64;
         if name.ends_with(".jwt") {
@@ -180,7 +184,7 @@ const fn of_all(broken: ExportError) -> UnreadableFile {
     UnreadableFile::Broken(None, broken)
 }
 
-/// A page of a chain, or an archive: what each version has in both is the same.
+/// Reads a page of a chain or an archive. Both contain versions in the same format.
 fn piece(bytes: &[u8], file: &str, is_archive: bool) -> Result<(ThreadId, ChainSegment), UnreadableFile> {
     let limits = ParseLimits { bytes_max: bytes.len(), depth_max: DEPTH_CEILING };
     let document = parse(bytes, &limits)
@@ -192,7 +196,7 @@ fn piece(bytes: &[u8], file: &str, is_archive: bool) -> Result<(ThreadId, ChainS
         let next = items.last().map(|it| it.exhibit().version + 1);
         let item = ExportedEntry::read(entry).map_err(|broken| UnreadableFile::Broken(next, broken))?;
         if next.is_some_and(|it| it != item.exhibit().version) {
-            return Err(UnreadableFile::Broken(next, chain("a version is missing, there twice, or out of its place")));
+            return Err(UnreadableFile::Broken(next, chain("a version is missing, duplicated or out of order")));
         }
         items.push(item);
     }
@@ -207,7 +211,7 @@ fn piece(bytes: &[u8], file: &str, is_archive: bool) -> Result<(ThreadId, ChainS
             && said("thread").and_then(Value::as_str) == Some(thread.as_str())
             && (said("from").and_then(Value::as_u64), said("to").and_then(Value::as_u64)) == (Some(from), Some(to));
         if !named {
-            return Err(of_all(chain("it does not hold the versions that it names")));
+            return Err(of_all(chain("it does not contain the versions that it names")));
         }
     }
     Ok((thread, piece))

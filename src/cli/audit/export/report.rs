@@ -1,4 +1,4 @@
-//! What is said of an export.
+//! Formats the result of an export audit.
 
 use std::fmt::Write as _;
 
@@ -10,9 +10,9 @@ use crate::domain::chain::verify_export::ChangeVisibility;
 use crate::domain::primitives::id::ThreadId;
 use crate::domain::primitives::sanitize::printed_line;
 
-/// A line for each thread, and for whatever is not as it should be.
+/// Returns a line for each thread and for each problem.
 pub fn text(audited: &AuditedExport, keys: &TrustedKeys) -> String {
-    let mut lines = vec![format!("believed: the keys in {}{}", keys.place, whose(keys))];
+    let mut lines = vec![format!("trusted: the keys in {}{}", keys.place, issuer_suffix(keys))];
     lines.extend(audited.chains.iter().map(|(thread, it)| line(thread, it)));
     let each = |what: &'static str, of: &[String]| of.iter().map(move |it| format!("{what}: {it}")).collect::<Vec<_>>();
     lines.extend(each("not here", &audited.unseen));
@@ -23,16 +23,16 @@ pub fn text(audited: &AuditedExport, keys: &TrustedKeys) -> String {
         format!("{place}:{version} {broken}")
     }));
     lines.push(match (audited.findings.len(), audited.doubts.is_empty()) {
-        (0, true) => "nothing is wrong with what is here; whether there is more, it cannot say".to_owned(),
+        (0, true) => "no problems found in these files. Other versions and threads can exist".to_owned(),
         (0, false) => "could not tell".to_owned(),
         (1, _) => "1 finding".to_owned(),
         (many, _) => format!("{many} findings"),
     });
-    // Names of files and issuers are anybody's words.
+    // File names and issuers are untrusted, so the lines are sanitized.
     lines.iter().map(|it| printed_line(it)).collect::<Vec<_>>().join("\n")
 }
 
-fn whose(keys: &TrustedKeys) -> String {
+fn issuer_suffix(keys: &TrustedKeys) -> String {
     keys.believed.issuer().map(|it| format!(", of {it}")).unwrap_or_default()
 }
 
@@ -42,13 +42,14 @@ fn line(thread: &ThreadId, CheckedChain { chain, receipts, .. }: &CheckedChain) 
     let seen = |it| chain.seen(it);
     let (whole, partly, nothing) =
         (seen(ChangeVisibility::Whole), seen(ChangeVisibility::Partly), seen(ChangeVisibility::Nothing));
-    write!(line, "; changes: {whole} seen whole, {partly} with hidden parts, {nothing} not seen").expect("text grows");
+    write!(line, "; changes: {whole} complete, {partly} partly redacted, {nothing} not visible").expect("text grows");
     let (written, approved, here) = (chain.written(), chain.approved(), receipts.len());
-    write!(line, "; {written} written; {approved} approved, of which {here} receipts are here").expect("text grows");
+    write!(line, "; {written} written; {approved} approved, {here} of them with a receipt in the export")
+        .expect("text grows");
     line
 }
 
-/// The same for programs.
+/// Returns the result as JSON.
 pub fn json(audited: &AuditedExport, keys: &TrustedKeys) -> Value {
     let thread = |(thread, CheckedChain { chain, receipts, is_whole }): (&ThreadId, &CheckedChain)| {
         told!({

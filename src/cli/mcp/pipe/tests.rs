@@ -1,4 +1,4 @@
-//! The pipe against a scripted peer: what a gateway that is well would never answer, and lines that no client sends.
+//! The pipe against a scripted server, with responses that no gateway sends and lines that no client sends.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use super::*;
 
 type ReceivedLines = Arc<Mutex<Vec<String>>>;
 
-/// Answers each post by what its body holds; keeps what it was sent.
+/// Answers each post by its content, and stores the requests.
 async fn peer(answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> (SocketAddr, ReceivedLines) {
     let (listener, heard) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), ReceivedLines::default());
     let (address, answer, kept) = (listener.local_addr().unwrap(), Arc::new(answer), Arc::clone(&heard));
@@ -23,7 +23,7 @@ async fn peer(answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -
                 heard.lock().unwrap().push(text.clone());
                 match answer(&text) {
                     Some(answer) => stream.write_all(answer.as_bytes()).await.unwrap(),
-                    // Never answered: whoever waits for it gives up, or is told to.
+                    // The server never responds, so the client times out or cancels.
                     None => std::future::pending().await,
                 }
             });
@@ -52,7 +52,7 @@ fn http(status: &str, kind: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
 }
 
-/// What comes out for these lines.
+/// Returns the output for these lines.
 async fn piped(address: SocketAddr, lines: &str) -> Vec<Value> {
     let address = Url::parse(&format!("http://{address}/mcp")).unwrap();
     let pipe = McpPipe::new(address, &Secret::new("cs_secret".to_owned())).unwrap();
@@ -62,7 +62,7 @@ async fn piped(address: SocketAddr, lines: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn each_line_is_posted_as_it_came_under_what_both_sides_agreed_on() {
+async fn each_line_is_posted_unchanged_with_the_negotiated_version() {
     let (address, heard) = peer(|post| {
         Some(match post.contains("initialize\"") {
             true => http(
@@ -103,12 +103,12 @@ async fn each_line_is_posted_as_it_came_under_what_both_sides_agreed_on() {
 }
 
 #[tokio::test]
-async fn who_does_not_answer_as_a_gateway_is_told_as_such() {
+async fn response_of_another_server_is_an_error() {
     for (answer, code, words) in [
         (
             http("401 Unauthorized", "application/problem+json", r#"{"code":"unauthenticated","detail":"sign in"}"#),
             json!("unauthenticated"),
-            "refused it: sign in",
+            "refused the request: sign in",
         ),
         (http("200 OK", "text/html", "<h1>Welcome</h1>"), json!(null), "no gateway"),
         (http("404 Not Found", "text/html", "nothing"), json!(null), "no gateway"),
@@ -126,7 +126,7 @@ async fn who_does_not_answer_as_a_gateway_is_told_as_such() {
         assert_eq!((&told[0]["id"], &told[0]["error"]["data"]["code"]), (&json!("x"), &code));
         assert!(told[0]["error"]["message"].as_str().unwrap().contains(words), "{words}: {}", told[0]);
         assert!(!told[0].to_string().contains("cs_secret"));
-        assert_eq!(heard.lock().unwrap().len(), 2, "and nobody is asked twice");
+        assert_eq!(heard.lock().unwrap().len(), 2, "no request is repeated");
     }
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let told = piped(nobody, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).await;
@@ -134,7 +134,7 @@ async fn who_does_not_answer_as_a_gateway_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_answered_and_the_next_line_is_read() {
+async fn invalid_line_gets_an_error_and_the_next_line_is_read() {
     let (address, heard) =
         peer(|_| Some(http("200 OK", "application/json", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#))).await;
     let long = "x".repeat(2 * LINE_BYTES_MAX);
@@ -147,14 +147,14 @@ async fn what_is_no_message_is_answered_and_the_next_line_is_read() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_no_longer_wanted_is_let_go_and_others_do_not_wait_for_it() {
+async fn cancelled_request_is_dropped_and_blocks_no_other() {
     let (address, _) = peer(|post| match post {
         _ if post.contains("wait_for_decision") => None,
         _ if post.contains("notifications/") => Some(http("202 Accepted", "text/plain", "")),
         _ => Some(http("200 OK", "application/json", r#"{"jsonrpc":"2.0","id":2,"result":{}}"#)),
     })
     .await;
-    // Were the first one not let go, this would take until its time is over.
+    // If the first request were not cancelled, the test would run into its time limit.
     let lines = concat!(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait_for_decision","arguments":{}}}"#,
         "\n",

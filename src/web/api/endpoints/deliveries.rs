@@ -1,4 +1,4 @@
-//! What was sent to endpoints, and sending it again.
+//! Deliveries to endpoints, and redelivery.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -38,7 +38,7 @@ pub struct DeliveriesQuery {
     page_token: Option<String>,
 }
 
-/// Deliveries on a page, unless told otherwise, and at most.
+/// The default page size and the largest one.
 const PAGE: (u32, u32) = (50, 200);
 
 /// List deliveries of an endpoint.
@@ -65,7 +65,7 @@ pub async fn deliveries(
         None => DeliveryFilter::All,
         Some("waiting") => DeliveryFilter::Waiting,
         Some("failed") => DeliveryFilter::Failed,
-        Some(_) => return Err(Error::invalid("/state", "`waiting`, `failed`, or nothing for all")),
+        Some(_) => return Err(Error::invalid("/state", "set `waiting` or `failed`, or leave it out for all")),
     };
     let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
     let after = query.page_token.as_deref().map(place).transpose()?;
@@ -80,7 +80,7 @@ fn place(token: &str) -> Result<DeliveryCursor> {
         let (moment, index) = token.split_once('.')?;
         Some(DeliveryCursor { moment: moment.parse().ok()?, index: index.parse().ok()? })
     };
-    read().ok_or_else(|| Error::invalid("/page_token", "give `next_page_token` of the page before"))
+    read().ok_or_else(|| Error::invalid("/page_token", "the token must be the `next_page_token` of the previous page"))
 }
 
 /// Read a delivery.
@@ -133,12 +133,13 @@ pub async fn redeliver(post: IdempotentPost, path: Path<(String, String)>) -> Re
 pub async fn redeliver_many(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpResponse> {
     let ask: RedeliverRequest = post.read()?;
     let since = |text: &str| {
-        Timestamp::parse(text).ok_or_else(|| Error::invalid("/failed_since", "a moment like 2026-11-21T10:00:00.000Z"))
+        Timestamp::parse(text)
+            .ok_or_else(|| Error::invalid("/failed_since", "the time must be UTC, like 2026-11-21T10:00:00.000Z"))
     };
     let again = match (ask.failed_since.as_deref(), ask.after) {
         (Some(text), None) => RedeliveryRange::FailedSince(since(text)?),
         (None, Some(after)) => RedeliveryRange::LogAfter(after),
-        _ => return Err(Error::invalid("", "either `failed_since` or `after`")),
+        _ => return Err(Error::invalid("", "set either `failed_since` or `after`")),
     };
     let id = id(&endpoint)?;
     let work = post.app.service.redeliver_many(Actor::Token(&post.token), &id, again);

@@ -1,4 +1,4 @@
-//! Endpoints: where events are sent, and what was sent there.
+//! Endpoints, which receive events, and their deliveries.
 
 pub mod deliveries;
 pub mod template_body;
@@ -109,22 +109,26 @@ pub struct RotateSecretRequest {
 #[serde(deny_unknown_fields)]
 pub struct EmptyRequest {}
 
-/// A deployment's working day, and its night.
+/// One day: the old secret stays valid until every receiver is redeployed.
 const OVERLAP: Duration = Duration::from_secs(24 * 3600);
 
-/// The kind that is asked for. What belongs to another one is refused.
+/// Returns the kind of a new endpoint. Members of another kind are refused.
 fn kind(ask: &CreateEndpointRequest) -> Result<NewKind> {
     let name = ask.kind.as_deref().map_or(Ok(KindName::default()), KindName::try_from);
     let name = name.map_err(|error| Error::invalid("/kind", error.to_string()))?;
+    // Only webhooks have a versioned payload. The other formats are defined by their receivers.
     let webhook = name == KindName::Webhook;
     if ask.payload.is_some_and(|it| it != 1 || !webhook) {
-        return Err(Error::invalid("/payload", "there is one form so far, of webhooks: 1"));
+        return Err(Error::invalid("/payload", "the only version of the payload format is 1, for webhooks"));
     }
     if ask.assistant.is_some() && name != KindName::LangGraph {
-        return Err(Error::invalid("/assistant", "only endpoints of the kind `langgraph` have one"));
+        return Err(Error::invalid(
+            "/assistant",
+            "only endpoints of the kind `langgraph` have an assistant: remove it",
+        ));
     }
     if ask.template.is_some() && name != KindName::Resume {
-        return Err(Error::invalid("/template", "only endpoints of the kind `resume` have one"));
+        return Err(Error::invalid("/template", "only endpoints of the kind `resume` have a template: remove it"));
     }
     match name {
         KindName::Webhook => Ok(NewKind::Webhook),
@@ -133,7 +137,8 @@ fn kind(ask: &CreateEndpointRequest) -> Result<NewKind> {
         KindName::LangGraph => Ok(NewKind::LangGraph { assistant: ask.assistant.clone().unwrap_or_default() }),
         KindName::Resume => {
             let template = ask.template.clone();
-            let template = template.ok_or_else(|| Error::invalid("/template", "say what is sent: `body`"))?;
+            let template = template
+                .ok_or_else(|| Error::invalid("/template", "the kind `resume` needs a template: set `body`"))?;
             let look = template.look.map(|it| NewPreflight {
                 url: Secret::new(it.url),
                 pointer: it.pointer,
@@ -144,7 +149,7 @@ fn kind(ask: &CreateEndpointRequest) -> Result<NewKind> {
     }
 }
 
-/// Every route of endpoints and their deliveries.
+/// Registers the routes of endpoints and deliveries.
 pub fn routes(config: &mut ServiceConfig) {
     config
         .route("/v1/endpoints", post().to(ProblemResponder(add)))
@@ -197,6 +202,7 @@ pub async fn add(post: IdempotentPost) -> Result<HttpResponse> {
 
 fn shown_to(machine: &Machine) -> AddressDisclosure {
     match machine.0.record.role {
+        // A URL can be a secret, and auditors need no secrets.
         MachineRole::Admin => AddressDisclosure::Whole,
         _ => AddressDisclosure::Origin,
     }
@@ -264,7 +270,7 @@ fn serving(enabled: Option<bool>, from: Option<&str>) -> Result<Option<DeliveryA
         (Some(false), None) => Ok(Some(DeliveryActivation::Off)),
         (Some(true), None | Some("where_it_stopped")) => Ok(Some(DeliveryActivation::WhereItStopped)),
         (Some(true), Some("now")) => Ok(Some(DeliveryActivation::Now)),
-        _ => Err(Error::invalid("/from", "`where_it_stopped` or `now`, with `enabled: true`")),
+        _ => Err(Error::invalid("/from", "set `from` to `where_it_stopped` or `now`, together with `enabled: true`")),
     }
 }
 
@@ -296,6 +302,7 @@ pub async fn remove(app: Data<AppState>, machine: Machine, endpoint: Path<String
 )]
 pub async fn secret(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpResponse> {
     let ask: RotateSecretRequest = post.read()?;
+    // The maximum plus one second lets the service refuse a longer overlap with its own error.
     let overlap = ask.overlap_secs.map_or(OVERLAP, Duration::from_secs).min(OVERLAP_MAX + Duration::from_secs(1));
     let by = Actor::Token(&post.token);
     let id = id(&endpoint)?;
@@ -323,7 +330,7 @@ pub async fn test(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpRe
     post.once(post.app.service.test_endpoint(&id), tell).await
 }
 
-/// An endpoint that is named in the address.
+/// Reads the endpoint's ID in the path.
 pub(super) fn id(text: &str) -> Result<EndpointId> {
     EndpointId::try_from(text).map_err(|_| Error::NotFound("endpoint"))
 }

@@ -1,4 +1,4 @@
-//! What is sent by a template, as it is asked for.
+//! Request bodies for the templates of `resume` endpoints.
 
 use serde::Deserialize;
 use serde_json::Value;

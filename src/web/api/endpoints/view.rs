@@ -1,4 +1,4 @@
-//! Endpoints and what was sent there, as machines are told it.
+//! JSON of endpoints and deliveries.
 
 use serde_json::{Value, json};
 
@@ -8,15 +8,16 @@ use crate::domain::delivery::endpoint_kind::EndpointKind;
 use crate::domain::primitives::secret::Secret;
 use crate::service::delivery::endpoints::EndpointDetails;
 
-/// How much of an address is told. Many an address is a secret: whoever has it may post to somebody's chat.
+/// How much of an endpoint's URL is shown. A URL can be a secret: anyone with a chat's webhook URL can post to the
+/// chat.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AddressDisclosure {
-    /// To who manages endpoints.
+    /// For tokens and accounts that manage endpoints.
     Whole,
     Origin,
 }
 
-/// An endpoint as machines are told it: no secret, and of its own headers the names.
+/// Returns an endpoint as JSON, without secrets. Additional headers are listed by name only.
 pub fn endpoint_json(told: &EndpointDetails, address: AddressDisclosure) -> Value {
     let shown = |it: &Secret<String>| (address == AddressDisclosure::Whole).then(|| it.expose().clone());
     let EndpointDetails { endpoint, url, look, lane, beyond, public_keys } = told;
@@ -54,7 +55,7 @@ pub fn endpoint_json(told: &EndpointDetails, address: AddressDisclosure) -> Valu
     answer
 }
 
-/// A delivery as machines are told it.
+/// Returns a delivery as JSON.
 pub fn delivery_json(delivery: &Delivery) -> Value {
     let due = match delivery.state {
         DeliveryState::Waiting { due, .. } => Some(due),

@@ -1,9 +1,10 @@
-//! What a problem says besides what every problem says: each thing that is wrong, and facts that help to go on.
+//! Additional members of problems: the items of `errors`, and facts for the next request.
 
 use serde_json::{Map, Value, json};
 
 use super::FieldError;
 use crate::domain::chain::denial::DenialCode;
+use crate::domain::json::parse::JsonCode;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::threads::thread::Checkpoint;
 use crate::domain::writes::write::ResultError;
@@ -11,7 +12,7 @@ use crate::service::episodes::envelope_error::{EnvelopeCreationCause, EnvelopeCr
 use crate::service::error::Error;
 use crate::service::platform::rejection_body::RejectionBody;
 
-/// Each thing that is wrong.
+/// Returns the items of `errors`.
 pub(super) fn faults_of(error: &Error) -> Vec<FieldError> {
     let fault = |pointer: String, code: &str, detail: &str| FieldError {
         pointer,
@@ -24,7 +25,7 @@ pub(super) fn faults_of(error: &Error) -> Vec<FieldError> {
     match error {
         Error::Json(error) => vec![FieldError {
             offset: error.offset,
-            ..fault(error.pointer.to_string(), error.code.as_str(), "the JSON is refused here")
+            ..fault(error.pointer.to_string(), error.code.as_str(), json_detail(error.code))
         }],
         Error::Invalid { pointer, detail } => vec![fault(pointer.clone(), "malformed", detail)],
         Error::Rejected(refusal) => {
@@ -42,19 +43,35 @@ pub(super) fn faults_of(error: &Error) -> Vec<FieldError> {
             why.misfits.iter().map(|it| fault(it.pointer.to_string(), "schema", it.detail)).collect()
         }
         Error::NotSealed(EnvelopeCreationError { why: EnvelopeCreationCause::Missing(places), .. }) => {
-            let one =
-                |it: &Pointer| fault(it.to_string(), "required_missing", "the node requires it, and it is not there");
+            let one = |it: &Pointer| {
+                fault(it.to_string(), "required_missing", "the node requires this path, and it has no value")
+            };
             places.iter().map(one).collect()
         }
         Error::Conflict { places, .. } => {
-            let one = |it: &Pointer| fault(it.to_string(), "conflict", "branches have several values here");
+            let one =
+                |it: &Pointer| fault(it.to_string(), "conflict", "branches differ at this path: set it in `resolve`");
             places.iter().map(one).collect()
         }
         _ => Vec::new(),
     }
 }
 
-/// Facts that help to go on.
+/// Returns the cause and the correction of a JSON error.
+const fn json_detail(code: JsonCode) -> &'static str {
+    match code {
+        JsonCode::Empty => "the text contains no JSON value: send one",
+        JsonCode::Syntax => "this is not valid JSON: correct the text at this position",
+        JsonCode::DuplicateKey => "two keys of one object are equal, or equal in Unicode normal form C: remove one",
+        JsonCode::NotANumber => "NaN and infinity are not JSON: send null or a string",
+        JsonCode::NumberNotExact => "the number cannot be represented exactly: send it as a string",
+        JsonCode::TooDeep => "arrays and objects are nested too deeply: flatten the value",
+        JsonCode::TooLarge => "the text is larger than allowed: shorten it",
+        JsonCode::Encoding => "the text is not UTF-8, or contains half of a surrogate pair: encode it as UTF-8",
+    }
+}
+
+/// Returns the additional members with facts for the next request.
 pub(super) fn facts_of(error: &Error) -> Map<String, Value> {
     let mut facts = Map::new();
     let mut put = |name: &str, fact: Value| drop(facts.insert(name.to_owned(), fact));
@@ -76,7 +93,7 @@ pub(super) fn facts_of(error: &Error) -> Map<String, Value> {
     facts
 }
 
-/// What to go on from, of those errors after which a step is tried again: nothing was changed, and this stands.
+/// Returns the version to continue from, for errors after which a step is repeated. Nothing was changed.
 const fn checkpoint_of(error: &Error) -> Option<Checkpoint> {
     match error {
         Error::HeadMoved { version, transition } => Some(Checkpoint { version: *version, transition: *transition }),

@@ -1,4 +1,5 @@
-//! Errors as strangers see them: RFC 9457, one status for each, nothing that was sent in them.
+//! Problem responses (RFC 9457), with one status per error. They contain fixed texts and no data of unauthenticated
+//! clients.
 
 mod extensions;
 pub mod responder;
@@ -50,11 +51,11 @@ pub struct ProblemBody {
     pub facts: Map<String, Value>,
 }
 
-/// What programs look at; which there are is said in `codes`.
+/// An error code. The schema in the OpenAPI document lists all codes.
 #[derive(Debug, ToSchema)]
 pub struct ProblemCode(pub String);
 
-/// What is wrong; which there are is said in `codes`.
+/// The code of one item of `errors`. The schema in the OpenAPI document lists all codes.
 #[derive(Debug, ToSchema)]
 pub struct FieldErrorCode(pub String);
 
@@ -82,7 +83,7 @@ pub struct FieldError {
 #[derive(Debug)]
 pub struct Problem {
     body: ProblemBody,
-    /// For pages, which show errors in their own way.
+    /// The error, for pages, which have their own texts.
     pub error: Error,
 }
 
@@ -97,10 +98,11 @@ const fn shape(status: StatusCode, code: &'static str, title: &'static str) -> P
 }
 
 impl ProblemBody {
-    /// What is told of an error to whoever asked for `path`, logged here once if it is the gateway's own.
+    /// Creates the response body, and logs an internal error once.
     pub fn of(error: &Error, path: &str, id: &RequestId) -> Self {
         let shape = shape_of(error);
-        // The store logs what the database refuses, a line a second and not one for each request.
+        // Only internal errors are logged here. The request log has the status of the others.
+        // The store logs an unavailable database itself, once a second and not once per request.
         let logged_by_store = matches!(error, Error::Unavailable(_) | Error::Busy);
         if shape.status.is_server_error() && !logged_by_store {
             tracing::error!(request_id = id.as_str(), error = %ErrorChain(error), "request failed");
@@ -125,7 +127,7 @@ impl ProblemBody {
 }
 
 impl Problem {
-    /// The problem that an error is, logged here once if it is the gateway's own.
+    /// Creates a problem, and logs an internal error once.
     pub fn of(request: &HttpRequest, error: Error) -> Self {
         count(request, &error);
         Self { body: ProblemBody::of(&error, request.path(), &RequestId::of(request)), error }
@@ -142,10 +144,10 @@ impl Problem {
     }
 }
 
-/// A path that is called by other methods.
+/// Answers a request whose path has other methods.
 pub fn wrong_method(request: &HttpRequest, methods: &[&str]) -> HttpResponse {
-    let shape = shape(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Not by this method");
-    let detail = "this is called by another method; Allow says by which".to_owned();
+    let shape = shape(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed");
+    let detail = "the path does not support this method: use a method of the `Allow` header".to_owned();
     let body = ProblemBody { detail, ..ProblemBody::bare(&shape, request.path(), &RequestId::of(request)) };
     let mut answer = HttpResponse::build(shape.status);
     answer.insert_header((header::CONTENT_TYPE, "application/problem+json"));
@@ -153,8 +155,9 @@ pub fn wrong_method(request: &HttpRequest, methods: &[&str]) -> HttpResponse {
     answer.json(&body)
 }
 
-/// Counts what watchers want to hear of.
+/// Counts errors for the metrics.
 fn count(request: &HttpRequest, error: &Error) {
+    // Tests build requests without the application state.
     let Some(app) = request.app_data::<Data<AppState>>() else { return };
     let metrics = app.service.metrics();
     if let Error::Denied(code) = error
@@ -165,14 +168,14 @@ fn count(request: &HttpRequest, error: &Error) {
     count_broken(app, error);
 }
 
-/// Counts a chain that is not as it was signed.
+/// Counts stored data that does not match its signature.
 pub fn count_broken(app: &AppState, error: &Error) {
     if error.is_chain_failure() {
         app.service.metrics().chain_failed();
     }
 }
 
-/// An error with everything that caused it.
+/// An error with all its causes.
 struct ErrorChain<'a>(&'a dyn std::error::Error);
 
 impl fmt::Display for ErrorChain<'_> {
@@ -201,15 +204,17 @@ impl ResponseError for Problem {
     fn error_response(&self) -> HttpResponse {
         let mut answer = HttpResponse::build(self.status());
         answer.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+        // Some proxies cache 404 and 410 responses by default.
         answer.insert_header((header::CACHE_CONTROL, "no-store"));
         match &self.error {
+            // RFC 9110 requires this header for 401.
             Error::Unauthenticated => {
                 answer.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
             }
             Error::TooMany | Error::Busy | Error::Unavailable(_) => {
                 answer.insert_header((header::RETRY_AFTER, HeaderValue::from_static("1")));
             }
-            // These are set right by people, or by a daemon that takes its time.
+            // An administrator or a time daemon has to correct these, which takes longer.
             Error::ClockSkew | Error::Archive(_) | Error::NoArchives => {
                 answer.insert_header((header::RETRY_AFTER, HeaderValue::from_static("30")));
             }
@@ -219,52 +224,50 @@ impl ResponseError for Problem {
     }
 }
 
-/// Status, code and title of each error; a new error does not compile until it has its own.
+/// Returns status, code and title of an error. The match is exhaustive, so that each new error gets its own.
 fn shape_of(error: &Error) -> ProblemType {
     match error {
         Error::NotFound(_) => shape(StatusCode::NOT_FOUND, "not_found", "Not found"),
         Error::Forbidden(_) | Error::NotOfRole { .. } => shape(StatusCode::FORBIDDEN, "forbidden", "Forbidden"),
         Error::Unauthenticated => shape(StatusCode::UNAUTHORIZED, "unauthenticated", "Not authenticated"),
-        Error::Json(error) => shape(json_status(error.code), error.code.as_str(), "The JSON is refused"),
-        Error::Invalid { .. } => shape(StatusCode::BAD_REQUEST, "malformed", "The request cannot be understood"),
-        Error::Rejected(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "rejected", "The policy rejects it"),
-        Error::Policy(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "policy_refused", "The policy is refused"),
+        Error::Json(error) => shape(json_status(error.code), error.code.as_str(), "Invalid JSON"),
+        Error::Invalid { .. } => shape(StatusCode::BAD_REQUEST, "malformed", "Invalid request"),
+        Error::Rejected(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "rejected", "The policy rejects the request"),
+        Error::Policy(_) => shape(StatusCode::UNPROCESSABLE_ENTITY, "policy_refused", "The policy is invalid"),
         Error::HeadMoved { .. } => shape(StatusCode::CONFLICT, "head_moved", "The head has moved"),
-        Error::StepReused { .. } => shape(StatusCode::CONFLICT, "step_reused", "The step has done something else"),
-        Error::Conflict { .. } => shape(StatusCode::CONFLICT, "conflict", "The branches do not agree"),
+        Error::StepReused { .. } => shape(StatusCode::CONFLICT, "step_reused", "The step was used for another request"),
+        Error::Conflict { .. } => shape(StatusCode::CONFLICT, "conflict", "The branches conflict"),
         Error::NotSealed(why) => {
-            shape(StatusCode::UNPROCESSABLE_ENTITY, why.why.code().as_str(), "No envelope is made")
+            shape(StatusCode::UNPROCESSABLE_ENTITY, why.why.code().as_str(), "The envelope cannot be created")
         }
-        Error::Envelope(why) => {
-            shape(StatusCode::UNPROCESSABLE_ENTITY, why.code.as_str(), "The envelope is not believed")
-        }
-        Error::ThreadHeld(_) => shape(StatusCode::CONFLICT, "thread_held", "The thread is held"),
+        Error::Envelope(why) => shape(StatusCode::UNPROCESSABLE_ENTITY, why.code.as_str(), "The envelope is invalid"),
+        Error::ThreadHeld(_) => shape(StatusCode::CONFLICT, "thread_held", "The thread has a pending review"),
         Error::WriteInProgress => shape(StatusCode::CONFLICT, "write_in_progress", "A write is in progress"),
         Error::Halted => shape(StatusCode::CONFLICT, "halted", "Halted"),
         Error::Closed => shape(StatusCode::CONFLICT, "closed", "The thread is closed"),
-        Error::Imported => shape(StatusCode::CONFLICT, "imported", "An imported run"),
-        Error::Exists(_) => shape(StatusCode::CONFLICT, "exists", "It exists already"),
-        Error::WrongState(_) => shape(StatusCode::CONFLICT, "wrong_state", "Not in this state"),
+        Error::Imported => shape(StatusCode::CONFLICT, "imported", "The thread is an imported run"),
+        Error::Exists(_) => shape(StatusCode::CONFLICT, "exists", "The name is taken"),
+        Error::WrongState(_) => shape(StatusCode::CONFLICT, "wrong_state", "Wrong state for this request"),
         Error::Denied(code) => shape(StatusCode::FORBIDDEN, code.as_str(), "The write is denied"),
-        Error::NotTaken(why) => shape(not_taken_status(*why), why.code(), "The interrupt is not taken"),
-        Error::NotRepeated(why) => shape(not_repeated_status(*why), why.code(), "The request is not repeated"),
+        Error::NotTaken(why) => shape(not_taken_status(*why), why.code(), "The interrupt is refused"),
+        Error::NotRepeated(why) => shape(not_repeated_status(*why), why.code(), "The request cannot be repeated"),
         Error::Vote(refused) => shape(StatusCode::CONFLICT, vote_code(refused), "The vote is not counted"),
-        Error::Passkey(_) => shape(StatusCode::CONFLICT, "passkey_refused", "The passkey does not count"),
-        Error::Misdirected => shape(StatusCode::MISDIRECTED_REQUEST, "misdirected", "Not through the proxy"),
-        Error::NotLetIn(reason) => shape(not_let_in_status(*reason), reason.as_str(), "Not let in"),
+        Error::Passkey(_) => shape(StatusCode::CONFLICT, "passkey_refused", "The passkey is refused"),
+        Error::Misdirected => shape(StatusCode::MISDIRECTED_REQUEST, "misdirected", "Not through the reverse proxy"),
+        Error::NotLetIn(reason) => shape(not_let_in_status(*reason), reason.as_str(), "Sign-in refused"),
         Error::TooMany => shape(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests"),
         Error::Busy => shape(StatusCode::SERVICE_UNAVAILABLE, "busy", "Busy"),
         Error::Expired => shape(StatusCode::CONFLICT, "expired", "The deadline has passed"),
-        Error::ClockSkew => shape(StatusCode::SERVICE_UNAVAILABLE, "clock_skew", "The clocks disagree"),
+        Error::ClockSkew => shape(StatusCode::SERVICE_UNAVAILABLE, "clock_skew", "The clocks differ"),
         Error::Erased => shape(StatusCode::GONE, "state_erased", "The values are erased"),
         Error::Archive(ArchiveFileError::Missing(..)) | Error::NoArchives => {
-            shape(StatusCode::SERVICE_UNAVAILABLE, "archive_missing", "An archive is not there")
+            shape(StatusCode::SERVICE_UNAVAILABLE, "archive_missing", "An archive is missing")
         }
         Error::Archive(ArchiveFileError::Damaged(..)) => {
-            shape(StatusCode::SERVICE_UNAVAILABLE, "archive_damaged", "An archive is not the one that was written")
+            shape(StatusCode::SERVICE_UNAVAILABLE, "archive_damaged", "An archive is damaged")
         }
         Error::Broken(_) => {
-            shape(StatusCode::INTERNAL_SERVER_ERROR, "chain_broken", "What is stored is not what was signed")
+            shape(StatusCode::INTERNAL_SERVER_ERROR, "chain_broken", "The stored data differs from the signed data")
         }
         Error::Unavailable(_) => {
             shape(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", "The database cannot be used")
@@ -306,7 +309,7 @@ fn not_let_in_status(reason: SignInRejected) -> StatusCode {
     }
 }
 
-/// The code of each refused vote.
+/// Returns the code of a refused vote.
 pub fn vote_code(refused: &VoteRejected) -> &'static str {
     match refused {
         VoteRejected::Ended => "review_ended",
@@ -333,24 +336,25 @@ pub fn vote_code(refused: &VoteRejected) -> &'static str {
     }
 }
 
-/// What to do about a request whose outcome is unknown.
-const OUTCOME_UNKNOWN: &str = "This request may or may not have been carried out. Wait a few seconds, or as long as `Retry-After` \
-    says, then send the same request again, with the same `write_id` or `Idempotency-Key` if it has one: nothing is done twice.";
+/// The next step after a request whose outcome is unknown.
+const OUTCOME_UNKNOWN: &str = "This request may or may not have been carried out. Wait a few seconds, or for the \
+    time in `Retry-After`. Then send the same request again, with the same `write_id` or `Idempotency-Key` if it has \
+    one. Nothing is done twice.";
 
-/// Fixed words; what strangers sent is never in them.
+/// Returns the detail, a fixed text that contains no data of unauthenticated clients.
 fn detail_of(error: &Error) -> String {
     match error {
         Error::Denied(code) => code.detail().to_owned(),
         Error::Envelope(why) => why.code.detail().to_owned(),
         Error::Archive(_) | Error::NoArchives => {
-            "This version's values are in an archive that cannot be used. Name the request id to an administrator: the log \
-             names the file, which has to be put back as it was, from a backup."
+            "The values of this version are in an archive that cannot be used. Give the request id to an \
+             administrator. The server log names the file, which must be restored from a backup."
                 .to_owned()
         }
-        Error::Unavailable(_) => format!("The gateway's database cannot be used now. {OUTCOME_UNKNOWN}"),
+        Error::Unavailable(_) => format!("The gateway's database is unavailable. {OUTCOME_UNKNOWN}"),
         _ if error.outcome_is_unknown() => format!(
-            "The gateway's database failed. {OUTCOME_UNKNOWN} If it fails again, name the request id to an administrator; the \
-             log says more."
+            "The gateway's database failed. {OUTCOME_UNKNOWN} If it fails again, give the request id to an \
+             administrator. The server log has details."
         ),
         Error::Broken(_)
         | Error::Store(_)
@@ -358,7 +362,7 @@ fn detail_of(error: &Error) -> String {
         | Error::Mail(_)
         | Error::Unwritten(_)
         | Error::Keyring(_) => {
-            "Nothing was changed. Name the request id to an administrator; the log says more.".to_owned()
+            "Nothing was changed. Give the request id to an administrator. The server log has details.".to_owned()
         }
         other => other.to_string(),
     }

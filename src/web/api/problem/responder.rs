@@ -1,4 +1,4 @@
-//! Handlers say what went wrong as the service does; whoever asked is told of it as a problem.
+//! Converts errors of handlers to problem responses.
 
 use actix_web::{Handler, HttpRequest, Responder};
 use futures_util::future::LocalBoxFuture;
@@ -6,7 +6,7 @@ use futures_util::future::LocalBoxFuture;
 use super::Problem;
 use crate::service::error::Result as Done;
 
-/// A handler whose errors are answered as problems.
+/// A handler whose errors become problem responses.
 #[derive(Clone, Copy, Debug)]
 pub struct ProblemResponder<F>(pub F);
 

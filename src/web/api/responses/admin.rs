@@ -1,4 +1,4 @@
-//! What administrators and auditors are told, and everybody.
+//! Response schemas of administration, audit and open calls.
 
 use serde_json::Value;
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! What calls about endpoints are answered, as the description tells it.
+//! Response schemas of endpoint calls.
 
 use serde_json::Value;
 use utoipa::ToSchema;

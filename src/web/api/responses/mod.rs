@@ -1,4 +1,4 @@
-//! What calls are answered, as the description tells it. Every answer in the tests of the API is held against these.
+//! Response schemas of the OpenAPI document. The API tests check every response against them.
 
 mod admin;
 pub mod endpoints;

@@ -1,4 +1,4 @@
-//! What a problem says besides what every problem says.
+//! The schema of the additional members of problems.
 
 use utoipa::ToSchema;
 

@@ -1,4 +1,4 @@
-//! Proposals and writes, as they are told.
+//! Response schemas of proposals and writes.
 
 use serde_json::Value;
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! What people are asked, as it is told.
+//! Response schemas of reviews, policy change requests and interrupts.
 
 use serde_json::Value;
 use utoipa::ToSchema;

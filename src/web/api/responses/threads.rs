@@ -1,4 +1,4 @@
-//! Threads, as they are told.
+//! Response schemas of threads.
 
 use serde_json::Value;
 use utoipa::ToSchema;

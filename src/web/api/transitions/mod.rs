@@ -1,4 +1,4 @@
-//! Proposals, and what became of them.
+//! Proposals and their decisions.
 
 pub mod view;
 
@@ -94,15 +94,15 @@ pub async fn propose(post: IdempotentPost, thread: Path<String>) -> Result<HttpR
     post.once(post.app.service.propose(&post.token, &proposal), answer).await
 }
 
-/// A proposal as it was asked for.
+/// Converts a request body to a proposal.
 pub fn read_proposal(thread: ThreadId, ask: ProposeRequest) -> Result<Proposal> {
     if ask.reaffirm && (ask.tool.is_some() || ask.usage.is_some()) {
-        return Err(Error::invalid("", "reaffirm takes no tool and no usage"));
+        return Err(Error::invalid("", "`reaffirm` allows no `tool` and no `usage`: remove them"));
     }
     let (tool, usage) = read_along(ask.tool.as_ref(), ask.usage.as_ref())?;
     let asked = match (ask.reaffirm, &ask.patch) {
         (true, Value::Object(patch)) if patch.is_empty() && ask.format.is_none() => ProposalKind::Reaffirm,
-        (true, _) => return Err(Error::invalid("/patch", "reaffirm takes an empty patch and no format")),
+        (true, _) => return Err(Error::invalid("/patch", "`reaffirm` requires the empty patch `{}` and no `format`")),
         (false, _) => ProposalKind::Patch { format: ask.format.unwrap_or(PatchFormat::Merge), patch: ask.patch },
     };
     let attempt = ask.attempt.unwrap_or(1);
@@ -119,7 +119,7 @@ pub fn read_proposal(thread: ThreadId, ask: ProposeRequest) -> Result<Proposal> 
     })
 }
 
-/// What comes along with a proposal: a tool and what it took.
+/// Reads the tool and the usage of a proposal.
 pub(super) fn read_along(tool: Option<&Value>, usage: Option<&Value>) -> Result<(Option<Tool>, Usage)> {
     let below = |at: &str, wrong: InvalidUsage| Error::invalid(&format!("{at}{}", wrong.pointer), wrong.detail);
     let tool = tool.map(Tool::read).transpose().map_err(|it| below("/tool", it))?;
@@ -196,7 +196,7 @@ pub async fn decision(
     }
 }
 
-/// What became of a transition, for a machine that wishes to wait for it; `None` while it is held.
+/// Returns the decision on a transition, or `None` if it is still held after the wait.
 pub async fn decided(
     app: &AppState,
     machine: &Machine,
@@ -209,7 +209,7 @@ pub async fn decided(
     long_poll::poll_until(app, (&machine.0, wished), look).await
 }
 
-/// What is told of a transition that people are still asked about.
+/// Returns the response for a transition that is still held.
 pub fn still_held() -> Value {
     json!({"status": "held"})
 }

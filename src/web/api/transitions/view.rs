@@ -1,4 +1,4 @@
-//! What machines are told of transitions and of the reviews that hold them.
+//! JSON of transitions and their reviews, for tokens.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ use crate::web::api::of_own_flow;
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
 
-/// What is told of a proposal to whoever made it.
+/// Returns the response to a proposer.
 pub fn answer(app: &AppState, answer: &ProposalOutcome) -> Result<StoredResponse> {
     match answer {
         ProposalOutcome::Committed { version, transition, entry, changed, would_hold, warnings } => {
@@ -51,7 +51,7 @@ pub fn answer(app: &AppState, answer: &ProposalOutcome) -> Result<StoredResponse
     }
 }
 
-/// What rules warn of: `[{rule, pointer, detail}]`, if they do.
+/// Adds the warnings of rules, `[{rule, pointer, detail}]`, if there are any.
 fn put_warnings(told: &mut Value, warnings: &[JudgedWarning]) {
     let line = |it: &JudgedWarning| json!({"rule": it.rule, "pointer": it.pointer, "detail": it.detail});
     if !warnings.is_empty() {
@@ -59,7 +59,7 @@ fn put_warnings(told: &mut Value, warnings: &[JudgedWarning]) {
     }
 }
 
-/// A review as machines are told it. None of them decides, and they are told so by a code like everybody.
+/// Returns a review as JSON. No token can decide, so `why_not` is always present.
 fn review_of(app: &AppState, hold: &Hold) -> Value {
     let mut review = review_link(app, &hold.id);
     let needed: Vec<Value> =
@@ -69,6 +69,7 @@ fn review_of(app: &AppState, hold: &Hold) -> Value {
         review["extended"] = json!({"by": last.person, "at": last.at, "was": last.was});
     }
     review["needed"] = json!(needed);
+    // The escalation is stored in advance, and applies from its time on.
     if let Some(escalation) = hold.notices.escalation.as_ref().filter(|it| it.from <= app.service.now()) {
         review["escalated"] = json!({"at": escalation.from, "to": escalation.to});
     }
@@ -79,9 +80,9 @@ fn review_of(app: &AppState, hold: &Hold) -> Value {
     review
 }
 
-const MACHINE: (&str, &str) = ("machine", "people decide, signed in and in a browser; no token does");
+const MACHINE: (&str, &str) = ("machine", "only a signed-in reviewer can decide, in a browser: no token can");
 
-/// People and whether each can decide now: `[{reviewer, name, can_decide, stages}]`, or `why_not` for `stages`.
+/// Returns people as JSON, each with `stages` or with `why_not`.
 fn people_json(people: &[EligibleVoter]) -> Value {
     let line = |it: &EligibleVoter| {
         let mut line = json!({"reviewer": it.account.id, "name": it.account.name, "can_decide": it.can_decide.is_ok()});
@@ -94,7 +95,7 @@ fn people_json(people: &[EligibleVoter]) -> Value {
     people.iter().map(line).collect()
 }
 
-/// The stages that somebody may decide; and in whose place, if only so.
+/// Adds the stages in which a person can vote, and on behalf of whom if the vote is delegated.
 fn put_places(line: &mut Value, places: &[VotingSeat]) {
     let stages: BTreeSet<u32> = places.iter().map(|it| it.stage).collect();
     line["stages"] = json!(stages);
@@ -107,7 +108,7 @@ fn put_places(line: &mut Value, places: &[VotingSeat]) {
     }
 }
 
-/// A review's name and address.
+/// Returns the ID and the URL of a review.
 pub fn review_link(app: &AppState, review: &ReviewId) -> Value {
     json!({"id": review, "url": format!("{}/reviews/{review}", app.service.public_url())})
 }
@@ -119,7 +120,7 @@ fn leaf_json(leaf: &RedactedLeaf) -> Value {
     }
 }
 
-/// Something hidden as auditors are told it: type, length class and commitment of each side that is there.
+/// Returns a redacted value for auditors: type, length class and commitment of each side.
 fn hidden_json(place: &RedactedField, opening: &Opening) -> Value {
     let side = |kind: Option<RedactedValueKind>, tree: &OpenedTree| {
         let mut told = json!(kind?);
@@ -148,7 +149,7 @@ fn diff_json(diff: &[LeafChange]) -> Value {
     diff.iter().map(line).collect()
 }
 
-/// A transition as a machine is told it.
+/// Returns a transition as JSON.
 pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) -> Result<Value> {
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
     let token = &machine.0.record;
@@ -161,10 +162,12 @@ pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) 
     if let Some(code) = app.service.stopped(digest).await? {
         answer["stopped"] = json!(code.as_str());
     }
+    // Arguments can contain values that other agents must not read.
     let is_own = told.statement.principal == token.principal();
     if let (Some(arguments), true) = (&told.arguments, is_own || token.role != MachineRole::Agent) {
         answer["arguments"] = arguments.iter().map(leaf_json).collect();
     }
+    // Warnings of rules can name paths, so each role gets those that it may know.
     match (token.role, is_own) {
         (MachineRole::Agent, true) => put_warnings(&mut answer, &warnings_for_requester(&told.warnings)),
         (MachineRole::Agent, false) => {}
@@ -183,7 +186,7 @@ pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) 
     }
     if let Some(hold) = &told.hold {
         answer["review"] = review_of(app, hold);
-        // Who could decide is for whoever watches over people, and for nobody who might want to choose among them.
+        // Only auditors see who can decide. An agent could otherwise pick the reviewer who is most likely to approve.
         if token.role == MachineRole::Auditor {
             answer["review"]["people"] = people_json(&app.service.electorate(&hold.id).await?);
         }

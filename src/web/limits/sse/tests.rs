@@ -5,7 +5,7 @@ use super::{EventStreams, STREAMS_MAX, STREAMS_OF_ONE_MAX, frame, is_wanted, las
 use crate::service::error::Error;
 
 #[test]
-fn one_asker_has_so_many_streams_and_gets_a_seat_back_with_each_that_ends() {
+fn streams_per_caller_are_limited() {
     let streams = EventStreams::default();
     let mut seats: Vec<_> = (0..STREAMS_OF_ONE_MAX).map(|_| streams.take("a").unwrap()).collect();
     assert!(matches!(streams.take("a"), Err(Error::TooMany)));
@@ -19,7 +19,7 @@ fn one_asker_has_so_many_streams_and_gets_a_seat_back_with_each_that_ends() {
 }
 
 #[test]
-fn all_askers_together_have_so_many() {
+fn streams_in_total_are_limited() {
     let streams = EventStreams::default();
     let seats: Vec<_> = (0..STREAMS_MAX).map(|number| streams.take(&number.to_string()).unwrap()).collect();
     assert!(matches!(streams.take("one more"), Err(Error::TooMany)));
@@ -28,7 +28,7 @@ fn all_askers_together_have_so_many() {
 }
 
 #[test]
-fn nobody_gets_a_stream_of_a_gateway_that_ends() {
+fn closing_gateway_opens_no_stream() {
     let streams = EventStreams::default();
     streams.close();
     assert!(matches!(streams.take("a"), Err(Error::TooMany)));
@@ -42,7 +42,7 @@ fn a_stream_is_wanted_where_its_type_is_accepted() {
 }
 
 #[test]
-fn what_was_seen_last_is_a_place() {
+fn last_event_id_is_a_log_position() {
     let seen = |id: &str| last_seen(&TestRequest::get().insert_header(("last-event-id", id)).to_http_request());
     assert_eq!(seen("17").unwrap(), Some(17));
     for wrong in ["", "-1", "x", "1.5", "99999999999999999999"] {

@@ -33,9 +33,9 @@ pub async fn register(tab: &BrowserTab, name: &str) {
     tab.goto("/account/passkeys").await;
     tab.fill("Name", name).await;
     tab.fill("Password", PASSWORD).await;
-    tab.press("Register").await;
+    tab.press("Register passkey").await;
     let shown = tab.text().await;
-    assert!(shown.contains("The passkey is registered") && shown.contains(name), "{shown}");
+    assert!(shown.contains("Passkey registered") && shown.contains(name), "{shown}");
 }
 
 async fn state(
@@ -82,7 +82,7 @@ async fn a_person_registers_a_passkey_signs_in_with_it_and_signs_a_decision() {
     tab.press("Confirm with a passkey").await;
     assert!(matches!(state(&gateway, &held, &ana).await, HoldState::Approved { .. }), "{}", tab.text().await);
     tab.goto("/account/passkeys").await;
-    tab.press("Remove").await;
+    tab.press("Remove passkey").await;
     assert!(
         tab.text().await.contains("You are not signed in") || tab.path().await.starts_with("/sign-in"),
         "the session that it opened ended"

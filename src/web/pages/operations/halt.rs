@@ -1,4 +1,4 @@
-//! `/emergency`: stopping, and letting go on.
+//! `/emergency`: halts flows and lifts halts.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -24,13 +24,13 @@ use crate::web::state::AppState;
 
 const ADDRESS: &str = "/emergency";
 
-/// A sentence or two: whoever stops something has no time for more.
+/// Maximum length of a reason. One or two sentences are enough in an emergency.
 const REASON_CHARS_MAX: usize = 500;
 
-/// How the value of a scope reads that is no flow's name.
+/// Form value of the scope that covers all flows.
 const ALL: &str = "all";
 
-/// What the forms send. Fields that a form may leave out are empty then.
+/// Fields of the forms of this page. A field that a form leaves out is empty.
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub struct HaltFields {
@@ -41,11 +41,11 @@ pub struct HaltFields {
     expects: String,
 }
 
-/// What the page says after a form was taken.
+/// Notices after a submitted form, by the value of `?done=`.
 const DONE: &[(&str, Tone, &str)] = &[
-    ("stopped", Tone::Care, "Stopped. It holds from now on, on every gateway."),
-    ("lifted", Tone::Good, "Lifted. It goes on."),
-    ("asked", Tone::Care, "Asked for. It goes on once a second person asks for the same."),
+    ("stopped", Tone::Care, "Halted. The halt applies now, on every gateway."),
+    ("lifted", Tone::Good, "Halt lifted. Agents and writers can continue."),
+    ("asked", Tone::Care, "Lifting requested. The halt is lifted when a second administrator confirms."),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ enum HaltFormKind {
     Lift,
 }
 
-/// Which of the two, as forms say it.
+/// The halted activities, as forms send them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HaltAspect {
     Both,
@@ -91,7 +91,7 @@ impl HaltAspect {
     fn read(text: &str) -> Result<Self> {
         let all = [Self::Both, Self::Proposing, Self::Verifying];
         let found = all.into_iter().find(|it| it.value() == text);
-        found.ok_or_else(|| Error::invalid("/what", "say what: both, proposing or verifying"))
+        found.ok_or_else(|| Error::invalid("/what", "choose both, proposing or verifying"))
     }
 
     fn halt(self, reason: &str) -> Halt {
@@ -105,12 +105,12 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<F
     page(&app, &visitor, notice, &HaltFields::default()).await
 }
 
-/// `GET` where only forms go.
+/// Redirects a `GET` of an address that accepts only forms.
 pub async fn back() -> HttpResponse {
     see_other(ADDRESS)
 }
 
-/// `POST /emergency`: stops.
+/// `POST /emergency`: halts a flow or all flows.
 pub async fn stop(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -120,7 +120,7 @@ pub async fn stop(
     submitted(&app, &request, &visitor, (HaltFormKind::Stop, &form)).await
 }
 
-/// `POST /emergency/lifting`: lets go on, or asks for it.
+/// `POST /emergency/lifting`: lifts a halt, or requests it if two administrators are needed.
 pub async fn lift(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -151,7 +151,7 @@ async fn submitted(
     }
 }
 
-/// What a wish comes to, as forms say it back.
+/// Returns the form value of a preview. The confirm form sends it back, so that a changed outcome is detected.
 const fn foreseen_word(foreseen: HaltPreview) -> &'static str {
     match foreseen {
         HaltPreview::Asked => "asked",
@@ -180,7 +180,7 @@ fn scope_of(form: &HaltFields) -> Result<HaltScope> {
 fn reason_of(form: &HaltFields) -> Result<String> {
     let reason = form.reason.trim();
     if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
-        return Err(Error::WrongState("Say why, in at most 500 characters"));
+        return Err(Error::WrongState("Enter a reason of at most 500 characters"));
     }
     Ok(reason.to_owned())
 }
@@ -212,7 +212,7 @@ async fn confirm(app: &AppState, visitor: &Visitor, pull: HaltFormKind, form: &H
         },
         csrf: visitor.0.csrf.shown(),
         title: match pull {
-            HaltFormKind::Stop => "Stop",
+            HaltFormKind::Stop => "Halt",
             HaltFormKind::Lift => "Lift the halt of",
         },
         what: what.words(),
@@ -241,19 +241,23 @@ fn consequences(
     match pull {
         HaltFormKind::Stop => {
             if what != HaltAspect::Verifying {
-                said.push("Nothing can be proposed, no thread is made, and no vote counts.");
+                said.push("The gateway accepts no proposals, no new threads and no votes.");
             }
             if what != HaltAspect::Proposing {
-                said.push("No writer is let through, not even one that asks again.");
+                said.push("The gateway authorizes no writer, not even one that repeats its request.");
             }
-            said.push("What is written already stays. Writers that were let through can still say how it went.");
-            said.push(if two { "Two administrators lift it." } else { "An administrator lifts it." });
+            said.push("Completed writes stay. Writers that are already authorized can still report their outcome.");
+            said.push(if two {
+                "Two administrators are needed to lift the halt."
+            } else {
+                "An administrator can lift the halt."
+            });
         }
         HaltFormKind::Lift if foreseen == HaltPreview::Asked => {
-            said.push("It goes on once a second administrator asks for the same.");
+            said.push("The halt is lifted when a second administrator confirms.");
         }
-        HaltFormKind::Lift if two => said.push("You are the second who asks for it: it goes on at once."),
-        HaltFormKind::Lift => said.push("It goes on at once."),
+        HaltFormKind::Lift if two => said.push("You are the second administrator: the halt is lifted immediately."),
+        HaltFormKind::Lift => said.push("The halt is lifted immediately."),
     }
     said
 }
@@ -276,7 +280,7 @@ async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, ty
     let now = app.service.now();
     let halts = app.service.halts().await?;
     let role = visitor.account().role;
-    // An address can be kept or sent on, and somebody else may have acted since.
+    // A notice in a bookmarked or shared address may be outdated, because the halt may have been lifted since then.
     let stopped = halts.iter().any(|it| it.halt.proposing || it.halt.verifying);
     let notice = notice.filter(|it| stopped || it.tone != Tone::Care);
     Ok(HaltPage {

@@ -102,12 +102,12 @@ async fn a_second_passkey_is_confirmed_by_the_first_and_without_scripts_the_page
     assert_eq!(tab.count("input[type=password]").await, 0, "the password brings no second one in");
     tab.fill("Name", "blue key").await;
     tab.press_only("Confirm with a passkey").await;
-    let renamed = "new Promise((done) => { const look = () => document.querySelector('[data-passkey=add] [data-passkey-go]').innerText.startsWith('Now') ? done(true) : setTimeout(look, 20); look(); })";
+    let renamed = "new Promise((done) => { const look = () => document.querySelector('[data-passkey=add] [data-passkey-go]').innerText.startsWith('Register the new') ? done(true) : setTimeout(look, 20); look(); })";
     let _: bool = tab.js(renamed).await;
     // With the old one there, the browser would rightly say that it has one already.
     tab.page.execute(RemoveVirtualAuthenticatorParams::new(laptop)).await.unwrap();
     plug_in_usb(&tab).await;
-    tab.press("Now register the new one").await;
+    tab.press("Register the new passkey").await;
     let shown = tab.text().await;
     assert!(shown.contains("blue key") && shown.contains("laptop"), "{shown}");
     browser.close().await;

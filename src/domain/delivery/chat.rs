@@ -1,4 +1,6 @@
-//! What a chat is told by its incoming webhook: that something waits, and where to look. Who reads it has not signed in.
+//! Messages to Slack and Teams about pending reviews.
+//!
+//! The readers of a chat are not signed in, so a message has a link to the page but no proposed values.
 
 use std::time::Duration;
 
@@ -16,18 +18,18 @@ pub enum Chat {
     Teams,
 }
 
-/// What stands in a message.
+/// Content of a message, independent of the chat.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChatMessage {
     pub title: String,
-    /// What there is to know, each with its name.
+    /// Labels and values.
     pub facts: Vec<(&'static str, String)>,
     pub page: String,
 }
 
-const END: &str = "Sign in there to look and decide. Nothing is decided here.";
+const END: &str = "Sign in there to review and decide. You cannot decide in this chat.";
 
-/// Whether a chat is told of such an event.
+/// Returns whether a chat gets a message about an event.
 pub const fn tells(event: EventType) -> bool {
     matches!(
         event,
@@ -38,7 +40,7 @@ pub const fn tells(event: EventType) -> bool {
     )
 }
 
-/// Before this has passed, somebody who is looking already may have decided.
+/// Returns the delay before a message is sent. A reviewer who has the page open may decide within this time.
 pub const fn patience() -> Duration {
     PATIENCE
 }
@@ -52,10 +54,12 @@ impl Chat {
     }
 }
 
-/// Facts are plain text, which Slack takes as it is. In the other places three characters mean something.
+/// Builds a Slack message. Facts are plain text and need no escaping. The other texts are markup, in which a flow's
+/// name could otherwise become a mention or a link.
 fn slack(note: &ChatMessage) -> Value {
     let facts = note.facts.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("\n");
     let (title, page) = (escaped(&note.title), escaped(&note.page));
+    let link = format!("<{page}|Open the page>. {END}");
     json!({
         "text": format!("{title}\n{page}"),
         "unfurl_links": false,
@@ -63,11 +67,12 @@ fn slack(note: &ChatMessage) -> Value {
         "blocks": [
             {"type": "section", "text": {"type": "plain_text", "text": note.title, "emoji": false}},
             {"type": "section", "text": {"type": "plain_text", "text": facts, "emoji": false}},
-            {"type": "section", "text": {"type": "mrkdwn", "text": format!("<{page}|Open it>. {END}"), "verbatim": true}},
+            {"type": "section", "text": {"type": "mrkdwn", "text": link, "verbatim": true}},
         ],
     })
 }
 
+// Slack requires exactly these three escapes.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -89,13 +94,13 @@ fn teams(note: &ChatMessage) -> Value {
                     {"type": "FactSet", "facts": facts},
                     {"type": "TextBlock", "text": END, "wrap": true, "isSubtle": true},
                 ],
-                "actions": [{"type": "Action.OpenUrl", "title": "Open it", "url": note.page}],
+                "actions": [{"type": "Action.OpenUrl", "title": "Open the page", "url": note.page}],
             },
         }],
     })
 }
 
-/// Cards read Markdown, in which these make a link, or stress.
+/// Escapes Markdown, because a Teams card renders it. Text of an agent could otherwise become a link.
 fn unmarked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for it in text.chars() {
@@ -127,7 +132,7 @@ mod tests {
         let marked: Vec<&Value> = blocks.iter().filter(|it| it["text"]["type"] == "mrkdwn").collect();
         assert_eq!(marked.len(), 1);
         let text = marked[0]["text"]["text"].as_str().unwrap();
-        assert!(text.starts_with("<https://gate.example/reviews/1?a&amp;b|Open it>."), "{text}");
+        assert!(text.starts_with("<https://gate.example/reviews/1?a&amp;b|Open the page>."), "{text}");
         assert!(!text.contains("evil") && !text.contains("channel"), "{text}");
     }
 

@@ -105,6 +105,7 @@ pub async fn change(
             url: Some(Secret::new(form.url.trim().to_owned())),
             events: Some(form.events()?),
             flows: Some(form.flows()?),
+            // The form never shows stored headers, so an empty field removes them only if the box is ticked.
             headers: (form.replace_headers == "yes").then(|| form.headers()).transpose()?,
             serving: None,
         };
@@ -350,7 +351,8 @@ fn standing(told: &EndpointDetails, now: Timestamp) -> Vec<String> {
     match told.endpoint.state {
         EndpointState::Enabled {} => match told.lane.failing_since {
             Some(since) => said.push(format!(
-                "All deliveries have failed since {}. The gateway retries them automatically. If none succeeds until {}, \
+                "All deliveries have failed since {}. The gateway retries them automatically. If none succeeds \
+                 until {}, \
                  the gateway disables the endpoint.",
                 moment(since, now).words,
                 moment(since.plus(FAILING_MAX), now).words
@@ -361,7 +363,9 @@ fn standing(told: &EndpointDetails, now: Timestamp) -> Vec<String> {
         EndpointState::Disabled { at, why } => {
             said.push(match why {
                 DisabledReason::Gone => "The gateway disabled the endpoint because it answered 410 (gone).".to_owned(),
-                DisabledReason::Failing => "The gateway disabled the endpoint because no delivery succeeded for five days.".to_owned(),
+                DisabledReason::Failing => {
+                    "The gateway disabled the endpoint: no delivery succeeded for five days.".to_owned()
+                }
                 DisabledReason::ByHand => "An administrator disabled the endpoint.".to_owned(),
             });
             let or_else = match why {
@@ -370,7 +374,8 @@ fn standing(told: &EndpointDetails, now: Timestamp) -> Vec<String> {
                 }
                 DisabledReason::ByHand => "",
             };
-            said.push(format!("Nothing has been sent since {}. Enable the endpoint below{or_else}.", moment(at, now).words));
+            let since = moment(at, now).words;
+            said.push(format!("Nothing has been sent since {since}. Enable the endpoint below{or_else}."));
         }
         EndpointState::Removed { .. } => (),
     }

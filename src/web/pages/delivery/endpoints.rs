@@ -193,8 +193,8 @@ pub(in crate::web::pages) async fn secret_page(
              any time."
         }
         Some(_) => {
-            "Store it only where the receiver verifies signatures. It is shown only now. The previous secret also signs \
-             until the time below."
+            "Store it only where the receiver verifies signatures. It is shown only now. The previous secret also \
+             signs until the time below."
         }
     };
     let now = app.service.now();

@@ -67,6 +67,7 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str) -> Result<Episode
 fn of_run(run: &EpisodeRecord, shell: PageLayout, now: Timestamp) -> EpisodePage {
     let EpisodeRecord { thread, timeline } = run;
     let (id, status) = (&thread.id, state::status(timeline.events()));
+    // A projection contains the whole state, which the page shows anyway, so the timeline leaves it out.
     let told: Vec<&EventRecord> = timeline.events().iter().filter(|it| !it.is_projection()).collect();
     let state = state::state(timeline.events());
     let files = Artefact::ALL.into_iter().filter(|it| status.is_final() || !it.is_of_finished_runs());
@@ -87,7 +88,7 @@ fn of_run(run: &EpisodeRecord, shell: PageLayout, now: Timestamp) -> EpisodePage
     }
 }
 
-/// Converts an event. The gateway's own events get a description. An agent's event shows its phase and its unverified claim.
+/// Converts an event. The gateway's own events get a description. An agent's event shows its phase and its claim.
 fn event(record: &EventRecord, now: Timestamp) -> EpisodeEventRow {
     let by_gateway = record.is(phase::RUNTIME) || record.is(phase::START);
     let what = match (&record.event_type, record.phase.as_str()) {

@@ -89,6 +89,7 @@ pub async fn change_password(
 }
 
 async fn changed(app: &AppState, visitor: &Visitor, form: PasswordFields) -> Result<Option<String>> {
+    // The service gets only one of the two, so this is the only place that can compare them.
     if form.password != form.again {
         return Ok(Some("The two new passwords do not match. Your password is unchanged.".to_owned()));
     }

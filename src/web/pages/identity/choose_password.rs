@@ -85,6 +85,7 @@ async fn page(
         LinkPurpose::Reset { account, by } => {
             ("Set a new password", app.service.account_row(&account).await?.record.name, None, by)
         }
+        // Set-up and sign-in links are valid, but must not set a password here.
         _ => return Err(Error::NotFound("link")),
     };
     Ok(PasswordPage {

@@ -93,6 +93,7 @@ pub async fn submit(
         Error::TooMany => Some("Too many failed attempts. Wait a few minutes, then try again.".to_owned()),
         _ => None,
     };
+    // These errors belong to the confirm page. All others go to the page with the form.
     if shown.is_some() {
         return look(&app, &visitor, &form, shown).await.map_err(failed);
     }

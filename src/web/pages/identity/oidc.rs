@@ -21,7 +21,7 @@ use crate::web::pages::shared::layout::PageLayout;
 use crate::web::pages::shared::return_path::{LocalPath, NextPathQuery};
 use crate::web::state::AppState;
 
-/// Burst of sign-ins that one address may start. An office shares one address, and many people sign in at the same hour.
+/// Burst of sign-ins that one address may start. An office shares one address, and its people sign in at the same hour.
 const BEGUN_AT_ONCE: u32 = 60;
 /// Time per further sign-in after the burst. Each start writes a row to the database, so the rate is limited.
 const BEGUN_EACH: Duration = Duration::from_secs(2);
@@ -67,6 +67,7 @@ pub async fn oidc_callback(
     brought: web::Query<OidcCallbackQuery>,
 ) -> Result<HttpResponse, PageError> {
     check_rate_limit(&app, &request)?;
+    // Never create a session here: an answer that does not belong to this browser must not be accepted (login CSRF).
     let door = AnonymousSession::shown(&app, &request);
     let mut back = read(brought.into_inner()).ok_or_else(|| PageError::unreadable(&request))?;
     back.origin = sign_in_origin(&app, &request).origin;
@@ -82,6 +83,7 @@ pub fn redirect_page(url: String, title: &str, lead: &str) -> HttpResponse {
 }
 
 fn check_rate_limit(app: &AppState, request: &HttpRequest) -> Result<(), PageError> {
+    // Before sign-in there is no account to limit, so the limit is per network address.
     let address = app.edge.peers.asker_of(request).to_string();
     let taken = app.edge.elsewhere.take(address.as_str(), app.service.now());
     taken.map_err(|_| PageError::of(request, Error::TooMany))
@@ -91,6 +93,7 @@ fn read(brought: OidcCallbackQuery) -> Option<OidcCallback> {
     let OidcCallbackQuery { state, code, error, iss } = brought;
     let all = [&state, &code, &error, &iss];
     let short = all.into_iter().flatten().all(|it| it.len() <= PARAMETER_CHARS_MAX);
+    // An answer with both a code and an error, or with neither, is invalid by the specification.
     let said = match (code, error) {
         (Some(code), None) => AuthorizationResult::Code(Secret::new(code)),
         (None, Some(error)) => AuthorizationResult::No(error),

@@ -211,6 +211,7 @@ fn add_form(
             PasskeyConfirmationView::FreshSession
         }
     } else {
+        // A stolen session alone must not add a passkey, so a registered one has to sign the new registration.
         let purpose = ChallengePurpose::AllowAdding { session, registration: &challenge };
         PasskeyConfirmationView::Passkey(PasskeyChallengeView {
             rp_id: rp_id.to_owned(),
@@ -230,6 +231,7 @@ fn add_form(
 
 fn row(app: &AppState, visitor: &Visitor, (passkey, own): (&Passkey, &[Passkey])) -> Result<PasskeyRow> {
     let (now, session) = (app.service.now(), visitor.0.signed_in.session.record.id.as_str());
+    // The challenge contains the passkey's id, so a signature for one removal cannot confirm another.
     let purpose = ChallengePurpose::AllowRemoving { session, passkey: passkey.id.as_str() };
     let rp_id = app.service.relying_party().map(|it| it.id().to_owned()).unwrap_or_default();
     Ok(PasskeyRow {

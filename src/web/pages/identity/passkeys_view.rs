@@ -49,7 +49,7 @@ pub struct AddPasskeyForm {
     pub confirm: PasskeyConfirmationView,
 }
 
-/// The confirmation that an action needs besides the session.
+/// The confirmation that an action needs in addition to the session.
 #[derive(Clone, Debug)]
 pub enum PasskeyConfirmationView {
     /// The password: the user has no passkey yet.

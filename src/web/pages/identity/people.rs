@@ -75,8 +75,8 @@ async fn invited(app: &AppState, visitor: &Visitor, form: &InvitationFields) -> 
     Ok(SecretPage {
         shell: visitor.shell(&app.service, None).await?,
         title: format!("Invitation for {}", new.name),
-        lead: "Send this link only to the invited person: the first person to use it sets the password. The link is shown \
-               only now and works once.",
+        lead: "Send this link only to the invited person: the first person to use it sets the password. The link is \
+               shown only now and works once.",
         label: "Link",
         secret: format!("{}/password/{secret}", app.service.public_url()),
         until: Some(moment(now.plus(INVITATION_TTL), now)),
@@ -173,6 +173,7 @@ fn link_row(link: &OpenLink, named: Option<String>, now: Timestamp) -> Option<Li
             let of = if groups.is_empty() { String::new() } else { format!(" in {}", listed(&groups, "and")) };
             (name.clone(), format!("invitation as {}{of}", role.as_str()), by)
         }
+        // A reset link is left out if its account cannot be found.
         LinkPurpose::Reset { by, .. } => (named?, "password reset".to_owned(), by),
         _ => return None,
     };

@@ -81,7 +81,7 @@ pub struct PersonPage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PersonEditability {
     Open,
-    /// The reader's own account: nobody changes their own role.
+    /// The reader's own account. Administrators cannot change their own role.
     Oneself,
     /// The reader is not an administrator.
     Looking,

@@ -108,8 +108,8 @@ pub async fn reset(
         let page = SecretPage {
             shell: visitor.shell(&app.service, None).await?,
             title: format!("Password reset for {}", account.name),
-            lead: "Send this link only to the owner of the account: the first person to use it sets the password. The link \
-                   is shown only now and works once. All sessions of the account have ended. The old password works \
+            lead: "Send this link only to the owner of the account: the first person to use it sets the password. The \
+                   link is shown only now and works once. All sessions of the account have ended. The old password works \
                    until a new one is set.",
             label: "Link",
             secret: format!("{}/password/{secret}", app.service.public_url()),
@@ -187,6 +187,7 @@ async fn page(app: &AppState, visitor: &Visitor, account: &Account, notice: Opti
     let seen = app.service.last_seen(std::slice::from_ref(&id)).await?.remove(&id);
     let person = person_row(account, visitor, (seen, now));
     let changing = match visitor.account().role {
+        // Comes before the role: an administrator must not change their own role or groups (separation of duties).
         _ if person.me => PersonEditability::Oneself,
         PersonRole::Admin => PersonEditability::Open,
         PersonRole::Reviewer | PersonRole::Auditor => PersonEditability::Looking,

@@ -45,6 +45,7 @@ pub async fn show(
     secret: web::Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let link = app.service.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
+    // Links of other purposes exist, but must not be usable or detectable here.
     if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
         return Err(PageError::of(&request, Error::NotFound("link")));
     }

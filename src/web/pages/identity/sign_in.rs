@@ -41,6 +41,7 @@ pub async fn show(
 ) -> Result<HttpResponse, PageError> {
     let next = LocalPath::of(&onward.next);
     if let Some(cookie) = request.cookie(cookie_name(&app))
+        // An expired or unknown session gets the form, so the cookie alone is not enough.
         && app.service.session_of(cookie.value()).await.is_ok()
     {
         return Ok(see_other(next.as_str()));
@@ -62,9 +63,10 @@ pub async fn submit(
         Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
         Err(Error::TooMany) => Ok(again(
             StatusCode::TOO_MANY_REQUESTS,
-            "Too many failed sign-ins. Wait a few minutes, then try again. A browser in which you have signed in before \
-             does not have to wait.",
+            "Too many failed sign-ins. Wait a few minutes, then try again. A browser in which you have signed in \
+             before does not have to wait.",
         )),
+        // The sentence is the same for an unknown name, so that the page does not disclose which accounts exist.
         Err(Error::Unauthenticated) => Ok(again(StatusCode::UNAUTHORIZED, "User name and password do not match.")),
         Err(error) => Err(PageError::of(&request, error)),
     }

@@ -87,7 +87,8 @@ async fn added(app: &AppState, visitor: &Visitor, form: &TokenFields) -> Result<
     Ok(SecretPage {
         shell: visitor.shell(&app.service, None).await?,
         title: format!("Token {}", token.name),
-        lead: "Store it only in the configuration of the machine. It is shown only now: the gateway stores a hash of it.",
+        lead: "Store it only in the configuration of the machine. It is shown only now: the gateway stores only a \
+               hash.",
         label: "Token",
         secret: text,
         until: None,
@@ -121,6 +122,7 @@ async fn page(
 ) -> Result<TokensPage> {
     let now = app.service.now();
     let mut tokens = app.service.tokens().await?;
+    // Revoked tokens go last: `false` sorts before `true`.
     tokens.sort_by(|one, other| (one.revoked, other.created_at).cmp(&(other.revoked, one.created_at)));
     let ids: Vec<String> = tokens.iter().map(|it| format!("token/{}", it.id)).collect();
     let seen = app.service.last_seen(&ids).await?;

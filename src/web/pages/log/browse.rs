@@ -262,6 +262,7 @@ impl LogDownload {
             if line.index.is_none() {
                 told["index"] = Value::Null;
             }
+            // Text of agents may contain control or bidirectional characters that mislead a reader of the file.
             text.push_str(&sanitize::json(&told.to_string()));
             text.push('\n');
         }

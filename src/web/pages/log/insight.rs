@@ -128,6 +128,7 @@ fn waiting(periods: &[(Period, FlowCounts)], open: u64) -> Vec<u64> {
     let mut after = open;
     for (place, (_, counts)) in periods.iter().enumerate().rev() {
         at_the_end[place] = after;
+        // Saturates because the counts of a short span cover only the latest events.
         after = (after + counts.all.ended()).saturating_sub(counts.all.opened);
     }
     at_the_end

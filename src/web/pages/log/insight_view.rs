@@ -98,7 +98,7 @@ pub struct OutcomeRow {
 pub struct InsightGroups {
     pub rows: Vec<InsightGroupRow>,
     pub more: usize,
-    /// Time that the longest bar stands for.
+    /// Time that the longest bar represents.
     pub longest: String,
 }
 

@@ -60,6 +60,7 @@ impl EventSource for PersonEventSource {
     async fn next(&self, after: u64) -> Result<EventStreamChunk> {
         let service = &self.app.service;
         let reach = service.wait_for_log(after, BEAT).await?;
+        // The session is checked again for each message, so that sign-out or a disabled account ends the stream.
         let person = service.current_session(&self.signed_in).await?;
         if reach > after.saturating_add(u64::from(BATCH)) {
             return Ok(EventStreamChunk { frames: sse::frame(reach, None, &json!({"missed": true})), reach });
@@ -72,7 +73,7 @@ impl EventSource for PersonEventSource {
     }
 }
 
-/// Returns whether an audience sees an event. Halts concern everyone. For other events, the rules of the audit log apply.
+/// Returns whether an audience sees an event. Everyone sees halts. For other events, the rules of the audit log apply.
 fn is_told(audience: LogAudience, placed: &SequencedEvent) -> bool {
     let kind = placed.event.kind;
     audience.may_see(kind) || matches!(kind, EventType::Halted | EventType::HaltLifting | EventType::HaltLifted)

@@ -95,8 +95,9 @@ fn statement(text: &str) -> std::result::Result<Statement, String> {
             error.code.as_str()
         )
     })?;
-    serde_json::from_value(value)
-        .map_err(|_| "The JSON does not have the members of a statement. Copy it again from the version’s page. Nothing was checked.".to_owned())
+    serde_json::from_value(value).map_err(|_| {
+        "The JSON does not have the members of a statement. Copy it again from the version’s page.".to_owned()
+    })
 }
 
 async fn told(app: &AppState, shown: &PresentedReceipt) -> Result<ReceiptCheckResult> {
@@ -107,6 +108,7 @@ async fn told(app: &AppState, shown: &PresentedReceipt) -> Result<ReceiptCheckRe
         Conclusion::Refused => (Tone::Bad, "Invalid: a writer must not accept it"),
         Conclusion::CouldNotTell => (Tone::Care, "Could not be verified"),
     };
+    // Looked up by the exact text: a forged receipt with a known id gets no facts about the real one.
     let known = match service.look_up_receipt(&shown.receipt).await? {
         ReceiptLookupResult::Nothing => vec![row(Tone::Care, "This gateway issued no receipt with this id")],
         ReceiptLookupResult::Another => {

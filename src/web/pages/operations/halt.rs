@@ -137,6 +137,7 @@ async fn submitted(
     (pull, form): (HaltFormKind, &HaltFields),
 ) -> std::result::Result<HttpResponse, PageError> {
     let failed = |error| PageError::of(request, error);
+    // Only a lifting needs the previewed outcome, because another administrator may act in between.
     let done = match (form.confirmed.as_str(), pull, told(form)) {
         ("yes", HaltFormKind::Stop, _) | ("yes", HaltFormKind::Lift, Some(_)) => pulled(app, visitor, pull, form).await,
         _ => confirm(app, visitor, pull, form).await,

@@ -75,6 +75,7 @@ async fn judged(app: &AppState, visitor: &Visitor, form: &WhatIfFields) -> Resul
 }
 
 fn read(app: &AppState, form: &WhatIfFields) -> std::result::Result<(FlowId, DryRun), String> {
+    // The same limits as for proposals, so that the dry run accepts what the API accepts.
     let limits = ParseLimits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max };
     let json = |what: &str, text: &str| {
         parse(text.as_bytes(), &limits).map_err(|error| format!("The {what} is not valid JSON: {error}."))

@@ -253,14 +253,14 @@ async fn page(app: &AppState, visitor: &Visitor, id: &EndpointId, beside: Endpoi
     let (service, now) = (&app.service, app.service.now());
     let told = service.endpoint(id).await?;
     let which = LISTS.iter().find(|it| it.0 == beside.asked.list).map_or(DeliveryFilter::All, |it| it.1);
-    let after = place(&beside.asked.after);
+    let after = cursor_of(&beside.asked.after);
     let (deliveries, next) = service.deliveries(id, which, after, ROWS_MAX).await?;
     let next = next.map(|it| format!("/endpoints/{id}?list={}&after={}.{}", value_of(which), it.moment, it.index));
     Ok(EndpointPage {
         shell: visitor.shell(service, beside.notice).await?,
         csrf: visitor.0.csrf.shown(),
         row: row(&told, now),
-        standing: standing(&told, now),
+        standing: state_sentences(&told, now),
         served: told.endpoint.is_served(),
         facts: facts(&told, now),
         may_change: may_change(visitor),
@@ -294,7 +294,7 @@ fn tab(
 }
 
 /// Parses the cursor of the next page. An invalid cursor gives the first page.
-fn place(text: &str) -> Option<DeliveryCursor> {
+fn cursor_of(text: &str) -> Option<DeliveryCursor> {
     let (moment, index) = text.split_once('.')?;
     Some(DeliveryCursor { moment: moment.parse().ok()?, index: index.parse().ok()? })
 }
@@ -346,7 +346,7 @@ fn facts(told: &EndpointDetails, now: Timestamp) -> EndpointFacts {
 }
 
 /// Describes the state of the endpoint in sentences.
-fn standing(told: &EndpointDetails, now: Timestamp) -> Vec<String> {
+fn state_sentences(told: &EndpointDetails, now: Timestamp) -> Vec<String> {
     let mut said = Vec::new();
     match told.endpoint.state {
         EndpointState::Enabled {} => match told.lane.failing_since {

@@ -82,7 +82,8 @@ pub async fn submit(
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     let confirmed = form.confirmed == "yes";
-    let done = if confirmed { name(&app, &visitor, &form).await } else { look(&app, &visitor, &form, None).await };
+    let done =
+        if confirmed { create(&app, &visitor, &form).await } else { confirm_page(&app, &visitor, &form, None).await };
     let error = match done {
         Ok(response) => return Ok(response),
         Err(error) => error,
@@ -95,7 +96,7 @@ pub async fn submit(
     };
     // These errors belong to the confirm page. All others go to the page with the form.
     if shown.is_some() {
-        return look(&app, &visitor, &form, shown).await.map_err(failed);
+        return confirm_page(&app, &visitor, &form, shown).await.map_err(failed);
     }
     let notice = refusal(error).map_err(failed)?;
     let page = page(&app, &visitor, (Some(notice), &form)).await.map_err(failed)?;
@@ -118,7 +119,7 @@ pub async fn end(
     Ok(see_other(&format!("{URL}?done=ended")))
 }
 
-fn naming(form: &DelegationForm) -> Result<NewDelegation> {
+fn new_delegation(form: &DelegationForm) -> Result<NewDelegation> {
     let hours: u64 = form.hours.parse().map_err(|_| Error::invalid("/length", "choose a length from the list"))?;
     let to = form.to.trim().to_owned();
     if to.is_empty() {
@@ -127,24 +128,24 @@ fn naming(form: &DelegationForm) -> Result<NewDelegation> {
     Ok(NewDelegation { to, length: Duration::from_secs(hours.saturating_mul(3600)) })
 }
 
-async fn name(app: &AppState, visitor: &Visitor, form: &DelegationForm) -> Result<HttpResponse> {
+async fn create(app: &AppState, visitor: &Visitor, form: &DelegationForm) -> Result<HttpResponse> {
     let confirmation = if form.assertion.is_empty() {
         PasskeyConfirmation::Password(form.password.clone())
     } else {
         PasskeyConfirmation::Passkey { challenge: form.confirm_challenge.clone(), assertion: parsed(&form.assertion)? }
     };
-    app.service.delegate_to(&visitor.0.signed_in, &naming(form)?, confirmation).await?;
+    app.service.delegate_to(&visitor.0.signed_in, &new_delegation(form)?, confirmation).await?;
     Ok(see_other(&format!("{URL}?done=named")))
 }
 
 /// Renders the confirm page: the delegated groups, the other reviewer and the end.
-async fn look(
+async fn confirm_page(
     app: &AppState,
     visitor: &Visitor,
     form: &DelegationForm,
     problem: Option<String>,
 ) -> Result<HttpResponse> {
-    let (service, account, naming) = (&app.service, visitor.account(), naming(form)?);
+    let (service, account, naming) = (&app.service, visitor.account(), new_delegation(form)?);
     let offer = service.offer(account, &naming).await?;
     let own = service.passkeys_of(&account.id).await?;
     let session = visitor.0.signed_in.session.record.id.as_str();

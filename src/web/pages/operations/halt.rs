@@ -134,13 +134,13 @@ async fn submitted(
     app: &AppState,
     request: &HttpRequest,
     visitor: &Visitor,
-    (pull, form): (HaltFormKind, &HaltFields),
+    (kind, form): (HaltFormKind, &HaltFields),
 ) -> std::result::Result<HttpResponse, PageError> {
     let failed = |error| PageError::of(request, error);
     // Only a lifting needs the previewed outcome, because another administrator may act in between.
-    let done = match (form.confirmed.as_str(), pull, told(form)) {
-        ("yes", HaltFormKind::Stop, _) | ("yes", HaltFormKind::Lift, Some(_)) => pulled(app, visitor, pull, form).await,
-        _ => confirm(app, visitor, pull, form).await,
+    let done = match (form.confirmed.as_str(), kind, previewed(form)) {
+        ("yes", HaltFormKind::Stop, _) | ("yes", HaltFormKind::Lift, Some(_)) => apply(app, visitor, kind, form).await,
+        _ => confirm(app, visitor, kind, form).await,
     };
     match done {
         Ok(response) => Ok(response),
@@ -153,19 +153,19 @@ async fn submitted(
 }
 
 /// Returns the form value of a preview. The confirm form sends it back, so that a changed outcome is detected.
-const fn foreseen_word(foreseen: HaltPreview) -> &'static str {
-    match foreseen {
+const fn preview_value(preview: HaltPreview) -> &'static str {
+    match preview {
         HaltPreview::Asked => "asked",
         HaltPreview::Done => "done",
     }
 }
 
-fn told(form: &HaltFields) -> Option<HaltPreview> {
-    [HaltPreview::Asked, HaltPreview::Done].into_iter().find(|it| foreseen_word(*it) == form.expects)
+fn previewed(form: &HaltFields) -> Option<HaltPreview> {
+    [HaltPreview::Asked, HaltPreview::Done].into_iter().find(|it| preview_value(*it) == form.expects)
 }
 
-fn wish(pull: HaltFormKind, halt: Halt) -> HaltRequest {
-    match pull {
+fn halt_request(kind: HaltFormKind, halt: Halt) -> HaltRequest {
+    match kind {
         HaltFormKind::Stop => HaltRequest::Stop(halt),
         HaltFormKind::Lift => HaltRequest::Lift(halt),
     }
@@ -186,12 +186,12 @@ fn reason_of(form: &HaltFields) -> Result<String> {
     Ok(reason.to_owned())
 }
 
-async fn pulled(app: &AppState, visitor: &Visitor, pull: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
+async fn apply(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
     let (scope, halt) = (scope_of(form)?, HaltAspect::read(&form.what)?.halt(&reason_of(form)?));
     let me = Actor::Person(&visitor.0.signed_in.account);
-    let standing = app.service.request_halt_as_previewed(me, &scope, &wish(pull, halt), told(form)).await?;
-    let asked = standing.stops.as_ref().is_some_and(|it| it.lifting.is_some());
-    let done = match pull {
+    let state = app.service.request_halt_as_previewed(me, &scope, &halt_request(kind, halt), previewed(form)).await?;
+    let asked = state.stops.as_ref().is_some_and(|it| it.lifting.is_some());
+    let done = match kind {
         HaltFormKind::Stop => "stopped",
         HaltFormKind::Lift if asked => "asked",
         HaltFormKind::Lift => "lifted",
@@ -199,20 +199,20 @@ async fn pulled(app: &AppState, visitor: &Visitor, pull: HaltFormKind, form: &Ha
     Ok(see_other(&format!("{ADDRESS}?done={done}")))
 }
 
-async fn confirm(app: &AppState, visitor: &Visitor, pull: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
+async fn confirm(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
     let (scope, what, reason) = (scope_of(form)?, HaltAspect::read(&form.what)?, reason_of(form)?);
     let halts = app.service.halts().await?;
-    let standing = halts.iter().find(|it| it.scope == scope).ok_or(Error::NotFound("flow"))?;
+    let state = halts.iter().find(|it| it.scope == scope).ok_or(Error::NotFound("flow"))?;
     let me = Actor::Person(&visitor.0.signed_in.account);
-    let foreseen = app.service.preview_halt(me, &scope, &wish(pull, what.halt(&reason))).await?;
+    let preview = app.service.preview_halt(me, &scope, &halt_request(kind, what.halt(&reason))).await?;
     let page = HaltConfirmPage {
         shell: visitor.shell(&app.service, None).await?,
-        action: match pull {
+        action: match kind {
             HaltFormKind::Stop => ADDRESS.to_owned(),
             HaltFormKind::Lift => format!("{ADDRESS}/lifting"),
         },
         csrf: visitor.0.csrf.shown(),
-        title: match pull {
+        title: match kind {
             HaltFormKind::Stop => "Halt",
             HaltFormKind::Lift => "Lift the halt of",
         },
@@ -220,47 +220,47 @@ async fn confirm(app: &AppState, visitor: &Visitor, pull: HaltFormKind, form: &H
         what_value: what.value(),
         scope: title_of(&scope),
         scope_value: value_of(&scope),
-        consequences: consequences((pull, foreseen), what, needs(app, standing)),
-        expects: foreseen_word(foreseen),
+        consequences: consequences((kind, preview), what, needs(app, state)),
+        expects: preview_value(preview),
         reason: SafeText::new(reason),
-        stops: pull == HaltFormKind::Stop,
+        stops: kind == HaltFormKind::Stop,
     };
     Ok(html(StatusCode::OK, page.render()))
 }
 
-fn needs(app: &AppState, standing: &HaltState) -> LiftQuorum {
-    app.service.lift_needs(standing.stops.as_ref())
+fn needs(app: &AppState, state: &HaltState) -> LiftQuorum {
+    app.service.lift_needs(state.stops.as_ref())
 }
 
 fn consequences(
-    (pull, foreseen): (HaltFormKind, HaltPreview),
+    (kind, preview): (HaltFormKind, HaltPreview),
     what: HaltAspect,
     needs: LiftQuorum,
 ) -> Vec<&'static str> {
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     let two = needs == LiftQuorum::Two;
-    match pull {
+    match kind {
         HaltFormKind::Stop => {
             if what != HaltAspect::Verifying {
-                said.push("The gateway accepts no proposals, no new threads and no votes.");
+                lines.push("The gateway accepts no proposals, no new threads and no votes.");
             }
             if what != HaltAspect::Proposing {
-                said.push("The gateway authorizes no writer, not even one that repeats its request.");
+                lines.push("The gateway authorizes no writer, not even one that repeats its request.");
             }
-            said.push("Completed writes stay. Writers that are already authorized can still report their outcome.");
-            said.push(if two {
+            lines.push("Completed writes stay. Writers that are already authorized can still report their outcome.");
+            lines.push(if two {
                 "Two administrators are needed to lift the halt."
             } else {
                 "An administrator can lift the halt."
             });
         }
-        HaltFormKind::Lift if foreseen == HaltPreview::Asked => {
-            said.push("The halt is lifted when a second administrator confirms.");
+        HaltFormKind::Lift if preview == HaltPreview::Asked => {
+            lines.push("The halt is lifted when a second administrator confirms.");
         }
-        HaltFormKind::Lift if two => said.push("You are the second administrator: the halt is lifted immediately."),
-        HaltFormKind::Lift => said.push("The halt is lifted immediately."),
+        HaltFormKind::Lift if two => lines.push("You are the second administrator: the halt is lifted immediately."),
+        HaltFormKind::Lift => lines.push("The halt is lifted immediately."),
     }
-    said
+    lines
 }
 
 fn title_of(scope: &HaltScope) -> SafeLine {
@@ -295,8 +295,8 @@ async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, ty
     })
 }
 
-fn card(app: &AppState, visitor: &Visitor, standing: &HaltState, now: Timestamp) -> ScopeCard {
-    let HaltState { scope, halt, stops } = standing;
+fn card(app: &AppState, visitor: &Visitor, state: &HaltState, now: Timestamp) -> ScopeCard {
+    let HaltState { scope, halt, stops } = state;
     let row = |what: HaltAspect, stop: Option<&HaltRecord>| ActiveHaltRow {
         what: what.words(),
         by: stop.filter(|it| !it.name.is_empty()).map(|it| SafeLine::new(it.name.as_str())),
@@ -335,6 +335,6 @@ fn card(app: &AppState, visitor: &Visitor, standing: &HaltState, now: Timestamp)
         lifting,
         may_lift: visitor.account().role == PersonRole::Admin,
         choices: choices.into_iter().map(choice).collect(),
-        needs_two: needs(app, standing) == LiftQuorum::Two,
+        needs_two: needs(app, state) == LiftQuorum::Two,
     }
 }

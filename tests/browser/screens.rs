@@ -128,7 +128,7 @@ async fn every_screen_fits_and_can_be_looked_at() {
     album.take(&tab, "compare").await;
     while gateway.service.sequence().await.unwrap() > 0 {}
     tab.goto("/insight").await;
-    assert!(tab.text().await.contains("Nothing was asked in the last 7 days."));
+    assert!(tab.text().await.contains("No reviews in the last 7 days."));
     album.take(&tab, "insight-empty").await;
     while gateway.service.count_events().await.unwrap() > 0 {}
     tab.goto("/insight?span=24h").await;

@@ -133,6 +133,6 @@ fn who_vouches_for_an_imported_run_is_said_in_words() {
         let said: Vec<&str> = words.into_iter().filter(|it| page.contains(&format!(">{it}<"))).collect();
         assert_eq!(said, [words[at]]);
         assert!(page.contains("/imports") && !page.contains("/threads/order-8812\""), "it leads to no thread");
-        assert!(!page.contains("from its log"), "nothing of it is this gateway's word");
+        assert!(!page.contains("from its audit log"), "nothing of it is this gateway's word");
     }
 }

@@ -205,7 +205,7 @@ pub fn emergency_confirm() -> HaltConfirmPage {
         what_value: "both",
         scope: line("all flows"),
         scope_value: "all".to_owned(),
-        consequences: vec!["Nothing can be proposed.", "An administrator lifts it."],
+        consequences: vec!["The gateway accepts no proposals.", "An administrator can lift the halt."],
         expects: "done",
         reason: SafeText::new("The planner pays the wrong people."),
         stops: true,

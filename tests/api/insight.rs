@@ -123,7 +123,7 @@ async fn page(scene: &ApiScenario, query: &str) -> String {
 }
 
 async fn the_page_tells_numbers_in_words_and_lets_nobody_write_into_it(scene: ApiScenario) {
-    assert!(page(&scene, "").await.contains("Nothing was asked in the last 7 days."));
+    assert!(page(&scene, "").await.contains("No reviews in the last 7 days."));
     lived(&scene).await;
     while scene.gateway.service.sequence().await.unwrap() > 0 {}
     assert!(page(&scene, "").await.contains("not counted yet"));
@@ -138,7 +138,7 @@ async fn the_page_tells_numbers_in_words_and_lets_nobody_write_into_it(scene: Ap
     assert_eq!(told.matches("<svg class=\"chart-area\" role=\"img\"").count(), 2);
     let of_flow = page(&scene, "?flow=payments&span=90d").await;
     assert!(of_flow.contains("value=\"payments\" selected") && of_flow.contains("<th scope=\"row\">payments"));
-    assert!(page(&scene, "?flow=others").await.contains("Nothing was asked"));
+    assert!(page(&scene, "?flow=others").await.contains("No reviews in"));
     for asked in ["?span=nonsense", "?flow=%22%3E%3Cscript%3Enonsense"] {
         assert!(!page(&scene, asked).await.contains("<script>"), "{asked}");
     }

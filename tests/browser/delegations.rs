@@ -35,8 +35,8 @@ async fn says(tab: &BrowserTab, words: &[&str]) {
 /// Asks for Dana to vote for whoever is signed in.
 pub async fn names_dana(tab: &BrowserTab) {
     tab.goto("/delegations").await;
-    tab.fill("Who votes for you", "dana").await;
-    tab.press("Continue").await;
+    tab.fill("Reviewer", "dana").await;
+    tab.press("Review delegation").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -47,17 +47,17 @@ async fn a_person_names_another_who_votes_for_them_and_both_are_seen_without_scr
     tab.without_scripts().await;
     tab.sign_in("ana").await;
     tab.goto("/delegations").await;
-    tab.fill("Who votes for you", "gus").await;
-    tab.press("Continue").await;
-    says(&tab, &["This account cannot vote for you: name an enabled reviewer. Nothing was changed."]).await;
+    tab.fill("Reviewer", "gus").await;
+    tab.press("Review delegation").await;
+    says(&tab, &["Only a reviewer who can sign in votes in your place. Nothing was changed."]).await;
     names_dana(&tab).await;
-    says(&tab, &["Let dana vote for you?", "wherever you could vote as reviewers"]).await;
+    says(&tab, &["Delegate your vote to dana?", "reviews in which you can vote as reviewers"]).await;
     tab.fill("Your password", "not the password").await;
-    tab.press("Confirm").await;
-    says(&tab, &["Not done: the password is wrong."]).await;
+    tab.press("Confirm delegation").await;
+    says(&tab, &["Delegation not created: the password is not right."]).await;
     tab.fill("Your password", PASSWORD).await;
-    tab.press("Confirm").await;
-    says(&tab, &["They can vote for you from now on", "dana for ana"]).await;
+    tab.press("Confirm delegation").await;
+    says(&tab, &["The other reviewer can now vote on your behalf", "dana for ana"]).await;
     leave(&tab).await;
 
     tab.sign_in("dana").await;
@@ -77,8 +77,8 @@ async fn a_person_names_another_who_votes_for_them_and_both_are_seen_without_scr
     tab.press("Take the vote back").await;
     says(&tab, &["0 of 2 from reviewers", "ana took back the approval that dana gave for them"]).await;
     tab.goto("/delegations").await;
-    tab.press("End it now").await;
-    says(&tab, &["They vote for nobody by it any more", "Ended by ana"]).await;
+    tab.press("End delegation").await;
+    says(&tab, &["The other reviewer can no longer vote on this person's behalf", "Ended by ana"]).await;
     leave(&tab).await;
 
     tab.sign_in("dana").await;
@@ -96,16 +96,16 @@ async fn whoever_has_a_passkey_hands_their_vote_on_by_it() {
     tab.sign_in("ana").await;
     register(&tab, "laptop").await;
     names_dana(&tab).await;
-    says(&tab, &["has to be signed by a passkey of yours"]).await;
+    says(&tab, &["One of your passkeys has to sign this delegation"]).await;
     assert_eq!(tab.count("input[name=password]").await, 0, "there is no way around it");
     tab.press("Confirm with a passkey").await;
-    says(&tab, &["They can vote for you from now on", "dana for ana"]).await;
+    says(&tab, &["The other reviewer can now vote on your behalf", "dana for ana"]).await;
     leave(&tab).await;
     tab.sign_in("gus").await;
     tab.goto("/delegations").await;
-    says(&tab, &["All that stand", "dana for ana"]).await;
-    tab.press("End it now").await;
-    says(&tab, &["Nobody votes for anybody else at the moment"]).await;
+    says(&tab, &["Active delegations", "dana for ana"]).await;
+    tab.press("End delegation").await;
+    says(&tab, &["No delegation is active."]).await;
     browser.close().await;
 }
 

@@ -48,7 +48,7 @@ async fn a_wrong_password_is_told_and_too_many_wait() {
     }
     tab.fill("Password", PASSWORD).await;
     tab.press("Sign in").await;
-    assert!(tab.text().await.contains("Too many tries in a row."), "even the right one waits");
+    assert!(tab.text().await.contains("Too many failed sign-ins."), "even the right one waits");
     gateway.clock.advance(std::time::Duration::from_secs(61));
     tab.fill("Password", PASSWORD).await;
     tab.press("Sign in").await;

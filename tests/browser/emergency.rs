@@ -36,13 +36,13 @@ async fn a_reviewer_stops_everything_and_two_administrators_let_it_go_on() {
     gateway.person("hal", PersonRole::Admin, &[]).await;
     let browser = Chromium::open().await;
     let tab = tab_of(&browser, &gateway, "ana").await;
-    tab.fill("Why it must stop", "The planner pays the wrong people").await;
-    tab.press("Stop").await;
+    tab.fill("Reason for the halt", "The planner pays the wrong people").await;
+    tab.press("Halt flows").await;
     assert_eq!(stopped(&gateway).await, [(false, false), (false, false)], "asked once more first");
-    assert!(tab.text().await.contains("Two administrators lift it."));
-    tab.press("Confirm").await;
+    assert!(tab.text().await.contains("Two administrators are needed to lift the halt."));
+    tab.press("Confirm halt").await;
     let text = tab.text().await;
-    assert!(text.contains("Stopped. It holds from now on") && text.contains("by ana since"), "{text}");
+    assert!(text.contains("Halted. The halt applies now") && text.contains("by ana since"), "{text}");
     assert!(text.contains("The planner pays the wrong people"), "{text}");
     assert_eq!(tab.count("form[action='/emergency/lifting']").await, 0, "a reviewer lifts nothing");
     let body = serde_json::json!({"flow": "payments", "thread": "order-1", "state": order()});
@@ -50,22 +50,22 @@ async fn a_reviewer_stops_everything_and_two_administrators_let_it_go_on() {
 
     tab.press_in("header", "Sign out").await;
     let tab = tab_of(&browser, &gateway, "gus").await;
-    tab.fill("Why it may go on", "The planner is fixed").await;
-    tab.press("Ask to lift").await;
-    assert!(tab.text().await.contains("It goes on once a second administrator asks for the same."));
-    tab.press("Confirm").await;
-    assert!(tab.text().await.contains("It goes on once a second person asks for the same."));
-    assert!(tab.text().await.contains("You asked: it waits for somebody else."));
+    tab.fill("Reason for resuming", "The planner is fixed").await;
+    tab.press("Request lifting").await;
+    assert!(tab.text().await.contains("The halt is lifted when a second administrator confirms."));
+    tab.press("Confirm lifting").await;
+    assert!(tab.text().await.contains("Lifting requested. The halt is lifted when a second administrator confirms."));
+    assert!(tab.text().await.contains("You made this request. Another administrator must confirm it."));
     assert_eq!(stopped(&gateway).await[0], (true, true));
 
     tab.press_in("header", "Sign out").await;
     let tab = tab_of(&browser, &gateway, "hal").await;
-    assert!(tab.text().await.contains("gus asked to lift the halt of proposing and verifying"));
-    tab.fill("Why you agree", "Seen the fix").await;
+    assert!(tab.text().await.contains("gus requested to lift the halt of proposing and verifying"));
+    tab.fill("Reason for confirming", "Seen the fix").await;
     tab.press("Confirm lifting").await;
-    assert!(tab.text().await.contains("You are the second who asks for it: it goes on at once."));
-    tab.press("Confirm").await;
-    assert!(tab.text().await.contains("Lifted. It goes on."));
+    assert!(tab.text().await.contains("You are the second administrator: the halt is lifted immediately."));
+    tab.press("Confirm lifting").await;
+    assert!(tab.text().await.contains("Halt lifted. Agents and writers can continue."));
     assert_eq!(stopped(&gateway).await, [(false, false), (false, false)]);
     assert_eq!(gateway.post(&payments.host, "/v1/threads", &body).await.status, 201);
     browser.close().await;
@@ -79,14 +79,14 @@ async fn stopping_is_for_one_flow_and_one_thing_where_that_is_chosen() {
     let browser = Chromium::open().await;
     let tab = tab_of(&browser, &gateway, "gus").await;
     let _: bool = tab.js("(document.querySelector('#scope').value = 'payments') && (document.querySelector('form[action=\"/emergency\"] [value=verifying]').checked = true)").await;
-    tab.fill("Why it must stop", "The database moves").await;
-    tab.press("Stop").await;
-    tab.press("Confirm").await;
+    tab.fill("Reason for the halt", "The database moves").await;
+    tab.press("Halt flows").await;
+    tab.press("Confirm halt").await;
     assert_eq!(stopped(&gateway).await, [(false, false), (false, true)]);
-    tab.fill("Why it may go on", "It has moved").await;
-    tab.press("Lift").await;
-    tab.press("Confirm").await;
-    assert!(tab.text().await.contains("Lifted. It goes on."));
+    tab.fill("Reason for resuming", "It has moved").await;
+    tab.press("Lift halt").await;
+    tab.press("Confirm lifting").await;
+    assert!(tab.text().await.contains("Halt lifted. Agents and writers can continue."));
     assert_eq!(stopped(&gateway).await, [(false, false), (false, false)]);
     browser.close().await;
 }
@@ -127,6 +127,6 @@ async fn who_may_not_stop_or_lift_is_refused_by_hand_as_well() {
     let csrf = field(&hand.get("/emergency").await.text, "csrf");
     let unsaid = [("csrf", csrf.as_str()), ("scope", "all"), ("what", "both"), ("reason", " "), ("confirmed", "yes")];
     let refused = hand.post("/emergency", &unsaid).await;
-    assert!(refused.status == 409 && refused.text.contains("Say why"), "{}", refused.text);
+    assert!(refused.status == 409 && refused.text.contains("Enter a reason"), "{}", refused.text);
     assert_eq!(stopped(&gateway).await, [(false, false)]);
 }

@@ -17,7 +17,7 @@ use crate::receiver::{BROKEN, FINE, ReceiverReply, WebhookReceiver};
 pub async fn add_endpoint(tab: &BrowserTab, name: &str, url: &str) {
     tab.goto("/endpoints").await;
     tab.fill("Name", name).await;
-    tab.fill("Address", url).await;
+    tab.fill("URL", url).await;
     let _: bool = tab.js("(document.querySelector('#events').value = 'transition.held') !== ''").await;
     tab.press("Add endpoint").await;
 }
@@ -60,10 +60,10 @@ async fn one_sees_an_attempt_fail_fixes_the_receiver_sends_again_and_sees_it_pas
     assert!(tab.text().await.contains("Failing") && !tab.html().await.contains(&secret));
     tab.follow(".list a").await;
     let text = tab.text().await;
-    assert!(text.contains("Nothing has arrived since") && text.contains("Answered 500"), "{text}");
+    assert!(text.contains("All deliveries have failed since") && text.contains("Answered 500"), "{text}");
     tab.follow(".list a").await;
     let text = tab.text().await;
-    assert!(text.contains("To be tried again") && text.contains("Answered 500"), "{text}");
+    assert!(text.contains("Retry scheduled") && text.contains("Answered 500"), "{text}");
     let request = receiver.got().remove(0);
     for (what, shown) in [("its id", request.id()), ("its body", &request.body)] {
         assert!(text.contains(shown), "{what}: {text}");
@@ -73,15 +73,15 @@ async fn one_sees_an_attempt_fail_fixes_the_receiver_sends_again_and_sees_it_pas
 
     receiver.now(FINE);
     let delivery = tab.path().await;
-    tab.press("Send again").await;
-    assert!(tab.text().await.contains("It is sent again"));
+    tab.press("Repeat delivery").await;
+    assert!(tab.text().await.contains("Delivery queued."));
     assert_eq!(send(&gateway).await, 1);
     tab.goto(&delivery).await;
     let text = tab.text_of("main").await;
-    assert!(text.contains("Arrived") && text.contains("Answered 200") && text.contains("Answered 500"), "{text}");
+    assert!(text.contains("Delivered") && text.contains("Answered 200") && text.contains("Answered 500"), "{text}");
     assert_eq!(receiver.got()[1].id(), request.id(), "a receiver that remembers ids sees it once");
     tab.follow(".crumbs a:last-of-type").await;
-    assert!(tab.text().await.contains("What is sent there arrives."));
+    assert!(tab.text().await.contains("Deliveries succeed."));
     browser.close().await;
 }
 
@@ -95,14 +95,14 @@ async fn a_test_event_says_how_it_went_and_enables_what_was_gone() {
     tab.goto("/endpoints").await;
     tab.follow(".list a").await;
     let text = tab.text().await;
-    assert!(text.contains("Disabled") && text.contains("It answered 410: nobody will be there again."), "{text}");
-    tab.press("Send a test event").await;
+    assert!(text.contains("Disabled") && text.contains("because it answered 410 (gone)."), "{text}");
+    tab.press("Send test event").await;
     let text = tab.text().await;
-    assert!(text.contains("The test event Answered 410") && text.contains("Disabled"), "{text}");
+    assert!(text.contains("Test event Answered 410") && text.contains("Disabled"), "{text}");
     receiver.now(FINE);
-    tab.press("Send a test event").await;
+    tab.press("Send test event").await;
     let text = tab.text().await;
-    assert!(text.contains("The test event Answered 200") && text.contains("Enabled"), "{text}");
+    assert!(text.contains("Test event Answered 200") && text.contains("Enabled"), "{text}");
     assert_eq!(receiver.got().last().unwrap().kind(), "endpoint.test");
     browser.close().await;
 }
@@ -132,14 +132,14 @@ async fn what_was_given_up_is_sent_again_together_and_what_was_before_comes_from
     tab.follow(".list a").await;
     tab.follow(".tabs a:last-of-type").await;
     assert_eq!(tab.count("main .list tbody tr").await, 2);
-    assert!(tab.text().await.contains("Given up"));
+    assert!(tab.text().await.contains("Failed"));
     receiver.now(FINE);
     let before = receiver.got().len();
-    tab.press("Send all of it again").await;
+    tab.press("Repeat failed deliveries").await;
     assert_eq!((send(&gateway).await, receiver.got().len() - before), (2, 2));
-    tab.press("Send all of it again").await;
-    assert!(tab.text().await.contains("There was nothing to send again."));
-    tab.press("Send from the log").await;
+    tab.press("Repeat failed deliveries").await;
+    assert!(tab.text().await.contains("There are no deliveries to send again."));
+    tab.press("Send events from the log").await;
     assert_eq!((send(&gateway).await, receiver.got().len() - before), (1, 3), "only what has not arrived");
     let last = receiver.got().pop().unwrap().json();
     assert_eq!(last["data"]["thread"], "order-0");
@@ -152,7 +152,7 @@ async fn an_endpoint_is_changed_gets_another_secret_is_switched_off_and_on_and_r
     let payments = gateway.payments().await;
     tab.goto("/endpoints").await;
     tab.fill("Name", "ops").await;
-    tab.fill("Address", "http://10.0.0.7/hook").await;
+    tab.fill("URL", "http://10.0.0.7/hook").await;
     tab.press("Add endpoint").await;
     assert!(tab.text().await.contains("Nothing was changed."), "an address inside is refused");
     assert_eq!(tab.js::<String>("document.querySelector('#name').value").await, "ops", "what was typed is there");
@@ -163,40 +163,40 @@ async fn an_endpoint_is_changed_gets_another_secret_is_switched_off_and_on_and_r
     tab.follow(".list a").await;
     let page = tab.path().await;
     let _: bool = tab.js("(document.querySelector('[name=replace_headers]').checked = true) && (document.querySelector('#events').value = 'thread.created') !== '' && (document.querySelector('#headers').value = 'X-Team: p4yments') !== ''").await;
-    tab.press("Change").await;
+    tab.press("Save settings").await;
     let text = tab.text().await;
-    assert!(text.contains("Changed.") && text.contains("Events thread.created"), "{text}");
+    assert!(text.contains("Endpoint changed.") && text.contains("Events thread.created"), "{text}");
     assert!(!tab.html().await.contains("p4yments"), "a header's value is not shown again");
     gateway.held(&payments, "order-1", &json!({"target_user_id": 42})).await;
     assert_eq!(send(&gateway).await, 1);
     let got = receiver.got().remove(0);
     assert_eq!((got.kind().as_str(), got.headers["x-team"].as_str()), ("thread.created", "p4yments"));
 
-    tab.press("Make another secret").await;
+    tab.press("Rotate secret").await;
     let second = shown(&tab).await;
-    assert!(second.starts_with("whsec_") && second != first && tab.text().await.contains("Good until"));
+    assert!(second.starts_with("whsec_") && second != first && tab.text().await.contains("Valid until"));
     tab.goto(&page).await;
-    assert!(tab.text().await.contains("the one before signs as well until"));
+    assert!(tab.text().await.contains("the previous secret also signs until"));
 
     for (go_on, sent) in [("where_it_stopped", 1), ("now", 0)] {
-        tab.press("Disable").await;
+        tab.press("Disable endpoint").await;
         let text = tab.text().await;
-        assert!(text.contains("An administrator switched it off.") && text.contains("Nothing is sent there"), "{text}");
+        assert!(
+            text.contains("An administrator disabled the endpoint.") && text.contains("Nothing has been sent since"),
+            "{text}"
+        );
         gateway.held(&payments, &format!("order-{go_on}"), &json!({"target_user_id": 42})).await;
         assert_eq!(send(&gateway).await, 0);
         let _: bool = tab.js(&format!("document.querySelector('[value={go_on}]').checked = true")).await;
-        tab.press("Enable").await;
-        assert!(tab.text().await.contains("Enabled. It goes on."));
+        tab.press("Enable endpoint").await;
+        assert!(tab.text().await.contains("Endpoint enabled."));
         assert_eq!(send(&gateway).await, sent, "{go_on}");
     }
 
     let _: bool = tab.js("[...document.querySelectorAll('main details')].every(it => it.open = true)").await;
-    tab.press("Remove").await;
+    tab.press("Remove endpoint").await;
     let text = tab.text().await;
-    assert!(
-        text.contains("Nothing is sent there any more.") && text.contains("Nothing is sent anywhere yet."),
-        "{text}"
-    );
+    assert!(text.contains("Endpoint removed.") && text.contains("No endpoints yet."), "{text}");
     browser.close().await;
 }
 
@@ -280,8 +280,8 @@ async fn what_resumes_is_made_on_the_page_and_what_is_wrong_comes_back_as_it_was
     tab.goto("/endpoints").await;
     tab.follow(".list a").await;
     let text = tab.text().await;
-    assert!(text.contains("Resuming by a template") && text.contains("Try it out"), "{text}");
-    assert!(tab.html().await.contains("sent only while /state of what is looked at is"), "{}", tab.html().await);
+    assert!(text.contains("Resume by template") && text.contains("Test connection"), "{text}");
+    assert!(tab.html().await.contains("sent only while /state in the preflight answer is"), "{}", tab.html().await);
 
     tab.goto("/endpoints").await;
     for (id, value) in [("name", "agents"), ("kind", "langgraph"), ("url", &receiver.url), ("assistant", "agent")] {
@@ -292,10 +292,10 @@ async fn what_resumes_is_made_on_the_page_and_what_is_wrong_comes_back_as_it_was
     put(&tab, "flows", "payments").await;
     tab.press("Add endpoint").await;
     let text = tab.text().await;
-    assert!(text.contains("there is no secret") && text.contains("LangGraph server"), "{text}");
-    assert!(!text.contains("Another secret") && !text.contains("whpk_"), "{text}");
-    tab.press("Try it out").await;
+    assert!(text.contains("it has no secret") && text.contains("LangGraph server"), "{text}");
+    assert!(!text.contains("Rotate secret") && !text.contains("whpk_"), "{text}");
+    tab.press("Test connection").await;
     let text = tab.text().await;
-    assert!(text.contains("Tried out") && text.contains("Nothing was sent"), "{text}");
+    assert!(text.contains("Connection test") && text.contains("Nothing was sent"), "{text}");
     browser.close().await;
 }

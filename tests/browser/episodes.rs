@@ -127,7 +127,7 @@ async fn an_imported_run_is_read_and_said_to_be_one_without_scripts() {
     {
         assert!(page.contains(words), "{words}: {page}");
     }
-    assert!(!page.contains("A proposal was held for people"), "its files are not this gateway's word: {page}");
+    assert!(!page.contains("Proposal held for approval"), "its files are not this gateway's word: {page}");
     assert_eq!(tab.count("a[href^='/reviews/']").await, 0, "and lead to no review");
     assert_eq!(tab.count("a[download]").await, 6);
     assert!(!page.contains('\u{202e}'), "{page}");
@@ -137,7 +137,7 @@ async fn an_imported_run_is_read_and_said_to_be_one_without_scripts() {
         "Not signed",
         "Completed 3 minimal steps.",
         "Collect relevant context",
-        "What could not be told",
+        "Unverified parts",
         "adapter:core.minimal",
     ] {
         assert!(page.contains(words), "{words}: {page}");
@@ -197,17 +197,17 @@ async fn a_run_is_read_from_its_plan_to_what_remains_without_scripts() {
     tab.goto("/threads/order-8812").await;
     tab.follow("a[href='/threads/order-8812/episode']").await;
     let page = tab.text().await;
-    for words in ["Refund order 8812 <b>now</b>", "Waits for a decision", "Look the order up", "to do", "left out"] {
+    for words in ["Refund order 8812 <b>now</b>", "Waiting for a decision", "Look the order up", "planned", "skipped"] {
         assert!(page.contains(words), "{words}: {page}");
     }
-    assert!(page.contains("A proposal was held for people") && page.contains("<script>alert(1)</script>"), "{page}");
+    assert!(page.contains("Proposal held for approval") && page.contains("<script>alert(1)</script>"), "{page}");
     assert!(!page.contains("4111 1111") && !page.contains('\u{202e}'), "{page}");
     assert_eq!(tab.count(&format!("a[href='/reviews/{}']", held.review)).await, 1);
     assert_eq!(tab.count("a[download]").await, 3, "what only a finished run has is not offered");
     ended(&gateway, &payments, &held).await;
     tab.goto("/threads/order-8812/episode").await;
     let page = tab.text().await;
-    for words in ["Done", "Refunded 120 EUR.", "People approved", "steps_completed", "refunds:77", "manifest.json"] {
+    for words in ["Done", "Refunded 120 EUR.", "Proposal approved", "steps_completed", "refunds:77", "manifest.json"] {
         assert!(page.contains(words), "{words}: {page}");
     }
     assert_eq!(tab.count("a[download]").await, 6);

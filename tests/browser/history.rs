@@ -179,19 +179,19 @@ async fn the_verifier_tells_every_check_and_apart_from_them_what_the_gateway_kno
     };
     let (status, text) = checked(&receipt, entry, &statement).await;
     assert_eq!(status, 200, "{text}");
-    for words in ["Genuine: people approved exactly this", "It issued exactly this, for version 1 of order-8812"] {
+    for words in ["Valid: this exact version was approved", "This gateway issued it for version 1 of order-8812"] {
         assert!(text.contains(words), "{words} in {text}");
     }
-    for words in ["It was used: database_writer was let through, and has written", "It was not taken back"] {
+    for words in ["Used: database_writer was authorized, has confirmed the write", "Not revoked"] {
         assert!(text.contains(words), "{words} in {text}");
     }
     let forged = format!("{}{}", &receipt[..receipt.len() - 8], "AAAAAAAA");
     let (_, text) = checked(&forged, "", "").await;
     assert!(text.contains("signature_invalid") && text.contains("not reached"), "{text}");
-    assert!(!text.contains("It was used"), "nothing is told of bytes that were never issued: {text}");
+    assert!(!text.contains("Used: "), "nothing is told of bytes that were never issued: {text}");
     let other: Value = json!({"type": "propose"});
     let (status, text) = checked(&receipt, "", &other.to_string()).await;
-    assert!(status == 422 && text.contains("has not the members of a statement"), "{text}");
+    assert!(status == 422 && text.contains("does not have the members of a statement"), "{text}");
     let (status, text) = checked("<script>alert(1)</script>", "", "{").await;
     assert!(status == 422 && !text.contains("<script>alert"), "{text}");
     let (status, text) = checked("<script>alert(1)</script>", "", "").await;

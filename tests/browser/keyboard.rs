@@ -103,7 +103,7 @@ async fn no_key_alone_decides_anything() {
         assert_eq!(tab.path().await, format!("/amendments/{id}"), "{key}");
     }
     tab.goto(&format!("/amendments/{id}")).await;
-    assert!(tab.text().await.contains("Waits for approval"), "{}", tab.text().await);
+    assert!(tab.text().await.contains("Waiting for approval"), "{}", tab.text().await);
     browser.close().await;
 }
 

@@ -36,7 +36,7 @@ async fn events_are_found_by_kind_thread_flow_person_and_time() {
     assert_eq!(names(&ana, "/log?kind=thread.closed").await, Vec::<String>::new());
     assert_eq!(names(&ana, "/log?thread=order-1").await, ["thread.created"]);
     assert_eq!(names(&ana, "/log?thread=order-8812&kind=review").await, ["review.vote"]);
-    assert!(ana.get("/log?thread=order-none").await.text.contains("There is no such thread."));
+    assert!(ana.get("/log?thread=order-none").await.text.contains("This thread does not exist."));
     assert_eq!(names(&ana, "/log?who=ana").await, ["review.vote"]);
     assert_eq!(names(&ana, "/log?flow=refunds").await, Vec::<String>::new());
     assert!(names(&ana, "/log?flow=payments").await.contains(&"policy.activated".to_owned()));
@@ -46,7 +46,7 @@ async fn events_are_found_by_kind_thread_flow_person_and_time() {
     let hour = format!("{}:00", &now[..13]);
     assert_eq!(names(&ana, &format!("/log?since={}", hour.replace(':', "%3A"))).await, ["thread.created"]);
     assert_eq!(names(&ana, &format!("/log?until={}&kind=thread", hour.replace(':', "%3A"))).await.len(), 2);
-    assert!(ana.get("/log?since=yesterday").await.text.contains("is not a moment"));
+    assert!(ana.get("/log?since=yesterday").await.text.contains("needs a date and time"));
     // A reason is no name: what is hidden in one is not told to who guesses it.
     let admin = gateway.token(countersign::domain::identity::account::MachineRole::Admin, "ops", "", &[]).await;
     let closed = gateway.post(&admin, "/v1/threads/order-2/closing", &json!({"reason": "guessed"})).await;

@@ -33,9 +33,9 @@ pub async fn register(tab: &BrowserTab, name: &str) {
     tab.goto("/account/passkeys").await;
     tab.fill("Name", name).await;
     tab.fill("Password", PASSWORD).await;
-    tab.press("Register").await;
+    tab.press("Register passkey").await;
     let shown = tab.text().await;
-    assert!(shown.contains("The passkey is registered") && shown.contains(name), "{shown}");
+    assert!(shown.contains("Passkey registered") && shown.contains(name), "{shown}");
 }
 
 async fn state(
@@ -82,7 +82,7 @@ async fn a_person_registers_a_passkey_signs_in_with_it_and_signs_a_decision() {
     tab.press("Confirm with a passkey").await;
     assert!(matches!(state(&gateway, &held, &ana).await, HoldState::Approved { .. }), "{}", tab.text().await);
     tab.goto("/account/passkeys").await;
-    tab.press("Remove").await;
+    tab.press("Remove passkey").await;
     assert!(
         tab.text().await.contains("You are not signed in") || tab.path().await.starts_with("/sign-in"),
         "the session that it opened ended"
@@ -102,12 +102,12 @@ async fn a_second_passkey_is_confirmed_by_the_first_and_without_scripts_the_page
     assert_eq!(tab.count("input[type=password]").await, 0, "the password brings no second one in");
     tab.fill("Name", "blue key").await;
     tab.press_only("Confirm with a passkey").await;
-    let renamed = "new Promise((done) => { const look = () => document.querySelector('[data-passkey=add] [data-passkey-go]').innerText.startsWith('Now') ? done(true) : setTimeout(look, 20); look(); })";
+    let renamed = "new Promise((done) => { const look = () => document.querySelector('[data-passkey=add] [data-passkey-go]').innerText.startsWith('Register the new') ? done(true) : setTimeout(look, 20); look(); })";
     let _: bool = tab.js(renamed).await;
     // With the old one there, the browser would rightly say that it has one already.
     tab.page.execute(RemoveVirtualAuthenticatorParams::new(laptop)).await.unwrap();
     plug_in_usb(&tab).await;
-    tab.press("Now register the new one").await;
+    tab.press("Register the new passkey").await;
     let shown = tab.text().await;
     assert!(shown.contains("blue key") && shown.contains("laptop"), "{shown}");
     browser.close().await;

@@ -128,7 +128,7 @@ async fn every_screen_fits_and_can_be_looked_at() {
     album.take(&tab, "compare").await;
     while gateway.service.sequence().await.unwrap() > 0 {}
     tab.goto("/insight").await;
-    assert!(tab.text().await.contains("Nothing was asked in the last 7 days."));
+    assert!(tab.text().await.contains("No reviews in the last 7 days."));
     album.take(&tab, "insight-empty").await;
     while gateway.service.count_events().await.unwrap() > 0 {}
     tab.goto("/insight?span=24h").await;
@@ -141,8 +141,8 @@ async fn every_screen_fits_and_can_be_looked_at() {
     let receipt = gateway.decision(&payments, &rich).await["receipt"].as_str().unwrap().to_owned();
     tab.goto("/verifier").await;
     tab.fill("Receipt", &receipt).await;
-    tab.press("Check").await;
-    assert!(tab.text().await.contains("Genuine"), "{}", tab.text().await);
+    tab.press("Verify receipt").await;
+    assert!(tab.text().await.contains("Valid: this exact version was approved"), "{}", tab.text().await);
     album.take(&tab, "verifier").await;
     tab.goto("/account/passkeys").await;
     album.take(&tab, "passkeys-none").await;
@@ -160,8 +160,8 @@ async fn every_screen_fits_and_can_be_looked_at() {
     tab.fill("Node", "planner").await;
     tab.fill("State before", &order().to_string()).await;
     tab.fill("Patch", "{\"target_user_id\": 42, \"memo\": \"as agreed\"}").await;
-    tab.press("Judge").await;
-    assert!(tab.text().await.contains("It would be held: people would be asked."));
+    tab.press("Run dry run").await;
+    assert!(tab.text().await.contains("The policy would hold it for approval."));
     album.take(&tab, "what-if-held").await;
     tab.goto("/policies").await;
     album.take(&tab, "policies").await;
@@ -319,7 +319,7 @@ async fn people_tokens_and_ones_own_account_can_be_looked_at() {
     tab.goto("/people").await;
     tab.fill("User name", "ana").await;
     tab.fill("Groups", "finance").await;
-    tab.press("Make a link").await;
+    tab.press("Create invitation").await;
     album.take(&tab, "invitation").await;
     let link: String = crate::people::shown(&tab).await;
     tab.goto("/people").await;
@@ -358,12 +358,12 @@ async fn endpoints_and_what_is_sent_to_them_can_be_looked_at() {
     tab.goto("/endpoints").await;
     album.take(&tab, "webhooks").await;
     tab.follow(".list a").await;
-    tab.press("Send a test event").await;
+    tab.press("Send test event").await;
     album.take(&tab, "webhook").await;
     tab.follow(".list a").await;
     album.take(&tab, "delivery").await;
     tab.follow(".crumbs a:last-of-type").await;
-    tab.press("Disable").await;
+    tab.press("Disable endpoint").await;
     album.take(&tab, "webhook-disabled").await;
     browser.close().await;
 }
@@ -380,7 +380,7 @@ async fn voting_in_anothers_place_can_be_looked_at() {
     crate::delegations::names_dana(&tab).await;
     album.take(&tab, "delegate").await;
     tab.fill("Your password", crate::gateway::PASSWORD).await;
-    tab.press("Confirm").await;
+    tab.press("Confirm delegation").await;
     album.take(&tab, "delegations").await;
     tab.press_in("header", "Sign out").await;
     tab.sign_in("dana").await;
@@ -408,14 +408,14 @@ async fn stopping_and_lifting_can_be_looked_at() {
     tab.sign_in("ana").await;
     tab.goto("/emergency").await;
     album.take(&tab, "emergency").await;
-    tab.fill("Why it must stop", "The planner pays the wrong people.").await;
-    tab.press("Stop").await;
+    tab.fill("Reason for the halt", "The planner pays the wrong people.").await;
+    tab.press("Halt flows").await;
     album.take(&tab, "emergency-confirm").await;
-    tab.press("Confirm").await;
+    tab.press("Confirm halt").await;
     album.take(&tab, "emergency-stopped").await;
-    tab.fill("Why it may go on", "The planner is fixed.").await;
-    tab.press("Ask to lift").await;
-    tab.press("Confirm").await;
+    tab.fill("Reason for resuming", "The planner is fixed.").await;
+    tab.press("Request lifting").await;
+    tab.press("Confirm lifting").await;
     tab.press_in("header", "Sign out").await;
     tab.sign_in("gus").await;
     tab.goto("/emergency").await;

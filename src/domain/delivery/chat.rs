@@ -1,5 +1,6 @@
-//! Messages to a chat's incoming webhook: that a review waits, and its URL. Readers of the chat are not signed in, so a
-//! message contains no values.
+//! Messages to Slack and Teams about pending reviews.
+//!
+//! The readers of a chat are not signed in, so a message has a link to the page but no proposed values.
 
 use std::time::Duration;
 
@@ -17,18 +18,18 @@ pub enum Chat {
     Teams,
 }
 
-/// The content of a message.
+/// Content of a message, independent of the chat.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChatMessage {
     pub title: String,
-    /// Facts, each with its label.
+    /// Labels and values.
     pub facts: Vec<(&'static str, String)>,
     pub page: String,
 }
 
-const END: &str = "Sign in there to look and decide. Nothing is decided here.";
+const END: &str = "Sign in there to review and decide. You cannot decide in this chat.";
 
-/// Checks that a chat is notified of an event.
+/// Returns whether a chat gets a message about an event.
 pub const fn tells(event: EventType) -> bool {
     matches!(
         event,
@@ -39,7 +40,7 @@ pub const fn tells(event: EventType) -> bool {
     )
 }
 
-/// Returns the delay before a message. A reviewer who is already looking may decide within it.
+/// Returns the delay before a message is sent. A reviewer who has the page open may decide within this time.
 pub const fn patience() -> Duration {
     PATIENCE
 }
@@ -53,11 +54,12 @@ impl Chat {
     }
 }
 
-/// Builds a Slack message. Facts are plain text, which needs no escaping. In the other fields three characters have a
-/// meaning.
+/// Builds a Slack message. Facts are plain text and need no escaping. The other texts are markup, in which a flow's
+/// name could otherwise become a mention or a link.
 fn slack(note: &ChatMessage) -> Value {
     let facts = note.facts.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("\n");
     let (title, page) = (escaped(&note.title), escaped(&note.page));
+    let link = format!("<{page}|Open the page>. {END}");
     json!({
         "text": format!("{title}\n{page}"),
         // Slack would fetch the page to show a preview of it.
@@ -67,11 +69,12 @@ fn slack(note: &ChatMessage) -> Value {
             // Plain text cannot contain a mention or a link, so the agent's text cannot notify a channel.
             {"type": "section", "text": {"type": "plain_text", "text": note.title, "emoji": false}},
             {"type": "section", "text": {"type": "plain_text", "text": facts, "emoji": false}},
-            {"type": "section", "text": {"type": "mrkdwn", "text": format!("<{page}|Open it>. {END}"), "verbatim": true}},
+            {"type": "section", "text": {"type": "mrkdwn", "text": link, "verbatim": true}},
         ],
     })
 }
 
+// Slack requires exactly these three escapes.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -93,13 +96,13 @@ fn teams(note: &ChatMessage) -> Value {
                     {"type": "FactSet", "facts": facts},
                     {"type": "TextBlock", "text": END, "wrap": true, "isSubtle": true},
                 ],
-                "actions": [{"type": "Action.OpenUrl", "title": "Open it", "url": note.page}],
+                "actions": [{"type": "Action.OpenUrl", "title": "Open the page", "url": note.page}],
             },
         }],
     })
 }
 
-/// Escapes Markdown, because cards would render these characters as a link or emphasis.
+/// Escapes Markdown, because a Teams card renders it. Text of an agent could otherwise become a link.
 fn unmarked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for it in text.chars() {
@@ -131,7 +134,7 @@ mod tests {
         let marked: Vec<&Value> = blocks.iter().filter(|it| it["text"]["type"] == "mrkdwn").collect();
         assert_eq!(marked.len(), 1);
         let text = marked[0]["text"]["text"].as_str().unwrap();
-        assert!(text.starts_with("<https://gate.example/reviews/1?a&amp;b|Open it>."), "{text}");
+        assert!(text.starts_with("<https://gate.example/reviews/1?a&amp;b|Open the page>."), "{text}");
         assert!(!text.contains("evil") && !text.contains("channel"), "{text}");
     }
 

@@ -232,7 +232,7 @@ async fn forms(people: &[SessionUser<'_>; 2], written: &HostileText, hostile: &H
             ],
         )
         .await;
-    assert!(page.contains("It would be held"), "{page}");
+    assert!(page.contains("The policy would hold it for approval."), "{page}");
     harmless(&untyped(&page), "what if");
 }
 

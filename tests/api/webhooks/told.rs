@@ -47,7 +47,7 @@ async fn administrators_are_told_of_an_endpoint_that_is_disabled_and_when_it_is_
     s.g.pass(PATIENCE);
     assert_eq!(tell(&s.g.service, &post).await, 1);
     let page = format!("{}/endpoints/{}", s.g.url, endpoint["id"].as_str().unwrap());
-    for word in ["An endpoint is disabled", "An endpoint is back"] {
+    for word in ["Endpoint disabled", "Endpoint enabled again"] {
         let mail = post.mail();
         assert_eq!(mail["to"], json!(["gus@example.org"]));
         let data = mail["data"].as_str().unwrap().replace("=\r\n", "");
@@ -79,5 +79,5 @@ async fn what_is_over_before_anybody_was_told_is_not_told(s: WebhookScenario) {
     disable().await;
     s.g.pass(PATIENCE);
     assert_eq!(tell(&s.g.service, &post).await, 1);
-    assert!(post.mail()["data"].as_str().unwrap().contains("An endpoint is disabled"), "the first mail of all");
+    assert!(post.mail()["data"].as_str().unwrap().contains("Endpoint disabled"), "the first mail of all");
 }

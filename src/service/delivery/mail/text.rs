@@ -1,4 +1,4 @@
-//! Texts of email notifications.
+//! Subjects and texts of email notifications.
 
 use crate::domain::delivery::endpoint::DisabledReason;
 use crate::domain::delivery::mail_contact::MailContact;
@@ -8,12 +8,11 @@ use crate::mail::MailMessage;
 use crate::service::reviews::summary::ReviewSummary;
 
 const END: &str =
-    "Every page requires you to sign in. Emails show no proposed values, and no email can decide a review.";
+    "To decide, open the page and sign in. You cannot decide by email, and no email shows the proposed values.";
 
-/// Text about one review or endpoint.
+/// Subject and text about one review or one endpoint.
 pub(super) struct MailItemText {
     thing: MailSubject,
-    /// Subject line if it is the only one in the mail.
     subject: String,
     begin: String,
     facts: String,
@@ -31,7 +30,7 @@ impl MailItemText {
         Self {
             thing: MailSubject::Review,
             subject: format!("A review waits: {flow}"),
-            begin: "A review waits for you.".to_owned(),
+            begin: "A review is waiting for your decision.".to_owned(),
             facts: format!(
                 "{thing:9}  {name}\nFlow       {flow}\nRisk       {risk}\nEnds       {ends}\nOpen       {page}\n"
             ),
@@ -40,18 +39,19 @@ impl MailItemText {
 
     pub(super) fn disabled(name: &str, why: DisabledReason, page: &str) -> Self {
         let why = match why {
-            DisabledReason::Gone => "the endpoint responded with 410 Gone",
-            DisabledReason::Failing => "no delivery has arrived for five days",
+            DisabledReason::Gone => "it answered 410 (gone)",
+            DisabledReason::Failing => "no delivery succeeded for five days",
             DisabledReason::ByHand => "an administrator disabled it",
         };
-        Self::of_endpoint("An endpoint is disabled", ("Disabled", why), name, page)
+        Self::of_endpoint("Endpoint disabled", ("Disabled", why), name, page)
     }
 
     pub(super) fn recovered(name: &str, page: &str) -> Self {
-        Self::of_endpoint("An endpoint is back", ("Enabled", "a delivery arrived"), name, page)
+        Self::of_endpoint("Endpoint enabled again", ("Enabled", "a delivery succeeded"), name, page)
     }
 
     fn of_endpoint(subject: &str, (state, why): (&str, &str), name: &str, page: &str) -> Self {
+        // A line break in a name could otherwise add a false line to the facts.
         let name = sanitize::printed(name).replace('\n', " ");
         Self {
             thing: MailSubject::Endpoint,
@@ -62,15 +62,19 @@ impl MailItemText {
     }
 }
 
-/// Returns one mail for all items. Its id depends on the first event, the count and the account, so a repeated mail has
-/// the same id unless items were added.
+/// Combines texts into one email.
+///
+/// The message id consists of the first event and the number of texts, so that a repeated attempt has the same id and
+/// mail programs can detect the duplicate.
 pub(super) fn mail(contact: &MailContact, event: &EventId, told: &[&MailItemText]) -> MailMessage {
     let facts: Vec<&str> = told.iter().map(|it| it.facts.as_str()).collect();
     let alike = told.iter().all(|it| it.thing == MailSubject::Review);
     let (subject, begin) = match told {
         [only] => (only.subject.clone(), only.begin.clone()),
-        _ if alike => (format!("{} reviews wait", told.len()), format!("{} reviews wait for you.", told.len())),
-        _ => (format!("{} items need attention", told.len()), format!("{} items need your attention.", told.len())),
+        _ if alike => {
+            (format!("{} reviews wait", told.len()), format!("{} reviews are waiting for your decision.", told.len()))
+        }
+        _ => (format!("{} notifications", told.len()), format!("You have {} notifications.", told.len())),
     };
     MailMessage {
         to: contact.mail.clone(),

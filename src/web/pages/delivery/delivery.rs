@@ -1,4 +1,4 @@
-//! `/endpoints/{endpoint}/deliveries/{delivery}`: one event to one endpoint, and how each attempt went.
+//! `/endpoints/{endpoint}/deliveries/{delivery}`: the delivery of one event to one endpoint, with its attempts.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -19,9 +19,9 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// What the page says after the form was taken.
+/// Notices after a submitted form, by the value of `?done=`.
 const DONE: &[(&str, Tone, &str)] =
-    &[("again", Tone::Good, "It is sent again, as soon as may be. Look again in a moment.")];
+    &[("again", Tone::Good, "Delivery queued. Reload this page in a moment to see the new attempt.")];
 
 /// `GET /endpoints/{endpoint}/deliveries/{delivery}`.
 pub async fn show(

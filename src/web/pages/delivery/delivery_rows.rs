@@ -1,4 +1,4 @@
-//! Deliveries and attempts, as lists and pages have them.
+//! Converts deliveries and attempts into rows of pages.
 
 use super::endpoints_view::{AttemptRow, DeliveryRow, HealthBadge};
 use crate::domain::delivery::delivery::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState, OVER};
@@ -8,14 +8,14 @@ use crate::web::pages::shared::format::{lines, moment};
 use crate::web::pages::shared::layout::Tone;
 use crate::web::pages::shared::safe_text::SafeLine;
 
-/// A delivery as lists have it.
+/// Converts a delivery into a row of a list.
 pub(in crate::web::pages) fn delivery_row(delivery: &Delivery, now: Timestamp) -> DeliveryRow {
     let (tone, word, due) = match delivery.state {
-        DeliveryState::Delivered { .. } => (Tone::Good, "Arrived", None),
-        DeliveryState::Failed { .. } => (Tone::Bad, "Given up", None),
-        DeliveryState::Behind {} => (Tone::Plain, "Behind another of its thread", None),
-        DeliveryState::Waiting { due, .. } if delivery.tries > 0 => (Tone::Care, "To be tried again", Some(due)),
-        DeliveryState::Waiting { due, .. } => (Tone::Plain, "To be sent", Some(due)),
+        DeliveryState::Delivered { .. } => (Tone::Good, "Delivered", None),
+        DeliveryState::Failed { .. } => (Tone::Bad, "Failed", None),
+        DeliveryState::Behind {} => (Tone::Plain, "Waiting for an earlier event", None),
+        DeliveryState::Waiting { due, .. } if delivery.tries > 0 => (Tone::Care, "Retry scheduled", Some(due)),
+        DeliveryState::Waiting { due, .. } => (Tone::Plain, "Scheduled", Some(due)),
     };
     let thread = delivery.thread.as_ref();
     DeliveryRow {
@@ -30,17 +30,18 @@ pub(in crate::web::pages) fn delivery_row(delivery: &Delivery, now: Timestamp) -
     }
 }
 
-/// An attempt as pages have it.
+/// Converts an attempt into a row of a page.
 pub(in crate::web::pages) fn attempt_row(attempt: &DeliveryAttempt, now: Timestamp) -> AttemptRow {
     let (words, why, answer, cut) = match &attempt.ended {
         AttemptOutcome::Answered { status, body, cut } => {
             (format!("Answered {status}"), None, lines(body.lines()), *cut)
         }
         AttemptOutcome::Looked { status, saw } => {
-            let words = if saw.settles() { "Nothing left to do".to_owned() } else { format!("Looked first: {status}") };
+            let words =
+                if saw.settles() { "Nothing to send".to_owned() } else { format!("Preflight answered {status}") };
             (words, Some(saw.sentence()), Vec::new(), false)
         }
-        AttemptOutcome::Over {} => ("Nothing left to do".to_owned(), Some(OVER), Vec::new(), false),
+        AttemptOutcome::Over {} => ("Nothing to send".to_owned(), Some(OVER), Vec::new(), false),
         AttemptOutcome::Failed { why } => ("No answer".to_owned(), Some(why.sentence()), Vec::new(), false),
     };
     AttemptRow {

@@ -1,4 +1,4 @@
-//! `/endpoints/{endpoint}`: one endpoint, what was sent to it, and what administrators do about it.
+//! `/endpoints/{endpoint}`: one endpoint, its deliveries, and the forms by which administrators change it.
 
 use std::time::Duration;
 
@@ -32,17 +32,17 @@ use crate::web::state::AppState;
 
 const ROWS_MAX: u32 = 25;
 
-/// What the page says after a form was taken.
+/// Notices after a submitted form, by the value of `?done=`.
 const DONE: &[(&str, Tone, &str)] = &[
-    ("added", Tone::Good, "Added. What is sent there is not signed, so there is no secret."),
-    ("changed", Tone::Good, "Changed. It counts from now on; the log says who changed it."),
-    ("off", Tone::Care, "Disabled. Nothing is sent there until it is enabled."),
-    ("on", Tone::Good, "Enabled. It goes on."),
-    ("again", Tone::Good, "It is sent again, as soon as may be."),
-    ("none", Tone::Plain, "There was nothing to send again."),
+    ("added", Tone::Good, "Endpoint added. Requests to this kind of endpoint are not signed, so it has no secret."),
+    ("changed", Tone::Good, "Endpoint changed. The change applies now and is in the audit log."),
+    ("off", Tone::Care, "Endpoint disabled. The gateway sends nothing to it until you enable it."),
+    ("on", Tone::Good, "Endpoint enabled. The gateway sends events to it again."),
+    ("again", Tone::Good, "Deliveries queued. Reload this page in a moment to see the new attempts."),
+    ("none", Tone::Plain, "There are no deliveries to send again."),
 ];
 
-/// Which list is looked at, and from where on.
+/// The selected list of deliveries, and the cursor of its page.
 #[derive(Deserialize, Default, Clone)]
 #[serde(default)]
 pub struct EndpointPageQuery {
@@ -50,21 +50,18 @@ pub struct EndpointPageQuery {
     after: String,
 }
 
-/// What the form about serving sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct ActivationFields {
     serving: String,
 }
 
-/// What the form about the secret sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct SecretFields {
     overlap: String,
 }
 
-/// What the forms about sending again send.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct RedeliveryFields {
@@ -73,7 +70,7 @@ pub struct RedeliveryFields {
     after: String,
 }
 
-/// What a page shows beside the endpoint.
+/// Parts of the page that do not come from the stored endpoint.
 #[derive(Default)]
 struct EndpointPageExtras {
     notice: Option<FlashNotice>,
@@ -108,10 +105,11 @@ pub async fn change(
             url: Some(Secret::new(form.url.trim().to_owned())),
             events: Some(form.events()?),
             flows: Some(form.flows()?),
+            // The form never shows stored headers, so an empty field removes them only if the box is ticked.
             headers: (form.replace_headers == "yes").then(|| form.headers()).transpose()?,
             serving: None,
         };
-        // What the form was filled with was not asked for.
+        // The page shows a sanitized name, so an unchanged field must not overwrite the stored value.
         let before = typed(&app.service.endpoint(id).await?);
         let edit = EndpointEdit {
             name: edit.name.filter(|it| *it != before.name),
@@ -137,7 +135,7 @@ pub async fn serve(
             "off" => (DeliveryActivation::Off, "off"),
             "where_it_stopped" => (DeliveryActivation::WhereItStopped, "on"),
             "now" => (DeliveryActivation::Now, "on"),
-            _ => return Err(Error::invalid("/serving", "say off, where_it_stopped or now")),
+            _ => return Err(Error::invalid("/serving", "choose off, where_it_stopped or now")),
         };
         let edit = EndpointEdit { serving: Some(serving), ..EndpointEdit::default() };
         app.service.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
@@ -146,7 +144,7 @@ pub async fn serve(
     answered(&app, &request, &visitor, (&endpoint, None, served)).await
 }
 
-/// `POST /endpoints/{endpoint}/secret`: the answer has it, this once.
+/// `POST /endpoints/{endpoint}/secret`: rotates the secret and shows the new one once.
 pub async fn rotate(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -155,7 +153,7 @@ pub async fn rotate(
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let rotated = async |id: &EndpointId| {
-        let secs = form.overlap.parse().map_err(|_| Error::invalid("/overlap", "say for how many seconds"))?;
+        let secs = form.overlap.parse().map_err(|_| Error::invalid("/overlap", "choose a time from the list"))?;
         let (by, overlap) = (Actor::Person(&visitor.0.signed_in.account), Duration::from_secs(secs));
         let (secret, until) = app.service.rotate_endpoint_secret(by, id, overlap).await?;
         let told = app.service.endpoint(id).await?;
@@ -166,7 +164,7 @@ pub async fn rotate(
     answered(&app, &request, &visitor, (&endpoint, None, rotated)).await
 }
 
-/// `POST /endpoints/{endpoint}/test`: the answer says how it went.
+/// `POST /endpoints/{endpoint}/test`: sends a test event and shows its result.
 pub async fn test(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -195,16 +193,16 @@ pub async fn redeliver(
             "failed" if form.since.is_empty() => RedeliveryRange::FailedSince(Timestamp::from_millis(0)),
             "failed" => {
                 let since = moment_of(&form.since);
-                let why = "“since” is not a moment, such as 2026-11-03T14:32";
+                let why = "“Failed since” needs a date and time, such as 2026-11-03T14:32";
                 RedeliveryRange::FailedSince(since.ok_or_else(|| Error::invalid("/since", why))?)
             }
             "log" => {
                 let after = form.after.trim().parse();
                 RedeliveryRange::LogAfter(
-                    after.map_err(|_| Error::invalid("/after", "say a place in the log: a whole number"))?,
+                    after.map_err(|_| Error::invalid("/after", "enter a log position: a whole number"))?,
                 )
             }
-            _ => return Err(Error::invalid("/what", "say failed or log")),
+            _ => return Err(Error::invalid("/what", "choose failed or log")),
         };
         let by = Actor::Person(&visitor.0.signed_in.account);
         let done = if app.service.redeliver_many(by, id, again).await? == 0 { "none" } else { "again" };
@@ -255,14 +253,14 @@ async fn page(app: &AppState, visitor: &Visitor, id: &EndpointId, beside: Endpoi
     let (service, now) = (&app.service, app.service.now());
     let told = service.endpoint(id).await?;
     let which = LISTS.iter().find(|it| it.0 == beside.asked.list).map_or(DeliveryFilter::All, |it| it.1);
-    let after = place(&beside.asked.after);
+    let after = cursor_of(&beside.asked.after);
     let (deliveries, next) = service.deliveries(id, which, after, ROWS_MAX).await?;
     let next = next.map(|it| format!("/endpoints/{id}?list={}&after={}.{}", value_of(which), it.moment, it.index));
     Ok(EndpointPage {
         shell: visitor.shell(service, beside.notice).await?,
         csrf: visitor.0.csrf.shown(),
         row: row(&told, now),
-        standing: standing(&told, now),
+        standing: state_sentences(&told, now),
         served: told.endpoint.is_served(),
         facts: facts(&told, now),
         may_change: may_change(visitor),
@@ -275,11 +273,11 @@ async fn page(app: &AppState, visitor: &Visitor, id: &EndpointId, beside: Endpoi
     })
 }
 
-/// The lists of deliveries: as the address says it, and as people read it.
+/// Lists of deliveries: the value of `?list=`, the filter and the label.
 const LISTS: [(&str, DeliveryFilter, &str); 3] = [
     ("", DeliveryFilter::All, "All"),
-    ("waiting", DeliveryFilter::Waiting, "Tried again by itself"),
-    ("failed", DeliveryFilter::Failed, "Given up"),
+    ("waiting", DeliveryFilter::Waiting, "Retrying"),
+    ("failed", DeliveryFilter::Failed, "Failed"),
 ];
 
 fn value_of(which: DeliveryFilter) -> &'static str {
@@ -295,8 +293,8 @@ fn tab(
     EndpointTab { url, label, here: *which == here }
 }
 
-/// Where the page before ended; from the start where that cannot be read.
-fn place(text: &str) -> Option<DeliveryCursor> {
+/// Parses the cursor of the next page. An invalid cursor gives the first page.
+fn cursor_of(text: &str) -> Option<DeliveryCursor> {
     let (moment, index) = text.split_once('.')?;
     Some(DeliveryCursor { moment: moment.parse().ok()?, index: index.parse().ok()? })
 }
@@ -306,7 +304,7 @@ fn typed(told: &EndpointDetails) -> EndpointFormInput {
     let events: Vec<&str> = events.iter().map(|it| it.as_str()).collect();
     let flows: Vec<&str> = flows.iter().map(|it| it.as_str()).collect();
     EndpointFormInput {
-        // A form's field is nothing that can be seen through, so the name stands there as it can be shown.
+        // A form field cannot mark dangerous characters, so it contains the sanitized name.
         name: SafeLine::new(name.as_str()).plain(),
         url: told.url.expose().clone(),
         events: events.join(", "),
@@ -323,12 +321,14 @@ fn facts(told: &EndpointDetails, now: Timestamp) -> EndpointFacts {
         flows: lines(flows.iter().map(|it| it.as_str())),
         ordered: *ordered,
         payload: match kind {
-            EndpointKind::Webhook { payload: PayloadVersion::V1 } => SafeLine::new("1: type, timestamp and data"),
-            EndpointKind::Chat { .. } => SafeLine::new("a message that something waits, with a link to its page"),
-            EndpointKind::LangGraph { assistant } => {
-                SafeLine::new(format!("a run of {assistant} that resumes what waits for the decision"))
+            EndpointKind::Webhook { payload: PayloadVersion::V1 } => {
+                SafeLine::new("version 1: type, timestamp and data")
             }
-            EndpointKind::Resume { .. } => SafeLine::new("by its template"),
+            EndpointKind::Chat { .. } => SafeLine::new("a message about each pending review, with a link to its page"),
+            EndpointKind::LangGraph { assistant } => {
+                SafeLine::new(format!("a run of {assistant} that resumes the interrupted graph with the decision"))
+            }
+            EndpointKind::Resume { .. } => SafeLine::new("JSON from the template of the endpoint"),
         },
         signed: kind.is_signed(),
         resumes: kind.resumes(),
@@ -345,40 +345,44 @@ fn facts(told: &EndpointDetails, now: Timestamp) -> EndpointFacts {
     }
 }
 
-/// How it stands, said plainly.
-fn standing(told: &EndpointDetails, now: Timestamp) -> Vec<String> {
+/// Describes the state of the endpoint in sentences.
+fn state_sentences(told: &EndpointDetails, now: Timestamp) -> Vec<String> {
     let mut said = Vec::new();
     match told.endpoint.state {
         EndpointState::Enabled {} => match told.lane.failing_since {
             Some(since) => said.push(format!(
-                "Nothing has arrived since {}. What failed is tried again by itself; if nothing arrives until {}, the \
-                 endpoint is disabled.",
+                "All deliveries have failed since {}. The gateway retries them automatically. If none succeeds \
+                 until {}, \
+                 the gateway disables the endpoint.",
                 moment(since, now).words,
                 moment(since.plus(FAILING_MAX), now).words
             )),
-            None if told.lane.arrived_at.is_some() => said.push("What is sent there arrives.".to_owned()),
-            None => said.push("Nothing was sent there yet.".to_owned()),
+            None if told.lane.arrived_at.is_some() => said.push("Deliveries succeed.".to_owned()),
+            None => said.push("No deliveries yet. They start with the next matching event.".to_owned()),
         },
         EndpointState::Disabled { at, why } => {
             said.push(match why {
-                DisabledReason::Gone => "It answered 410: nobody will be there again.".to_owned(),
-                DisabledReason::Failing => "Nothing arrived for five days.".to_owned(),
-                DisabledReason::ByHand => "An administrator switched it off.".to_owned(),
+                DisabledReason::Gone => "The gateway disabled the endpoint because it answered 410 (gone).".to_owned(),
+                DisabledReason::Failing => {
+                    "The gateway disabled the endpoint: no delivery succeeded for five days.".to_owned()
+                }
+                DisabledReason::ByHand => "An administrator disabled the endpoint.".to_owned(),
             });
             let or_else = match why {
                 DisabledReason::Gone | DisabledReason::Failing => {
-                    ", or when a test event or something that is sent again arrives"
+                    ". A successful test event or repeated delivery also enables it"
                 }
                 DisabledReason::ByHand => "",
             };
-            said.push(format!("Nothing is sent there since {}. It is enabled below{or_else}.", moment(at, now).words));
+            let since = moment(at, now).words;
+            said.push(format!("Nothing has been sent since {since}. Enable the endpoint below{or_else}."));
         }
         EndpointState::Removed { .. } => (),
     }
     said.push(match told.beyond {
-        0 => "No event of the log lies ahead of it.".to_owned(),
-        1 => "1 event of the log lies ahead of it.".to_owned(),
-        more => format!("{more} events of the log lie ahead of it."),
+        0 => "The endpoint is up to date with the audit log.".to_owned(),
+        1 => "1 event of the audit log is not processed yet.".to_owned(),
+        more => format!("{more} events of the audit log are not processed yet."),
     });
     said
 }

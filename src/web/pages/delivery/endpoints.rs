@@ -1,4 +1,4 @@
-//! `/endpoints`: where events are sent.
+//! `/endpoints`: lists and adds endpoints, and parses their forms.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,13 +32,14 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// What the page says after a form was taken.
-const DONE: &[(&str, Tone, &str)] = &[("removed", Tone::Good, "Removed. Nothing is sent there any more.")];
+/// Notices after a submitted form, by the value of `?done=`.
+const DONE: &[(&str, Tone, &str)] =
+    &[("removed", Tone::Good, "Endpoint removed. The gateway sends nothing more to it.")];
 
-/// How many events or flows one form names; there are not many more.
+/// Maximum number of events or flows in one form.
 const NAMES_MAX: usize = 200;
 
-/// How many lines of headers are looked at; the service allows fewer.
+/// Maximum number of header lines that are parsed. The service allows fewer, and reports the error.
 const HEADER_LINES_MAX: usize = 64;
 
 #[derive(Clone, Deserialize, Default)]
@@ -78,8 +79,9 @@ impl EndpointFields {
         let pairs =
             pairs.map(|it| it.map(|(name, value)| (name.trim().to_owned(), Secret::new(value.trim().to_owned()))));
         let headers: Option<BTreeMap<_, _>> = pairs.collect();
-        headers
-            .ok_or_else(|| Error::invalid("/headers", "a header is a name, a colon and a value, in a line of its own"))
+        headers.ok_or_else(|| {
+            Error::invalid("/headers", "write each header on its own line as a name, a colon and a value")
+        })
     }
 
     fn kind(&self) -> Result<NewKind> {
@@ -104,7 +106,7 @@ impl EndpointFields {
         }))
     }
 
-    /// What the form is filled with when it comes again. Headers are not: they hold secrets.
+    /// Returns the input for a rejected form. Headers are left out because they contain secrets.
     pub(in crate::web::pages) fn typed(self) -> EndpointFormInput {
         let (ordered, from_the_beginning) = (self.ordered == "yes", self.begin == "log");
         EndpointFormInput {
@@ -126,7 +128,7 @@ impl EndpointFields {
 
 fn json(pointer: &str, text: &str) -> Result<serde_json::Value> {
     let value = parse(text.trim().as_bytes(), &ParseLimits::default());
-    value.map_err(|error| Error::invalid(pointer, format!("this is no JSON value: {error}")))
+    value.map_err(|error| Error::invalid(pointer, format!("this is not a JSON value: {error}")))
 }
 
 fn names(text: &str) -> impl Iterator<Item = &str> {
@@ -140,7 +142,7 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<F
     page(&app, &visitor, done.notice(DONE), typed).await
 }
 
-/// `POST /endpoints`: the answer has the secret, this once.
+/// `POST /endpoints`: adds an endpoint and shows its secret once.
 pub async fn add(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -187,12 +189,12 @@ pub(in crate::web::pages) async fn secret_page(
 ) -> Result<SecretPage> {
     let lead = match before_until {
         None => {
-            "Put it where the receiver checks signatures, and nowhere else. It is shown this once; another one can be \
-             made at any time."
+            "Store it only where the receiver verifies signatures. It is shown only now. You can rotate the secret at \
+             any time."
         }
         Some(_) => {
-            "Put it where the receiver checks signatures, and nowhere else. It is shown this once. Until the moment below \
-             the one before signs as well."
+            "Store it only where the receiver verifies signatures. It is shown only now. The previous secret also \
+             signs until the time below."
         }
     };
     let now = app.service.now();
@@ -235,7 +237,7 @@ pub(in crate::web::pages) fn may_change(visitor: &Visitor) -> bool {
     visitor.account().role == PersonRole::Admin
 }
 
-/// An endpoint as lists have it.
+/// Converts an endpoint into a row of the list.
 pub(in crate::web::pages) fn row(told: &EndpointDetails, now: Timestamp) -> EndpointRow {
     let EndpointDetails { endpoint, lane, beyond, .. } = told;
     let events: Vec<&str> = endpoint.events.iter().map(|it| it.as_str()).collect();
@@ -265,16 +267,17 @@ const fn kind_words(kind: KindName) -> &'static str {
     match kind {
         KindName::Webhook => "Webhook",
         KindName::LangGraph => "LangGraph server",
-        KindName::Resume => "Resuming by a template",
+        KindName::Resume => "Resume by template",
         KindName::Slack => "Slack",
         KindName::Teams => "Microsoft Teams",
     }
 }
 
-/// A template as people read it; of addresses it has none.
+/// Formats a template for the page. Addresses are left out because they may contain secrets.
 pub(in crate::web::pages) fn template_lines(template: &Template) -> Vec<SafeLine> {
     let body = serde_json::to_string_pretty(&template.body).unwrap_or_default();
     let look = template.look.as_ref();
-    let look = look.map(|it| format!("sent only while {} of what is looked at is {}", it.pointer.as_str(), it.waiting));
+    let look =
+        look.map(|it| format!("sent only while {} in the preflight answer is {}", it.pointer.as_str(), it.waiting));
     lines(body.lines().chain(look.as_deref()))
 }

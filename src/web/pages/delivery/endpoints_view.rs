@@ -1,4 +1,4 @@
-//! Endpoints, and what is sent to them.
+//! Views of the pages for endpoints and deliveries.
 
 use askama::Template;
 
@@ -11,37 +11,37 @@ use crate::web::pages::shared::safe_text::SafeLine;
 pub struct EndpointsPage {
     pub shell: PageLayout,
     pub csrf: String,
-    /// All of them, the first made first.
+    /// All endpoints, oldest first.
     pub endpoints: Vec<EndpointRow>,
-    /// Whether the reader may change anything.
+    /// Whether the reader is an administrator. Auditors see the page without forms.
     pub may_change: bool,
-    /// What was typed, when the page comes again.
+    /// The previous input, when the form is rejected.
     pub typed: EndpointFormInput,
     pub kinds: Vec<&'static str>,
 }
 
-/// A form about an endpoint.
+/// Fields of the forms that add or change an endpoint.
 #[derive(Clone, Debug, Default)]
 pub struct EndpointFormInput {
     pub name: String,
     pub kind: String,
-    /// Of a LangGraph server: what runs there.
+    /// Graph or assistant, for a LangGraph server.
     pub assistant: String,
     pub body: String,
-    /// Of a template: where is looked.
+    /// Address of the preflight request, for a template.
     pub look_url: String,
-    /// The place in what is answered there.
+    /// JSON Pointer into the preflight answer.
     pub look_pointer: String,
-    /// What stands there as long as it is waited for.
+    /// JSON value at the pointer while the receiver is waiting.
     pub look_waiting: String,
     pub url: String,
-    /// Which events, separated by commas.
+    /// Event patterns, separated by commas.
     pub events: String,
-    /// Of which flows, separated by commas.
+    /// Flows, separated by commas.
     pub flows: String,
-    /// Whether a thread's events follow one another.
+    /// Whether the events of a thread are delivered in order.
     pub ordered: bool,
-    /// Whether it begins with the log's first event.
+    /// Whether delivery starts at the first event of the audit log.
     pub from_the_beginning: bool,
 }
 
@@ -53,15 +53,15 @@ pub struct EndpointRow {
     pub origin: SafeLine,
     pub events: SafeLine,
     pub health: HealthBadge,
-    /// How many events of the log lie ahead of it.
+    /// Number of events after the delivery cursor.
     pub ahead: u64,
-    /// When something last arrived.
+    /// Time of the last successful attempt.
     pub arrived: Option<TimestampView>,
-    /// When something last failed.
+    /// Time of the last failed attempt.
     pub failed: Option<TimestampView>,
 }
 
-/// How something is, in a word.
+/// State as a word, with the colour of its badge.
 #[derive(Clone, Copy, Debug)]
 pub struct HealthBadge {
     pub tone: Tone,
@@ -75,47 +75,43 @@ pub struct EndpointPage {
     pub shell: PageLayout,
     pub csrf: String,
     pub row: EndpointRow,
-    /// How it stands, in sentences.
+    /// State of the endpoint in sentences.
     pub standing: Vec<String>,
     pub served: bool,
-    /// What does not change much.
     pub facts: EndpointFacts,
-    /// Whether the reader may change anything.
+    /// Whether the reader is an administrator. Auditors see the page without forms.
     pub may_change: bool,
-    /// What the form begins with.
     pub typed: EndpointFormInput,
     pub kinds: Vec<&'static str>,
     pub tabs: Vec<EndpointTab>,
     pub deliveries: Vec<DeliveryRow>,
-    /// The next page, if there is one.
     pub next_url: Option<String>,
-    /// How a test event went that was just sent.
+    /// Result of the test event that was just sent.
     pub test: Option<AttemptRow>,
 }
 
-/// What is known of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointFacts {
-    /// Of which flows; none: of all.
+    /// Flows of the endpoint. Empty means all flows.
     pub flows: Vec<SafeLine>,
-    /// Whether a thread's events follow one another.
+    /// Whether the events of a thread are delivered in order.
     pub ordered: bool,
     pub payload: SafeLine,
-    /// Whether what is sent is signed.
+    /// Whether requests are signed.
     pub signed: bool,
-    /// Whether what is sent resumes something.
+    /// Whether requests resume an interrupted run.
     pub resumes: bool,
-    /// What an administrator wrote to be sent, by lines.
+    /// Lines of the template that an administrator wrote.
     pub template: Vec<SafeLine>,
-    /// The names of its own headers.
+    /// Names of the custom headers. The values may be secrets, so no page shows them.
     pub headers: Vec<SafeLine>,
-    /// What second signatures are checked with.
+    /// Public keys that verify the Ed25519 signatures.
     pub public_keys: Vec<String>,
-    /// Since when the secret exists.
+    /// Creation time of the current secret.
     pub secret_made: TimestampView,
-    /// Until when the one before signs, too.
+    /// End of the time in which the previous secret also signs.
     pub secret_before: Option<TimestampView>,
-    /// Up to where in the log it was served.
+    /// Log position of the delivery cursor.
     pub reached: u64,
     pub created: TimestampView,
 }
@@ -130,12 +126,12 @@ pub struct EndpointTab {
 #[derive(Clone, Debug)]
 pub struct DeliveryRow {
     pub url: String,
-    /// What the event tells, in words.
+    /// Description of the event.
     pub words: &'static str,
     pub name: &'static str,
-    /// The event's place in the log.
+    /// Log position of the event.
     pub index: u64,
-    /// Of which thread, and where that is.
+    /// Thread and its address.
     pub thread: Option<(SafeLine, String)>,
     pub health: HealthBadge,
     pub due: Option<TimestampView>,
@@ -145,16 +141,16 @@ pub struct DeliveryRow {
 #[derive(Clone, Debug)]
 pub struct AttemptRow {
     pub at: TimestampView,
-    /// `webhook-timestamp`.
+    /// Value of the header `webhook-timestamp`.
     pub seconds: i64,
     pub took_ms: u64,
     pub tone: Tone,
     /// "Answered 500".
     pub words: String,
     pub why: Option<&'static str>,
-    /// What they answered, by lines.
+    /// Lines of the response body.
     pub answer: Vec<SafeLine>,
-    /// Whether there was more of it.
+    /// Whether the response body was truncated.
     pub cut: bool,
 }
 
@@ -167,15 +163,15 @@ pub struct DeliveryPage {
     pub endpoint_url: String,
     pub endpoint: SafeLine,
     pub row: DeliveryRow,
-    /// The event's id, which is `webhook-id`.
+    /// Event id, which is also the header `webhook-id`.
     pub event: String,
-    /// Whether what is sent is signed, and has such headers.
+    /// Whether requests have signature headers.
     pub signed: bool,
-    /// The names of the endpoint's own headers.
+    /// Names of the custom headers of the endpoint.
     pub headers: Vec<SafeLine>,
     pub body: Vec<SafeLine>,
-    /// The attempts, the last first.
+    /// Attempts, newest first.
     pub attempts: Vec<AttemptRow>,
-    /// Whether the reader may send it again.
+    /// Whether the reader may repeat the delivery.
     pub may_change: bool,
 }

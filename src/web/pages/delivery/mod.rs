@@ -1,4 +1,4 @@
-//! Pages about endpoints and deliveries.
+//! Pages for endpoints and deliveries.
 
 pub mod delivery;
 pub(crate) mod delivery_rows;

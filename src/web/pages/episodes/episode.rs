@@ -1,4 +1,4 @@
-//! `GET /threads/{thread}/episode`: a run of agents, with what remains of it to download.
+//! `GET /threads/{thread}/episode`: one episode of agents, with its run artifacts to download.
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -27,7 +27,7 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, thread: web::Path<
     page(&app, &visitor, &thread).await
 }
 
-/// `GET /threads/{thread}/episode/{artefact}`: one file.
+/// `GET /threads/{thread}/episode/{artefact}`: downloads one file.
 pub async fn download(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -44,7 +44,7 @@ pub async fn download(
         .body(bytes))
 }
 
-/// A file of a run. What an imported one is called was checked when it was imported: letters, digits and `._-`.
+/// Returns a file of an episode. The name is safe in a header: the import accepts only letters, digits and `._-`.
 async fn file_of(app: &AppState, visitor: &Visitor, (thread, file): (&str, &str)) -> Result<(String, Vec<u8>)> {
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
     let reader = visitor.account();
@@ -67,6 +67,7 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str) -> Result<Episode
 fn of_run(run: &EpisodeRecord, shell: PageLayout, now: Timestamp) -> EpisodePage {
     let EpisodeRecord { thread, timeline } = run;
     let (id, status) = (&thread.id, state::status(timeline.events()));
+    // A projection contains the whole state, which the page shows anyway, so the timeline leaves it out.
     let told: Vec<&EventRecord> = timeline.events().iter().filter(|it| !it.is_projection()).collect();
     let state = state::state(timeline.events());
     let files = Artefact::ALL.into_iter().filter(|it| status.is_final() || !it.is_of_finished_runs());
@@ -87,12 +88,12 @@ fn of_run(run: &EpisodeRecord, shell: PageLayout, now: Timestamp) -> EpisodePage
     }
 }
 
-/// What the gateway did is told in its own words; of an agent, its phase and what it says.
+/// Converts an event. The gateway's own events get a description. An agent's event shows its phase and its claim.
 fn event(record: &EventRecord, now: Timestamp) -> EpisodeEventRow {
     let by_gateway = record.is(phase::RUNTIME) || record.is(phase::START);
     let what = match (&record.event_type, record.phase.as_str()) {
         (Some(name), phase::RUNTIME) => of_gateway(name),
-        (_, phase::START) => "The run began",
+        (_, phase::START) => "Episode started",
         (_, other) => other,
     };
     let review = record.text("review").filter(|_| by_gateway).and_then(|it| ReviewId::try_from(it).ok());
@@ -100,7 +101,7 @@ fn event(record: &EventRecord, now: Timestamp) -> EpisodeEventRow {
     let what = match (record.event_type.as_deref(), branches.as_slice()) {
         (_, []) => what.to_owned(),
         (Some("thread.forked"), names) => format!("{what}: {}", names.join(", ")),
-        (_, names) => format!("{what}, joined out of {}", names.join(", ")),
+        (_, names) => format!("{what}, from {}", names.join(", ")),
     };
     EpisodeEventRow {
         what: SafeLine::new(what),
@@ -114,7 +115,7 @@ fn event(record: &EventRecord, now: Timestamp) -> EpisodeEventRow {
 
 fn of_gateway(name: &str) -> &'static str {
     let kind = EventType::ALL.iter().find(|it| it.name() == name);
-    kind.map_or("Something happened", |it| event_names::of(it.name()))
+    kind.map_or("Unknown event", |it| event_names::of(it.name()))
 }
 
 fn tone(record: &EventRecord) -> Tone {

@@ -1,4 +1,4 @@
-//! A run of agents: what they meant to do, what happened, and what came of it.
+//! View of an episode: plan, timeline, outcomes and files.
 
 use askama::Template;
 
@@ -14,17 +14,15 @@ pub struct EpisodePage {
     pub head: EpisodeHeadView,
     pub task: SafeLine,
     pub status: StatusBadge,
-    /// What it says that it came to.
+    /// The agents' own summary, which is an unverified claim.
     pub summary: Option<SafeText>,
     pub begun: TimestampView,
-    /// Who made the plan, and why it is so.
     pub plan: Option<PlanHeader>,
-    /// The plan's steps, in order.
     pub steps: Vec<PlanStepRow>,
     pub events: Vec<EpisodeEventRow>,
-    /// How many earlier events are not listed.
+    /// Number of earlier events that the page leaves out.
     pub earlier: usize,
-    /// The run in numbers, and what it made.
+    /// Metrics and artifacts.
     pub outcomes: Vec<NamedValueRow>,
     pub files: Vec<FileRow>,
 }
@@ -39,33 +37,33 @@ pub enum EpisodeHeadView {
     Imported(Box<ImportHeader>),
 }
 
-/// Of a run that was imported.
+/// Header of an imported episode.
 #[derive(Clone, Debug)]
 pub struct ImportHeader {
     pub episode: SafeLine,
     pub by: SafeLine,
     pub at: TimestampView,
     pub vouched: ImportSignerView,
-    /// What could not be told of it.
+    /// Parts that could not be verified.
     pub untold: Vec<UnverifiedRow>,
 }
 
-/// Who vouches for an imported run, each with the key that the manifest names.
+/// Signer of an imported episode, with the key that the manifest names.
 #[derive(Clone, Debug)]
 pub enum ImportSignerView {
     Nobody,
     Unchecked(SafeLine),
     Gateway(SafeLine),
-    /// This gateway did, and its key was revoked since.
+    /// This gateway, with a key that has been revoked since.
     Revoked(SafeLine),
-    /// Another gateway, whose key was given along.
+    /// Another gateway. The importer provided its key.
     Other {
         issuer: SafeLine,
         kid: SafeLine,
     },
 }
 
-/// Something that could not be told of a folder.
+/// A part of an imported folder that could not be verified.
 #[derive(Clone, Debug)]
 pub struct UnverifiedRow {
     pub file: SafeLine,
@@ -73,7 +71,7 @@ pub struct UnverifiedRow {
     pub words: &'static str,
 }
 
-/// A word that is never told by its colour alone.
+/// State in words, so that it does not depend on colour alone.
 #[derive(Clone, Debug)]
 pub struct StatusBadge {
     pub words: &'static str,
@@ -95,12 +93,11 @@ pub struct PlanStepRow {
 
 #[derive(Clone, Debug)]
 pub struct EpisodeEventRow {
-    /// What: in the gateway's words of its own doing, else the phase.
+    /// Description of a gateway event, or the phase of an agent's event.
     pub what: SafeLine,
     pub tone: Tone,
-    /// Who did it; nobody where it was the gateway.
+    /// The agent. `None` for events of the gateway.
     pub who: Option<SafeLine>,
-    /// The review, if one is concerned.
     pub review_url: Option<String>,
     pub says: Option<SafeJson>,
     pub at: TimestampView,

@@ -1,4 +1,4 @@
-//! A run that was imported: what its files say, in its own words. Nothing of it is this gateway's.
+//! View of an imported episode. Everything in it is an unverified claim of its files.
 
 use super::episode_view::{
     EpisodeEventRow, EpisodeHeadView, EpisodePage, ImportHeader, ImportSignerView, UnverifiedRow,
@@ -14,7 +14,7 @@ use crate::web::pages::shared::format::moment;
 use crate::web::pages::shared::layout::{PageLayout, Tone};
 use crate::web::pages::shared::safe_text::SafeLine;
 
-/// What could not be told of one run that a page lists; the rest is the same of other steps.
+/// Maximum number of unverified parts on a page. More notes repeat the same findings for other steps.
 const UNTOLD_SHOWN: usize = 20;
 
 pub(super) fn page(read: &ImportedRun, shell: PageLayout, now: Timestamp) -> EpisodePage {
@@ -62,18 +62,18 @@ fn notes(report: &RunReport) -> impl Iterator<Item = UnverifiedRow> {
     report.notes.iter().take(UNTOLD_SHOWN).filter_map(untold)
 }
 
-/// The parts that nothing in the folder confirms. Who signed is told in words of its own.
+/// Returns the parts that nothing in the folder confirms. The page shows the signature separately.
 fn unconfirmed(report: &RunReport) -> impl Iterator<Item = UnverifiedRow> {
     let parts = RunSection::ALL.into_iter().filter(|it| *it != RunSection::Signature);
     let unchecked = parts.filter(|it| report.parts.of(*it) == Some(CheckExtent::Unchecked));
     unchecked.map(|it| UnverifiedRow {
         file: SafeLine::new(it.as_str()),
         about: None,
-        words: "nothing in the files confirms it",
+        words: "the files contain nothing that confirms this part",
     })
 }
 
-/// Who signed is told in words of its own.
+/// Converts a note. The page shows the signature separately, so its notes are left out.
 fn untold(note: &RunNote) -> Option<UnverifiedRow> {
     use crate::domain::episode::finding::Note;
     let about = note.about.as_deref().map(|it| SafeLine::new(cut(it, TEXT_CHARS_SHOWN)));
@@ -81,7 +81,7 @@ fn untold(note: &RunNote) -> Option<UnverifiedRow> {
     (!own).then(|| UnverifiedRow { file: SafeLine::new(note.file.as_str()), about, words: note.code.detail() })
 }
 
-/// Whoever says of itself that it is a gateway is one name among others here.
+/// Converts an event. An imported file can claim to be a gateway, so every event is shown as an agent's claim.
 fn event(record: &EventRecord, now: Timestamp) -> EpisodeEventRow {
     let what = record.event_type.as_deref().filter(|_| record.is(phase::RUNTIME)).unwrap_or(&record.phase);
     EpisodeEventRow {

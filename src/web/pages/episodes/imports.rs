@@ -1,4 +1,4 @@
-//! `GET /imports`: runs that were imported, the last first.
+//! `GET /imports`: lists the imported episodes, newest first.
 
 use actix_web::web;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use crate::web::state::AppState;
 
 const ROWS_MAX: u32 = 30;
 
-/// `?older=`: the page after that run.
+/// `?older=`: the cursor of the next page.
 #[derive(Deserialize)]
 pub struct ImportsQuery {
     older: Option<String>,
@@ -46,7 +46,7 @@ fn row(import: &RunImport, now: Timestamp) -> ImportRow {
         episode: SafeLine::new(import.episode_id.as_str()),
         vouched: match import.voucher {
             RunSigner::Nobody {} => "not signed",
-            RunSigner::Unchecked { .. } => "signed, by a key that nobody checked",
+            RunSigner::Unchecked { .. } => "signed, signature not checked",
             RunSigner::Gateway { .. } => "signed by this gateway",
             RunSigner::Other { .. } => "signed by another gateway",
         },

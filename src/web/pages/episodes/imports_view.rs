@@ -1,4 +1,4 @@
-//! Runs that were imported.
+//! View of the list of imported episodes.
 
 use askama::Template;
 
@@ -12,7 +12,6 @@ use crate::web::pages::shared::safe_text::SafeLine;
 pub struct ImportsPage {
     pub shell: PageLayout,
     pub rows: Vec<ImportRow>,
-    /// The next page, if there is one.
     pub older_url: Option<String>,
 }
 
@@ -21,7 +20,7 @@ pub struct ImportRow {
     pub url: String,
     pub task: SafeLine,
     pub episode: SafeLine,
-    /// Who vouched for it when it was imported.
+    /// Signer at the time of the import.
     pub vouched: &'static str,
     pub status: StatusBadge,
     pub at: TimestampView,

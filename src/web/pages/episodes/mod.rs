@@ -1,4 +1,4 @@
-//! Pages about agent episodes and imported ones.
+//! Pages for episodes and imported episodes.
 
 pub mod episode;
 pub mod episode_view;

@@ -1,4 +1,4 @@
-//! Parts of a run's page that runs of this gateway and imported runs share.
+//! Parts of the episode page that own and imported episodes share.
 
 use serde_json::Value;
 
@@ -13,16 +13,16 @@ use crate::domain::primitives::id::ThreadId;
 use crate::web::pages::shared::layout::Tone;
 use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafeText};
 
-/// Events that one page lists; the file has all.
+/// Maximum number of events on a page. The file has all events.
 pub(super) const EVENTS_SHOWN: usize = 300;
-/// Steps of a plan that one page lists: ours have as many at most, of others' the file has all.
+/// Maximum number of plan steps on a page. Own plans have at most as many. Imported files may have more.
 const STEPS_SHOWN: usize = 100;
-/// Numbers, and things that a run made, that one page lists.
+/// Maximum number of metrics and artifacts on a page.
 const FACTS_SHOWN: usize = 200;
-/// Characters of one text: an event of ours has four times as many at most, of an imported one any number.
+/// Maximum length of one text. Imported files have no limit, and own events have a limit four times as high.
 pub(super) const TEXT_CHARS_SHOWN: usize = 4_000;
 
-/// How a run that is over ended.
+/// Returns the status of a finished episode.
 pub(in crate::web::pages) fn ended(status: RunStatus) -> StatusBadge {
     standing(status, false, None)
 }
@@ -48,13 +48,13 @@ pub(super) fn steps(state: &Value) -> Vec<PlanStepRow> {
 
 fn step(step: &Value) -> PlanStepRow {
     let (words, tone) = match step["status"].as_str().unwrap_or_default() {
-        "running" => ("under way", Tone::Care),
+        "running" => ("running", Tone::Care),
         "done" => ("done", Tone::Good),
-        "skipped" => ("left out", Tone::Plain),
+        "skipped" => ("skipped", Tone::Plain),
         "failed" => ("failed", Tone::Bad),
-        "vetoed" => ("not let do it", Tone::Bad),
+        "vetoed" => ("denied", Tone::Bad),
         "blocked" => ("blocked", Tone::Bad),
-        _ => ("to do", Tone::Plain),
+        _ => ("planned", Tone::Plain),
     };
     PlanStepRow {
         description: SafeLine::new(shown(&step["description"])),
@@ -78,7 +78,7 @@ pub(super) fn outcomes(outcomes: &Value) -> Vec<NamedValueRow> {
     };
     let artifacts = outcomes["artifacts"].as_array().into_iter().flatten();
     let made = artifacts.map(|it| match it.is_string() {
-        // The published text has names of files, where the published schema has objects.
+        // Both forms occur: the text of the format has file names here, its schema has objects.
         true => NamedValueRow { name: SafeLine::new("artifact"), value: value(it) },
         false => NamedValueRow { name: SafeLine::new(shown(&it["type"])), value: value(&it["uri"]) },
     });
@@ -87,13 +87,13 @@ pub(super) fn outcomes(outcomes: &Value) -> Vec<NamedValueRow> {
 
 pub(super) fn file(thread: &ThreadId, name: &str) -> FileRow {
     let words = match Artefact::of_file(name) {
-        Some(Artefact::Events) => "what happened, line by line",
-        Some(Artefact::Learn) => "what was learned",
-        Some(Artefact::State) => "the state, as it follows from the events",
-        Some(Artefact::Summary) => "the run in numbers",
-        Some(Artefact::Final) => "that it is over, and how",
-        Some(Artefact::Manifest) => "names, hashes and sizes of the others",
-        None => "a file that the run made",
+        Some(Artefact::Events) => "events, one per line",
+        Some(Artefact::Learn) => "lessons of the episode",
+        Some(Artefact::State) => "state computed from the events",
+        Some(Artefact::Summary) => "metrics of the episode",
+        Some(Artefact::Final) => "final status of the episode",
+        Some(Artefact::Manifest) => "names, hashes and sizes of the other files",
+        None => "artifact of the episode",
     };
     FileRow { name: SafeLine::new(name), url: format!("/threads/{thread}/episode/{name}"), words }
 }
@@ -103,11 +103,11 @@ pub(super) fn standing(status: RunStatus, held: bool, episode: Option<&Episode>)
     let (words, tone) = match status {
         RunStatus::Ok => ("Done", Tone::Good),
         RunStatus::Error => ("Failed", Tone::Bad),
-        RunStatus::Vetoed => ("Not let do it", Tone::Bad),
-        RunStatus::Aborted => ("Stopped", Tone::Care),
-        RunStatus::Partial => ("Done in part", Tone::Care),
-        RunStatus::Pending if held && !over => ("Waits for a decision", Tone::Care),
-        RunStatus::Pending => ("Goes on", Tone::Plain),
+        RunStatus::Vetoed => ("Denied", Tone::Bad),
+        RunStatus::Aborted => ("Aborted", Tone::Care),
+        RunStatus::Partial => ("Partly done", Tone::Care),
+        RunStatus::Pending if held && !over => ("Waiting for a decision", Tone::Care),
+        RunStatus::Pending => ("Running", Tone::Plain),
     };
     StatusBadge { words, tone }
 }

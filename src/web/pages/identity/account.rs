@@ -1,4 +1,4 @@
-//! `/account`: one's own password and sessions.
+//! `/account`: password, email notifications and sessions of the signed-in user.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -22,15 +22,14 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// What the page says after a form was taken.
+/// Notices after a submitted form, by the value of `?done=`.
 const DONE: &[(&str, Tone, &str)] = &[
-    ("password", Tone::Good, "Your password is changed. You are signed out everywhere else."),
-    ("ended", Tone::Good, "Signed out there."),
-    ("mail", Tone::Good, "Saved. What comes up from now on is told there."),
-    ("no-mail", Tone::Good, "Saved. You get no mail any more."),
+    ("password", Tone::Good, "Password changed. All your other sessions have ended."),
+    ("ended", Tone::Good, "Session ended."),
+    ("mail", Tone::Good, "Saved. New email notifications go to this address."),
+    ("no-mail", Tone::Good, "Saved. You get no more email notifications."),
 ];
 
-/// What the form about the password sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct PasswordFields {
@@ -39,14 +38,13 @@ pub struct PasswordFields {
     again: String,
 }
 
-/// What the forms about sessions send: one, or all others.
+/// Form of `/account/sessions`: the id of one session, or [`OTHERS`].
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct SessionFields {
     session: String,
 }
 
-/// What the form about mail sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct ContactFields {
@@ -57,11 +55,11 @@ pub struct ContactFields {
 #[derive(Default)]
 struct AccountFormState {
     password: Option<String>,
-    /// What was typed, and what is wrong with it.
+    /// The rejected input and the error.
     mail: Option<(String, String)>,
 }
 
-/// As the form about all other sessions says it; no session's id is so short.
+/// Form value that selects all other sessions. Session ids are longer, so the two cannot collide.
 const OTHERS: &str = "others";
 
 /// `GET /account`.
@@ -69,7 +67,7 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<F
     page(&app, &visitor, done.notice(DONE), AccountFormState::default()).await
 }
 
-/// `POST /account/password`. Wrong old passwords are bounded as failed sign-ins are.
+/// `POST /account/password`. Wrong current passwords count towards the limit of failed sign-ins.
 pub async fn change_password(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -80,10 +78,9 @@ pub async fn change_password(
     let (status, problem) = match changed(&app, &visitor, form).await {
         Ok(None) => return Ok(see_other("/account?done=password")),
         Ok(Some(problem)) => (StatusCode::UNPROCESSABLE_ENTITY, problem),
-        Err(Error::TooMany) => (
-            StatusCode::TOO_MANY_REQUESTS,
-            "Too many tries in a row. Wait a few minutes; then it works again.".to_owned(),
-        ),
+        Err(Error::TooMany) => {
+            (StatusCode::TOO_MANY_REQUESTS, "Too many failed attempts. Wait a few minutes, then try again.".to_owned())
+        }
         Err(error) => (StatusCode::CONFLICT, refusal(error).map_err(failed)?.words),
     };
     let again = AccountFormState { password: Some(problem), ..AccountFormState::default() };
@@ -92,16 +89,19 @@ pub async fn change_password(
 }
 
 async fn changed(app: &AppState, visitor: &Visitor, form: PasswordFields) -> Result<Option<String>> {
+    // The service gets only one of the two, so this is the only place that can compare them.
     if form.password != form.again {
-        return Ok(Some("The new password was typed differently the second time. Nothing was changed.".to_owned()));
+        return Ok(Some("The two new passwords do not match. Your password is unchanged.".to_owned()));
     }
     Ok(match app.service.change_password(&visitor.0.signed_in, form.old, form.password).await? {
         PasswordChangeOutcome::Yes => None,
-        PasswordChangeOutcome::WrongPassword => Some("The old password is not right. Nothing was changed.".to_owned()),
+        PasswordChangeOutcome::WrongPassword => {
+            Some("The current password is wrong. Your password is unchanged.".to_owned())
+        }
     })
 }
 
-/// `POST /account/sessions`: ends one, or all but this one.
+/// `POST /account/sessions`: ends one session, or all sessions except the current one.
 pub async fn end_sessions(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -120,7 +120,7 @@ pub async fn end_sessions(
     Ok(see_other("/account?done=ended"))
 }
 
-/// `POST /account/contact`: where one is told by mail, or that one is not.
+/// `POST /account/contact`: sets or removes the address for email notifications.
 pub async fn set_contact(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -135,7 +135,7 @@ pub async fn set_contact(
         return Ok(see_other("/account?done=no-mail"));
     }
     let Ok(mail) = MailAddress::try_from(typed.to_owned()) else {
-        let problem = "That is not a mail address, such as name@example.org. Nothing was changed.";
+        let problem = "This is not a valid email address. Enter one like name@example.org. Your setting is unchanged.";
         let again =
             AccountFormState { mail: Some((typed.to_owned(), problem.to_owned())), ..AccountFormState::default() };
         let page = page(&app, &visitor, None, again).await.map_err(failed)?;

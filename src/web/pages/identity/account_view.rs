@@ -1,4 +1,4 @@
-//! One's own account, and the link by which a password is chosen.
+//! Views of the account page and of the page that sets a password.
 
 use askama::Template;
 
@@ -14,31 +14,30 @@ pub struct AccountPage {
     pub name: SafeLine,
     pub role: &'static str,
     pub groups: Vec<SafeLine>,
-    /// Where they are told by mail, or what they typed.
+    /// The saved address for email notifications, or the rejected input.
     pub mail: String,
-    /// Whether all that came meanwhile comes in one mail.
+    /// Whether one email collects all notifications of a period.
     pub digest: bool,
-    /// Why the form about that comes again.
+    /// The error of the form for email notifications.
     pub mail_problem: Option<String>,
-    /// Whether there is a password here.
+    /// Whether the account signs in with a password.
     pub has_password: bool,
-    /// The shortest password that is taken.
     pub password_chars_min: usize,
-    /// The open sessions, the latest first.
+    /// Open sessions, newest first.
     pub sessions: Vec<SessionRow>,
-    /// Why the form comes again.
+    /// The error of the password form.
     pub problem: Option<String>,
 }
 
 #[derive(Clone, Debug)]
 pub struct SessionRow {
-    /// Its id; the cookie's secret is not made of it.
+    /// Safe to show: the secret of the cookie cannot be derived from it.
     pub id: String,
     pub this: bool,
-    /// "Firefox on Linux, from 192.0.2.0/24".
+    /// Browser and network: "Firefox on Linux", "192.0.2.0/24".
     pub origin: Option<(SafeLine, SafeLine)>,
     pub began: TimestampView,
-    /// When it was last used, roughly.
+    /// Time of the last use. It is written at intervals, so it is approximate.
     pub seen: Option<TimestampView>,
     pub ends: TimestampView,
 }
@@ -48,17 +47,15 @@ pub struct SessionRow {
 #[template(path = "password.html")]
 pub struct PasswordPage {
     pub shell: PageLayout,
-    /// Where the form goes: the one-time link itself.
+    /// The form posts to the one-time link itself.
     pub action: String,
     pub csrf: String,
-    /// "Welcome" or "Choose another password".
     pub title: &'static str,
     pub name: SafeLine,
-    /// What an invitation makes of them: role and groups.
+    /// Role and groups of the invited account. `None` for a password reset.
     pub invited: Option<(&'static str, Vec<SafeLine>)>,
     pub by: SafeLine,
-    /// The shortest password that is taken.
     pub password_chars_min: usize,
-    /// Why the page comes again.
+    /// The error to show when the form is rejected.
     pub problem: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `/password/{secret}`: the one-time link by which somebody who is invited, or whose password is reset, chooses one.
+//! `/password/{secret}`: the one-time link of an invitation or a password reset, where the user sets a password.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -27,7 +27,7 @@ pub struct ChoosePasswordFields {
     again: String,
 }
 
-/// `GET /password/{secret}`. Opening a link does nothing: whoever previews links would use it up.
+/// `GET /password/{secret}`. Opening the link does not use it: link previews of mail and chat programs would spend it.
 pub async fn show(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -36,7 +36,7 @@ pub async fn show(
     answer(&app, &request, &secret, (StatusCode::OK, None)).await
 }
 
-/// `POST /password/{secret}`: uses the link.
+/// `POST /password/{secret}`: sets the password and uses up the link.
 pub async fn submit(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -45,7 +45,7 @@ pub async fn submit(
 ) -> std::result::Result<HttpResponse, PageError> {
     let (_, form) = sent.parts();
     if form.password != form.again {
-        let problem = "The password was typed differently the second time.".to_owned();
+        let problem = "The two passwords do not match. Enter the same password twice.".to_owned();
         return answer(&app, &request, &secret, (StatusCode::UNPROCESSABLE_ENTITY, Some(problem))).await;
     }
     let origin = anonymous_session::sign_in_origin(&app, &request).origin;
@@ -83,8 +83,9 @@ async fn page(
             ("Welcome", name, Some((role.as_str(), lines(groups.iter().map(|it| it.as_str())))), by)
         }
         LinkPurpose::Reset { account, by } => {
-            ("Choose another password", app.service.account_row(&account).await?.record.name, None, by)
+            ("Set a new password", app.service.account_row(&account).await?.record.name, None, by)
         }
+        // Set-up and sign-in links are valid, but must not set a password here.
         _ => return Err(Error::NotFound("link")),
     };
     Ok(PasswordPage {

@@ -1,4 +1,4 @@
-//! `/delegations`: naming somebody who votes in one's place for a time, and ending that.
+//! `/delegations`: creates and ends delegations, by which another reviewer votes on a reviewer's behalf.
 
 use std::time::Duration;
 
@@ -31,23 +31,27 @@ use crate::web::state::AppState;
 
 const URL: &str = "/delegations";
 
-/// What the page says after a form was taken.
+/// Notices after a submitted form, by the value of `?done=`.
 const DONE: &[(&str, Tone, &str)] = &[
-    ("named", Tone::Good, "Done. They can vote for you from now on. You can end it at any time."),
-    ("ended", Tone::Good, "Ended. They vote for nobody by it any more."),
+    (
+        "named",
+        Tone::Good,
+        "Delegation created. The other reviewer can now vote on your behalf. You can end the delegation at any time.",
+    ),
+    ("ended", Tone::Good, "Delegation ended. The other reviewer can no longer vote on this person's behalf."),
 ];
 
-/// What can be chosen, within what is allowed.
+/// Offered lengths in hours. Each of them is within the maximum of the service.
 const LENGTHS: [(u64, &str); 6] =
     [(4, "4 hours"), (24, "1 day"), (72, "3 days"), (168, "1 week"), (336, "2 weeks"), (720, "30 days")];
 
-/// What is chosen before anybody chooses.
+/// The preselected length in hours.
 const LENGTH_FIRST: u64 = 24;
 
-/// What a list of one's own past ones has room for.
+/// Maximum number of delegations in each list of the reader.
 const GIVEN_SHOWN: usize = 20;
 
-/// What the forms send. Fields that a form may leave out are empty then.
+/// Fields of the forms of this page. A field that a form leaves out is empty.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct DelegationForm {
@@ -64,12 +68,12 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<F
     page(&app, &visitor, (done.notice(DONE), &DelegationForm::default())).await
 }
 
-/// `GET` where only forms go.
+/// Redirects a `GET` of an address that accepts only forms.
 pub async fn back() -> HttpResponse {
     see_other(URL)
 }
 
-/// `POST /delegations`: first the second look, then the naming.
+/// `POST /delegations`: shows the confirm page, and creates the delegation when the form has `confirmed=yes`.
 pub async fn submit(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -78,19 +82,21 @@ pub async fn submit(
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     let confirmed = form.confirmed == "yes";
-    let done = if confirmed { name(&app, &visitor, &form).await } else { look(&app, &visitor, &form, None).await };
+    let done =
+        if confirmed { create(&app, &visitor, &form).await } else { confirm_page(&app, &visitor, &form, None).await };
     let error = match done {
         Ok(response) => return Ok(response),
         Err(error) => error,
     };
     let shown = match &error {
-        Error::Forbidden(why) if confirmed => Some(format!("Not done: {why}.")),
-        Error::Passkey(why) if confirmed => Some(format!("That passkey does not count: {why}.")),
-        Error::TooMany => Some("Too many tries in a row. Wait a few minutes; then it works again.".to_owned()),
+        Error::Forbidden(why) if confirmed => Some(format!("Delegation not created: {why}.")),
+        Error::Passkey(why) if confirmed => Some(format!("Passkey rejected: {why}.")),
+        Error::TooMany => Some("Too many failed attempts. Wait a few minutes, then try again.".to_owned()),
         _ => None,
     };
+    // These errors belong to the confirm page. All others go to the page with the form.
     if shown.is_some() {
-        return look(&app, &visitor, &form, shown).await.map_err(failed);
+        return confirm_page(&app, &visitor, &form, shown).await.map_err(failed);
     }
     let notice = refusal(error).map_err(failed)?;
     let page = page(&app, &visitor, (Some(notice), &form)).await.map_err(failed)?;
@@ -113,33 +119,33 @@ pub async fn end(
     Ok(see_other(&format!("{URL}?done=ended")))
 }
 
-fn naming(form: &DelegationForm) -> Result<NewDelegation> {
-    let hours: u64 = form.hours.parse().map_err(|_| Error::invalid("/length", "say for how long"))?;
+fn new_delegation(form: &DelegationForm) -> Result<NewDelegation> {
+    let hours: u64 = form.hours.parse().map_err(|_| Error::invalid("/length", "choose a length from the list"))?;
     let to = form.to.trim().to_owned();
     if to.is_empty() {
-        return Err(Error::invalid("/to", "say who votes for you"));
+        return Err(Error::invalid("/to", "enter the name of the reviewer who votes for you"));
     }
     Ok(NewDelegation { to, length: Duration::from_secs(hours.saturating_mul(3600)) })
 }
 
-async fn name(app: &AppState, visitor: &Visitor, form: &DelegationForm) -> Result<HttpResponse> {
+async fn create(app: &AppState, visitor: &Visitor, form: &DelegationForm) -> Result<HttpResponse> {
     let confirmation = if form.assertion.is_empty() {
         PasskeyConfirmation::Password(form.password.clone())
     } else {
         PasskeyConfirmation::Passkey { challenge: form.confirm_challenge.clone(), assertion: parsed(&form.assertion)? }
     };
-    app.service.delegate_to(&visitor.0.signed_in, &naming(form)?, confirmation).await?;
+    app.service.delegate_to(&visitor.0.signed_in, &new_delegation(form)?, confirmation).await?;
     Ok(see_other(&format!("{URL}?done=named")))
 }
 
-/// The second look: what is handed on, to whom, until when.
-async fn look(
+/// Renders the confirm page: the delegated groups, the other reviewer and the end.
+async fn confirm_page(
     app: &AppState,
     visitor: &Visitor,
     form: &DelegationForm,
     problem: Option<String>,
 ) -> Result<HttpResponse> {
-    let (service, account, naming) = (&app.service, visitor.account(), naming(form)?);
+    let (service, account, naming) = (&app.service, visitor.account(), new_delegation(form)?);
     let offer = service.offer(account, &naming).await?;
     let own = service.passkeys_of(&account.id).await?;
     let session = visitor.0.signed_in.session.record.id.as_str();

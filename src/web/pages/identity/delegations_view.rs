@@ -1,4 +1,4 @@
-//! Who votes in whose place.
+//! Views of the delegation pages.
 
 use askama::Template;
 
@@ -11,23 +11,20 @@ use crate::web::pages::shared::safe_text::SafeLine;
 #[template(path = "delegations.html")]
 pub struct DelegationsPage {
     pub shell: PageLayout,
-    /// The session's CSRF token.
     pub csrf: String,
-    /// The form that names somebody, for who has a vote to hand on.
+    /// The form for a new delegation. Only a reviewer in at least one group has a vote to delegate.
     pub naming: Option<NewDelegationForm>,
-    /// Whom the reader has named, the latest first.
+    /// Delegations by the reader, newest first.
     pub given: Vec<DelegationRow>,
-    /// For whom the reader votes now.
+    /// Active delegations to the reader.
     pub received: Vec<DelegationRow>,
-    /// All that stand, for who watches over people.
+    /// All active delegations, for administrators and auditors.
     pub all: Option<Vec<DelegationRow>>,
 }
 
-/// What was typed, and what can be chosen.
 #[derive(Clone, Debug)]
 pub struct NewDelegationForm {
     pub to: SafeLine,
-    /// For how long: what is sent, in words, and whether it is chosen.
     pub lengths: Vec<DelegationLengthOption>,
 }
 
@@ -56,8 +53,9 @@ pub struct DelegationRow {
 
 #[derive(Clone, Debug)]
 pub enum DelegationStatusView {
-    /// It stands, and the reader may end it.
+    /// Active, and the reader may end it.
     Now,
+    /// Active, but the reader may not end it.
     NowForOthers,
     Over,
     Ended {
@@ -66,20 +64,19 @@ pub enum DelegationStatusView {
     },
 }
 
-/// The second look before somebody is named; its own submit carries `confirmed=yes`.
+/// The confirm page before a delegation is created. Its form sends `confirmed=yes`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "delegate.html")]
 pub struct DelegatePage {
     pub shell: PageLayout,
-    /// The session's CSRF token.
     pub csrf: String,
     pub to: SafeLine,
     pub hours: u64,
     pub until: TimestampView,
-    /// What is handed on: the reader's groups.
+    /// The reader's groups, whose votes are delegated.
     pub groups: Vec<SafeLine>,
     pub confirm: PasskeyConfirmationView,
-    /// Why the page comes again.
+    /// The error to show when the form is rejected.
     pub problem: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Signing in with an OpenID provider: there and back again.
+//! OpenID Connect sign-in: the redirect to the provider and the callback.
 
 use std::time::Duration;
 
@@ -21,20 +21,20 @@ use crate::web::pages::shared::layout::PageLayout;
 use crate::web::pages::shared::return_path::{LocalPath, NextPathQuery};
 use crate::web::state::AppState;
 
-/// How many sign-ins one address may begin at once: an office has one address, and starts work at nine.
+/// Burst of sign-ins that one address may start. An office shares one address, and its people sign in at the same hour.
 const BEGUN_AT_ONCE: u32 = 60;
-/// And how fast after that. Each is a row that stays.
+/// Time per further sign-in after the burst. Each start writes a row to the database, so the rate is limited.
 const BEGUN_EACH: Duration = Duration::from_secs(2);
 
-/// Codes are some hundred characters; more is nobody's.
+/// Maximum length of a callback parameter. Authorization codes have some hundred characters.
 const PARAMETER_CHARS_MAX: usize = 4096;
 
-/// Bounds how many sign-ins an address begins or brings back.
+/// Limits how many sign-ins an address starts or completes.
 pub fn throttle() -> RateLimiter {
     RateLimiter::new(BEGUN_AT_ONCE, BEGUN_EACH)
 }
 
-/// What a provider sends by way of the browser. What else it sends is not looked at.
+/// Parameters of the callback. Other parameters are ignored.
 #[derive(Deserialize)]
 pub struct OidcCallbackQuery {
     state: Option<String>,
@@ -43,8 +43,10 @@ pub struct OidcCallbackQuery {
     iss: Option<String>,
 }
 
-/// `POST /sign-in/oidc`: on to the provider. By a page that leads on, not by a redirect: a form may only lead to
-/// this gateway, and where a provider redirects to in turn nobody knows.
+/// `POST /sign-in/oidc`: sends the browser to the provider.
+///
+/// The answer is a page that forwards, not a redirect: the content security policy allows forms to lead only to this
+/// gateway, and the provider's own redirects are unknown.
 pub async fn submit(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -55,16 +57,17 @@ pub async fn submit(
     let next = LocalPath::of(&form.next);
     let begun = app.service.oidc_authorize(door.secret(), next.as_str()).await;
     let url = begun.map_err(|error| PageError::of(&request, error))?;
-    Ok(redirect_page(url, "Signing in", "Your organisation asks you who you are, and sends you back here."))
+    Ok(redirect_page(url, "Signing in", "Your organisation's sign-in page opens and returns you here."))
 }
 
-/// `GET /sign-in/oidc/return`: back from the provider.
+/// `GET /sign-in/oidc/return`: completes the sign-in with the provider's answer.
 pub async fn oidc_callback(
     app: web::Data<AppState>,
     request: HttpRequest,
     brought: web::Query<OidcCallbackQuery>,
 ) -> Result<HttpResponse, PageError> {
     check_rate_limit(&app, &request)?;
+    // Never create a session here: an answer that does not belong to this browser must not be accepted (login CSRF).
     let door = AnonymousSession::shown(&app, &request);
     let mut back = read(brought.into_inner()).ok_or_else(|| PageError::unreadable(&request))?;
     back.origin = sign_in_origin(&app, &request).origin;
@@ -73,13 +76,14 @@ pub async fn oidc_callback(
     Ok(let_in(&app, came_in.secret, &LocalPath::of(&came_in.next)))
 }
 
-/// A page that leads on to an address elsewhere, at once and without a script.
+/// Returns a page that forwards to an external address at once and without a script.
 pub fn redirect_page(url: String, title: &str, lead: &str) -> HttpResponse {
     let page = RedirectPage { shell: PageLayout::anonymous(), url, title: title.to_owned(), lead: lead.to_owned() };
     html(StatusCode::OK, page.render())
 }
 
 fn check_rate_limit(app: &AppState, request: &HttpRequest) -> Result<(), PageError> {
+    // Before sign-in there is no account to limit, so the limit is per network address.
     let address = app.edge.peers.asker_of(request).to_string();
     let taken = app.edge.elsewhere.take(address.as_str(), app.service.now());
     taken.map_err(|_| PageError::of(request, Error::TooMany))
@@ -89,6 +93,7 @@ fn read(brought: OidcCallbackQuery) -> Option<OidcCallback> {
     let OidcCallbackQuery { state, code, error, iss } = brought;
     let all = [&state, &code, &error, &iss];
     let short = all.into_iter().flatten().all(|it| it.len() <= PARAMETER_CHARS_MAX);
+    // An answer with both a code and an error, or with neither, is invalid by the specification.
     let said = match (code, error) {
         (Some(code), None) => AuthorizationResult::Code(Secret::new(code)),
         (None, Some(error)) => AuthorizationResult::No(error),

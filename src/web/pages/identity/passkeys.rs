@@ -1,4 +1,4 @@
-//! `/account/passkeys`: one's own passkeys; and the passkey's way through the sign-in page.
+//! `/account/passkeys`: registers and removes passkeys. Also the passkey form of the sign-in page.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -26,14 +26,14 @@ use crate::web::state::AppState;
 
 pub const PASSKEYS_URL: &str = "/account/passkeys";
 
-/// `?done=`: what the form before came to.
+/// `?done=`: the result of the previous form.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct PasskeyFlashQuery {
     done: String,
 }
 
-/// What the forms of the page send. Fields that a form may leave out are empty then.
+/// Fields of the forms of this page. A field that a form leaves out is empty.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct PasskeyFields {
@@ -46,7 +46,7 @@ pub struct PasskeyFields {
     passkey: String,
 }
 
-/// What the passkey's form on the sign-in page sends.
+/// Fields of the passkey form on the sign-in page.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct SignInFields {
@@ -63,20 +63,20 @@ pub async fn show(
     done: web::Query<PasskeyFlashQuery>,
 ) -> Result<PasskeysPage> {
     let notice = match done.done.as_str() {
-        "added" => Some("The passkey is registered. It can sign you in, and sign what you decide."),
-        "removed" => Some("The passkey is removed. It opens nothing any more."),
+        "added" => Some("Passkey registered. You can use it to sign in and to sign your decisions."),
+        "removed" => Some("Passkey removed. It can no longer sign you in."),
         _ => None,
     };
     let notice = notice.map(|words| FlashNotice { tone: Tone::Good, words: words.to_owned() });
     page(&app, &visitor, (notice, "")).await
 }
 
-/// `GET` where only forms go.
+/// Redirects a `GET` of an address that accepts only forms.
 pub async fn back() -> HttpResponse {
     see_other(PASSKEYS_URL)
 }
 
-/// `POST /account/passkeys`: registers one.
+/// `POST /account/passkeys`: registers a passkey.
 pub async fn add(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -94,7 +94,7 @@ pub async fn add(
     }
 }
 
-/// `POST /account/passkeys/removal`: takes one away.
+/// `POST /account/passkeys/removal`: removes a passkey.
 pub async fn remove(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -123,7 +123,7 @@ pub async fn sign_in(
     let again = |status, words: &str| page_again(&app, &request, status, &next, words);
     let assertion = parsed::<Assertion>(&form.assertion);
     let Ok(assertion) = assertion else {
-        return again(StatusCode::BAD_REQUEST, "Your browser sent no passkey. Use the password, or try again.");
+        return again(StatusCode::BAD_REQUEST, "Your browser sent no passkey. Use your password, or try again.");
     };
     let attempt = PasskeySignIn {
         door: door.secret(),
@@ -136,7 +136,7 @@ pub async fn sign_in(
         Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
         Err(Error::Unauthenticated) => again(
             StatusCode::UNAUTHORIZED,
-            "That passkey does not sign anybody in here. Use the password, or try again.",
+            "This passkey does not belong to an active account. Use your password, or try again.",
         ),
         Err(error) => Err(PageError::of(&request, error)),
     }
@@ -155,12 +155,12 @@ fn confirmation(form: PasskeyFields) -> Result<PasskeyConfirmation> {
     Ok(PasskeyConfirmation::Passkey { challenge: form.confirm_challenge, assertion: parsed(&form.assertion)? })
 }
 
-/// What a script put into a field.
+/// Parses the JSON that the script of the page puts into a field.
 pub fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
-    serde_json::from_str(text).map_err(|_| Error::invalid("/passkey", "your browser sent no passkey"))
+    serde_json::from_str(text).map_err(|_| Error::invalid("/passkey", "your browser sent no passkey; try again"))
 }
 
-/// The page once more, with what was refused in words.
+/// Renders the page again with the reason of a refusal. Other errors get an error page.
 async fn again(
     app: &AppState,
     request: &HttpRequest,
@@ -168,14 +168,13 @@ async fn again(
     (error, name): (Error, &str),
 ) -> std::result::Result<HttpResponse, PageError> {
     let (status, words) = match &error {
-        Error::Passkey(refused) => (StatusCode::CONFLICT, format!("That passkey does not count: {refused}.")),
+        Error::Passkey(refused) => (StatusCode::CONFLICT, format!("Passkey rejected: {refused}.")),
         Error::Forbidden(why) => (StatusCode::FORBIDDEN, format!("Not changed: {why}.")),
         Error::WrongState(why) => (StatusCode::CONFLICT, format!("Not changed: {why}.")),
         Error::Invalid { detail, .. } => (StatusCode::BAD_REQUEST, format!("Not changed: {detail}.")),
-        Error::TooMany => (
-            StatusCode::TOO_MANY_REQUESTS,
-            "Too many tries in a row. Wait a few minutes; then it works again.".to_owned(),
-        ),
+        Error::TooMany => {
+            (StatusCode::TOO_MANY_REQUESTS, "Too many failed attempts. Wait a few minutes, then try again.".to_owned())
+        }
         _ => return Err(PageError::of(request, error)),
     };
     let notice = Some(FlashNotice { tone: Tone::Bad, words });
@@ -212,6 +211,7 @@ fn add_form(
             PasskeyConfirmationView::FreshSession
         }
     } else {
+        // A stolen session alone must not add a passkey, so a registered one has to sign the new registration.
         let purpose = ChallengePurpose::AllowAdding { session, registration: &challenge };
         PasskeyConfirmationView::Passkey(PasskeyChallengeView {
             rp_id: rp_id.to_owned(),
@@ -231,6 +231,7 @@ fn add_form(
 
 fn row(app: &AppState, visitor: &Visitor, (passkey, own): (&Passkey, &[Passkey])) -> Result<PasskeyRow> {
     let (now, session) = (app.service.now(), visitor.0.signed_in.session.record.id.as_str());
+    // The challenge contains the passkey's id, so a signature for one removal cannot confirm another.
     let purpose = ChallengePurpose::AllowRemoving { session, passkey: passkey.id.as_str() };
     let rp_id = app.service.relying_party().map(|it| it.id().to_owned()).unwrap_or_default();
     Ok(PasskeyRow {
@@ -238,7 +239,7 @@ fn row(app: &AppState, visitor: &Visitor, (passkey, own): (&Passkey, &[Passkey])
         name: SafeLine::new(passkey.name.as_str()),
         added: moment(passkey.added_at, now),
         used: passkey.used_at.map(|it| moment(it, now)),
-        kept: if passkey.backup_eligible { "may be synced to other devices" } else { "stays on its device" },
+        kept: if passkey.backup_eligible { "may be synced to other devices" } else { "bound to one device" },
         remove: PasskeyChallengeView { rp_id, challenge: app.service.passkey_challenge(&purpose)?, allow: ids(own) },
     })
 }

@@ -1,4 +1,4 @@
-//! One's own passkeys.
+//! Views of the passkeys page and of every form that a passkey confirms.
 
 use askama::Template;
 
@@ -10,62 +10,58 @@ use crate::web::pages::shared::safe_text::SafeLine;
 #[template(path = "passkeys.html")]
 pub struct PasskeysPage {
     pub shell: PageLayout,
-    /// The session's CSRF token.
     pub csrf: String,
-    /// Whether passkeys work at this gateway's address.
     pub place: PasskeyAvailability,
-    /// The passkeys, the first one first.
+    /// Registered passkeys, oldest first.
     pub rows: Vec<PasskeyRow>,
 }
 
 /// Whether browsers allow passkeys at the gateway's address.
 #[derive(Clone, Debug)]
 pub enum PasskeyAvailability {
-    /// They do: one can be registered.
+    /// Browsers allow passkeys, so the page has a form.
     Here(AddPasskeyForm),
-    /// They do not; the address.
+    /// Browsers do not allow passkeys at this address.
     Nowhere(String),
 }
 
-/// What a passkey is asked to sign.
+/// The challenge that a passkey has to sign.
 #[derive(Clone, Debug)]
 pub struct PasskeyChallengeView {
-    /// The host that passkeys are bound to.
+    /// The relying party: the host that passkeys are bound to.
     pub rp_id: String,
-    /// The challenge, in base64url.
+    /// In base64url.
     pub challenge: String,
-    /// Which passkeys may sign it, by blanks.
+    /// Ids of the passkeys that may sign it, separated by spaces.
     pub allow: String,
 }
 
-/// The form that registers one.
+/// The form that registers a passkey.
 #[derive(Clone, Debug)]
 pub struct AddPasskeyForm {
-    /// What was typed for its name.
     pub name: SafeLine,
-    /// The host that passkeys are bound to.
+    /// The relying party: the host that passkeys are bound to.
     pub rp_id: String,
-    /// The challenge, in base64url.
+    /// In base64url.
     pub challenge: String,
     pub user: String,
     pub user_name: String,
-    /// What else has to be shown.
     pub confirm: PasskeyConfirmationView,
 }
 
-/// What has to be shown to register a passkey.
+/// The confirmation that an action needs in addition to the session.
 #[derive(Clone, Debug)]
 pub enum PasskeyConfirmationView {
-    /// The password: it is the first.
+    /// The password: the user has no passkey yet.
     Password,
-    /// That one signed in a moment ago: it is the first, and there is no password.
+    /// A recent sign-in: the user has neither a passkey nor a password.
     FreshSession,
-    /// A passkey that is there has to sign this.
+    /// A signature by a registered passkey.
     Passkey(PasskeyChallengeView),
 }
 
 impl PasskeyConfirmationView {
-    /// What a passkey that is there has to sign.
+    /// Returns the challenge that a registered passkey has to sign.
     pub fn asking(&self) -> Option<&PasskeyChallengeView> {
         match self {
             Self::Passkey(asking) => Some(asking),
@@ -73,7 +69,7 @@ impl PasskeyConfirmationView {
         }
     }
 
-    /// Whether the password is asked for.
+    /// Returns whether the form asks for the password.
     pub fn by_password(&self) -> bool {
         matches!(self, Self::Password)
     }
@@ -81,12 +77,12 @@ impl PasskeyConfirmationView {
 
 #[derive(Clone, Debug)]
 pub struct PasskeyRow {
-    /// As its authenticator names it.
+    /// The credential id that the authenticator assigned.
     pub id: String,
     pub name: SafeLine,
     pub added: TimestampView,
     pub used: Option<TimestampView>,
     pub kept: &'static str,
-    /// What is signed to remove it.
+    /// The challenge that confirms the removal.
     pub remove: PasskeyChallengeView,
 }

@@ -1,4 +1,4 @@
-//! `/people`: who may come in, and whom else to let in.
+//! `/people`: lists the accounts, and creates and withdraws invitations.
 
 use std::collections::BTreeSet;
 
@@ -25,8 +25,8 @@ use crate::web::state::AppState;
 
 const ADDRESS: &str = "/people";
 
-/// What the page says after a form was taken.
-const DONE: &[(&str, Tone, &str)] = &[("withdrawn", Tone::Good, "Withdrawn. The link lets nobody in any more.")];
+/// Notices after a submitted form, by the value of `?done=`.
+const DONE: &[(&str, Tone, &str)] = &[("withdrawn", Tone::Good, "Link withdrawn. It no longer works.")];
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -42,12 +42,12 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<F
     page(&app, &visitor, done.notice(DONE), typed).await
 }
 
-/// `GET` where only forms go.
+/// Redirects a `GET` of an address that accepts only forms.
 pub async fn back() -> HttpResponse {
     see_other(ADDRESS)
 }
 
-/// `POST /people/invitations`: the answer has the link, this once.
+/// `POST /people/invitations`: creates an invitation and shows its link once.
 pub async fn invite(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -75,8 +75,8 @@ async fn invited(app: &AppState, visitor: &Visitor, form: &InvitationFields) -> 
     Ok(SecretPage {
         shell: visitor.shell(&app.service, None).await?,
         title: format!("Invitation for {}", new.name),
-        lead: "Give this link to the person, and to nobody else: whoever opens it first chooses the password. It is shown \
-               this once, and works once.",
+        lead: "Send this link only to the invited person: the first person to use it sets the password. The link is \
+               shown only now and works once.",
         label: "Link",
         secret: format!("{}/password/{secret}", app.service.public_url()),
         until: Some(moment(now.plus(INVITATION_TTL), now)),
@@ -109,14 +109,14 @@ pub async fn withdraw(
     }
 }
 
-/// The role that a form names.
+/// Parses the role field of a form.
 pub fn role_of(text: &str) -> Result<PersonRole> {
     let all = [PersonRole::Reviewer, PersonRole::Admin, PersonRole::Auditor];
     let found = all.into_iter().find(|it| it.as_str() == text);
     found.ok_or_else(|| Error::invalid("/role", "choose a role: reviewer, admin or auditor"))
 }
 
-/// The groups that a form names, separated by commas or spaces.
+/// Parses the groups field of a form. Commas or spaces separate the names.
 pub fn groups_of(text: &str) -> Result<BTreeSet<GroupName>> {
     let named = text.split([',', ' ']).map(str::trim).filter(|it| !it.is_empty());
     let groups: std::result::Result<BTreeSet<GroupName>, _> = named.map(GroupName::try_from).collect();
@@ -171,9 +171,10 @@ fn link_row(link: &OpenLink, named: Option<String>, now: Timestamp) -> Option<Li
         LinkPurpose::Invite { name, role, groups, by } => {
             let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
             let of = if groups.is_empty() { String::new() } else { format!(" in {}", listed(&groups, "and")) };
-            (name.clone(), format!("makes an account: {}{of}", role.as_str()), by)
+            (name.clone(), format!("invitation as {}{of}", role.as_str()), by)
         }
-        LinkPurpose::Reset { by, .. } => (named?, "lets them choose another password".to_owned(), by),
+        // A reset link is left out if its account cannot be found.
+        LinkPurpose::Reset { by, .. } => (named?, "password reset".to_owned(), by),
         _ => return None,
     };
     Some(LinkRow {

@@ -1,4 +1,4 @@
-//! People and tokens, as administrators look after them.
+//! Views of the pages for accounts and tokens.
 
 use askama::Template;
 
@@ -12,15 +12,15 @@ pub struct PeoplePage {
     pub shell: PageLayout,
     pub csrf: String,
     pub people: Vec<PersonRow>,
-    /// What was sent and not used yet.
+    /// Links that are neither used nor expired.
     pub links: Vec<LinkRow>,
-    /// Whether the reader may change anything.
+    /// Whether the reader is an administrator. Auditors see the page without forms.
     pub may_change: bool,
-    /// What was typed, when the page comes again.
+    /// The previous input, when the form is rejected.
     pub typed: PersonFormInput,
 }
 
-/// A form about what a person may do.
+/// Fields of the forms for the role and groups of an account.
 #[derive(Clone, Debug, Default)]
 pub struct PersonFormInput {
     pub name: String,
@@ -35,26 +35,23 @@ pub struct PersonRow {
     pub name: SafeLine,
     pub role: &'static str,
     pub groups: Vec<SafeLine>,
-    /// Whether they are let in no more.
     pub disabled: bool,
-    /// How they sign in: "a password".
+    /// Sign-in method: "a password".
     pub way: &'static str,
-    /// Since when there is an account.
     pub created: TimestampView,
-    /// Who last had a hand in it, and when.
+    /// The person and time of the last change.
     pub changed: Option<(SafeLine, TimestampView)>,
-    /// When they were last seen, roughly.
+    /// Time of the last use. It is written at intervals, so it is approximate.
     pub seen: Option<TimestampView>,
-    /// Whether it is the reader.
+    /// Whether this is the reader's own account.
     pub me: bool,
 }
 
-/// A link that was given to somebody.
+/// A one-time link that can still be used.
 #[derive(Clone, Debug)]
 pub struct LinkRow {
-    /// Its id, for withdrawing it.
     pub id: String,
-    /// What it does: "makes the account ana, reviewer".
+    /// Purpose of the link: "invitation as reviewer".
     pub words: String,
     pub name: SafeLine,
     pub by: SafeLine,
@@ -68,25 +65,25 @@ pub struct PersonPage {
     pub shell: PageLayout,
     pub csrf: String,
     pub person: PersonRow,
-    /// What may be done to them here; why not, otherwise.
     pub changing: PersonEditability,
-    /// What the form begins with.
     pub typed: PersonFormInput,
-    /// How many sessions of theirs are open.
+    /// Number of open sessions.
     pub sessions: usize,
-    /// How many passkeys of theirs count.
+    /// Number of registered passkeys.
     pub passkeys: usize,
-    /// Where they are told by mail.
+    /// The address for email notifications.
     pub mail: Option<SafeLine>,
-    /// Until when strangers wait, after too many wrong passwords.
+    /// End of the sign-in throttle for unknown browsers, after too many wrong passwords.
     pub slowed: Option<TimestampView>,
 }
 
-/// Whether the reader may change this person.
+/// Whether the reader may change this account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PersonEditability {
     Open,
+    /// The reader's own account. Administrators cannot change their own role.
     Oneself,
+    /// The reader is not an administrator.
     Looking,
 }
 
@@ -98,7 +95,6 @@ pub struct SecretPage {
     pub lead: &'static str,
     pub label: &'static str,
     pub secret: String,
-    /// Until when it can be used.
     pub until: Option<TimestampView>,
     pub note: Option<String>,
     pub back: &'static str,
@@ -111,12 +107,12 @@ pub struct SecretPage {
 pub struct TokensPage {
     pub shell: PageLayout,
     pub csrf: String,
-    /// Every token, the latest first.
+    /// Active tokens, newest first, then revoked tokens.
     pub tokens: Vec<TokenRow>,
     pub flows: Vec<SafeLine>,
-    /// Whether the reader may change anything.
+    /// Whether the reader is an administrator. Auditors see the page without forms.
     pub may_change: bool,
-    /// What was typed, when the page comes again.
+    /// The previous input, when the form is rejected.
     pub typed: TokenFormInput,
 }
 
@@ -126,7 +122,7 @@ pub struct TokenFormInput {
     /// host, agent, writer, auditor or admin.
     pub role: String,
     pub owner: String,
-    /// Whether that is a group which may have no members yet.
+    /// Whether the owner is a new group, which may have no members yet.
     pub new_group: bool,
     pub flow: String,
     pub nodes: String,
@@ -138,15 +134,14 @@ pub struct TokenRow {
     pub name: SafeLine,
     pub role: &'static str,
     pub owner: SafeLine,
-    /// The reviewers who cannot approve what comes of it.
+    /// Reviewers who cannot approve the token's proposals (separation of duties).
     pub excludes: Vec<SafeLine>,
-    /// Whether an account has the owner's name or is in that group.
+    /// Whether an account has the owner's name or is a member of that group.
     pub owner_exists: bool,
     pub flow: Option<SafeLine>,
     pub nodes: Vec<SafeLine>,
-    /// Whether nothing is accepted from it any more.
     pub revoked: bool,
-    /// When it was last used, roughly.
+    /// Time of the last use. It is written at intervals, so it is approximate.
     pub used: Option<TimestampView>,
     pub created: TimestampView,
 }

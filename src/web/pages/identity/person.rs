@@ -1,4 +1,4 @@
-//! `/people/{account}`: one person, and what administrators do about them.
+//! `/people/{account}`: one account, and the forms by which administrators change it.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -21,16 +21,19 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// What the page says after a form was taken.
+/// Notices after a submitted form, by the value of `?done=`.
 const DONE: &[(&str, Tone, &str)] = &[
-    ("changed", Tone::Good, "Changed. It counts from now on; the log says who changed it."),
-    ("disabled", Tone::Care, "Disabled. They are signed out everywhere, and no vote of theirs counts any more."),
-    ("unlocked", Tone::Good, "Unlocked. They need not wait any more."),
-    ("passkeys", Tone::Care, "Their passkeys are removed, and what those signed in has ended. They register others."),
-    ("enabled", Tone::Good, "Enabled. They can sign in again."),
+    ("changed", Tone::Good, "Role and groups changed. The change applies now and is in the audit log."),
+    ("disabled", Tone::Care, "Account disabled. All sessions have ended, and this person's votes no longer count."),
+    ("unlocked", Tone::Good, "Sign-in unlocked. This person can sign in again without waiting."),
+    (
+        "passkeys",
+        Tone::Care,
+        "Passkeys removed, and the sessions that they started have ended. This person can register new passkeys.",
+    ),
+    ("enabled", Tone::Good, "Account enabled. This person can sign in again."),
 ];
 
-/// What the form about what somebody may do sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct AccessFields {
@@ -38,7 +41,6 @@ pub struct AccessFields {
     groups: String,
 }
 
-/// What the form about letting somebody in sends.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct AdmissionFields {
@@ -84,7 +86,7 @@ pub async fn admit(
         let (admission, done) = match form.admission.as_str() {
             "disable" => (SignInAccess::Barred, "disabled"),
             "enable" => (SignInAccess::Open, "enabled"),
-            _ => return Err(Error::invalid("/admission", "say disable or enable")),
+            _ => return Err(Error::invalid("/admission", "choose disable or enable")),
         };
         app.service.set_admission_by(&visitor.0.signed_in.account, &account.name, admission).await?;
         Ok(see_other(&format!("/people/{}?done={done}", account.id)))
@@ -92,7 +94,7 @@ pub async fn admit(
     answered(&app, &request, &visitor, (&account, admitted)).await
 }
 
-/// `POST /people/{account}/reset`: the answer has the link, this once.
+/// `POST /people/{account}/reset`: creates a link that resets the password, and shows it once.
 pub async fn reset(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -105,10 +107,10 @@ pub async fn reset(
         let now = app.service.now();
         let page = SecretPage {
             shell: visitor.shell(&app.service, None).await?,
-            title: format!("Another password for {}", account.name),
-            lead: "Give this link to the person, and to nobody else: whoever opens it first chooses the password. It is \
-                   shown this once, and works once. Their sessions have ended; their old password works until they \
-                   have chosen another.",
+            title: format!("Password reset for {}", account.name),
+            lead: "Send this link only to the owner of the account: the first person to use it sets the password. The \
+                   link is shown only now and works once. All sessions of the account have ended. The old password works \
+                   until a new one is set.",
             label: "Link",
             secret: format!("{}/password/{secret}", app.service.public_url()),
             until: Some(moment(now.plus(RESET_TTL), now)),
@@ -136,7 +138,7 @@ pub async fn unlock(
     answered(&app, &request, &visitor, (&account, unlocked)).await
 }
 
-/// `POST /people/{account}/passkeys`: takes those away that somebody has lost.
+/// `POST /people/{account}/passkeys`: removes the passkeys of a person who has lost them.
 pub async fn remove_passkeys(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -185,6 +187,7 @@ async fn page(app: &AppState, visitor: &Visitor, account: &Account, notice: Opti
     let seen = app.service.last_seen(std::slice::from_ref(&id)).await?.remove(&id);
     let person = person_row(account, visitor, (seen, now));
     let changing = match visitor.account().role {
+        // Comes before the role: an administrator must not change their own role or groups (separation of duties).
         _ if person.me => PersonEditability::Oneself,
         PersonRole::Admin => PersonEditability::Open,
         PersonRole::Reviewer | PersonRole::Auditor => PersonEditability::Looking,

@@ -1,4 +1,4 @@
-//! The one-time link that makes the first account.
+//! `/set-up/{secret}`: the one-time link that creates the first account.
 
 use std::collections::BTreeSet;
 
@@ -23,10 +23,10 @@ use crate::web::pages::shared::return_path::LocalPath;
 use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::state::AppState;
 
-/// The group that the first reviewer is in unless another is named.
+/// The group that the form proposes for the first reviewer.
 const GROUPS_DEFAULT: &str = "reviewers";
 
-/// How many groups one form names.
+/// Maximum number of groups in one form.
 const GROUPS_MAX: usize = 32;
 
 #[derive(Deserialize, Default)]
@@ -45,6 +45,7 @@ pub async fn show(
     secret: web::Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let link = app.service.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
+    // Links of other purposes exist, but must not be usable or detectable here.
     if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
         return Err(PageError::of(&request, Error::NotFound("link")));
     }
@@ -110,7 +111,7 @@ fn page(
         shell: PageLayout::anonymous(),
         action: request.path().to_owned(),
         csrf: door.csrf().shown(),
-        purpose: "It is the first account of this gateway.".to_owned(),
+        purpose: "This is the first account of this gateway.".to_owned(),
         username: SafeLine::new(typed.username.as_str()),
         groups: SafeLine::new(typed.groups.as_str()),
         role: if typed.role == "admin" { RoleChoice::Admin } else { RoleChoice::Reviewer },

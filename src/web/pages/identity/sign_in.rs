@@ -1,4 +1,4 @@
-//! Signing in, by password or by a one-time link, and out again.
+//! Sign-in by password or one-time link, and sign-out.
 
 use actix_web::cookie::Cookie;
 use actix_web::http::StatusCode;
@@ -41,6 +41,7 @@ pub async fn show(
 ) -> Result<HttpResponse, PageError> {
     let next = LocalPath::of(&onward.next);
     if let Some(cookie) = request.cookie(cookie_name(&app))
+        // An expired or unknown session gets the form, so the cookie alone is not enough.
         && app.service.session_of(cookie.value()).await.is_ok()
     {
         return Ok(see_other(next.as_str()));
@@ -48,7 +49,7 @@ pub async fn show(
     Ok(page(&app, &request, StatusCode::OK, (&next, ""), None))
 }
 
-/// `POST /sign-in`. Failed tries are bounded, by the service.
+/// `POST /sign-in`. The service limits failed sign-ins.
 pub async fn submit(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -62,9 +63,10 @@ pub async fn submit(
         Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
         Err(Error::TooMany) => Ok(again(
             StatusCode::TOO_MANY_REQUESTS,
-            "Too many tries in a row. Wait a few minutes; then it works again. A browser that you signed in with before \
-             need not wait.",
+            "Too many failed sign-ins. Wait a few minutes, then try again. A browser in which you have signed in \
+             before does not have to wait.",
         )),
+        // The sentence is the same for an unknown name, so that the page does not disclose which accounts exist.
         Err(Error::Unauthenticated) => Ok(again(StatusCode::UNAUTHORIZED, "User name and password do not match.")),
         Err(error) => Err(PageError::of(&request, error)),
     }
@@ -92,7 +94,7 @@ fn page(
     door.with_secret_cookie(app, html(status, page.render()))
 }
 
-/// The page once more, after something other than the password was refused.
+/// Renders the page again after a sign-in other than by password was refused.
 pub(in crate::web::pages) fn page_again(
     app: &AppState,
     request: &HttpRequest,
@@ -103,7 +105,7 @@ pub(in crate::web::pages) fn page_again(
     Ok(page(app, request, status, (next, ""), Some(problem.to_owned())))
 }
 
-/// What a passkey would sign to come in; none where browsers allow none.
+/// Returns the challenge for a sign-in by passkey, or `None` if passkeys are unavailable at this address.
 fn passkey(app: &AppState, door: &AnonymousSession) -> Option<PasskeyChallengeView> {
     app.service.require_local_accounts().ok()?;
     let party = app.service.relying_party()?;
@@ -111,7 +113,7 @@ fn passkey(app: &AppState, door: &AnonymousSession) -> Option<PasskeyChallengeVi
     Some(PasskeyChallengeView { rp_id: party.id().to_owned(), challenge, allow: String::new() })
 }
 
-/// `GET /sign-in/{secret}`. Opening a link does nothing: whoever previews links would use it up.
+/// `GET /sign-in/{secret}`. Opening the link does not use it: link previews of mail and chat programs would spend it.
 pub async fn show_link(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -132,7 +134,7 @@ pub async fn show_link(
     Ok(door.with_secret_cookie(&app, html(StatusCode::OK, page.render())))
 }
 
-/// `POST /sign-in/{secret}`: uses the link.
+/// `POST /sign-in/{secret}`: signs in and uses up the link.
 pub async fn use_link(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -155,13 +157,13 @@ pub async fn sign_out(
     app.service.sign_out(&visitor.0.signed_in).await.map_err(|error| PageError::of(&request, error))?;
     let mut response = match app.service.oidc_logout_url(&visitor.0.signed_in).await {
         Some(url) => {
-            redirect_page(url, "You are signed out here", "You are being signed out at your organisation, too.")
+            redirect_page(url, "You are signed out of Countersign", "Your organisation's sign-out page opens next.")
         }
         None => see_other("/sign-in"),
     };
     let mut gone = Cookie::build(cookie_name(&app), "").path("/").secure(app.edge.secure).finish();
     gone.make_removal();
-    // The session is over in any case; the cookie is only tidied away.
+    // The error is ignored: the session has ended on the server, and the cookie alone opens nothing.
     let _ = response.add_cookie(&gone);
     Ok(response)
 }

@@ -1,4 +1,4 @@
-//! The pages that are seen without a session.
+//! Views of the pages that need no session.
 
 use askama::Template;
 
@@ -11,56 +11,54 @@ use crate::web::pages::shared::safe_text::SafeLine;
 #[template(path = "sign_in.html")]
 pub struct SignInPage {
     pub shell: PageLayout,
-    /// The form's own token, from before there is a session.
+    /// CSRF token of the anonymous session.
     pub csrf: String,
-    /// The path to go on to, on this gateway.
+    /// The local path to open after sign-in.
     pub next: String,
-    /// What was typed, when the page comes again.
+    /// The previous input, when the form is rejected.
     pub username: SafeLine,
-    /// What the button says that leads to an OpenID provider, where there is one.
+    /// Label of the button for the OpenID provider, if one is configured.
     pub elsewhere: Option<SafeLine>,
-    /// Whether names and passwords of this gateway's own are asked for.
+    /// Whether local accounts are enabled.
     pub asks_password: bool,
-    /// Why it comes again: "User name and password do not match. Nothing else was tried."
+    /// The error to show: "User name and password do not match."
     pub problem: Option<String>,
-    /// What a passkey would sign, where passkeys work. Posts to `/sign-in/passkey`.
+    /// Challenge of the passkey form, which posts to `/sign-in/passkey`. `None` if passkeys are unavailable.
     pub passkey: Option<PasskeyChallengeView>,
 }
 
-/// `GET /sign-in/{secret}`: a one-time link's only button. Posts `csrf` and `next` to the same address.
+/// `GET /sign-in/{secret}`: the button of a one-time link. It posts `csrf` and `next` to the same address.
 #[derive(Template, Clone, Debug)]
 #[template(path = "sign_in_link.html")]
 pub struct SignInLinkPage {
     pub shell: PageLayout,
-    /// Where the form goes: the one-time link itself.
+    /// The form posts to the one-time link itself.
     pub action: String,
     pub csrf: String,
-    /// The path to go on to, on this gateway.
+    /// The local path to open after sign-in.
     pub next: String,
 }
 
-/// A page that leads on to another site.
+/// A page that forwards to another site.
 #[derive(Template, Clone, Debug)]
 #[template(path = "leaving.html")]
 pub struct RedirectPage {
     pub shell: PageLayout,
     pub url: String,
-    /// What happens: "Signing in".
     pub title: String,
     pub lead: String,
 }
 
-/// What the first account will be.
+/// Role of the first account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RoleChoice {
-    /// Decides on what agents propose.
+    /// Decides on proposals.
     Reviewer,
-    /// Runs the gateway; never votes.
+    /// Administers the gateway and cannot vote.
     Admin,
 }
 
 impl RoleChoice {
-    /// Whether it is the one that decides.
     pub const fn is_reviewer(self) -> bool {
         matches!(self, Self::Reviewer)
     }
@@ -71,18 +69,15 @@ impl RoleChoice {
 #[template(path = "set_up.html")]
 pub struct SetUpPage {
     pub shell: PageLayout,
-    /// Where the form goes: the one-time link itself.
+    /// The form posts to the one-time link itself.
     pub action: String,
     pub csrf: String,
-    /// What the account is for: "It is the first account of this gateway."
     pub purpose: String,
-    /// What was typed or is proposed, when there is something.
     pub username: SafeLine,
-    /// The groups it stands for, as typed: "reviewers, finance".
+    /// Group names, separated by commas: "reviewers, finance".
     pub groups: SafeLine,
     pub role: RoleChoice,
-    /// The shortest password that is taken.
     pub password_chars_min: usize,
-    /// Why the page comes again.
+    /// The error to show when the form is rejected.
     pub problem: Option<String>,
 }

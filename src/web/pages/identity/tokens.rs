@@ -1,4 +1,4 @@
-//! `/tokens`: which machines may come in.
+//! `/tokens`: lists, creates and revokes machine tokens.
 
 use std::collections::BTreeSet;
 
@@ -23,11 +23,11 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// What the page says after a form was taken.
+/// Notices after a submitted form, by the value of `?done=`.
 const DONE: &[(&str, Tone, &str)] =
-    &[("revoked", Tone::Good, "Revoked. Nothing is accepted from that token any more.")];
+    &[("revoked", Tone::Good, "Token revoked. The gateway rejects every request with it.")];
 
-/// How many nodes one form names.
+/// Maximum number of nodes in one form.
 const NODES_MAX: usize = 64;
 
 #[derive(Clone, Deserialize, Default)]
@@ -47,7 +47,7 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<F
     page(&app, &visitor, done.notice(DONE), typed).await
 }
 
-/// `POST /tokens`: the answer has the token, this once.
+/// `POST /tokens`: creates a token and shows it once.
 pub async fn add(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -87,7 +87,8 @@ async fn added(app: &AppState, visitor: &Visitor, form: &TokenFields) -> Result<
     Ok(SecretPage {
         shell: visitor.shell(&app.service, None).await?,
         title: format!("Token {}", token.name),
-        lead: "Put it where the machine reads it, and nowhere else. It is shown this once; the gateway keeps a hash of it.",
+        lead: "Store it only in the configuration of the machine. It is shown only now: the gateway stores only a \
+               hash.",
         label: "Token",
         secret: text,
         until: None,
@@ -121,6 +122,7 @@ async fn page(
 ) -> Result<TokensPage> {
     let now = app.service.now();
     let mut tokens = app.service.tokens().await?;
+    // Revoked tokens go last: `false` sorts before `true`.
     tokens.sort_by(|one, other| (one.revoked, other.created_at).cmp(&(other.revoked, one.created_at)));
     let ids: Vec<String> = tokens.iter().map(|it| format!("token/{}", it.id)).collect();
     let seen = app.service.last_seen(&ids).await?;
@@ -135,11 +137,12 @@ async fn page(
     })
 }
 
-/// Who cannot approve what comes of a token.
+/// Returns which reviewers cannot approve the proposals of a token.
 fn exclusion(excluded: &[String]) -> String {
     match excluded {
-        [] => "Its owner excludes no reviewer.".to_owned(),
-        _ => format!("By separation of duties it excludes: {}.", excluded.join(", ")),
+        [] => "Separation of duties excludes no reviewer: no reviewer is the owner or a member of the owner group."
+            .to_owned(),
+        _ => format!("By separation of duties, these reviewers cannot approve its proposals: {}.", excluded.join(", ")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `GET /log` and `GET /log/{event}`: what happened, the last first. `GET /log.jsonl`: the same as a file.
+//! `GET /log` and `GET /log/{event}`: the audit log, newest event first. `GET /log.jsonl`: the same as a download.
 
 use std::collections::BTreeMap;
 
@@ -31,14 +31,14 @@ use crate::web::state::AppState;
 
 const ROWS_MAX: usize = 50;
 
-/// Events of one file, and how many are asked for at once while it is sent.
+/// Maximum number of events in one download, and number of events that one query reads.
 const FILE_EVENTS_MAX: usize = 10_000;
 const FILE_PAGE: usize = 500;
 
-/// Pages of which one file is made: where little fits, each looks through many.
+/// Maximum number of queries for one download. If few events match, each query scans many events.
 const FILE_PAGES_MAX: usize = 100;
 
-/// What the address asks for. An empty text asks for nothing.
+/// Filters from the address. An empty text is no filter.
 #[derive(Deserialize, Default, Clone)]
 #[serde(default)]
 pub struct LogQuery {
@@ -62,7 +62,9 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &LogQuery) -> Result<Log
     let sought = sought(asked);
     let (found, problem) = match &sought {
         Ok(sought) => match service.log_page(sought, audience, asked.below, ROWS_MAX).await {
-            Err(Error::NotFound(_)) => (service::LogListing::default(), Some("There is no such thread.".to_owned())),
+            Err(Error::NotFound(_)) => {
+                (service::LogListing::default(), Some("This thread does not exist. Check its name.".to_owned()))
+            }
             found => (found?, None),
         },
         Err(problem) => (service::LogListing::default(), Some((*problem).to_owned())),
@@ -97,15 +99,21 @@ fn sought(asked: &LogQuery) -> std::result::Result<LogFilter, &'static str> {
     let time = |text: &str, why: &'static str| said(text).map(|it| moment_of(&it).ok_or(why)).transpose();
     Ok(LogFilter {
         kind: said(&asked.kind),
-        flow: said(&asked.flow).map(FlowId::try_from).transpose().map_err(|_| "No flow has such a name.")?,
-        thread: said(&asked.thread).map(ThreadId::try_from).transpose().map_err(|_| "No thread has such a name.")?,
+        flow: said(&asked.flow)
+            .map(FlowId::try_from)
+            .transpose()
+            .map_err(|_| "This is not a valid name of a flow. Choose a flow from the list.")?,
+        thread: said(&asked.thread)
+            .map(ThreadId::try_from)
+            .transpose()
+            .map_err(|_| "This is not a valid name of a thread. Check its spelling.")?,
         who: said(&asked.who),
-        since: time(&asked.since, "“Since” is not a moment, such as 2026-11-03T14:32.")?,
-        until: time(&asked.until, "“Until” is not a moment, such as 2026-11-03T14:32.")?,
+        since: time(&asked.since, "“From” needs a date and time, such as 2026-11-03T14:32.")?,
+        until: time(&asked.until, "“To” needs a date and time, such as 2026-11-03T14:32.")?,
     })
 }
 
-/// A moment as browsers send it, with or without seconds, or in full.
+/// Parses a time as browsers send it, with or without seconds, or as a full timestamp.
 pub(in crate::web::pages) fn moment_of(text: &str) -> Option<Timestamp> {
     let full = match text.len() {
         16 => format!("{text}:00.000Z"),
@@ -115,7 +123,7 @@ pub(in crate::web::pages) fn moment_of(text: &str) -> Option<Timestamp> {
     serde_json::from_value(Value::String(full)).ok()
 }
 
-/// The same question, from there on.
+/// Builds the address of a page or download with the same filters.
 fn address(page: &str, asked: &LogQuery, below: Option<u64>) -> String {
     let given = [
         ("kind", &asked.kind),
@@ -146,7 +154,7 @@ fn row(event: &Event, index: Option<u64>, names: &BTreeMap<String, RequesterName
     }
 }
 
-/// Who an event names, in the order of its members.
+/// Returns the people and tokens that an event names, in the order of its members.
 fn named(event: &Event, names: &BTreeMap<String, RequesterName>) -> Vec<SafeLine> {
     let members = event.data.as_object().into_iter().flat_map(|it| it.values());
     members.filter_map(|it| names.get(it.as_str()?)).map(called).collect()
@@ -192,7 +200,7 @@ fn fact(name: &str, value: &Value, told: &service::EventView) -> EventFact {
     EventFact { name: SafeLine::new(name), value: SafeJson::new(canonical(value)), called, url }
 }
 
-/// `GET /log.jsonl`: a line for each event that fits, the last first; sent as it is found.
+/// `GET /log.jsonl`: streams one line per matching event, newest first.
 pub async fn download(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -202,7 +210,7 @@ pub async fn download(
     let failed = |error| PageError::of(&request, error);
     let sought = sought(&query).map_err(|problem| failed(Error::invalid("", problem)))?;
     let audience = LogAudience::of(visitor.account().role);
-    // What cannot be found is told before anything is sent.
+    // The first query runs before the headers are sent, so that an error still gets its status.
     let first = app.service.log_page(&sought, audience, query.below, FILE_PAGE).await.map_err(failed)?;
     let begun =
         LogDownload { app, sought, audience, next: Some(LogDownloadStep::Have(Box::new(first))), sent: 0, pages: 0 };
@@ -239,7 +247,7 @@ impl LogDownload {
                 match self.app.service.log_page(&self.sought, self.audience, Some(below), FILE_PAGE).await {
                     Ok(page) => page,
                     Err(error) => {
-                        tracing::error!(%error, "a download of the log broke off");
+                        tracing::error!(%error, "a download of the audit log was interrupted");
                         return Some(Err(error));
                     }
                 }
@@ -254,6 +262,7 @@ impl LogDownload {
             if line.index.is_none() {
                 told["index"] = Value::Null;
             }
+            // Text of agents may contain control or bidirectional characters that mislead a reader of the file.
             text.push_str(&sanitize::json(&told.to_string()));
             text.push('\n');
         }

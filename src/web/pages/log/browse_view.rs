@@ -1,4 +1,4 @@
-//! The log, and one event of it.
+//! Views of the audit log and of one event.
 
 use askama::Template;
 
@@ -11,24 +11,21 @@ use crate::web::pages::threads::list_view::{FilterState, SelectOption};
 #[template(path = "log.html")]
 pub struct LogPage {
     pub shell: PageLayout,
-    /// The kinds to choose from.
     pub kinds: Vec<SelectOption>,
-    /// The flows to choose from.
     pub flows: Vec<SelectOption>,
     pub thread: SafeLine,
     pub who: SafeLine,
     pub since: SafeLine,
     pub until: SafeLine,
-    /// Whether anything was asked for.
+    /// Whether any filter is set.
     pub filter: FilterState,
-    /// Why nothing was looked for.
+    /// The error in the filters, if there is one.
     pub problem: Option<String>,
     pub rows: Vec<LogEventRow>,
-    /// How many were looked at, where more might be found further on.
+    /// Number of scanned events, if the scan stopped before the page was full.
     pub looked: Option<u64>,
-    /// The next page, if there is one.
     pub more_url: Option<String>,
-    /// Where all of it is to be had, for whom it is.
+    /// Address of the download, for administrators and auditors.
     pub download_url: Option<String>,
 }
 
@@ -39,9 +36,9 @@ pub struct LogEventRow {
     pub name: SafeLine,
     pub index: Option<u64>,
     pub flow: Option<SafeLine>,
-    /// Its thread, and that one's page.
+    /// Thread and its address.
     pub thread: Option<(SafeLine, String)>,
-    /// Who did it, or to whom it was done.
+    /// People and tokens that the event names.
     pub who: Vec<SafeLine>,
     pub at: TimestampView,
 }
@@ -52,21 +49,21 @@ pub struct LogEventRow {
 pub struct EventPage {
     pub shell: PageLayout,
     pub row: LogEventRow,
-    /// Its number in its thread.
+    /// Sequence number in the thread.
     pub seq: Option<u64>,
     pub id: SafeLine,
     pub hash: DigestText,
-    /// The hash of the event before it in its thread.
+    /// Hash of the previous event in the thread.
     pub previous: Option<DigestText>,
     pub facts: Vec<EventFact>,
 }
 
-/// A member of what an event tells.
+/// One member of the event's data.
 #[derive(Clone, Debug)]
 pub struct EventFact {
     pub name: SafeLine,
     pub value: SafeJson,
-    /// What that is called, if it is an id of something that has a name.
+    /// Name of the person or token, if the value is an id.
     pub called: Option<SafeLine>,
     pub url: Option<String>,
 }

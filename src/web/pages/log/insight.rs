@@ -1,4 +1,4 @@
-//! `GET /insight`: how much is asked of people, and how long they take.
+//! `GET /insight`: number of reviews, and time to decision.
 
 mod chart;
 
@@ -25,8 +25,7 @@ use crate::web::pages::threads::list_view::SelectOption;
 use crate::web::state::AppState;
 use chart::{ChartLabels, ChartPoint, HEIGHT, lasting, of_counts, of_times, share};
 
-/// How far back one can look: the word of the address, its name, what the page says, and how many minutes,
-/// hours or days.
+/// Selectable time spans: value of `?span=`, label, phrase in sentences, width of a period, and number of periods.
 const SPANS: [(&str, &str, &str, BucketWidth, u32); 5] = [
     ("1h", "1 hour", "the last hour", BucketWidth::Minute, 60),
     ("24h", "24 hours", "the last 24 hours", BucketWidth::Hour, 24),
@@ -35,13 +34,13 @@ const SPANS: [(&str, &str, &str, BucketWidth, u32); 5] = [
     ("90d", "90 days", "the last 90 days", BucketWidth::Day, 90),
 ];
 
-/// Where one begins: a week has its days.
+/// The preselected time span.
 const FIRST: &str = "7d";
 
-/// Rows of one list: the rest is told as a number.
+/// Maximum number of rows in one list. The page shows the number of other rows.
 const GROUPS_MAX: usize = 30;
 
-/// What is asked for. An empty text asks for nothing.
+/// Filters from the address. An empty text is no filter.
 #[derive(Deserialize, Default, Clone)]
 #[serde(default)]
 pub struct InsightQuery {
@@ -88,7 +87,7 @@ fn address(span: &str, flow: Option<&FlowId>) -> String {
     }
 }
 
-/// Each period with what was counted of the flow, or of all.
+/// Sums the counts of one flow, or of all flows, for each period.
 fn told(facts: &InsightFacts, flow: Option<&FlowId>) -> InsightContent {
     let mut periods: Vec<(Period, FlowCounts)> = Vec::new();
     let mut flows: BTreeMap<Option<&FlowId>, Counts> = BTreeMap::new();
@@ -123,12 +122,13 @@ fn told(facts: &InsightFacts, flow: Option<&FlowId>) -> InsightContent {
     }))
 }
 
-/// How many reviews waited at the end of each period: what is open now, walked back.
+/// Returns the number of open reviews at the end of each period. Starts at the current number and goes back in time.
 fn waiting(periods: &[(Period, FlowCounts)], open: u64) -> Vec<u64> {
     let mut at_the_end = vec![0; periods.len()];
     let mut after = open;
     for (place, (_, counts)) in periods.iter().enumerate().rev() {
         at_the_end[place] = after;
+        // Saturates because the counts of a short span cover only the latest events.
         after = (after + counts.all.ended()).saturating_sub(counts.all.opened);
     }
     at_the_end
@@ -138,9 +138,9 @@ fn summary(all: &Counts, open: u64) -> Vec<(&'static str, String)> {
     vec![
         ("Waiting now", open.to_string()),
         ("Opened", all.opened.to_string()),
-        ("Decided by people", (all.approved + all.denied).to_string()),
-        ("Half were decided within", quantile(&all.times, 50)),
-        ("95 of 100 within", quantile(&all.times, 95)),
+        ("Decided by reviewers", (all.approved + all.denied).to_string()),
+        ("Median time to decision", quantile(&all.times, 50)),
+        ("95th percentile", quantile(&all.times, 95)),
     ]
 }
 
@@ -162,12 +162,12 @@ fn ends(periods: &[(Period, FlowCounts)]) -> (String, String) {
     (name(periods.first()), name(periods.last()))
 }
 
-/// What the first column of a table names.
+/// Returns the heading of the first column of a table.
 fn step(periods: &[(Period, FlowCounts)]) -> &'static str {
     match periods.first().map(|it| it.0.step) {
-        Some(BucketWidth::Minute) => "Minute, UTC",
-        Some(BucketWidth::Hour) => "Hour, UTC",
-        Some(BucketWidth::Day) | None => "Day, UTC",
+        Some(BucketWidth::Minute) => "Minute (UTC)",
+        Some(BucketWidth::Hour) => "Hour (UTC)",
+        Some(BucketWidth::Day) | None => "Day (UTC)",
     }
 }
 
@@ -177,13 +177,13 @@ fn waiting_chart(periods: &[(Period, FlowCounts)], waiting: &[u64], open: u64) -
         [named(*period), counts.all.opened.to_string(), counts.all.ended().to_string(), waiting.to_string()]
     };
     let table = ChartTable {
-        columns: [step(periods), "Opened", "Ended", "Waiting at its end"],
+        columns: [step(periods), "Opened", "Ended", "Waiting at the end"],
         rows: periods.iter().zip(waiting).rev().map(row).collect(),
     };
     let titled = ChartLabels {
         id: "waiting",
         title: "Waiting over time",
-        told: format!("The most that waited at the end of a period: {most}. Waiting now: {open}."),
+        told: format!("Maximum at the end of a period: {most}. Waiting now: {open}."),
         ends: ends(periods),
         table,
     };
@@ -197,29 +197,26 @@ fn waiting_chart(periods: &[(Period, FlowCounts)], waiting: &[u64], open: u64) -
 
 fn times_chart(periods: &[(Period, FlowCounts)], all: &Histogram) -> Chart {
     let told = if all.is_empty() {
-        "People decided nothing in this time.".to_owned()
+        "No decisions in this time.".to_owned()
     } else {
         let (median, p95) = (quantile(all, 50), quantile(all, 95));
-        format!("Half of the {} decisions took {median} at most, 95 of 100 took {p95} at most.", all.count())
+        format!("Decisions: {}. Median: {median}. 95th percentile: {p95}.", all.count())
     };
     let row = |(period, counts): &(Period, FlowCounts)| {
         let times = &counts.all.times;
         [named(*period), times.count().to_string(), quantile(times, 50), quantile(times, 95)]
     };
-    let columns = [step(periods), "Decided by people", "Median", "95 of 100"];
+    let columns = [step(periods), "Decided by reviewers", "Median", "95th percentile"];
     let table = ChartTable { columns, rows: periods.iter().rev().map(row).collect() };
     let titled = ChartLabels { id: "times", title: "Time to decision", told, ends: ends(periods), table };
     let millis = |time: Option<Duration>| time.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
     let drawn = periods.iter().map(|(period, counts)| {
         let times = &counts.all.times;
         let words = match times.is_empty() {
-            true => format!("{}: nothing decided", named(*period)),
-            false => format!(
-                "{}: half within {}, 95 of 100 within {}",
-                named(*period),
-                quantile(times, 50),
-                quantile(times, 95)
-            ),
+            true => format!("{}: no decisions", named(*period)),
+            false => {
+                format!("{}: median {}, 95th percentile {}", named(*period), quantile(times, 50), quantile(times, 95))
+            }
         };
         ChartPoint { value: millis(times.quantile(50)).unwrap_or_default(), mark: millis(times.quantile(95)), words }
     });
@@ -228,22 +225,22 @@ fn times_chart(periods: &[(Period, FlowCounts)], all: &Histogram) -> Chart {
 
 fn outcomes(all: &Counts) -> Vec<OutcomeRow> {
     let counted = [
-        ("Committed: the policy let it in", all.committed),
-        ("Committed while the flow only observes", all.observed),
+        ("Committed without approval", all.committed),
+        ("Committed in observe mode", all.observed),
         ("Rejected by the policy", all.rejected),
-        ("Held for people", all.opened),
-        ("Approved by people", all.approved),
-        ("Denied by people", all.denied),
-        ("Expired: nobody decided in time", all.expired),
-        ("Cancelled by who asked", all.cancelled),
-        ("Superseded by something else", all.superseded),
+        ("Held for approval", all.opened),
+        ("Approved", all.approved),
+        ("Denied", all.denied),
+        ("Expired without a decision", all.expired),
+        ("Cancelled by the agent", all.cancelled),
+        ("Superseded", all.superseded),
     ];
     let most = counted.iter().map(|it| it.1).max().unwrap_or_default();
     let row = |(words, count)| OutcomeRow { words, count, width: share(count, most, HEIGHT) };
     counted.into_iter().map(row).collect()
 }
 
-/// Those with the most reviews first.
+/// Converts counts into rows, with the most reviews first.
 fn groups(mut counted: Vec<(Option<SafeLine>, Counts)>) -> InsightGroups {
     counted.retain(|(_, counts)| counts.opened + counts.ended() > 0);
     counted.sort_by(|a, b| (b.1.opened, b.1.ended(), &a.0).cmp(&(a.1.opened, a.1.ended(), &b.0)));

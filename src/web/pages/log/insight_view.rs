@@ -1,4 +1,4 @@
-//! How much is asked of people, and how long they take.
+//! View of the Insight page.
 
 use askama::Template;
 
@@ -12,54 +12,51 @@ use crate::web::pages::threads::list_view::SelectOption;
 #[template(path = "insight.html")]
 pub struct InsightPage {
     pub shell: PageLayout,
-    /// How far back one can look.
     pub spans: Vec<InboxTab>,
-    /// How far back this page looks, as the address has it.
+    /// Value of `?span=`.
     pub span: &'static str,
-    /// The same in words: `the last 7 days`.
+    /// The span in a sentence: `the last 7 days`.
     pub span_words: &'static str,
-    /// The flows to choose from.
     pub flows: Vec<SelectOption>,
-    /// Until when the log was counted; never where nothing was.
+    /// Time of the last counted event. `None` if no event was counted.
     pub counted_until: Option<TimestampView>,
-    /// Events that were not counted yet.
+    /// Number of events that are not counted yet.
     pub behind: u64,
-    /// Since when, where not all that happened was looked through.
+    /// Start of the scanned events, if the page does not cover the whole span.
     pub since: Option<TimestampView>,
     pub told: InsightContent,
 }
 
 #[derive(Clone, Debug)]
 pub enum InsightContent {
-    /// Nothing was asked, and nothing is open.
+    /// No proposals in the span and no open reviews.
     Nothing,
     Figures(Box<InsightFigures>),
 }
 
-/// Everything that is drawn and listed.
 #[derive(Clone, Debug)]
 pub struct InsightFigures {
-    /// The figures at the top, each with its name.
+    /// Labels and values of the figures at the top.
     pub summary: Vec<(&'static str, String)>,
     pub waiting: Chart,
     pub times: Chart,
-    /// What became of proposals.
+    /// Proposals by outcome.
     pub outcomes: Vec<OutcomeRow>,
     pub by_flow: InsightGroups,
     pub by_reason: InsightGroups,
 }
 
-/// Bars over time. Its words stand around the picture, which stretches.
+/// Bar chart over time. Labels are outside of the drawing, because the drawing stretches.
 #[derive(Clone, Debug)]
 pub struct Chart {
     pub id: &'static str,
     pub title: &'static str,
-    /// What there is to see, in a sentence.
+    /// The chart in a sentence, for screen readers and below the drawing.
     pub told: String,
-    /// How wide the drawing is in its own measure.
+    /// Width of the drawing in user units.
     pub width: usize,
     pub bars: Vec<Bar>,
-    /// What the top of the scale means.
+    /// Label of the top of the scale.
     pub top: String,
     pub middle: String,
     pub from: String,
@@ -67,60 +64,57 @@ pub struct Chart {
     pub table: ChartTable,
 }
 
-/// What a chart is drawn from.
+/// The data of a chart as a table.
 #[derive(Clone, Debug)]
 pub struct ChartTable {
-    /// What stands in its columns; the first names the row.
+    /// Headings. The first column names the row.
     pub columns: [&'static str; 4],
     pub rows: Vec<[String; 4]>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// Where it begins, from the left.
+    /// Distance from the left.
     pub x: usize,
-    /// Where its top is, from above.
+    /// Distance of the top of the bar from the top of the drawing.
     pub y: u64,
     pub height: u64,
-    /// The line above it, if there is one: a path.
+    /// SVG path of the line up to the 95th percentile.
     pub mark: Option<String>,
     pub words: String,
 }
 
-/// What became of proposals, one way.
+/// Number of proposals with one outcome.
 #[derive(Clone, Debug)]
 pub struct OutcomeRow {
     pub words: &'static str,
     pub count: u64,
-    /// How long its bar is, of 1000.
+    /// Length of the bar, of 1000.
     pub width: u64,
 }
 
-/// Reviews by something that they have.
+/// Reviews grouped by flow or reason.
 #[derive(Clone, Debug)]
 pub struct InsightGroups {
     pub rows: Vec<InsightGroupRow>,
     pub more: usize,
-    /// What the longest bar means.
+    /// Time that the longest bar represents.
     pub longest: String,
 }
 
-/// Reviews that have one thing in common.
+/// Reviews of one flow or one reason.
 #[derive(Clone, Debug)]
 pub struct InsightGroupRow {
-    /// What; those that are counted together have no name.
+    /// Flow or reason. `None` for all others together.
     pub name: Option<SafeLine>,
-    /// Reviews that were opened.
     pub opened: u64,
-    /// Those that people approved.
     pub approved: u64,
-    /// Those that people denied.
     pub denied: u64,
-    /// Those that ended otherwise.
+    /// Expired, cancelled and superseded reviews.
     pub undecided: u64,
-    /// How long half of the decisions took at most.
+    /// Median time to decision.
     pub median: String,
     pub p95: String,
-    /// The bar of the two: how far each reaches, of 1000.
+    /// Lengths of the median and of the 95th percentile, of 1000.
     pub bar: Option<(u64, u64)>,
 }

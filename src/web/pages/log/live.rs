@@ -1,4 +1,4 @@
-//! `GET /live`: that something happened, for pages that are open. What it was, each page asks for itself.
+//! `GET /live`: server-sent events that notify open pages of changes. Each page then loads its own data.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
@@ -15,16 +15,16 @@ use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// Events that are told at once. Who missed more is told only that, and looks again.
+/// Maximum number of events in one message. A client that missed more gets `missed` and reloads.
 const BATCH: u32 = 100;
 
-/// Where the page that asks was in the log.
+/// Last log position that the page has seen.
 #[derive(Debug, Deserialize)]
 pub struct LiveQuery {
     after: Option<u64>,
 }
 
-/// `GET /live?after=`: a stream. Each message says which threads something happened to, and what kind of thing.
+/// `GET /live?after=`: streams the thread and type of each new event.
 pub async fn show(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -60,6 +60,7 @@ impl EventSource for PersonEventSource {
     async fn next(&self, after: u64) -> Result<EventStreamChunk> {
         let service = &self.app.service;
         let reach = service.wait_for_log(after, BEAT).await?;
+        // The session is checked again for each message, so that sign-out or a disabled account ends the stream.
         let person = service.current_session(&self.signed_in).await?;
         if reach > after.saturating_add(u64::from(BATCH)) {
             return Ok(EventStreamChunk { frames: sse::frame(reach, None, &json!({"missed": true})), reach });
@@ -72,7 +73,7 @@ impl EventSource for PersonEventSource {
     }
 }
 
-/// Stops are everybody's concern; for the rest it is as in the log.
+/// Returns whether an audience sees an event. Everyone sees halts. For other events, the rules of the audit log apply.
 fn is_told(audience: LogAudience, placed: &SequencedEvent) -> bool {
     let kind = placed.event.kind;
     audience.may_see(kind) || matches!(kind, EventType::Halted | EventType::HaltLifting | EventType::HaltLifted)

@@ -1,4 +1,4 @@
-//! Pages about the audit log, Insight and the receipt verifier.
+//! Pages for the audit log, Insight and the receipt verifier.
 
 pub mod browse;
 pub mod browse_view;

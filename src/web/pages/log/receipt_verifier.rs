@@ -1,4 +1,4 @@
-//! `GET` and `POST /verifier`: a receipt, check by check.
+//! `GET` and `POST /verifier`: verifies a receipt and shows every check.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -25,7 +25,7 @@ use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// What the form sends. The form's own bound is the bound of each.
+/// Fields of the form. The size limit of the form also limits each field.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct VerifierForm {
@@ -79,34 +79,40 @@ async fn page(
     })
 }
 
-/// What was pasted. Blanks around a text are the clipboard's, and all that is forgiven.
+/// Reads the pasted texts. Spaces around a text are removed because they often come from the clipboard.
 fn shown(fields: &VerifierForm) -> std::result::Result<PresentedReceipt, String> {
     let given = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
-    let receipt = given(&fields.receipt).ok_or("Paste a receipt first.")?;
+    let receipt = given(&fields.receipt).ok_or("Paste a receipt into the first field.")?;
     let statement = given(&fields.statement).map(|it| statement(&it)).transpose()?;
     Ok(PresentedReceipt { receipt, entry: given(&fields.entry), statement })
 }
 
 fn statement(text: &str) -> std::result::Result<Statement, String> {
     let limits = ParseLimits { bytes_max: text.len(), ..ParseLimits::default() };
-    let value = parse(text.as_bytes(), &limits)
-        .map_err(|error| format!("The statement is not strict JSON: {}. Nothing was checked.", error.code.as_str()))?;
-    serde_json::from_value(value)
-        .map_err(|_| "The statement has not the members of a statement. Nothing was checked.".to_owned())
+    let value = parse(text.as_bytes(), &limits).map_err(|error| {
+        format!(
+            "The statement is not strict JSON: {}. Copy it again from the version’s page. Nothing was checked.",
+            error.code.as_str()
+        )
+    })?;
+    serde_json::from_value(value).map_err(|_| {
+        "The JSON does not have the members of a statement. Copy it again from the version’s page.".to_owned()
+    })
 }
 
 async fn told(app: &AppState, shown: &PresentedReceipt) -> Result<ReceiptCheckResult> {
     let (service, now) = (&app.service, app.service.now());
     let checks = service.check_offline(shown)?;
     let (tone, words) = match conclusion(&checks) {
-        Conclusion::Genuine => (Tone::Good, "Genuine: people approved exactly this"),
-        Conclusion::Refused => (Tone::Bad, "Refused: it opens nothing"),
-        Conclusion::CouldNotTell => (Tone::Care, "Could not tell"),
+        Conclusion::Genuine => (Tone::Good, "Valid: this exact version was approved"),
+        Conclusion::Refused => (Tone::Bad, "Invalid: a writer must not accept it"),
+        Conclusion::CouldNotTell => (Tone::Care, "Could not be verified"),
     };
+    // Looked up by the exact text: a forged receipt with a known id gets no facts about the real one.
     let known = match service.look_up_receipt(&shown.receipt).await? {
-        ReceiptLookupResult::Nothing => vec![row(Tone::Care, "It issued no receipt of that id")],
+        ReceiptLookupResult::Nothing => vec![row(Tone::Care, "This gateway issued no receipt with this id")],
         ReceiptLookupResult::Another => {
-            vec![row(Tone::Bad, "It issued another receipt of that id: this is not its own")]
+            vec![row(Tone::Bad, "This gateway issued a different receipt with this id")]
         }
         ReceiptLookupResult::Issued(issued) => known(&issued, now),
     };
@@ -123,7 +129,7 @@ fn check_row(check: &ReceiptCheck) -> CheckRow {
     let (tone, outcome, code, says) = match check.outcome {
         CheckOutcome::Passed => (Tone::Good, "passed", None, check.name.says()),
         CheckOutcome::Failed { code, detail } => (Tone::Bad, "failed", Some(code.as_str()), detail),
-        CheckOutcome::CouldNotTell { detail } => (Tone::Care, "could not tell", None, detail),
+        CheckOutcome::CouldNotTell { detail } => (Tone::Care, "not verified", None, detail),
         CheckOutcome::NotChecked { detail } => (Tone::Plain, "not reached", None, detail),
     };
     CheckRow { name: check.name.as_str(), tone, outcome, says, code }
@@ -155,40 +161,39 @@ fn row(tone: Tone, words: impl Into<String>) -> GatewayFactRow {
 fn known(issued: &IssuedReceiptState, now: Timestamp) -> Vec<GatewayFactRow> {
     let mut rows = vec![GatewayFactRow {
         url: Some(format!("/threads/{}/versions/{}", issued.thread.id, issued.version)),
-        ..row(Tone::Good, format!("It issued exactly this, for version {} of {}", issued.version, issued.thread.id))
+        ..row(Tone::Good, format!("This gateway issued it for version {} of {}", issued.version, issued.thread.id))
     }];
     rows.push(match &issued.row.revoked {
-        Some(revoked) => GatewayFactRow {
-            at: Some(moment(revoked.at, now)),
-            ..row(Tone::Bad, "It was taken back: verify refuses it")
-        },
-        None => row(Tone::Good, "It was not taken back"),
+        Some(revoked) => {
+            GatewayFactRow { at: Some(moment(revoked.at, now)), ..row(Tone::Bad, "Revoked: verify refuses it") }
+        }
+        None => row(Tone::Good, "Not revoked"),
     });
     rows.push(match &issued.write {
         Some(write) => {
             let ended = match write.state {
                 WriteState::Reserved {} if write.is_live(now) => "is writing now",
-                WriteState::Reserved {} => "never answered",
-                WriteState::Confirmed { .. } => "has written",
+                WriteState::Reserved {} => "its lease expired, outcome unknown",
+                WriteState::Confirmed { .. } => "has confirmed the write",
                 WriteState::Aborted { .. } => "wrote nothing",
-                WriteState::Late { .. } => "confirmed too late",
-                WriteState::Resolved { .. } => "never answered, and an administrator settled it",
+                WriteState::Late { .. } => "confirmed after its lease expired",
+                WriteState::Resolved { .. } => "its lease expired, and an administrator resolved the write",
             };
-            let words = format!("It was used: {} was let through, and {ended}", write.node);
+            let words = format!("Used: {} was authorized, {ended}", write.node);
             GatewayFactRow { at: Some(moment(write.reserved_at, now)), ..row(Tone::Care, words) }
         }
-        None => row(Tone::Good, "It was not used"),
+        None => row(Tone::Good, "Not used"),
     });
     let head = issued.thread.head.version;
     rows.push(if issued.is_unused_head() {
-        row(Tone::Good, "Its version is the thread’s head, and free to be written")
+        row(Tone::Good, "Its version is the head of the thread and can be written")
     } else if head == issued.version {
-        row(Tone::Plain, "Its version is the thread’s head, and not free to be written")
+        row(Tone::Plain, "Its version is the head of the thread but cannot be written")
     } else {
-        row(Tone::Care, format!("Its version is not the thread’s head any more: that is version {head}"))
+        row(Tone::Care, format!("Its version is no longer the head of the thread. The head is version {head}"))
     });
     if issued.expires_at <= now {
-        rows.push(GatewayFactRow { at: Some(moment(issued.expires_at, now)), ..row(Tone::Care, "It expired") });
+        rows.push(GatewayFactRow { at: Some(moment(issued.expires_at, now)), ..row(Tone::Care, "Expired") });
     }
     rows
 }

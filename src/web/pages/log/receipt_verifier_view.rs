@@ -1,4 +1,4 @@
-//! A receipt, check by check.
+//! View of the receipt verifier.
 
 use askama::Template;
 
@@ -26,25 +26,24 @@ pub struct VerifierInputView {
 #[derive(Clone, Debug)]
 pub struct ReceiptCheckResult {
     pub tone: Tone,
-    /// All checks together, in a sentence.
+    /// Result of all checks in a sentence.
     pub conclusion: &'static str,
-    /// The checks, in their order.
     pub checks: Vec<CheckRow>,
-    /// What the receipt says, if it can be read.
+    /// Claims of the receipt. Empty if it cannot be parsed.
     pub says: Vec<ReceiptClaimRow>,
-    /// What this gateway knows of it.
+    /// Facts from the database of this gateway.
     pub known: Vec<GatewayFactRow>,
 }
 
 #[derive(Clone, Debug)]
 pub struct CheckRow {
-    /// The word for programs.
+    /// Machine-readable name.
     pub name: &'static str,
     pub tone: Tone,
-    /// "passed", "failed", "could not tell", "not reached".
+    /// "passed", "failed", "not verified", "not reached".
     pub outcome: &'static str,
     pub says: &'static str,
-    /// The code that verify would answer.
+    /// Error code that `verify` would return.
     pub code: Option<&'static str>,
 }
 
@@ -54,7 +53,7 @@ pub struct ReceiptClaimRow {
     pub value: SafeLine,
 }
 
-/// A fact that only the gateway has.
+/// A fact that only the gateway knows, for example a revocation.
 #[derive(Clone, Debug)]
 pub struct GatewayFactRow {
     pub tone: Tone,

@@ -1,4 +1,4 @@
-//! `/docs`: the reference of the API, for whoever reaches the gateway, where the configuration shows it.
+//! `/docs`: the API reference, without sign-in, if the configuration enables it.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -12,7 +12,7 @@ use crate::web::pages::shared::format::html;
 use crate::web::pages::shared::layout::PageLayout;
 use crate::web::state::AppState;
 
-/// The page. It asks nobody who they are: it tells nothing of this gateway but its version.
+/// Shows the reference. The page needs no session because it discloses only the version of the gateway.
 pub async fn show(request: HttpRequest, app: Data<AppState>) -> Result<HttpResponse, PageError> {
     if !app.edge.docs {
         return Err(PageError::of(&request, Error::NotFound("page")));

@@ -1,4 +1,4 @@
-//! The reference of the API for people, made from the very description that programs read.
+//! View of the API reference, generated from the OpenAPI description.
 
 use std::sync::LazyLock;
 
@@ -15,20 +15,20 @@ pub struct ReferencePage {
     pub told: &'static ApiReference,
 }
 
-/// Everything that is told, made once.
+/// The reference, generated once per process.
 pub static REFERENCE: LazyLock<ApiReference> = LazyLock::new(|| ApiReference::of(&description()));
 
-/// Calls by their parts, and what they are made of.
+/// Operations by tag, with types and problems.
 #[derive(Clone, Debug)]
 pub struct ApiReference {
     pub version: String,
     pub parts: Vec<ApiSection>,
     pub types: Vec<ApiMember>,
-    /// Every status of a problem, with its codes.
+    /// Error statuses with their codes.
     pub problems: Vec<ApiStatusView>,
 }
 
-/// Calls that belong together.
+/// Operations with one tag.
 #[derive(Clone, Debug)]
 pub struct ApiSection {
     pub name: String,
@@ -40,52 +40,51 @@ pub struct ApiSection {
 pub struct ApiOperation {
     pub method: String,
     pub path: String,
-    /// Its name, which is its anchor.
+    /// Operation id, which is also the anchor in the page.
     pub id: String,
     pub summary: String,
     pub description: String,
-    /// What it takes: in the path, the query, headers and the body.
+    /// Parameters and body.
     pub takes: Vec<ApiMember>,
-    /// What it answers with success.
+    /// Success responses.
     pub answers: Vec<ApiMember>,
-    /// With which other statuses.
+    /// Names of the error responses.
     pub failures: Vec<String>,
-    /// What was sent once, and answered.
     pub examples: Vec<ApiExample>,
 }
 
-/// JSON as it was sent or answered.
+/// Example of a request body or a response.
 #[derive(Clone, Debug)]
 pub struct ApiExample {
-    /// `body`, or a status.
+    /// `body`, or the status of a response.
     pub name: String,
     pub json: String,
 }
 
-/// Something with a name and a type.
+/// A parameter, member or type.
 #[derive(Clone, Debug)]
 pub struct ApiMember {
     pub name: String,
-    /// Where it stands, or whether it must be there.
+    /// Location of a parameter, or `required`.
     pub place: String,
     pub kind: ApiTypeLabel,
     pub what: String,
     pub members: Vec<ApiMember>,
 }
 
-/// A type in words, of which one may be described further down.
+/// Label of a type, with a link if the page describes the type.
 #[derive(Clone, Debug, Default)]
 pub struct ApiTypeLabel {
-    /// As `list of`.
+    /// Prefix such as `list of`.
     pub before: &'static str,
     pub name: String,
-    /// Whether it is described further down.
+    /// Whether the page describes the type.
     pub described: bool,
-    /// As `or null`.
+    /// Suffix such as `or null`.
     pub after: &'static str,
 }
 
-/// A status that is no success.
+/// An error status.
 #[derive(Clone, Debug)]
 pub struct ApiStatusView {
     pub name: String,

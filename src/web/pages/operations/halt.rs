@@ -1,4 +1,4 @@
-//! `/emergency`: stopping, and letting go on.
+//! `/emergency`: halts flows and lifts halts.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -24,13 +24,13 @@ use crate::web::state::AppState;
 
 const ADDRESS: &str = "/emergency";
 
-/// A sentence or two: whoever stops something has no time for more.
+/// Maximum length of a reason. One or two sentences are enough in an emergency.
 const REASON_CHARS_MAX: usize = 500;
 
-/// How the value of a scope reads that is no flow's name.
+/// Form value of the scope that covers all flows.
 const ALL: &str = "all";
 
-/// What the forms send. Fields that a form may leave out are empty then.
+/// Fields of the forms of this page. A field that a form leaves out is empty.
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub struct HaltFields {
@@ -41,11 +41,11 @@ pub struct HaltFields {
     expects: String,
 }
 
-/// What the page says after a form was taken.
+/// Notices after a submitted form, by the value of `?done=`.
 const DONE: &[(&str, Tone, &str)] = &[
-    ("stopped", Tone::Care, "Stopped. It holds from now on, on every gateway."),
-    ("lifted", Tone::Good, "Lifted. It goes on."),
-    ("asked", Tone::Care, "Asked for. It goes on once a second person asks for the same."),
+    ("stopped", Tone::Care, "Halted. The halt applies now, on every gateway."),
+    ("lifted", Tone::Good, "Halt lifted. Agents and writers can continue."),
+    ("asked", Tone::Care, "Lifting requested. The halt is lifted when a second administrator confirms."),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ enum HaltFormKind {
     Lift,
 }
 
-/// Which of the two, as forms say it.
+/// The halted activities, as forms send them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HaltAspect {
     Both,
@@ -91,7 +91,7 @@ impl HaltAspect {
     fn read(text: &str) -> Result<Self> {
         let all = [Self::Both, Self::Proposing, Self::Verifying];
         let found = all.into_iter().find(|it| it.value() == text);
-        found.ok_or_else(|| Error::invalid("/what", "say what: both, proposing or verifying"))
+        found.ok_or_else(|| Error::invalid("/what", "choose both, proposing or verifying"))
     }
 
     fn halt(self, reason: &str) -> Halt {
@@ -105,12 +105,12 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<F
     page(&app, &visitor, notice, &HaltFields::default()).await
 }
 
-/// `GET` where only forms go.
+/// Redirects a `GET` of an address that accepts only forms.
 pub async fn back() -> HttpResponse {
     see_other(ADDRESS)
 }
 
-/// `POST /emergency`: stops.
+/// `POST /emergency`: halts a flow or all flows.
 pub async fn stop(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -120,7 +120,7 @@ pub async fn stop(
     submitted(&app, &request, &visitor, (HaltFormKind::Stop, &form)).await
 }
 
-/// `POST /emergency/lifting`: lets go on, or asks for it.
+/// `POST /emergency/lifting`: lifts a halt, or requests it if two administrators are needed.
 pub async fn lift(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -134,12 +134,13 @@ async fn submitted(
     app: &AppState,
     request: &HttpRequest,
     visitor: &Visitor,
-    (pull, form): (HaltFormKind, &HaltFields),
+    (kind, form): (HaltFormKind, &HaltFields),
 ) -> std::result::Result<HttpResponse, PageError> {
     let failed = |error| PageError::of(request, error);
-    let done = match (form.confirmed.as_str(), pull, told(form)) {
-        ("yes", HaltFormKind::Stop, _) | ("yes", HaltFormKind::Lift, Some(_)) => pulled(app, visitor, pull, form).await,
-        _ => confirm(app, visitor, pull, form).await,
+    // Only a lifting needs the previewed outcome, because another administrator may act in between.
+    let done = match (form.confirmed.as_str(), kind, previewed(form)) {
+        ("yes", HaltFormKind::Stop, _) | ("yes", HaltFormKind::Lift, Some(_)) => apply(app, visitor, kind, form).await,
+        _ => confirm(app, visitor, kind, form).await,
     };
     match done {
         Ok(response) => Ok(response),
@@ -151,20 +152,20 @@ async fn submitted(
     }
 }
 
-/// What a wish comes to, as forms say it back.
-const fn foreseen_word(foreseen: HaltPreview) -> &'static str {
-    match foreseen {
+/// Returns the form value of a preview. The confirm form sends it back, so that a changed outcome is detected.
+const fn preview_value(preview: HaltPreview) -> &'static str {
+    match preview {
         HaltPreview::Asked => "asked",
         HaltPreview::Done => "done",
     }
 }
 
-fn told(form: &HaltFields) -> Option<HaltPreview> {
-    [HaltPreview::Asked, HaltPreview::Done].into_iter().find(|it| foreseen_word(*it) == form.expects)
+fn previewed(form: &HaltFields) -> Option<HaltPreview> {
+    [HaltPreview::Asked, HaltPreview::Done].into_iter().find(|it| preview_value(*it) == form.expects)
 }
 
-fn wish(pull: HaltFormKind, halt: Halt) -> HaltRequest {
-    match pull {
+fn halt_request(kind: HaltFormKind, halt: Halt) -> HaltRequest {
+    match kind {
         HaltFormKind::Stop => HaltRequest::Stop(halt),
         HaltFormKind::Lift => HaltRequest::Lift(halt),
     }
@@ -180,17 +181,17 @@ fn scope_of(form: &HaltFields) -> Result<HaltScope> {
 fn reason_of(form: &HaltFields) -> Result<String> {
     let reason = form.reason.trim();
     if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
-        return Err(Error::WrongState("Say why, in at most 500 characters"));
+        return Err(Error::WrongState("Enter a reason of at most 500 characters"));
     }
     Ok(reason.to_owned())
 }
 
-async fn pulled(app: &AppState, visitor: &Visitor, pull: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
+async fn apply(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
     let (scope, halt) = (scope_of(form)?, HaltAspect::read(&form.what)?.halt(&reason_of(form)?));
     let me = Actor::Person(&visitor.0.signed_in.account);
-    let standing = app.service.request_halt_as_previewed(me, &scope, &wish(pull, halt), told(form)).await?;
-    let asked = standing.stops.as_ref().is_some_and(|it| it.lifting.is_some());
-    let done = match pull {
+    let state = app.service.request_halt_as_previewed(me, &scope, &halt_request(kind, halt), previewed(form)).await?;
+    let asked = state.stops.as_ref().is_some_and(|it| it.lifting.is_some());
+    let done = match kind {
         HaltFormKind::Stop => "stopped",
         HaltFormKind::Lift if asked => "asked",
         HaltFormKind::Lift => "lifted",
@@ -198,64 +199,68 @@ async fn pulled(app: &AppState, visitor: &Visitor, pull: HaltFormKind, form: &Ha
     Ok(see_other(&format!("{ADDRESS}?done={done}")))
 }
 
-async fn confirm(app: &AppState, visitor: &Visitor, pull: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
+async fn confirm(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
     let (scope, what, reason) = (scope_of(form)?, HaltAspect::read(&form.what)?, reason_of(form)?);
     let halts = app.service.halts().await?;
-    let standing = halts.iter().find(|it| it.scope == scope).ok_or(Error::NotFound("flow"))?;
+    let state = halts.iter().find(|it| it.scope == scope).ok_or(Error::NotFound("flow"))?;
     let me = Actor::Person(&visitor.0.signed_in.account);
-    let foreseen = app.service.preview_halt(me, &scope, &wish(pull, what.halt(&reason))).await?;
+    let preview = app.service.preview_halt(me, &scope, &halt_request(kind, what.halt(&reason))).await?;
     let page = HaltConfirmPage {
         shell: visitor.shell(&app.service, None).await?,
-        action: match pull {
+        action: match kind {
             HaltFormKind::Stop => ADDRESS.to_owned(),
             HaltFormKind::Lift => format!("{ADDRESS}/lifting"),
         },
         csrf: visitor.0.csrf.shown(),
-        title: match pull {
-            HaltFormKind::Stop => "Stop",
+        title: match kind {
+            HaltFormKind::Stop => "Halt",
             HaltFormKind::Lift => "Lift the halt of",
         },
         what: what.words(),
         what_value: what.value(),
         scope: title_of(&scope),
         scope_value: value_of(&scope),
-        consequences: consequences((pull, foreseen), what, needs(app, standing)),
-        expects: foreseen_word(foreseen),
+        consequences: consequences((kind, preview), what, needs(app, state)),
+        expects: preview_value(preview),
         reason: SafeText::new(reason),
-        stops: pull == HaltFormKind::Stop,
+        stops: kind == HaltFormKind::Stop,
     };
     Ok(html(StatusCode::OK, page.render()))
 }
 
-fn needs(app: &AppState, standing: &HaltState) -> LiftQuorum {
-    app.service.lift_needs(standing.stops.as_ref())
+fn needs(app: &AppState, state: &HaltState) -> LiftQuorum {
+    app.service.lift_needs(state.stops.as_ref())
 }
 
 fn consequences(
-    (pull, foreseen): (HaltFormKind, HaltPreview),
+    (kind, preview): (HaltFormKind, HaltPreview),
     what: HaltAspect,
     needs: LiftQuorum,
 ) -> Vec<&'static str> {
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     let two = needs == LiftQuorum::Two;
-    match pull {
+    match kind {
         HaltFormKind::Stop => {
             if what != HaltAspect::Verifying {
-                said.push("Nothing can be proposed, no thread is made, and no vote counts.");
+                lines.push("The gateway accepts no proposals, no new threads and no votes.");
             }
             if what != HaltAspect::Proposing {
-                said.push("No writer is let through, not even one that asks again.");
+                lines.push("The gateway authorizes no writer, not even one that repeats its request.");
             }
-            said.push("What is written already stays. Writers that were let through can still say how it went.");
-            said.push(if two { "Two administrators lift it." } else { "An administrator lifts it." });
+            lines.push("Completed writes stay. Writers that are already authorized can still report their outcome.");
+            lines.push(if two {
+                "Two administrators are needed to lift the halt."
+            } else {
+                "An administrator can lift the halt."
+            });
         }
-        HaltFormKind::Lift if foreseen == HaltPreview::Asked => {
-            said.push("It goes on once a second administrator asks for the same.");
+        HaltFormKind::Lift if preview == HaltPreview::Asked => {
+            lines.push("The halt is lifted when a second administrator confirms.");
         }
-        HaltFormKind::Lift if two => said.push("You are the second who asks for it: it goes on at once."),
-        HaltFormKind::Lift => said.push("It goes on at once."),
+        HaltFormKind::Lift if two => lines.push("You are the second administrator: the halt is lifted immediately."),
+        HaltFormKind::Lift => lines.push("The halt is lifted immediately."),
     }
-    said
+    lines
 }
 
 fn title_of(scope: &HaltScope) -> SafeLine {
@@ -276,7 +281,7 @@ async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, ty
     let now = app.service.now();
     let halts = app.service.halts().await?;
     let role = visitor.account().role;
-    // An address can be kept or sent on, and somebody else may have acted since.
+    // A notice in a bookmarked or shared address may be outdated, because the halt may have been lifted since then.
     let stopped = halts.iter().any(|it| it.halt.proposing || it.halt.verifying);
     let notice = notice.filter(|it| stopped || it.tone != Tone::Care);
     Ok(HaltPage {
@@ -290,8 +295,8 @@ async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, ty
     })
 }
 
-fn card(app: &AppState, visitor: &Visitor, standing: &HaltState, now: Timestamp) -> ScopeCard {
-    let HaltState { scope, halt, stops } = standing;
+fn card(app: &AppState, visitor: &Visitor, state: &HaltState, now: Timestamp) -> ScopeCard {
+    let HaltState { scope, halt, stops } = state;
     let row = |what: HaltAspect, stop: Option<&HaltRecord>| ActiveHaltRow {
         what: what.words(),
         by: stop.filter(|it| !it.name.is_empty()).map(|it| SafeLine::new(it.name.as_str())),
@@ -330,6 +335,6 @@ fn card(app: &AppState, visitor: &Visitor, standing: &HaltState, now: Timestamp)
         lifting,
         may_lift: visitor.account().role == PersonRole::Admin,
         choices: choices.into_iter().map(choice).collect(),
-        needs_two: needs(app, standing) == LiftQuorum::Two,
+        needs_two: needs(app, state) == LiftQuorum::Two,
     }
 }

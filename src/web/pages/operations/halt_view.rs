@@ -1,26 +1,25 @@
-//! Stopping, and letting go on.
+//! Views of the halt page and its confirm page.
 
 use askama::Template;
 
 use crate::web::pages::shared::layout::{PageLayout, TimestampView};
 use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 
-/// `GET /emergency`; stops by a post to the same address, lifts by one to `/emergency/lifting`. Both send `csrf`,
-/// `scope`, `what` and `reason`, and are confirmed once.
+/// `GET /emergency`. A post to the same address halts, a post to `/emergency/lifting` lifts. Both send `csrf`, `scope`,
+/// `what` and `reason`, and both have a confirm page.
 #[derive(Template, Clone, Debug)]
 #[template(path = "emergency.html")]
 pub struct HaltPage {
     pub shell: PageLayout,
     pub csrf: String,
-    /// The whole first, then each flow.
+    /// All flows first, then each flow.
     pub scopes: Vec<ScopeCard>,
-    /// Whether something of all flows is stopped, and so of each.
+    /// Whether a halt of all flows is active.
     pub all_stopped: bool,
-    /// Whether the reader may stop.
+    /// Whether the reader may halt. Auditors may not.
     pub may_stop: bool,
-    /// The scope that is chosen in the form.
     pub chosen: String,
-    /// What was typed, when the page comes again.
+    /// The previous input, when the form is rejected.
     pub reason: SafeLine,
 }
 
@@ -28,61 +27,61 @@ pub struct HaltPage {
 pub struct ScopeCard {
     /// "all flows", or the flow.
     pub title: SafeLine,
-    /// As forms send it.
+    /// Form value.
     pub value: String,
-    /// Whether it is all of them.
+    /// Whether the scope is all flows.
     pub whole: bool,
-    /// What is stopped; empty where everything goes on.
+    /// Active halts of the scope.
     pub rows: Vec<ActiveHaltRow>,
-    /// What somebody asked to lift.
+    /// The pending request to lift a halt.
     pub lifting: Option<LiftRequestRow>,
-    /// Whether the reader may lift.
+    /// Whether the reader is an administrator.
     pub may_lift: bool,
     pub choices: Vec<LiftOption>,
-    /// Whether lifting takes two.
+    /// Whether two administrators are needed.
     pub needs_two: bool,
 }
 
-/// One thing that is stopped.
+/// An active halt of one activity.
 #[derive(Clone, Debug)]
 pub struct ActiveHaltRow {
     /// "proposing" or "verifying".
     pub what: &'static str,
-    /// Who stopped it, if that is known.
+    /// The person who halted it. Halts from the command line have no person.
     pub by: Option<SafeLine>,
     pub at: Option<TimestampView>,
     pub reason: SafeText,
 }
 
-/// What one of two asked for.
+/// A request to lift a halt, which waits for a second administrator.
 #[derive(Clone, Debug)]
 pub struct LiftRequestRow {
     /// "proposing and verifying".
     pub what: &'static str,
-    /// As forms send it.
+    /// Form value.
     pub what_value: &'static str,
     pub by: SafeLine,
     pub at: TimestampView,
     pub reason: SafeText,
-    /// Whether it was the reader.
+    /// Whether the reader made the request.
     pub mine: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct LiftOption {
-    /// As forms send it.
+    /// Form value.
     pub value: &'static str,
     pub words: &'static str,
 }
 
-/// The one question before it is done.
+/// The confirm page of a halt or a lifting.
 #[derive(Template, Clone, Debug)]
 #[template(path = "emergency_confirm.html")]
 pub struct HaltConfirmPage {
     pub shell: PageLayout,
     pub action: String,
     pub csrf: String,
-    /// "Stop" or "Lift the halt of".
+    /// "Halt" or "Lift the halt of".
     pub title: &'static str,
     /// "proposing and verifying".
     pub what: &'static str,
@@ -91,9 +90,9 @@ pub struct HaltConfirmPage {
     pub scope: SafeLine,
     pub scope_value: String,
     pub consequences: Vec<&'static str>,
-    /// The same in a word, as the form says it back.
+    /// The previewed outcome, which the confirm form sends back.
     pub expects: &'static str,
     pub reason: SafeText,
-    /// Whether it stops rather than lifts.
+    /// Whether the page confirms a halt.
     pub stops: bool,
 }

@@ -1,4 +1,4 @@
-//! `GET /policies`: which policies judge, and which wait for people.
+//! `GET /policies`: the active policy and the latest policy change requests of each flow.
 
 use actix_web::web;
 
@@ -14,7 +14,7 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// Amendments that a flow's card lists.
+/// Maximum number of policy change requests in the card of a flow.
 const AMENDMENTS_SHOWN: usize = 10;
 
 /// `GET /policies`.
@@ -39,7 +39,7 @@ async fn card(app: &AppState, id: &FlowId) -> Result<FlowCard> {
         name: SafeLine::new(id.as_str()),
         mode: match policy.mode() {
             Mode::Enforce => "Enforced",
-            Mode::Observe => "Observed only",
+            Mode::Observe => "Observe mode",
         },
         policy: DigestText::new(flow.policy.to_string()),
         since: moment(flow.activated_at, now),
@@ -63,10 +63,10 @@ pub fn row(amendment: &PolicyChangeRequest, now: Timestamp) -> PolicyChangeRow {
     }
 }
 
-/// How an amendment stands, in a word.
+/// Returns the state of a policy change request as a word, with its colour.
 pub fn standing(amendment: &PolicyChangeRequest, now: Timestamp) -> (&'static str, Tone) {
     match &amendment.state {
-        PolicyChangeState::Open {} if amendment.is_open(now) => ("Waits for approval", Tone::Care),
+        PolicyChangeState::Open {} if amendment.is_open(now) => ("Waiting for approval", Tone::Care),
         PolicyChangeState::Open {} | PolicyChangeState::Expired { .. } => ("Expired", Tone::Plain),
         PolicyChangeState::Activated { .. } => ("Activated", Tone::Good),
         PolicyChangeState::Denied { .. } => ("Denied", Tone::Bad),

@@ -1,4 +1,4 @@
-//! Which policies judge, and which wait for people.
+//! View of the policies page.
 
 use askama::Template;
 
@@ -13,19 +13,19 @@ pub struct PoliciesPage {
     pub flows: Vec<FlowCard>,
 }
 
-/// One flow and what judges it.
+/// One flow and its active policy.
 #[derive(Clone, Debug)]
 pub struct FlowCard {
     pub name: SafeLine,
-    /// What the active policy does: "Enforced", "Observed only".
+    /// Mode of the active policy: "Enforced" or "Observe mode".
     pub mode: &'static str,
     pub policy: DigestText,
     pub since: TimestampView,
     pub by: SafeLine,
-    /// Older policies whose heads may still be written.
+    /// Older policies under which a head may still be written.
     pub accepts: Vec<DigestText>,
     pub text: Vec<SafeLine>,
-    /// The last amendments, the latest first.
+    /// Latest policy change requests, newest first.
     pub amendments: Vec<PolicyChangeRow>,
 }
 
@@ -33,7 +33,7 @@ pub struct FlowCard {
 pub struct PolicyChangeRow {
     pub url: String,
     pub flow: SafeLine,
-    /// The policy it would activate.
+    /// The requested policy.
     pub policy: DigestText,
     pub proposer: SafeLine,
     pub words: &'static str,

@@ -1,4 +1,4 @@
-//! Pages about policies, rejections and dry runs.
+//! Pages for policies, rejections and dry runs (what-if).
 
 pub mod list;
 pub mod list_view;

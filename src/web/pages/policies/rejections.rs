@@ -1,4 +1,4 @@
-//! `GET /rejections`: what the policy turned away, the latest first.
+//! `GET /rejections`: proposals that a policy rejected, newest first.
 
 use actix_web::web;
 use serde::Deserialize;
@@ -17,10 +17,10 @@ use crate::web::state::AppState;
 
 const ROWS_MAX: u32 = 25;
 
-/// Violations that one row lists.
+/// Maximum number of violations in one row.
 const ERRORS_SHOWN: usize = 6;
 
-/// `?older=`: the page after that attempt.
+/// `?older=`: the cursor of the next page.
 #[derive(Deserialize)]
 pub struct RejectionsQuery {
     older: Option<String>,

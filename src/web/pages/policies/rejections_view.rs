@@ -1,4 +1,4 @@
-//! What the policy turned away.
+//! View of the rejections page.
 
 use askama::Template;
 
@@ -11,7 +11,6 @@ use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafePath};
 pub struct RejectionsPage {
     pub shell: PageLayout,
     pub rows: Vec<RejectedRow>,
-    /// The next page, if there is one.
     pub older_url: Option<String>,
 }
 
@@ -23,7 +22,7 @@ pub struct RejectedRow {
     pub thread_url: String,
     pub principal: SafeLine,
     pub errors: Vec<ErrorRow>,
-    /// Violations beyond those listed.
+    /// Number of violations that the row leaves out.
     pub more_errors: usize,
     pub patch: DigestText,
     pub excerpt: SafeJson,
@@ -33,7 +32,7 @@ pub struct RejectedRow {
 #[derive(Clone, Debug)]
 pub struct ErrorRow {
     pub code: SafeLine,
-    /// Where, unless it is about the whole.
+    /// Path of the violation. `None` if it concerns the whole proposal.
     pub path: Option<SafePath>,
     pub detail: SafeLine,
 }

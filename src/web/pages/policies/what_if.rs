@@ -1,4 +1,4 @@
-//! `GET` and `POST /what-if`: what a flow's policy would make of a patch, with no effect.
+//! `GET` and `POST /what-if`: dry run of a flow's policy on a patch.
 
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -60,7 +60,7 @@ pub async fn submit(
     Ok(html(status, page.render()))
 }
 
-/// The judgement, or what could not be read, in words for the page.
+/// Returns the judgement, or the error in the form as a sentence.
 async fn judged(app: &AppState, visitor: &Visitor, form: &WhatIfFields) -> Result<std::result::Result<WhatIf, String>> {
     let (flow, dry_run) = match read(app, form) {
         Ok(asked) => asked,
@@ -68,34 +68,36 @@ async fn judged(app: &AppState, visitor: &Visitor, form: &WhatIfFields) -> Resul
     };
     match app.service.what_if(visitor.account().id.as_str(), &flow, None, dry_run).await {
         Ok(told) => Ok(Ok(told)),
-        Err(Error::NotFound(_)) => Ok(Err("There is no such flow any more: choose another.".to_owned())),
+        Err(Error::NotFound(_)) => Ok(Err("This flow no longer exists. Choose another flow.".to_owned())),
         Err(Error::Invalid { .. }) => Ok(Err("The state must be a JSON object.".to_owned())),
         Err(error) => Err(error),
     }
 }
 
 fn read(app: &AppState, form: &WhatIfFields) -> std::result::Result<(FlowId, DryRun), String> {
+    // The same limits as for proposals, so that the dry run accepts what the API accepts.
     let limits = ParseLimits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max };
     let json = |what: &str, text: &str| {
-        parse(text.as_bytes(), &limits).map_err(|error| format!("The {what} is not JSON that can be read: {error}."))
+        parse(text.as_bytes(), &limits).map_err(|error| format!("The {what} is not valid JSON: {error}."))
     };
     let formats = [PatchFormat::Merge, PatchFormat::MergePatch, PatchFormat::JsonPatch];
     let flow = FlowId::try_from(form.flow.as_str()).map_err(|_| "Choose a flow.".to_owned())?;
     let dry_run = DryRun {
-        node: NodeId::try_from(form.node.trim()).map_err(|_| "Say which node asks.".to_owned())?,
-        format: formats.into_iter().find(|it| it.as_str() == form.format).ok_or("Choose the patch’s form.")?,
+        node: NodeId::try_from(form.node.trim())
+            .map_err(|_| "Enter the name of the node that proposes the patch.".to_owned())?,
+        format: formats.into_iter().find(|it| it.as_str() == form.format).ok_or("Choose a patch format.")?,
         state: json("state", &form.state)?,
         patch: json("patch", &form.patch)?,
         around: match form.around.trim() {
             "" => HypotheticalContext::default(),
-            text => HypotheticalContext::read(&json("rest", text)?)
-                .map_err(|it| format!("In the rest, {}.", sentence(&it)))?,
+            text => HypotheticalContext::read(&json("context", text)?)
+                .map_err(|it| format!("Invalid context: {}.", sentence(&it)))?,
         },
     };
     Ok((flow, dry_run))
 }
 
-/// A fault of what was typed, with its place if it has one.
+/// Formats an input error, with its path if it has one.
 fn sentence(wrong: &InvalidUsage) -> String {
     match wrong.pointer.as_str() {
         "" => wrong.detail.to_owned(),
@@ -141,9 +143,9 @@ fn may_replay(visitor: &Visitor) -> bool {
 
 fn in_words(told: &WhatIf) -> JudgementView {
     let (tone, words) = match told.outcome {
-        JudgedOutcome::Commit => (Tone::Good, "It would commit by itself."),
-        JudgedOutcome::Hold => (Tone::Care, "It would be held: people would be asked."),
-        JudgedOutcome::Reject => (Tone::Bad, "It would be rejected."),
+        JudgedOutcome::Commit => (Tone::Good, "The policy would commit it without approval."),
+        JudgedOutcome::Hold => (Tone::Care, "The policy would hold it for approval."),
+        JudgedOutcome::Reject => (Tone::Bad, "The policy would reject it."),
     };
     JudgementView {
         tone,

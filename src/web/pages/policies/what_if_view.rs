@@ -1,35 +1,32 @@
-//! What a flow's policy would make of a patch.
+//! View of the what-if page (dry run).
 
 use askama::Template;
 
 use crate::web::pages::shared::layout::{PageLayout, Tone};
 use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafePath};
 
-/// `GET /what-if`, and what a submit there comes to.
+/// `GET /what-if`, and the result of its form.
 #[derive(Template, Clone, Debug)]
 #[template(path = "what_if.html")]
 pub struct WhatIfPage {
     pub shell: PageLayout,
-    /// Where a policy can be tried on what was recorded, for those who may.
+    /// Address of the replay page (backtest), if the reader may open it.
     pub replays_url: Option<&'static str>,
-    /// What there is to choose from.
     pub flows: Vec<FlowChoice>,
     pub typed: WhatIfInputView,
-    /// What could not be read of it.
+    /// The error in the form.
     pub problem: Option<String>,
     pub told: Option<JudgementView>,
-    /// The session's CSRF token.
     pub csrf: String,
 }
 
 #[derive(Clone, Debug)]
 pub struct FlowChoice {
     pub name: SafeLine,
-    /// Whether it is the one chosen.
     pub chosen: WhatIfOptionState,
 }
 
-/// Whether one of several is the one.
+/// Whether an option is selected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WhatIfOptionState {
     Yes,
@@ -42,7 +39,7 @@ impl WhatIfOptionState {
     }
 }
 
-/// The person's own words, to go on from.
+/// The submitted input, to fill the form again.
 #[derive(Clone, Debug, Default)]
 pub struct WhatIfInputView {
     pub node: String,
@@ -55,22 +52,22 @@ pub struct WhatIfInputView {
 #[derive(Clone, Debug)]
 pub struct JudgementView {
     pub tone: Tone,
-    /// "It would be held: people would be asked."
+    /// The outcome in a sentence.
     pub words: &'static str,
     pub reasons: Vec<SafeLine>,
     pub warnings: Vec<super::rejections_view::ErrorRow>,
-    /// Why it would be rejected.
+    /// Reasons for a rejection.
     pub errors: Vec<super::rejections_view::ErrorRow>,
     pub changes: Vec<ChangeRow>,
-    /// Changes beyond those listed.
+    /// Number of changes that the page leaves out.
     pub more_changes: usize,
 }
 
-/// A leaf that would change.
+/// A changed leaf of the state.
 #[derive(Clone, Debug)]
 pub struct ChangeRow {
     pub path: SafePath,
-    /// Before and after; `None` of a hidden one.
+    /// Values before and after. `None` if the value is redacted.
     pub sides: Option<(WhatIfSideView, WhatIfSideView)>,
 }
 

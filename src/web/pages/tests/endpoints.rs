@@ -76,11 +76,11 @@ fn unanswered() -> AttemptRow {
 fn delivery_row() -> DeliveryRow {
     DeliveryRow {
         url: "/endpoints/0192f0c1/deliveries/12".to_owned(),
-        words: "A proposal was held for people",
+        words: "Proposal held for approval",
         name: "transition.held",
         index: 12,
         thread: Some((line("order-8812"), "/threads/order-8812".to_owned())),
-        health: HealthBadge { tone: Tone::Care, word: "To be tried again" },
+        health: HealthBadge { tone: Tone::Care, word: "Retry scheduled" },
         due: Some(ago("in 5 min")),
         last: Some(answered()),
     }
@@ -92,7 +92,7 @@ pub fn endpoint() -> EndpointPage {
         shell: shell(2),
         csrf: "csrf-1".to_owned(),
         row: row("ops", Tone::Care, "Failing"),
-        standing: vec!["Nothing has arrived since 3 Nov 2026, 12:00 UTC.".to_owned()],
+        standing: vec!["All deliveries have failed since 3 Nov 2026, 12:00 UTC.".to_owned()],
         served: true,
         facts: EndpointFacts {
             flows: vec![line("payments")],
@@ -111,7 +111,7 @@ pub fn endpoint() -> EndpointPage {
         may_change: true,
         typed: typed(),
         kinds: vec!["thread.created"],
-        tabs: vec![tab("All", true), tab("Given up", false)],
+        tabs: vec![tab("All", true), tab("Failed", false)],
         deliveries: vec![delivery_row()],
         next_url: Some("/endpoints/0192f0c1?list=&after=0.1".to_owned()),
         test: Some(unanswered()),
@@ -121,7 +121,7 @@ pub fn endpoint() -> EndpointPage {
 pub fn endpoint_resuming() -> EndpointPage {
     let facts = EndpointFacts { signed: false, resumes: true, template: vec![line("{\"a\": 1}")], ..endpoint().facts };
     let looked = AttemptRow {
-        words: "Looked first: 200".to_owned(),
+        words: "Preflight answered 200".to_owned(),
         why: Some(PreflightResult::Busy.sentence()),
         ..unanswered()
     };

@@ -47,14 +47,14 @@ pub fn page() -> EpisodePage {
         plan: Some(PlanHeader { source: line("planner"), rationale: Some(SafeText::new("People have to be asked.")) }),
         steps: vec![
             step("Look the order up", "detect", ("done", Tone::Good)),
-            step("Refund it", "act", ("under way", Tone::Care)),
-            step("Write to the customer", "act", ("left out", Tone::Plain)),
+            step("Refund it", "act", ("running", Tone::Care)),
+            step("Write to the customer", "act", ("skipped", Tone::Plain)),
         ],
         events: vec![
-            did("The run began", Tone::Plain, None),
+            did("Episode started", Tone::Plain, None),
             said("plan", "{\"rationale\":\"People have to be asked.\"}"),
-            did("A proposal was held for people", Tone::Care, Some("/reviews/0192f0c1")),
-            did("People approved", Tone::Good, Some("/reviews/0192f0c1")),
+            did("Proposal held for approval", Tone::Care, Some("/reviews/0192f0c1")),
+            did("Proposal approved", Tone::Good, Some("/reviews/0192f0c1")),
             said("terminate", "{\"status\":\"ok\"}"),
         ],
         earlier: 12,
@@ -62,7 +62,7 @@ pub fn page() -> EpisodePage {
         files: vec![FileRow {
             name: line("state.json"),
             url: "/threads/order-8812/episode/state.json".to_owned(),
-            words: "the state, as it follows from the events",
+            words: "state computed from the events",
         }],
     }
 }
@@ -70,7 +70,7 @@ pub fn page() -> EpisodePage {
 /// One of which nobody has said anything yet.
 pub fn begun() -> EpisodePage {
     EpisodePage {
-        status: StatusBadge { words: "Goes on", tone: Tone::Plain },
+        status: StatusBadge { words: "Running", tone: Tone::Plain },
         summary: None,
         plan: None,
         steps: Vec::new(),
@@ -133,6 +133,6 @@ fn who_vouches_for_an_imported_run_is_said_in_words() {
         let said: Vec<&str> = words.into_iter().filter(|it| page.contains(&format!(">{it}<"))).collect();
         assert_eq!(said, [words[at]]);
         assert!(page.contains("/imports") && !page.contains("/threads/order-8812\""), "it leads to no thread");
-        assert!(!page.contains("from its log"), "nothing of it is this gateway's word");
+        assert!(!page.contains("from its audit log"), "nothing of it is this gateway's word");
     }
 }

@@ -73,7 +73,7 @@ fn chart(id: &'static str) -> Chart {
         from: "20 Nov".to_owned(),
         to: "21 Nov".to_owned(),
         table: ChartTable {
-            columns: ["Day, UTC", "Opened", "Ended", "Waiting at its end"],
+            columns: ["Day (UTC)", "Opened", "Ended", "Waiting at the end"],
             rows: vec![["21 Nov", "1", "1", "2"].map(str::to_owned)],
         },
     }
@@ -103,10 +103,10 @@ pub fn insight() -> InsightPage {
         behind: 3,
         since: Some(ago()),
         told: InsightContent::Figures(Box::new(InsightFigures {
-            summary: vec![("Waiting now", "2".to_owned()), ("Half were decided within", "4 min".to_owned())],
+            summary: vec![("Waiting now", "2".to_owned()), ("Median time to decision", "4 min".to_owned())],
             waiting: chart("waiting"),
             times: chart("times"),
-            outcomes: vec![OutcomeRow { words: "Approved by people", count: 3, width: 1_000 }],
+            outcomes: vec![OutcomeRow { words: "Approved", count: 3, width: 1_000 }],
             by_flow: groups("payments"),
             by_reason: groups("payment.amount above 1000 requires approval"),
         })),
@@ -191,7 +191,7 @@ pub fn verifier() -> VerifierPage {
         problem: None,
         told: Some(ReceiptCheckResult {
             tone: Tone::Bad,
-            conclusion: "Refused: it opens nothing",
+            conclusion: "Invalid: a writer must not accept it",
             checks: vec![
                 check("form", Tone::Good, "passed", None),
                 check("key", Tone::Bad, "failed", Some("unknown_key")),
@@ -211,7 +211,7 @@ pub fn verifier() -> VerifierPage {
 fn event() -> LogEventRow {
     LogEventRow {
         url: "/log/0192f0c1".to_owned(),
-        words: line("Somebody voted"),
+        words: line("Vote on a review"),
         name: line("review.vote"),
         index: Some(812),
         flow: Some(line("payments")),

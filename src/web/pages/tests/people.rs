@@ -88,7 +88,7 @@ pub fn people() -> PeoplePage {
         ],
         links: vec![LinkRow {
             id: "link-1".to_owned(),
-            words: "makes an account: reviewer in finance".to_owned(),
+            words: "invitation as reviewer in finance".to_owned(),
             name: line("ana"),
             by: line("gus"),
             until: ago("in 2 days"),
@@ -120,7 +120,7 @@ pub fn secret() -> SecretPage {
     SecretPage {
         shell: shell(2),
         title: "Invitation for ana".to_owned(),
-        lead: "Give this link to the person, and to nobody else.",
+        lead: "Send this link only to the invited person.",
         label: "Link",
         secret: "https://gate.example/password/one-time".to_owned(),
         until: Some(ago("in 3 days")),
@@ -171,11 +171,13 @@ pub fn account() -> AccountPage {
         groups: vec![line("finance")],
         mail: "dana@example.org".to_owned(),
         digest: true,
-        mail_problem: Some("That is not a mail address, such as name@example.org.".to_owned()),
+        mail_problem: Some(
+            "This is not a valid email address. Enter one like name@example.org. Your setting is unchanged.".to_owned(),
+        ),
         has_password: true,
         password_chars_min: 12,
         sessions: vec![session("s1", true), session("s2", false)],
-        problem: Some("The old password is not right. Nothing was changed.".to_owned()),
+        problem: Some("The current password is wrong. Your password is unchanged.".to_owned()),
     }
 }
 
@@ -203,7 +205,7 @@ pub fn emergency_confirm() -> HaltConfirmPage {
         what_value: "both",
         scope: line("all flows"),
         scope_value: "all".to_owned(),
-        consequences: vec!["Nothing can be proposed.", "An administrator lifts it."],
+        consequences: vec!["The gateway accepts no proposals.", "An administrator can lift the halt."],
         expects: "done",
         reason: SafeText::new("The planner pays the wrong people."),
         stops: true,

@@ -57,7 +57,7 @@ pub fn passkeys() -> PasskeysPage {
             name: line("blue key"),
             added: ago("2 days ago"),
             used: Some(ago("2 h ago")),
-            kept: "stays on its device",
+            kept: "bound to one device",
             remove: asking(),
         }],
     }
@@ -95,7 +95,7 @@ pub fn set_up() -> SetUpPage {
         shell: PageLayout::anonymous(),
         action: "/set-up/one-time".to_owned(),
         csrf: "csrf-0".to_owned(),
-        purpose: "It is the first account of this gateway.".to_owned(),
+        purpose: "This is the first account of this gateway.".to_owned(),
         username: line(""),
         groups: line("reviewers"),
         role: RoleChoice::Reviewer,
@@ -109,7 +109,7 @@ pub fn leaving() -> RedirectPage {
         shell: PageLayout::anonymous(),
         url: "https://id.example/auth?state=s".to_owned(),
         title: "Signing in".to_owned(),
-        lead: "Your organisation asks you who you are, and sends you back here.".to_owned(),
+        lead: "Your organisation's sign-in page opens and returns you here.".to_owned(),
     }
 }
 

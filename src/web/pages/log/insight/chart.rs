@@ -1,50 +1,50 @@
-//! Counts and times as heights and words.
+//! Converts counts and times into the bars and labels of a chart.
 
 use std::time::Duration;
 
 use crate::web::pages::log::insight_view::{Bar, Chart, ChartTable};
 
-/// How wide a period is in a chart's own measure, and the bar in it.
+/// Width of a period in user units, and the margin of its bar.
 const SLOT: usize = 10;
 const MARGIN: usize = 1;
 
-/// How high a chart is in its own measure.
+/// Height of a chart in user units.
 pub const HEIGHT: u64 = 1_000;
 
-/// What is more than nothing can be seen.
+/// Minimum height of a bar, so that small counts stay visible.
 const LEAST: u64 = 8;
 
-/// What a scale of times ends with: each divides into two that people say.
+/// Possible ends of a time scale. Half of each is also a round time.
 const TIMES_SECS: [u64; 19] = [
     2, 10, 20, 60, 120, 600, 1_200, 3_600, 7_200, 14_400, 43_200, 86_400, 172_800, 345_600, 864_000, 1_728_000,
     3_456_000, 8_640_000, 17_280_000,
 ];
 
-/// What is drawn of a period: a height, and perhaps a line above it.
+/// One period: the height of the bar, and the optional line above it.
 pub struct ChartPoint {
     pub value: u64,
-    /// Up to where the line goes.
+    /// End of the line above the bar.
     pub mark: Option<u64>,
     pub words: String,
 }
 
-/// What a chart says of itself.
+/// Title, summary, ends and table of a chart.
 pub struct ChartLabels {
     pub id: &'static str,
     pub title: &'static str,
     pub told: String,
-    /// Its first and its last period.
+    /// First and last period.
     pub ends: (String, String),
     pub table: ChartTable,
 }
 
-/// A chart of numbers of things.
+/// Returns a chart of counts.
 pub fn of_counts(titled: ChartLabels, drawn: Vec<ChartPoint>) -> Chart {
     let top = top_of_counts(highest(&drawn));
     chart(titled, drawn, (top, top.to_string(), (top / 2).to_string()))
 }
 
-/// A chart of times, in milliseconds.
+/// Returns a chart of times in milliseconds.
 pub fn of_times(titled: ChartLabels, drawn: Vec<ChartPoint>) -> Chart {
     let top = top_of_times(Duration::from_millis(highest(&drawn)));
     let millis = u64::try_from(top.as_millis()).unwrap_or(u64::MAX);
@@ -81,7 +81,7 @@ fn chart(titled: ChartLabels, drawn: Vec<ChartPoint>, (top, top_words, middle): 
     }
 }
 
-/// A part of a whole, in the whole's measure; a little where there is anything.
+/// Scales `part / whole` to `measure`. Returns at least [`LEAST`] if the part is not zero.
 pub fn share(part: u64, whole: u64, measure: u64) -> u64 {
     if part == 0 || whole == 0 {
         return 0;
@@ -90,7 +90,7 @@ pub fn share(part: u64, whole: u64, measure: u64) -> u64 {
     u64::try_from(share).unwrap_or(measure).clamp(LEAST, measure)
 }
 
-/// The first round number that is not below, with a whole half.
+/// Returns the first round number that is not below `highest` and whose half is a whole number.
 fn top_of_counts(highest: u64) -> u64 {
     let mut power = 1_u64;
     loop {
@@ -107,7 +107,7 @@ fn top_of_times(highest: Duration) -> Duration {
     found.unwrap_or(highest)
 }
 
-/// A length of time that is known to a sixteenth, in as many digits.
+/// Formats a duration. Histograms are exact to a sixteenth, so more digits would be false precision.
 pub fn lasting(time: Duration) -> String {
     let millis = time.as_millis();
     let in_unit = |unit: u128, name: &str| {

@@ -88,7 +88,7 @@ function markEnded(row, outcome) {
   for (const box of row.querySelectorAll("input")) Object.assign(box, { checked: false, disabled: true });
   const badges = row.querySelector(".badges");
   if (outcome) badges.innerHTML = outcome;
-  else badges.textContent = "not in this list any more";
+  else badges.textContent = "no longer in this list";
 }
 
 // Puts the page that was asked for in the place of this one. What was ticked stays ticked.
@@ -107,14 +107,14 @@ function review(fresh) {
   const [open, wasOver] = [fresh.querySelector("[data-decide]"), isOver(main)];
   const digest = (it) => it.querySelector("[data-digest]")?.textContent;
   if (digest(main) !== digest(fresh.getElementById("main"))) {
-    shut(form, "What is asked for was stated anew; this page shows what was asked before.");
+    shut(form, "The request was updated. This page shows the earlier version.");
     return;
   }
   const changed = takeOver(main, fresh);
   if (form && !open) shut(form, sentence(fresh) ?? "This can no longer be decided here.");
   else if (form && changed) rest(form);
-  else if (!wasOver && isOver(fresh)) offer(sentence(fresh), "Open it again", openAgain);
-  else if (open && !main.querySelector("[data-decide]")) offer("This waits for you now.", "Open it again", openAgain);
+  else if (!wasOver && isOver(fresh)) offer(sentence(fresh), "Reload page", openAgain);
+  else if (open && !main.querySelector("[data-decide]")) offer("You can decide this now.", "Reload page", openAgain);
 }
 
 const isOver = (page) => page.querySelector(".ended-title") !== null;
@@ -127,7 +127,7 @@ function shut(form, why) {
     for (const it of form.querySelectorAll("button, input[type=submit]")) it.disabled = true;
     alarm.textContent = why;
   }
-  offer(form ? `${why} Nothing that you typed was sent.` : why, "Open it again", openAgain);
+  offer(form ? `${why} Your input was not sent.` : why, "Reload page", openAgain);
 }
 
 // For a moment after the page changed by itself a press may have been meant for what stood there before.
@@ -147,14 +147,14 @@ main.addEventListener(
   true,
 );
 
-const past = () => offer("Something happened since.", "Show", openAgain);
+const past = () => offer("This page is out of date.", "Reload page", openAgain);
 
 const kinds = { list, review };
 
 async function look() {
   const answer = await fetch(about.at, { headers: { accept: "text/html" }, cache: "no-store" });
   if (new URL(answer.url).pathname.startsWith("/sign-in")) {
-    offer("You are signed out. Sign in in another tab, and what you typed here can still be sent.", "Sign in", () => window.open("/sign-in"));
+    offer("You are signed out. Sign in in another tab, then you can still send your input here.", "Sign in", () => window.open("/sign-in"));
   } else if (answer.ok) {
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     count(fresh);

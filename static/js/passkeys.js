@@ -54,7 +54,7 @@ async function step(form, button) {
   }
   if (confirm && !form.elements.assertion.value) {
     await sign(form, confirm);
-    button.textContent = "Now register the new one";
+    button.textContent = "Register new passkey";
     return false;
   }
   await register(form);
@@ -62,9 +62,9 @@ async function step(form, button) {
 }
 
 const WHY = {
-  NotAllowedError: "Nothing was signed: it was cancelled, it took too long, or there is no such passkey here.",
-  InvalidStateError: "That device has a passkey of yours already.",
-  SecurityError: "The browser allows no passkeys at this address.",
+  NotAllowedError: "Nothing was signed. The request was cancelled or timed out, or this device does not have the passkey.",
+  InvalidStateError: "That device already has a passkey of yours.",
+  SecurityError: "The browser does not allow passkeys at this address.",
 };
 
 function setUp(form) {
@@ -76,7 +76,7 @@ function setUp(form) {
     problem.hidden = !words;
   };
   if (!window.PublicKeyCredential) {
-    say("This browser has no passkeys, or allows none at this address.");
+    say("This browser does not support passkeys, or does not allow them at this address.");
     return;
   }
   button.hidden = false;
@@ -91,7 +91,7 @@ function setUp(form) {
       // The page may have shut the form while the key was looked for.
       if ((await step(form, button)) && !form.matches("[data-shut], [data-resting]")) form.submit();
     } catch (error) {
-      say(WHY[error.name] || `The browser said: ${error.name}.`);
+      say(WHY[error.name] || `The browser reported ${error.name}.`);
     } finally {
       busy = false;
     }

@@ -210,7 +210,7 @@ function pointerOf(shown) {
 const pointerText = (keys) => keys.map((it) => "/" + it.replace(/~/g, "~0").replace(/\//g, "~1")).join("");
 
 // A side that is no opened leaf says so in these words; a commitment may stand for itself.
-const WORDS = { [ABSENT]: "nothing", [NESTED]: "several values, below", bare: "hidden" };
+const WORDS = { [ABSENT]: "nothing", [NESTED]: "several values, below", bare: "redacted" };
 
 function sideOf(element, where) {
   const kind = Object.keys(WORDS).find((it) => it in element.dataset);
@@ -321,15 +321,15 @@ function readStatement() {
 // The tool that is called. Of arguments in which something is hidden only the name can be compared.
 async function readCall(stated) {
   const [name, given] = [document.querySelector("[data-tool]"), document.querySelector("[data-arguments]")];
-  if (Boolean(name) !== Boolean(stated)) throw new Mismatch("the call is not what is signed");
+  if (Boolean(name) !== Boolean(stated)) throw new Mismatch("the tool call is not the signed one");
   if (!name) return;
   mustSee(name, FOLDS.value, "the tool");
-  if (readProse(name) !== stated.name) throw new Mismatch("the tool is not the one that is signed");
+  if (readProse(name) !== stated.name) throw new Mismatch("the tool is not the signed one");
   if (!given) return;
-  mustSee(given, FOLDS.value, "what the tool is called with");
-  const text = canonical(parseShown(shownText(given, readJson), "what the tool is called with"));
+  mustSee(given, FOLDS.value, "the arguments of the tool call");
+  const text = canonical(parseShown(shownText(given, readJson), "the arguments of the tool call"));
   const shown = await hash("countersign.arguments.v1", saltBytes(given.dataset.salt ?? ""), text);
-  if (shown !== stated.arguments) throw new Mismatch("what the tool is called with is not what is signed");
+  if (shown !== stated.arguments) throw new Mismatch("the arguments of the tool call are not the signed ones");
 }
 
 async function recompute(page) {
@@ -339,7 +339,7 @@ async function recompute(page) {
   readRows(trees);
   for (const [name, arrays] of [["from", page.dataset.arraysFrom], ["to", page.dataset.arraysTo]]) {
     const root = await commit(grow(trees[name]), "", new Set(JSON.parse(arrays)));
-    if (root !== statement[name]) throw new Mismatch(`the state ${name === "from" ? "before" : "after"} is not the one that is signed`);
+    if (root !== statement[name]) throw new Mismatch(`the state ${name === "from" ? "before" : "after"} is not the signed one`);
   }
   for (const element of document.querySelectorAll("[data-statement]")) {
     mustSee(element, FOLDS.value, "the sentence");
@@ -347,9 +347,9 @@ async function recompute(page) {
   }
   const rationale = document.querySelector("[data-rationale]");
   if (rationale) {
-    mustSee(rationale, FOLDS.value, "what the agent says");
+    mustSee(rationale, FOLDS.value, "the rationale");
     const shown = await hash("countersign.rationale.v1", shownText(rationale, readProse));
-    if (shown !== statement.rationale) throw new Mismatch("what the agent says is not what is signed");
+    if (shown !== statement.rationale) throw new Mismatch("the rationale is not the signed one");
   }
   await readCall(statement.tool);
   const digest = await hash("countersign.transition.v1", canonical(statement));
@@ -363,7 +363,7 @@ async function recompute(page) {
 
 const SAID = {
   match: ["Recomputed in this browser: matches", "The keys and values shown on this page and the statement below give exactly this digest."],
-  mismatch: ["Recomputed in this browser: does not match", "Do not decide on this page. Tell whoever runs the gateway."],
+  mismatch: ["Recomputed in this browser: does not match", "Do not decide on this page. Tell the operator of the gateway."],
 };
 
 function say(state, reason) {

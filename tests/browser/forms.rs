@@ -124,12 +124,12 @@ async fn a_vote_counts_only_with_its_own_digest_nonce_stage_session_and_token() 
     let (others_nonce, his_nonce) = (nonce(&other), nonce(&his));
     let path = format!("/reviews/{}/decision", this.review);
     for (name, value, words) in [
-        ("digest", that.digest.as_str(), "is not from a page of yours"),
+        ("digest", that.digest.as_str(), "is not from your session"),
         ("digest", "sha256:00", "shows another change than the one that is held"),
-        ("nonce", others_nonce.as_str(), "is not from a page of yours"),
-        ("nonce", his_nonce.as_str(), "is not from a page of yours"),
-        ("nonce", "", "is not from a page of yours"),
-        ("stage", "1", "is not from a page of yours"),
+        ("nonce", others_nonce.as_str(), "is not from your session"),
+        ("nonce", his_nonce.as_str(), "is not from your session"),
+        ("nonce", "", "is not from your session"),
+        ("stage", "1", "is not from your session"),
         ("stage", "x", "not a stage you can decide"),
         ("verdict", "maybe", "say approve or deny"),
     ] {

@@ -36,7 +36,7 @@ async fn threads_are_found_by_flow_status_name_and_title() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let ana = ManualForm::signed_in(&gateway, "ana").await;
-    assert!(ana.get("/threads").await.text.contains("There is no thread yet."));
+    assert!(ana.get("/threads").await.text.contains("No threads yet."));
     let payments = gateway.payments().await;
     gateway.activate(&PAYMENTS.replace("flow = \"payments\"", "flow = \"refunds\"")).await;
     for name in ["order-1", "order-10", "order-2"] {

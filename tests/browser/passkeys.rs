@@ -60,7 +60,7 @@ async fn a_person_registers_a_passkey_signs_in_with_it_and_signs_a_decision() {
     tab.verdict("").await;
     tab.press("Approve").await;
     let asked = tab.text().await;
-    assert!(asked.contains("has to be signed by a passkey, and you have none here"), "{asked}");
+    assert!(asked.contains("A passkey must sign this decision, and you have none"), "{asked}");
     register(&tab, "laptop").await;
     tab.press_in("header", "Sign out").await;
     tab.press("Sign in with a passkey").await;
@@ -107,13 +107,13 @@ async fn a_second_passkey_is_confirmed_by_the_first_and_without_scripts_the_page
     // With the old one there, the browser would rightly say that it has one already.
     tab.page.execute(RemoveVirtualAuthenticatorParams::new(laptop)).await.unwrap();
     plug_in_usb(&tab).await;
-    tab.press("Now register the new one").await;
+    tab.press("Register new passkey").await;
     let shown = tab.text().await;
     assert!(shown.contains("blue key") && shown.contains("laptop"), "{shown}");
     browser.close().await;
     let hand = ManualForm::signed_in(&gateway, "ana").await;
     let page = hand.get("/account/passkeys").await.text;
-    assert!(page.contains("A passkey needs JavaScript") && page.contains("data-passkey-go hidden"), "{page}");
+    assert!(page.contains("Passkeys need JavaScript") && page.contains("data-passkey-go hidden"), "{page}");
 }
 
 async fn plug_in_usb(tab: &BrowserTab) {
@@ -178,9 +178,9 @@ async fn what_a_browser_signed_counts_for_that_form_and_for_no_other() {
     for (name, value, words) in [
         ("verdict", "deny", "it signs something else"),
         ("comment", "typed with care!", "it signs something else"),
-        ("sign_until", late.as_str(), "The signature came too late"),
-        ("sign_until", "soon", "The signature came too late"),
-        ("assertion", "", "A passkey has to sign this decision"),
+        ("sign_until", late.as_str(), "The signature expired"),
+        ("sign_until", "soon", "The signature expired"),
+        ("assertion", "", "A passkey must sign this decision"),
         ("assertion", "{}", "your browser sent no passkey"),
         ("assertion", other_page.as_str(), "it is no assertion of a passkey"),
     ] {

@@ -115,7 +115,7 @@ fn read(asked: InboxQuery) -> Result<ParsedInboxQuery> {
     let some = |it: Option<String>| it.filter(|it| !it.trim().is_empty());
     let typed = some(asked.q).map(|it| it.trim().to_owned()).unwrap_or_default();
     if typed.len() > SEARCH_BYTES_MAX {
-        return Err(Error::invalid("/q", "no digest, thread or key is as long as that"));
+        return Err(Error::invalid("/q", "the search text is longer than 300 bytes"));
     }
     let show = match some(asked.show) {
         Some(word) => InboxTabKind::read(&word).ok_or(NOT_THERE)?,

@@ -137,9 +137,9 @@ impl InboxTabKind {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Waiting => "Waiting",
-            Self::Mine => "Yours to decide",
+            Self::Mine => "Waiting for you",
             Self::Soon => "Expiring soon",
-            Self::Past => "Past",
+            Self::Past => "Ended",
             Self::Ended(HoldOutcome::Approved) => "Approved",
             Self::Ended(HoldOutcome::Denied) => "Denied",
             Self::Ended(HoldOutcome::Expired) => "Expired",

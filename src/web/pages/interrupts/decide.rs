@@ -123,11 +123,13 @@ impl InterruptDecisionContext<'_> {
 /// What this vote leads to, if it is confirmed.
 fn consequence(shown: &InterruptView, prospect: VotePreview) -> String {
     match prospect {
-        VotePreview::Waits => "Your vote is counted, and others are waited for.".to_owned(),
-        VotePreview::Ends => "The host is told no.".to_owned(),
+        VotePreview::Waits => "Your vote is counted. The request waits for more votes.".to_owned(),
+        VotePreview::Ends => "The gateway reports the denial to the host application.".to_owned(),
         VotePreview::Passes => {
             let good_for = span(shown.good_for().as_secs());
-            format!("The host is told yes, and may go on within {good_for}. Nothing is written under this gateway.")
+            format!(
+                "The gateway reports the approval to the host application, which can continue within {good_for}. This gateway writes nothing."
+            )
         }
     }
 }

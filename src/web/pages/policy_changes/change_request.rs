@@ -171,7 +171,7 @@ fn deciding(
     typed: String,
 ) -> Result<DecideFormView> {
     if !amendment.is_open(app.service.now()) {
-        return Ok(DecideFormView::Closed("It has ended. Nothing more can be decided here.".to_owned()));
+        return Ok(DecideFormView::Closed("The request has ended. It can no longer be decided.".to_owned()));
     }
     if let Err(reason) = amendment.jury().eligible(visitor.account()) {
         return Ok(DecideFormView::Closed(format!("You cannot decide this. {}", why_not(reason).0)));
@@ -191,17 +191,17 @@ fn deciding(
 fn explained(amendment: &PolicyChangeRequest, open: bool) -> String {
     match &amendment.state {
         PolicyChangeState::Open {} if open => {
-            "Until it is approved, the flow goes on under its old policy. Once it is, what people are being asked is \
-             judged again by the new one."
+            "Until approval, the current policy stays active. After approval, the new policy judges the pending reviews \
+             again."
         }
         PolicyChangeState::Open {} | PolicyChangeState::Expired { .. } => {
-            "Nobody decided in time. The flow goes on under its old policy."
+            "No decision was made before the deadline. The old policy stays active."
         }
-        PolicyChangeState::Activated { .. } => "It was approved, and its policy judged the flow from then on.",
-        PolicyChangeState::Denied { .. } => "It was refused. The flow goes on under its old policy.",
-        PolicyChangeState::Cancelled { .. } => "It was taken back. The flow goes on under its old policy.",
+        PolicyChangeState::Activated { .. } => "It was approved, and its policy was activated.",
+        PolicyChangeState::Denied { .. } => "It was denied. The old policy stays active.",
+        PolicyChangeState::Cancelled { .. } => "It was cancelled. The old policy stays active.",
         PolicyChangeState::Superseded { .. } => {
-            "Another policy was activated meanwhile, so this one is not over the active one any more."
+            "Another policy was activated, so this request no longer replaces the active policy."
         }
     }
     .to_owned()
@@ -248,7 +248,7 @@ fn timeline(amendment: &PolicyChangeRequest, now: crate::domain::primitives::tim
         }
         PolicyChangeState::Cancelled { at, by, reason } => items.push(TimelineItem {
             comment: Some(SafeText::new(reason.as_str())),
-            ..item(Some(by.as_str()), "took it back", Tone::Plain, *at)
+            ..item(Some(by.as_str()), "cancelled it", Tone::Plain, *at)
         }),
         PolicyChangeState::Superseded { at } => {
             items.push(item(None, "Another policy was activated", Tone::Plain, *at));
@@ -273,7 +273,7 @@ fn differences(old: &PolicySource, new: &PolicySource) -> Vec<FileDiff> {
 fn difference(name: String, (old, new): (Option<&str>, Option<&str>), time: Duration) -> FileDiff {
     let name = match (old, new) {
         (None, _) => format!("{name} (new)"),
-        (_, None) => format!("{name} (left out)"),
+        (_, None) => format!("{name} (removed)"),
         _ => name,
     };
     let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
@@ -315,7 +315,7 @@ mod tests {
         let old = source("a\nb\nc\n", &[("s.json", "{}"), ("gone.json", "{\"x\": 1}")]);
         let new = source("a\nB\nc\n", &[("s.json", "{}"), ("new.json", "{}")]);
         let shown = shown(&differences(&old, &new));
-        let schemas = ["schema gone.json (left out)-{\"x\": 1}", "schema new.json (new)+{}"];
+        let schemas = ["schema gone.json (removed)-{\"x\": 1}", "schema new.json (new)+{}"];
         assert_eq!(shown, ["policy-b", "policy+B", schemas[0], schemas[1]]);
     }
 

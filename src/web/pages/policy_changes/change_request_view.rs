@@ -93,7 +93,7 @@ impl DiffLine {
         }
         let mut flags: Vec<String> = self.text.warnings().into_iter().map(|it| it.words()).collect();
         if flags.is_empty() && !self.text.is_ascii() {
-            flags.push("has letters beyond a to z".to_owned());
+            flags.push("contains characters other than ASCII".to_owned());
         }
         flags
     }

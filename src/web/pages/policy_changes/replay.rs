@@ -82,9 +82,9 @@ async fn replayed(
     match app.service.replay(visitor.account().id.as_str(), &flow, &source, after.as_ref(), PROPOSALS_MAX).await {
         Ok(replay) => Ok(Ok(replay)),
         Err(Error::Policy(error)) => {
-            Ok(Err(format!("The policy is not understood. Line {}: {}.", error.line, error.message)))
+            Ok(Err(format!("The policy is not valid. Line {}: {}.", error.line, error.message)))
         }
-        Err(Error::Invalid { .. }) => Ok(Err("The policy is not for the flow that is chosen.".to_owned())),
+        Err(Error::Invalid { .. }) => Ok(Err("The policy is for another flow than the selected one.".to_owned())),
         Err(error) => Err(error),
     }
 }
@@ -122,17 +122,17 @@ fn in_words(replay: &ReplayResult, now: Timestamp) -> ReplaySummary {
         1 => "1 proposal".to_owned(),
         many => format!("{many} proposals"),
     };
-    let untold = if unknown == 0 { String::new() } else { format!(", and of {unknown} it cannot be told") };
+    let untold = if unknown == 0 { String::new() } else { format!(". {unknown} cannot be evaluated") };
     let (tone, otherwise) = match (differs, unknown) {
         (0, 0) => (Tone::Good, "none would".to_owned()),
         (0, _) => (Tone::Plain, "none would".to_owned()),
         (some, _) => (Tone::Care, format!("{some} would")),
     };
     let nothing = replay.rows.is_empty() && replay.next.is_none();
-    let words = format!("Of {all} {otherwise} end otherwise{untold}.");
+    let words = format!("Of {all}, {otherwise} end differently{untold}.");
     ReplaySummary {
         tone: if nothing { Tone::Plain } else { tone },
-        words: if nothing { "Nothing was proposed in this flow yet, or nothing more.".to_owned() } else { words },
+        words: if nothing { "This flow has no more recorded proposals.".to_owned() } else { words },
         rows: replay.rows.iter().filter_map(|it| row(it, now)).collect(),
         next: replay.next.as_ref().map(|it| SafeLine::new(it.token())),
     }
@@ -146,8 +146,8 @@ fn row(replayed: &ReplayedProposal, now: Timestamp) -> Option<ReplayRow> {
         ReplayComparison::Unknown { why } => ReplayResultView::Unknown(why.detail()),
     };
     let was = match replayed.was.outcome {
-        ReplayOutcome::Commit => "was let through",
-        ReplayOutcome::Observe => "was let through, and marked",
+        ReplayOutcome::Commit => "was committed",
+        ReplayOutcome::Observe => "was committed and marked",
         ReplayOutcome::Hold => "was held",
         ReplayOutcome::Reject => "was rejected",
     };
@@ -165,8 +165,8 @@ fn row(replayed: &ReplayedProposal, now: Timestamp) -> Option<ReplayRow> {
 
 fn would(it: &HypotheticalOutcome) -> ReplayResultView {
     let (tone, words) = match it.outcome {
-        ReplayOutcome::Commit => (Tone::Good, "Would be let through"),
-        ReplayOutcome::Observe => (Tone::Care, "Would be let through, and marked"),
+        ReplayOutcome::Commit => (Tone::Good, "Would be committed"),
+        ReplayOutcome::Observe => (Tone::Care, "Would be committed and marked"),
         ReplayOutcome::Hold => (Tone::Care, "Would be held"),
         ReplayOutcome::Reject => (Tone::Bad, "Would be rejected"),
     };

@@ -27,7 +27,7 @@ pub struct ReplaysPage {
 #[derive(Clone, Debug)]
 pub struct ReplaySummary {
     pub tone: Tone,
-    /// "Of 12 proposals 1 would end otherwise."
+    /// "Of 12 proposals, 1 would end differently."
     pub words: String,
     /// Those that would end otherwise, and those of which it cannot be told.
     pub rows: Vec<ReplayRow>,

@@ -57,7 +57,7 @@ impl FormSender for Visitor {
 
 impl FormSender for AnonymousSession {
     fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, PageError>> {
-        let older = Error::Forbidden("this form is older than your browser's cookies; open the page again");
+        let older = Error::Forbidden("this form is older than the cookies of your browser; open the page again");
         ready(Self::shown(app_of(&request), &request).ok_or_else(|| PageError::of(&request, older))).boxed_local()
     }
 
@@ -110,7 +110,7 @@ fn check(request: &HttpRequest, expected: &CsrfToken, sent: &[(String, String)])
     if ours && expected.is_shown_as(given) {
         Ok(())
     } else {
-        Err(Error::Forbidden("this form is not from a page of yours; open the page again"))
+        Err(Error::Forbidden("this form is not from your session; open the page again"))
     }
 }
 

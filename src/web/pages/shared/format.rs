@@ -37,7 +37,9 @@ pub fn html(status: StatusCode, page: Result<String, askama::Error>) -> HttpResp
             .body(page),
         Err(error) => {
             tracing::error!(%error, "a page could not be rendered");
-            HttpResponse::InternalServerError().content_type("text/plain; charset=utf-8").body("The page failed.\n")
+            HttpResponse::InternalServerError()
+                .content_type("text/plain; charset=utf-8")
+                .body("The page could not be rendered. Try again.\n")
         }
     }
 }
@@ -193,14 +195,17 @@ pub fn voted_by(vote: &Vote) -> String {
 /// Why somebody cannot decide, to their face and in a phrase.
 pub fn why_not(reason: Ineligible) -> (&'static str, &'static str) {
     match reason {
-        Ineligible::Role => ("Only accounts with the role reviewer decide.", "only reviewers do"),
+        Ineligible::Role => ("Only accounts with the role reviewer can decide.", "only reviewers can"),
         Ineligible::Disabled => ("Your account is disabled.", "your account is disabled"),
         Ineligible::Author => (
-            "You or your agent asked for it, or had a hand in it since the last confirmed write; others decide.",
+            "You or your agent is an author of this change or of one since the last confirmed write. Other reviewers must decide.",
             "proposed by your agent",
         ),
-        Ineligible::Group => ("You are in none of the groups that are asked.", "not in a group that is asked"),
-        Ineligible::Voted => ("You have voted, or somebody did for you; the others have not yet.", "you have voted"),
+        Ineligible::Group => ("You are not in a group that can decide this.", "not in a required group"),
+        Ineligible::Voted => (
+            "You have voted, or another reviewer has voted for you. The review waits for more votes.",
+            "you have voted",
+        ),
     }
 }
 
@@ -208,10 +213,8 @@ pub fn why_not(reason: Ineligible) -> (&'static str, &'static str) {
 pub fn cannot_decide(reason: CannotDecide) -> &'static str {
     match reason {
         CannotDecide::Ended => "It has ended.",
-        CannotDecide::Halted => "An administrator has stopped this flow. Nothing is decided until it goes on.",
-        CannotDecide::Writing => {
-            "A writer was let through a moment ago and has not said how it went. Open the page again in half a minute."
-        }
+        CannotDecide::Halted => "This flow is halted. No decision is possible until an administrator resumes it.",
+        CannotDecide::Writing => "A writer is writing at the moment. Open the page again in half a minute.",
         CannotDecide::Ineligible(reason) => why_not(reason).0,
     }
 }

@@ -47,9 +47,9 @@ impl Headline {
     pub fn intent_words(&self) -> String {
         match &self.intent {
             HeadlineKind::Change => "wants to change".to_owned(),
-            HeadlineKind::Edit { .. } => "wants, as rewritten, to change".to_owned(),
-            HeadlineKind::Reaffirm => "asks for a signature under the state as it stands".to_owned(),
-            HeadlineKind::Rollback { to_version } => format!("wants version {to_version} again, and so to change"),
+            HeadlineKind::Edit { .. } => "wants to change (edited)".to_owned(),
+            HeadlineKind::Reaffirm => "requests approval of the current state".to_owned(),
+            HeadlineKind::Rollback { to_version } => format!("wants to roll back to version {to_version} and change"),
         }
     }
 

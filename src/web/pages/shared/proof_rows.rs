@@ -91,11 +91,11 @@ impl OpeningRow {
     /// What becomes of the place, in a word.
     pub const fn words(&self) -> &'static str {
         match (&self.before, &self.after) {
-            (before, _) if self.is_set_again() && before.is_closed() => "hidden, set to the same value",
+            (before, _) if self.is_set_again() && before.is_closed() => "redacted, set to the same value",
             _ if self.is_set_again() => "set, same value",
-            (DiffSideView::Absent, after) if after.is_closed() => "hidden, added",
-            (before, DiffSideView::Absent) if before.is_closed() => "hidden, removed",
-            (before, after) if before.is_closed() || after.is_closed() => "hidden, changed",
+            (DiffSideView::Absent, after) if after.is_closed() => "redacted, added",
+            (before, DiffSideView::Absent) if before.is_closed() => "redacted, removed",
+            (before, after) if before.is_closed() || after.is_closed() => "redacted, changed",
             (DiffSideView::Absent, _) => "added",
             (_, DiffSideView::Absent) => "removed",
             (_, DiffSideView::Nested) | (DiffSideView::Nested, _) => "replaced",

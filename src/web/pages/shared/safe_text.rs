@@ -257,7 +257,7 @@ fn write_folded(
     out.write_str("<details class=\"fold\"><summary><span class=\"fold-head\">")?;
     write(out, &text[..cut])?;
     write!(out, "…</span><span class=\"fold-more\">Show all {chars} characters</span>")?;
-    out.write_str("<span class=\"fold-less\">Fold again</span></summary>")?;
+    out.write_str("<span class=\"fold-less\">Show less</span></summary>")?;
     out.write_str("<div class=\"fold-all\" data-whole>")?;
     write(out, text)?;
     out.write_str("</div></details>")

@@ -116,7 +116,7 @@ pub fn verdict(word: &str) -> Result<VoteVerdict> {
     match word {
         "approve" => Ok(VoteVerdict::Approve),
         "deny" => Ok(VoteVerdict::Deny),
-        _ => Err(Error::invalid("/verdict", "say approve or deny")),
+        _ => Err(Error::invalid("/verdict", "the verdict must be approve or deny")),
     }
 }
 

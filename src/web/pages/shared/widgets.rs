@@ -196,12 +196,12 @@ pub enum ReviewBadge {
 impl ReviewBadge {
     pub fn words(&self) -> String {
         match self {
-            Self::Yours => "yours".to_owned(),
-            Self::Voted => "you voted".to_owned(),
-            Self::CannotDecide(why) => format!("you cannot decide: {why}"),
-            Self::Escalated(to) => format!("escalated to {to}"),
-            Self::Reminded => "waits for long".to_owned(),
-            Self::WriteOutcomeUnknown => "earlier write unknown".to_owned(),
+            Self::Yours => "You can decide".to_owned(),
+            Self::Voted => "You voted".to_owned(),
+            Self::CannotDecide(why) => format!("You cannot decide: {why}"),
+            Self::Escalated(to) => format!("Escalated to {to}"),
+            Self::Reminded => "Reminder sent".to_owned(),
+            Self::WriteOutcomeUnknown => "Earlier write unknown".to_owned(),
         }
     }
 

@@ -101,7 +101,7 @@ async fn an_altered_value_is_a_mismatch_and_disables_deciding() {
             "<tr role=\"row\" data-fact><th><code data-key>node</code></th><td><div class=\"value\" data-value>&#34;auditor&#34;</div></td></tr>\
              <tr role=\"row\" data-fact>",
         ),
-        (">hidden</span> <span class=\"badge care\">changes now", ">4</span> <span class=\"badge care\">changes now"),
+        (">redacted</span> <span class=\"badge care\">changes now", ">4</span> <span class=\"badge care\">changes now"),
         // What changes, folded away or among what does not.
         ("<table class=\"diff\"", "<details><summary>more</summary><table class=\"diff\""),
         (

@@ -251,7 +251,7 @@ fn timeline() -> Vec<TimelineItem> {
         ),
         item(
             None,
-            "The gateway held it for people to decide",
+            "The gateway held it for approval",
             Tone::Care,
             moment("2026-11-03T14:20:11.140Z", "3 Nov 2026, 14:20 UTC", "8 min ago"),
         ),

@@ -73,7 +73,7 @@ pub fn confirm_signed() -> ConfirmPage {
 }
 
 pub fn confirm_typed() -> ConfirmPage {
-    let problem = Some("What you typed is not the end of this digest.".to_owned());
+    let problem = Some("The typed text is not the end of this digest.".to_owned());
     ConfirmPage { typing: Some("a1b2c3".to_owned()), problem, ..confirm() }
 }
 
@@ -295,9 +295,9 @@ pub fn doubtful() -> ReviewPage {
     let mut page = SampleReview::small().page();
     if let ReviewDecisionView::Open(form) = &mut page.deciding {
         form.doubt = WriteUncertainty::Unknown(line(
-            "database_writer reserved version 3 at 14:02 UTC and never said whether it wrote.",
+            "database_writer reserved version 3 at 14:02 UTC and never reported the outcome.",
         ));
-        form.problem = Some("Approving needs the tick below. Your vote was not counted.".to_owned());
+        form.problem = Some("Tick the box to approve. Your vote was not counted.".to_owned());
     }
     page
 }
@@ -392,7 +392,7 @@ pub fn thread() -> ThreadPage {
         flow: line("payments"),
         on_behalf_of: Some(line("Mira Novak, customer care")),
         origin: None,
-        branches: vec![branch("a", "Joined in version 3"), branch("b", "Left behind: the thread has moved on")],
+        branches: vec![branch("a", "Joined in version 3"), branch("b", "Not joined, and the thread has moved on")],
         earlier_branches_url: Some("/threads/order-17?branches=1.branch-1#branches".to_owned()),
         status: ThreadStatusView::Held("/reviews/0192f0c1".to_owned()),
         standing: "The head is written and owes nothing.".to_owned(),

@@ -46,8 +46,9 @@ fn asked((thread, to_version): &(String, u64), form: &RollbackFields) -> Result<
     let reason = as_typed(form.reason.trim());
     Ok(RollbackInput {
         thread: ThreadId::try_from(thread.as_str()).map_err(|_| Error::NotFound("thread"))?,
-        node: NodeId::try_from(form.node.as_str()).map_err(|_| Error::invalid("", "choose the node it is asked as"))?,
-        parent: Digest::try_from(form.head.as_str()).map_err(|_| Error::invalid("", "the form names no head"))?,
+        node: NodeId::try_from(form.node.as_str()).map_err(|_| Error::invalid("", "choose a node for the rollback"))?,
+        parent: Digest::try_from(form.head.as_str())
+            .map_err(|_| Error::invalid("", "the form has no head; open the version page again"))?,
         to_version: *to_version,
         attempt: form.attempt,
         reason: (!reason.is_empty()).then_some(reason),

@@ -82,8 +82,8 @@ impl ThreadStatusView {
     pub const fn words(&self) -> &'static str {
         match self {
             Self::Open => "Open",
-            Self::Held(_) => "Waits for a decision",
-            Self::Writing => "A writer holds it",
+            Self::Held(_) => "Waiting for approval",
+            Self::Writing => "Being written",
             Self::Closed => "Closed",
         }
     }

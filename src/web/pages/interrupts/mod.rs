@@ -1,4 +1,4 @@
-//! `/interrupts/{interrupt}`: what a host asks people about.
+//! `/interrupts/{interrupt}`: an approval that a host application requests.
 
 mod decide;
 pub mod view;
@@ -28,7 +28,6 @@ use crate::service::interrupts::InterruptView;
 use crate::web::state::AppState;
 use view::{HostAssertionView, InterruptPage, InterruptRow, InterruptValueRow};
 
-/// Keys that a row of a list names.
 const KEYS_IN_ROW: usize = 4;
 
 /// `GET /interrupts/{interrupt}`.
@@ -37,7 +36,7 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, id: web::Path<Stri
     page(&app, &visitor, &shown, VoteFormState::default()).await
 }
 
-/// `GET` where only forms go: whoever loads such an address again means the interrupt.
+/// Redirects a `GET` of a form's address to the interrupt, for example after a reload.
 pub async fn back(id: web::Path<String>) -> HttpResponse {
     let id = InterruptId::try_from(id.as_str());
     see_other(&id.map_or_else(|_| "/".to_owned(), |it| format!("/interrupts/{it}")))
@@ -75,7 +74,7 @@ async fn page(app: &AppState, visitor: &Visitor, shown: &InterruptView, again: V
     })
 }
 
-/// What the host says, without what the policy hides.
+/// Returns the request of the host application, without redacted values.
 fn said(shown: &InterruptView) -> HostAssertionView {
     let asserted = &shown.interrupt.asserted;
     let line = |text: &str| SafeLine::new(shown.masked(text));
@@ -126,7 +125,7 @@ async fn deciding(app: &AppState, visitor: &Visitor, shown: &InterruptView, type
     }))
 }
 
-/// The stage in which a person may vote: the first of theirs that lacks votes, or else their first.
+/// Returns the stage in which the account may vote: its first stage that lacks votes, or else its first stage.
 fn stage_for(
     interrupt: &Interrupt,
     person: &Account,
@@ -140,7 +139,7 @@ fn stage_for(
     Ok(own.iter().copied().find(lacks).or_else(|| own.first().copied()).unwrap_or_default())
 }
 
-/// How an interrupt stands, in a word.
+/// Returns the label of the interrupt's status.
 fn standing(interrupt: &Interrupt, now: Timestamp) -> (&'static str, Tone) {
     match interrupt.ending().map(|it| it.0) {
         None if interrupt.is_open(now) => ("Waits for approval", Tone::Care),

@@ -1,4 +1,4 @@
-//! `/amendments/{amendment}`: a policy that waits for people, and the decision about it.
+//! `/amendments/{amendment}`: shows and decides a policy change request.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,13 +28,13 @@ use crate::web::pages::shared::vote_form::{VoteFields, VoteFormState};
 use crate::web::pages::shared::widgets::TimelineItem;
 use crate::web::state::AppState;
 
-/// Lines around a change that are shown with it.
+/// Context lines around a change.
 const LINES_AROUND: usize = 3;
 
-/// Longer than any two policies need; past it a difference is coarser, and still right.
+/// Longer than two policies need. After this time, the diff is coarser but still correct.
 const DIFF_TIME_MAX: Duration = Duration::from_millis(300);
 
-/// The one stage of an amendment.
+/// A policy change request has one stage.
 const STAGE: u32 = 0;
 
 /// `GET /amendments/{amendment}`.
@@ -43,7 +43,7 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, id: web::Path<Stri
     page(&app, &visitor, &amendment, VoteFormState::default()).await
 }
 
-/// `GET` where only forms go: whoever loads such an address again means the amendment.
+/// Redirects a `GET` of a form's address to the policy change request, for example after a reload.
 pub async fn back(id: web::Path<String>) -> HttpResponse {
     let id = AmendmentId::try_from(id.as_str());
     see_other(&id.map_or_else(|_| "/policies".to_owned(), |it| format!("/amendments/{it}")))
@@ -80,7 +80,7 @@ async fn find(app: &AppState, id: &str) -> Result<PolicyChangeRequest> {
     app.service.amendment(&id).await
 }
 
-/// Counts the vote; or gives the page on which a passkey signs it, where it must and has not.
+/// Counts the vote, or returns the page on which a passkey must sign it.
 async fn decide(
     app: &AppState,
     visitor: &Visitor,
@@ -99,7 +99,7 @@ async fn decide(
     Ok(None)
 }
 
-/// The page on which a passkey signs a vote. One that would not count is refused here already, by the same rules.
+/// Builds the page on which a passkey signs the vote. A vote that would be rejected is rejected here, by the same rules.
 async fn sign(
     app: &AppState,
     visitor: &Visitor,
@@ -257,7 +257,7 @@ fn timeline(amendment: &PolicyChangeRequest, now: crate::domain::primitives::tim
     items
 }
 
-/// What differs between two policies, the policy's own text first, then its schemas by name.
+/// Returns the differences between two policies: first the policy text, then the schemas by name.
 fn differences(old: &PolicySource, new: &PolicySource) -> Vec<FileDiff> {
     let names: BTreeSet<&String> = old.schemas.keys().chain(new.schemas.keys()).collect();
     let mut files = vec![("policy".to_owned(), Some(old.text.as_str()), Some(new.text.as_str()))];
@@ -284,7 +284,7 @@ fn difference(name: String, (old, new): (Option<&str>, Option<&str>), time: Dura
             ChangeTag::Insert => DiffLineKind::Added,
             ChangeTag::Delete => DiffLineKind::Removed,
         },
-        // A line end that is not the plain one is seen as what it is.
+        // Only the plain line end is removed, so that a changed line end is visible.
         text: SafeLine::new(change.value().strip_suffix('\n').unwrap_or(change.value())),
     };
     let hunk = |ops: &Vec<similar::DiffOp>| ops.iter().flat_map(|op| diff.iter_changes(op)).map(line).collect();

@@ -1,4 +1,4 @@
-//! `GET` and `POST /replays`: what another policy would have made of a flow's recorded proposals, with no effect.
+//! `GET` and `POST /replays`: replays the recorded proposals of a flow under another policy, without effect.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -20,13 +20,12 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// Proposals that are judged for one page; those that would end as they did are only counted.
+/// Proposals that one page judges. Proposals with the same outcome are only counted.
 const PROPOSALS_MAX: u32 = 200;
 
-/// Errors that one row lists.
 const ERRORS_SHOWN: usize = 6;
 
-/// `?flow=`: whose active policy to begin with.
+/// `?flow=`: the flow whose active policy fills the form.
 #[derive(Deserialize)]
 pub struct ReplayQuery {
     flow: Option<String>,
@@ -65,7 +64,7 @@ pub async fn submit(
     Ok(html(status, page.render()))
 }
 
-/// The replay, or what could not be read, in words for the page.
+/// Runs the replay, or returns the error of the form.
 async fn replayed(
     app: &AppState,
     visitor: &Visitor,
@@ -77,7 +76,7 @@ async fn replayed(
         token => Some(ReplayCursor::read(token).ok_or(Error::NotFound("page"))?),
     };
     let active = app.service.active_policy(&flow).await?;
-    // A form ends its lines otherwise than a file does.
+    // Forms end lines with CR LF, but a policy file uses LF.
     let source = PolicySource { text: form.policy.replace("\r\n", "\n"), schemas: active.source().schemas.clone() };
     match app.service.replay(visitor.account().id.as_str(), &flow, &source, after.as_ref(), PROPOSALS_MAX).await {
         Ok(replay) => Ok(Ok(replay)),
@@ -138,7 +137,7 @@ fn in_words(replay: &ReplayResult, now: Timestamp) -> ReplaySummary {
     }
 }
 
-/// What would end as it did has no row.
+/// Builds the row of a proposal. A proposal with the same outcome has none.
 fn row(replayed: &ReplayedProposal, now: Timestamp) -> Option<ReplayRow> {
     let would_be = match &replayed.compared {
         ReplayComparison::Same { .. } => return None,

@@ -110,8 +110,8 @@ impl ReviewDecisionContext<'_> {
         ReviewDecisionContext { facts: &facts, ..*self }.confirm(ballot, Some(vote_words(refused))).await
     }
 
-    /// Renders the confirm page. A ballot that would be rejected is rejected here, by the same rules. The typed digits are
-    /// here, of which `problem` says that it was not what is asked for.
+    /// Renders the confirm page. A ballot that would be rejected is rejected here, by the same rules, except for the
+    /// typed digits: they are typed on this page. `problem` is the error of an earlier attempt.
     async fn confirm(&self, ballot: &Ballot, problem: Option<String>) -> Result<HttpResponse> {
         let (facts, hold) = (self.facts, &self.facts.hold);
         if facts.status == ThreadStatusCode::Writing {

@@ -1,4 +1,4 @@
-//! What went wrong, as a page for a person: what happened, that nothing was lost, and what to do.
+//! Error pages: the event, its effect on the visitor's action, and the next step.
 
 use std::fmt;
 
@@ -14,21 +14,20 @@ use crate::domain::identity::oidc_identity::SignInRejected;
 use crate::service::error::Error;
 use crate::web::api::{self, problem::Problem};
 
-/// Why a page is not the one that was asked for.
 #[derive(Debug)]
 pub enum PageError {
-    /// Nobody is signed in: sign in, and go on to there.
+    /// No session. After sign-in, the browser continues at this path.
     SignInFirst(LocalPath),
     Page(Box<ErrorPage>),
 }
 
 impl PageError {
-    /// The page of an error, which is logged here once if it is the gateway's own.
+    /// Builds the page of an error. An internal error is logged here once.
     pub fn of(request: &HttpRequest, error: Error) -> Self {
         Self::told(&Problem::of(request, error))
     }
 
-    /// The page of an error that was logged already.
+    /// Builds the page of an error that is already logged.
     pub fn told(problem: &Problem) -> Self {
         let words = words_of(&problem.error);
         Self::Page(Box::new(ErrorPage {
@@ -41,13 +40,13 @@ impl PageError {
         }))
     }
 
-    /// The page for a form or a query that cannot be read.
+    /// Builds the page for an unreadable form or query.
     pub fn unreadable(request: &HttpRequest) -> Self {
         Self::of(request, Error::invalid("", "The form could not be read"))
     }
 }
 
-/// There is nothing at this address: a page for people, a problem for machines.
+/// Answers an unknown address: an HTML page for browsers, a problem document for other clients.
 pub async fn not_found(request: HttpRequest) -> HttpResponse {
     let accepts = request.headers().get(header::ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
     if accepts.contains("text/html") {
@@ -105,7 +104,7 @@ fn sign_in() -> ErrorAction {
 
 const UNTOUCHED: &str = "Nothing was changed.";
 
-/// A new error does not compile until a person is told what it means.
+/// Returns the texts for an error. The match is exhaustive, so that a new error must get a text.
 fn words_of(error: &Error) -> ErrorText {
     let sentence = |text: String| {
         let mut rest = text.chars();
@@ -216,7 +215,7 @@ fn broken() -> ErrorText {
     )
 }
 
-/// Why a sign-in with an OpenID provider came to nothing, and what helps.
+/// Returns the texts for a rejected sign-in with an OpenID provider.
 fn not_let_in(reason: SignInRejected) -> ErrorText {
     let (happened, helps) = match reason {
         SignInRejected::Refused => (
@@ -246,7 +245,8 @@ fn not_let_in(reason: SignInRejected) -> ErrorText {
         ),
         SignInRejected::WrongTime => (
             "The sign-in of your organisation has a wrong time",
-            "Nothing was changed. The clock of the identity provider or of this gateway is wrong by more than a minute. Tell the operator of the gateway.",
+            "Nothing was changed. The clock of the identity provider or of this gateway is wrong by more than a minute. \
+             Tell the operator of the gateway.",
         ),
         SignInRejected::NotMapped => (
             "You have no access to this gateway",

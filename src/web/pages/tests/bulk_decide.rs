@@ -1,4 +1,4 @@
-//! Samples of what is decided at once.
+//! Sample pages of decisions about several reviews.
 
 use super::sample::{SampleReview, line, moment, shell};
 use crate::web::pages::inbox::bulk_decide_view::{

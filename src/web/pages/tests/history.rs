@@ -1,4 +1,4 @@
-//! Samples of what was.
+//! Sample pages of threads, versions and comparisons.
 
 use super::sample::{SampleReview, line, moment, shell};
 use crate::web::pages::inbox::list_view::{ActiveMark, InboxTab};

@@ -1,4 +1,4 @@
-//! What hosts ask people about, and a policy that waits for them, as samples.
+//! Sample pages of interrupts and policy change requests.
 
 use super::sample::{line, moment, shell};
 use super::screens::asking;

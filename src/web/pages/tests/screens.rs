@@ -1,4 +1,4 @@
-//! The other screens' samples.
+//! Sample pages of the inbox and of special reviews.
 
 use super::sample::{SampleReview, line, moment, shell};
 use crate::web::pages::identity::passkeys_view::{
@@ -242,7 +242,7 @@ pub fn empty_inbox() -> InboxPage {
     }
 }
 
-/// What somebody searched for, and nothing is like it.
+/// Returns a search without matches.
 pub fn nothing_found() -> InboxPage {
     InboxPage {
         scope: InboxScope::Chosen(InboxTabKind::Everything),
@@ -306,7 +306,7 @@ fn absent() -> DelegatorRow {
     DelegatorRow { delegation: "0192f0c1".to_owned(), name: line("mira"), until: soon() }
 }
 
-/// The reader votes for somebody who is away, and could vote for others.
+/// Returns a review on which the reader votes for a delegator and could vote for others.
 pub fn for_another() -> ReviewPage {
     let mut page = SampleReview::small().page();
     if let ReviewDecisionView::Open(form) = &mut page.deciding {
@@ -340,7 +340,7 @@ fn branch(name: &str, words: &str) -> BranchRow {
     }
 }
 
-/// One that is itself a branch.
+/// Returns a thread that is a branch.
 pub fn of_another() -> ThreadPage {
     let origin = OriginRow {
         name: line("a"),
@@ -413,7 +413,7 @@ pub fn thread() -> ThreadPage {
     }
 }
 
-/// What is held, on its way to be another: two values to rewrite, and something hidden besides.
+/// Returns an edit page with two fields and a redacted value.
 pub fn edit() -> EditPage {
     let field = |at: &str, value: &str| EditField {
         path: SafePath::new(at),

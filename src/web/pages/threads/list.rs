@@ -1,4 +1,4 @@
-//! `GET /threads`: threads, to be looked for.
+//! `GET /threads`: lists and filters threads.
 
 use actix_web::web;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use crate::web::state::AppState;
 
 const ROWS_MAX: usize = 30;
 
-/// The words of the address for what a thread is doing.
+/// Query value, label and code of each status.
 const STATUSES: [(&str, &str, ThreadStatusCode); 4] = [
     ("open", "Open", ThreadStatusCode::Open),
     ("held", "Waiting for approval", ThreadStatusCode::Held),
@@ -26,7 +26,7 @@ const STATUSES: [(&str, &str, ThreadStatusCode); 4] = [
     ("closed", "Closed", ThreadStatusCode::Closed),
 ];
 
-/// What is asked for. An empty text asks for nothing.
+/// The filters. An empty text is no filter.
 #[derive(Deserialize, Default, Clone)]
 #[serde(default)]
 pub struct ThreadListQuery {
@@ -93,7 +93,7 @@ fn sought(asked: &ThreadListQuery) -> std::result::Result<ThreadFilter, &'static
     Ok(ThreadFilter { flow, status, name: said(&asked.name), title: said(&asked.title) })
 }
 
-/// The same question, from there on.
+/// Returns the URL of the next page with the same filters.
 fn onward(asked: &ThreadListQuery, after: &ThreadListCursor) -> String {
     let given = [("flow", &asked.flow), ("status", &asked.status), ("name", &asked.name), ("title", &asked.title)];
     let mut url = "/threads?".to_owned();

@@ -1,4 +1,4 @@
-//! `GET /threads/{thread}`: a thread's chain, the newest version first.
+//! `GET /threads/{thread}`: shows the chain of a thread, newest version first.
 
 use std::collections::BTreeMap;
 
@@ -30,19 +30,18 @@ use crate::web::pages::shared::visitor::Visitor;
 use crate::web::pages::shared::widgets::GateView;
 use crate::web::state::AppState;
 
-/// Versions of one page: each is checked before it is shown.
+/// Versions on one page. The limit is low because each version is verified before it is shown.
 const ENTRIES_MAX: u64 = 25;
 
-/// Reviews in vain that are listed.
+/// Listed reviews without a commit.
 const ENDED_MAX: usize = 10;
 
-/// Places that one row names.
+/// Paths that one row names.
 const PLACES_SHOWN: usize = 4;
 
-/// Branches that are listed at once.
 const BRANCHES_MAX: u32 = 25;
 
-/// `?below=`: the page of the versions below that one; `?branches=`: with the branches from there on.
+/// `?below=`: only versions below this one. `?branches=`: cursor of the branches.
 #[derive(Deserialize)]
 pub struct ThreadPageQuery {
     below: Option<u64>,
@@ -59,7 +58,7 @@ pub async fn show(
 ) -> std::result::Result<HttpResponse, PageError> {
     match page(&app, &visitor, &thread, &query).await {
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
-        // It has no versions; what it has is there.
+        // An imported thread has no versions, so its only page is the episode.
         Err(Error::Imported) => Ok(see_other(&format!("/threads/{thread}/episode"))),
         Err(error) => Err(PageError::of(&request, error)),
     }
@@ -154,7 +153,6 @@ fn branch(of: &ThreadId, seen: &BranchSummary) -> BranchRow {
     }
 }
 
-/// Where a thread stands, for a page.
 pub fn status_of(thread: &Thread, status: ThreadStatusCode) -> ThreadStatusView {
     match (status, &thread.hold) {
         (ThreadStatusCode::Held, Some(review)) => ThreadStatusView::Held(format!("/reviews/{review}")),
@@ -164,7 +162,7 @@ pub fn status_of(thread: &Thread, status: ThreadStatusCode) -> ThreadStatusView 
     }
 }
 
-/// What is not told any more of its past.
+/// Returns the sentence about erased versions.
 fn erased(thread: &Thread) -> String {
     match thread.gone.erased {
         0 => String::new(),
@@ -205,7 +203,7 @@ fn entry(
     now: Timestamp,
 ) -> EntryRow {
     let statement = &item.transition.statement;
-    // Version 0 sets everything there is.
+    // Version 0 sets the whole state, so a list of its changes is useless.
     let diff = if statement.version == 0 { &[] } else { item.diff.as_slice() };
     let written = newer.filter(|it| matches!(it.entry.gate, CommitGate::Written { .. }));
     EntryRow {

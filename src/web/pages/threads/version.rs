@@ -1,4 +1,4 @@
-//! `GET /threads/{thread}/versions/{version}`: one version, what it changed, and what became of it.
+//! `GET /threads/{thread}/versions/{version}`: shows one version, its changes, its receipt and its writes.
 
 use actix_web::http::Method;
 use actix_web::web;
@@ -77,7 +77,7 @@ async fn page(app: &AppState, visitor: &Visitor, (thread, version): &(String, St
     })
 }
 
-/// What kind of step it was, before its node's name.
+/// Returns the label of a transition type. The name of the node follows it.
 pub const fn step_words(kind: TransitionType) -> &'static str {
     match kind {
         TransitionType::Create => "created by the host",
@@ -112,7 +112,7 @@ fn gate(facts: &VersionFacts) -> GateView {
     }
 }
 
-/// Every one of these was passed by [`crate::service::Service::version_facts`], which otherwise gives nothing.
+/// Lists the checks of [`crate::service::Service::version_facts`], which returns an error if one of them fails.
 fn checks(facts: &VersionFacts) -> Vec<VersionCheckRow> {
     let but = (facts.key == KeyState::Retired).then(|| "The key has been retired since then.".to_owned());
     let parent = if facts.entry.version == 0 {
@@ -187,7 +187,8 @@ fn write(write: &Write, now: Timestamp) -> VersionEventRow {
     }
 }
 
-/// For who may ask. The same form sent twice is one try; after anything else has happened it is another.
+/// Returns the rollback form if the visitor may use it. The attempt is the number of the last event, so a repeated
+/// form is the same request, and a form after any later event is a new one.
 fn rollback(visitor: &Visitor, facts: &VersionFacts) -> Option<RollbackForm> {
     let route = "/threads/{thread}/versions/{version}/rollback";
     let may = permissions::may(CallerRole::Person(visitor.account().role), &Method::POST, route);

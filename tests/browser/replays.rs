@@ -51,7 +51,7 @@ async fn only_who_oversees_tries_policies_on_what_was_recorded() {
     assert_eq!(eve.post_from("https://elsewhere.example", "/replays", &fields).await.status, 403);
     let told = eve.post("/replays", &fields).await;
     assert_eq!(told.status, 200, "{}", told.text);
-    assert!(told.text.contains("Of 4 proposals, 2 would end differently. 2 cannot be evaluated."), "{}", told.text);
+    assert!(told.text.contains("4 proposals: 2 would end differently. 2 cannot be evaluated."), "{}", told.text);
     for words in [
         "Would be rejected",
         "write_not_allowed",
@@ -104,7 +104,7 @@ async fn a_policy_is_tried_by_hand_without_scripts() {
     tab.follow("a[href='/replays?flow=payments']").await;
     tab.press("Replay").await;
     assert!(
-        tab.text().await.contains("Of 4 proposals, none would end differently. 2 cannot be evaluated."),
+        tab.text().await.contains("4 proposals: none would end differently. 2 cannot be evaluated."),
         "{}",
         tab.text().await
     );

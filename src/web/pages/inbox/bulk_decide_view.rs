@@ -27,7 +27,7 @@ pub struct BulkDecisionPage {
     /// Selected reviews that cannot be decided here.
     pub left_out: Vec<ExcludedReviewRow>,
     pub comment: CommentRequirement,
-    /// The typed comment, kept if the form was rejected.
+    /// The typed comment, if the form was rejected.
     pub typed: SafeText,
     /// Why the form was rejected.
     pub problem: Option<String>,

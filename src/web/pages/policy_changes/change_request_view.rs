@@ -76,7 +76,7 @@ pub enum DiffLineKind {
 }
 
 impl DiffLine {
-    /// Returns warnings for an added or removed line, because different letters can look alike.
+    /// Returns warnings for an added or removed line, because different characters can look alike.
     pub fn flags(&self) -> Vec<String> {
         if self.fate == DiffLineKind::Kept {
             return Vec::new();

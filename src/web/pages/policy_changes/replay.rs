@@ -128,7 +128,7 @@ fn in_words(replay: &ReplayResult, now: Timestamp) -> ReplaySummary {
         (some, _) => (Tone::Care, format!("{some} would")),
     };
     let nothing = replay.rows.is_empty() && replay.next.is_none();
-    let words = format!("Of {all}, {otherwise} end differently{untold}.");
+    let words = format!("{all}: {otherwise} end differently{untold}.");
     ReplaySummary {
         tone: if nothing { Tone::Plain } else { tone },
         words: if nothing { "This flow has no more recorded proposals.".to_owned() } else { words },

@@ -25,7 +25,7 @@ pub struct ReplaysPage {
 #[derive(Clone, Debug)]
 pub struct ReplaySummary {
     pub tone: Tone,
-    /// "Of 12 proposals, 1 would end differently."
+    /// "12 proposals: 1 would end differently."
     pub words: String,
     /// Proposals with another outcome, and proposals that cannot be evaluated.
     pub rows: Vec<ReplayRow>,

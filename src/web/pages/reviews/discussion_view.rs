@@ -20,7 +20,7 @@ pub struct ExtensionForm {
     /// The current deadline. The form is rejected if the deadline has changed since then.
     pub deadline: String,
     pub choices: Vec<DeadlineOption>,
-    /// The typed reason, kept if the form was rejected.
+    /// The typed reason, if the form was rejected.
     pub typed: SafeText,
     /// Why the form was rejected.
     pub problem: Option<String>,
@@ -37,7 +37,7 @@ pub struct CommentForm {
     pub action: String,
     pub csrf: String,
     pub nonce: String,
-    /// The typed comment, kept if the form was rejected.
+    /// The typed comment, if the form was rejected.
     pub typed: SafeText,
     /// Why the form was rejected.
     pub problem: Option<String>,

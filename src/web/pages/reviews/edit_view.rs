@@ -23,9 +23,9 @@ pub struct EditPage {
     pub hidden: bool,
     /// Whether the agent's patch is a JSON Patch. The editor then uses the same format.
     pub steps: bool,
-    /// The typed field for more changes, kept if the form was rejected.
+    /// The typed field for more changes, if the form was rejected.
     pub more: SafeText,
-    /// The typed reason, kept if the form was rejected.
+    /// The typed reason, if the form was rejected.
     pub why: SafeText,
     /// Violations of the policy by the typed values.
     pub errors: Vec<ErrorRow>,

@@ -8,7 +8,7 @@ pub struct RevealForm {
     pub action: String,
     pub csrf: String,
     pub places: Vec<SafePath>,
-    /// The typed reason, kept if the form was rejected.
+    /// The typed reason, if the form was rejected.
     pub typed: SafeText,
     /// Why the form was rejected.
     pub problem: Option<String>,

@@ -163,7 +163,7 @@ pub struct DecisionForm {
     /// The other seats of the reader.
     pub places: Vec<VotingSeatLink>,
     pub comment: CommentRequirement,
-    /// The typed comment, kept if the form was rejected.
+    /// The typed comment, if the form was rejected.
     pub typed: SafeText,
     pub doubt: WriteUncertainty,
     /// Why the form was rejected: "A comment is required. Your vote was not counted."

@@ -24,8 +24,8 @@ pub struct DecideForm {
     pub nonce: String,
     pub stage: u32,
     pub comment: CommentRequirement,
-    /// Whether a confirm page follows. Only then may a keyboard shortcut press the buttons.
+    /// Whether a confirm page follows. Keyboard shortcuts press the buttons only if it does.
     pub asks: bool,
-    /// The typed comment, kept if the form was rejected.
+    /// The typed comment, if the form was rejected.
     pub typed: SafeText,
 }

@@ -1,5 +1,5 @@
 //! Extracts a form and checks that a page of this gateway sent it from the same browser (CSRF). A handler cannot read
-//! the fields of a form in any other way, so no handler can forget the check.
+//! the fields of a form in any other way, so every handler makes the check.
 
 use std::future::ready;
 

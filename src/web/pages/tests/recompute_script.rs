@@ -84,7 +84,7 @@ async fn an_altered_value_is_a_mismatch_and_disables_deciding() {
     }
     let rich = SampleReview::rich().page().render().unwrap();
     for (what, by) in [
-        // Lookalike letters, another escape, text instead of an escape, and the start of a folded value.
+        // Lookalike characters, another escape, text instead of an escape, and the start of a folded value.
         ("p\u{430}yp\u{430}l", "paypal"),
         (">\\u202e</span>", ">\\u202d</span>"),
         ("<span class=\"esc\" title=\"right-to-left override\">U+202E</span>", "U+202E"),

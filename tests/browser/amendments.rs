@@ -103,7 +103,7 @@ async fn a_policy_that_asks_for_a_passkey_is_approved_by_one_and_by_no_form_with
     tab.fill("Comment", "Agreed with finance.").await;
     tab.press("Approve").await;
     let page = tab.text().await;
-    assert!(page.contains("Approve this policy?") && page.contains("Agreed with finance."), "{page}");
+    assert!(page.contains("Approve this policy change?") && page.contains("Agreed with finance."), "{page}");
     assert!(waits().await);
     tab.press("Confirm with a passkey").await;
     assert!(tab.text().await.contains("The gateway activated it"), "{}", tab.text().await);

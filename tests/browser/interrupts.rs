@@ -164,7 +164,7 @@ async fn where_the_policy_asks_for_a_passkey_the_answer_names_what_it_signed() {
     register(&tab, "laptop").await;
     tab.goto(&format!("/interrupts/{}", asked.id)).await;
     tab.press("Deny").await;
-    assert!(tab.text().await.contains("has to be signed by a passkey"), "{}", tab.text().await);
+    assert!(tab.text().await.contains("A passkey must sign this decision"), "{}", tab.text().await);
     assert_eq!(decision(&gateway, &asked).await, None);
     tab.press("Confirm with a passkey").await;
     assert!(tab.text().await.contains("The gateway reported the denial"), "{}", tab.text().await);

@@ -89,7 +89,7 @@ async fn a_phone_shows_what_why_for_whom_until_when_and_both_verdicts_without_sc
     assert!(
         tab.text_of(".facts")
             .await
-            .contains("Mira Novak, customer care asked by agent-of-machines, an agent of machines")
+            .contains("Mira Novak, customer care requested by agent-of-machines, an agent of machines")
     );
     assert!(
         tab.text_of(".reads caption")
@@ -225,7 +225,7 @@ async fn a_used_receipt_cannot_be_taken_back_and_the_thread_tells_the_story() {
     let thread = tab.text().await;
     for words in [
         "confirmed by database_writer",
-        "proposed by planner as agent-of-machines, of machines target_user_id",
+        "proposed by planner as agent-of-machines, an agent of machines target_user_id",
         "by ana",
         "created by the host",
         "recorded as version 2",

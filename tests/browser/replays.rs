@@ -102,7 +102,7 @@ async fn a_policy_is_tried_by_hand_without_scripts() {
     tab.goto("/what-if").await;
     tab.follow("main a[href='/replays']").await;
     tab.follow("a[href='/replays?flow=payments']").await;
-    tab.press("Replay").await;
+    tab.press("Run replay").await;
     assert!(
         tab.text().await.contains("4 proposals: none would end differently. 2 cannot be evaluated."),
         "{}",

@@ -392,7 +392,7 @@ pub fn thread() -> ThreadPage {
         flow: line("payments"),
         on_behalf_of: Some(line("Mira Novak, customer care")),
         origin: None,
-        branches: vec![branch("a", "Joined in version 3"), branch("b", "Not joined, and the thread has moved on")],
+        branches: vec![branch("a", "Joined in version 3"), branch("b", "Outdated: the thread has moved on")],
         earlier_branches_url: Some("/threads/order-17?branches=1.branch-1#branches".to_owned()),
         status: ThreadStatusView::Held("/reviews/0192f0c1".to_owned()),
         standing: "The head is written and owes nothing.".to_owned(),

@@ -138,11 +138,9 @@ fn branch(of: &ThreadId, seen: &BranchSummary) -> BranchRow {
             url: Some(format!("/reviews/{review}")),
         },
         BranchStatus::Open => BranchStatusView { words: "Not joined".to_owned(), tone: Tone::Plain, url: None },
-        BranchStatus::LeftBehind => BranchStatusView {
-            words: "Not joined, and the thread has moved on".to_owned(),
-            tone: Tone::Plain,
-            url: None,
-        },
+        BranchStatus::LeftBehind => {
+            BranchStatusView { words: "Outdated: the thread has moved on".to_owned(), tone: Tone::Plain, url: None }
+        }
     };
     BranchRow {
         name: SafeLine::new(name.as_str()),

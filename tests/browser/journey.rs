@@ -152,7 +152,7 @@ async fn deciding_works_without_scripts_and_then_nothing_is_claimed() {
     tab.sign_in("ana").await;
     tab.follow(".row-title a").await;
     let page = tab.text().await;
-    assert!(page.contains("Not recomputed in this browser") && !page.contains("Recomputed in this browser"));
+    assert!(page.contains("Not recomputed here") && !page.contains("Recomputed in this browser"));
     tab.press("Approve").await;
     tab.press("Confirm").await;
     let decided = tab.text().await;

@@ -127,7 +127,7 @@ async fn a_person_ticks_three_by_keyboard_reads_them_on_one_page_and_approves_ea
     tab.press("Approve all 3").await;
     let told = tab.text().await;
     assert!(told.contains("All 3 votes are counted"), "{told}");
-    assert_eq!(told.matches("It was committed as version 1, with a receipt of its own.").count(), 3, "{told}");
+    assert_eq!(told.matches("The change was committed as version 1 with its own receipt.").count(), 3, "{told}");
     let mut receipts = Vec::new();
     for held in &held {
         let decision = gateway.decision(&payments, held).await;

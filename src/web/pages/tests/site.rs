@@ -164,6 +164,6 @@ impl PageCheckResult {
     }
 
     pub fn claims_nothing(&self) -> bool {
-        self.words == ["Not recomputed in this browser"; 2] && self.field == "none"
+        self.words == ["Not recomputed here"; 2] && self.field == "none"
     }
 }

@@ -151,8 +151,8 @@ impl BulkDecisionContext<'_> {
             let problem = match sorted.alike.len() {
                 0 => "None of these reviews can be decided here.".to_owned(),
                 kinds => format!(
-                    "The selected reviews request {kinds} different kinds of change. Reviews can be decided together only if \
-                     they have the same policy, node, reasons and changed paths. Nothing was decided."
+                    "The selected reviews request {kinds} different kinds of change. Reviews can be decided together \
+                     only if they have the same policy, node, reasons and changed paths. Nothing was decided."
                 ),
             };
             let groups = sorted.alike.iter().map(|it| it.iter().map(apart_row).collect()).collect();
@@ -241,8 +241,8 @@ impl BulkDecisionContext<'_> {
         let ballot = |row: &BulkDecisionRow| Ok((row.review.clone(), self.ballot(row, verdict)?));
         let ballots: Vec<(ReviewId, Ballot)> = match self.sent.rows.iter().map(ballot).collect() {
             Err(Error::Vote(_)) => {
-                let problem = "The form is not from your session. Read this page and decide again. None of your votes was \
-                               counted.";
+                let problem = "The form is not from your session. Read this page and decide again. None of your votes \
+                               was counted.";
                 return self.page(&reviews, Some(problem)).await;
             }
             read => read?,

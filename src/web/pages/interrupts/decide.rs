@@ -71,7 +71,8 @@ impl InterruptDecisionContext<'_> {
         InterruptDecisionContext { shown: &shown, ..*self }.confirm(ballot, words(refused)).await
     }
 
-    /// Reads the ballot from the form. The nonce must belong to this session. The rules of the vote are not checked here.
+    /// Reads the ballot from the form. The nonce must belong to this session. The rules of the vote are not checked
+    /// here.
     fn ballot(&self) -> Result<Ballot> {
         self.form.ballot(self.app, self.visitor, self.shown.interrupt.id.as_str())
     }

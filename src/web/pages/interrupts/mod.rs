@@ -160,9 +160,13 @@ fn explained(interrupt: &Interrupt, now: Timestamp) -> String {
             format!("The gateway reported the approval. It is valid until {until}.")
         }
         InterruptDecision::Denied => "The gateway reported the denial.".to_owned(),
-        InterruptDecision::Expired => "No decision was made before the deadline. The gateway reported the expiry.".to_owned(),
+        InterruptDecision::Expired => "No decision was made before the deadline. The gateway reported the \
+         expiry."
+            .to_owned(),
         InterruptDecision::Superseded => {
-            "Another policy was activated that requires other reviewers. The host application can request approval again.".to_owned()
+            "Another policy was activated that requires other reviewers. The host application can request approval \
+             again."
+                .to_owned()
         }
     }
 }

@@ -99,7 +99,8 @@ async fn decide(
     Ok(None)
 }
 
-/// Builds the page on which a passkey signs the vote. A vote that would be rejected is rejected here, by the same rules.
+/// Builds the page on which a passkey signs the vote. A vote that would be rejected is rejected here, by the same
+/// rules.
 async fn sign(
     app: &AppState,
     visitor: &Visitor,
@@ -191,8 +192,8 @@ fn deciding(
 fn explained(amendment: &PolicyChangeRequest, open: bool) -> String {
     match &amendment.state {
         PolicyChangeState::Open {} if open => {
-            "Until approval, the current policy stays active. After approval, the new policy judges the pending reviews \
-             again."
+            "Until approval, the current policy stays active. After approval, the new policy judges the pending \
+             reviews again."
         }
         PolicyChangeState::Open {} | PolicyChangeState::Expired { .. } => {
             "No decision was made before the deadline. The old policy stays active."

@@ -68,7 +68,8 @@ struct ReviewDecisionContext<'a> {
 }
 
 impl ReviewDecisionContext<'_> {
-    /// Reads the ballot from the form. The nonce must belong to this session. The rules of the vote are not checked here.
+    /// Reads the ballot from the form. The nonce must belong to this session. The rules of the vote are not checked
+    /// here.
     fn ballot(&self) -> Result<Ballot> {
         self.form.ballot(self.app, self.visitor, self.facts.hold.id.as_str())
     }
@@ -216,8 +217,8 @@ pub fn words(error: &Error) -> Option<String> {
         Error::Busy => "The gateway was busy. Try again.".to_owned(),
         _ if error.outcome_is_unknown() => {
             return Some(
-                "The gateway's database failed or is unavailable, so it is unknown whether your vote was counted. Open the \
-                 review again in a moment. It shows whether your vote counts."
+                "The gateway's database failed or is unavailable, so it is unknown whether your vote was counted. Open \
+                 the review again in a moment. It shows whether your vote counts."
                     .to_owned(),
             );
         }
@@ -264,12 +265,12 @@ pub fn vote_words(refused: &VoteRejected) -> String {
     let words = match refused {
         VoteRejected::Passkey(why) => return format!("The passkey signature is not valid: {why}."),
         VoteRejected::NotTyped => {
-            "The typed text is not the end of this digest. Compare the digest with the one on the review page, and type its \
-             last six digits. Your vote was not counted."
+            "The typed text is not the end of this digest. Compare the digest with the one on the review page, and \
+             type its last six digits. Your vote was not counted."
         }
         VoteRejected::MovedOn => {
-            "Other reviewers have voted since you opened this page, and the effect of your vote has changed. Your vote is not \
-             counted yet. Read the new effect and confirm again."
+            "Other reviewers have voted since you opened this page, and the effect of your vote has changed. Your vote \
+             is not counted yet. Read the new effect and confirm again."
         }
         VoteRejected::Alone(why) => alone_words(*why),
         VoteRejected::PasskeyRequired => {
@@ -298,7 +299,8 @@ pub fn vote_words(refused: &VoteRejected) -> String {
             "Your browser recomputed another digest from the page. Do not approve it. Tell the operator of the gateway."
         }
         VoteRejected::PolicyChanged => {
-            "The policy of the flow has changed, so no vote was counted. The current status of the review is shown below."
+            "The policy of the flow has changed, so no vote was counted. The current status of the review is shown \
+             below."
         }
         VoteRejected::NothingToWithdraw => "You have no counted vote to withdraw.",
         VoteRejected::WithdrawnTooOften => "You have reached the limit of withdrawn votes for this review.",

@@ -232,8 +232,8 @@ fn not_let_in(reason: SignInRejected) -> ErrorText {
         ),
         SignInRejected::WrongProvider => (
             "The response came from another identity provider",
-            "Nothing was changed. Start again on the sign-in page and do not follow links to sign in. If the error persists, \
-             tell the operator of the gateway.",
+            "Nothing was changed. Start again on the sign-in page and do not follow links to sign in. If the error \
+             persists, tell the operator of the gateway.",
         ),
         SignInRejected::BadSignature => (
             "The signature of your organisation's sign-in is not valid",
@@ -245,12 +245,13 @@ fn not_let_in(reason: SignInRejected) -> ErrorText {
         ),
         SignInRejected::WrongTime => (
             "The sign-in of your organisation has a wrong time",
-            "Nothing was changed. The clock of the identity provider or of this gateway is wrong by more than a minute. \
-             Tell the operator of the gateway.",
+            "Nothing was changed. The clock of the identity provider or of this gateway is wrong by more than a \
+             minute. Tell the operator of the gateway.",
         ),
         SignInRejected::NotMapped => (
             "You have no access to this gateway",
-            "Your organisation signed you in, but none of your groups has access to this gateway. Ask an administrator.",
+            "Your organisation signed you in, but none of your groups has access to this gateway. Ask an \
+             administrator.",
         ),
         SignInRejected::UnusableName => (
             "Your name cannot be used here",

@@ -195,7 +195,8 @@ pub fn why_not(reason: Ineligible) -> (&'static str, &'static str) {
         Ineligible::Role => ("Only accounts with the role reviewer can decide.", "only reviewers can"),
         Ineligible::Disabled => ("Your account is disabled.", "your account is disabled"),
         Ineligible::Author => (
-            "You or your agent is an author of this change or of one since the last confirmed write. Other reviewers must decide.",
+            "You or your agent is an author of this change or of one since the last confirmed write. Other reviewers \
+             must decide.",
             "proposed by your agent",
         ),
         Ineligible::Group => ("You are not in a group that can decide this.", "not in a required group"),

@@ -180,8 +180,8 @@ struct FlattenedTree {
 }
 
 impl OpeningRows {
-    /// Reads `{"from": node, "to": node}`. `canonical` returns a leaf's text, and `protected` returns whether the policy
-    /// protects a pointer.
+    /// Reads `{"from": node, "to": node}`. `canonical` returns a leaf's text, and `protected` returns whether the
+    /// policy protects a pointer.
     pub fn read(
         opening: &Value,
         canonical: fn(&Value) -> String,
@@ -256,8 +256,8 @@ impl OpeningRows {
         self.changed.sort_by_cached_key(|it| (it.meaning, it.protection, natural(it.path.pointer())));
     }
 
-    /// Returns the values that a writer would read. `reads` checks whether a pointer is at, above or below a readable path.
-    /// `new` checks whether it changed since the last confirmed write.
+    /// Returns the values that a writer would read. `reads` checks whether a pointer is at, above or below a readable
+    /// path. `new` checks whether it changed since the last confirmed write.
     pub fn reads(&self, reads: &dyn Fn(&str) -> bool, new: &dyn Fn(&str) -> bool) -> Vec<ReadRow> {
         let changed = self.changed.iter().filter(|it| reads(it.path.pointer()) && it.after != DiffSideView::Nested);
         let changed = changed.map(|it| (&it.path, &it.after, ReadMark::ChangesNow));
@@ -275,8 +275,8 @@ impl OpeningRows {
         rows
     }
 
-    /// Removes values from the unchanged rows that a writer's list shows. Each value must have exactly one row, so that the
-    /// script notices a missing row.
+    /// Removes values from the unchanged rows that a writer's list shows. Each value must have exactly one row, so that
+    /// the script notices a missing row.
     pub fn leave_out(&mut self, writers: &[WriterReads]) {
         let shown: BTreeSet<&SafePath> = writers.iter().flat_map(|it| &it.rows).map(|it| &it.path).collect();
         self.unchanged.retain(|it| !shown.contains(&it.path));

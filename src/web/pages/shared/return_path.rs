@@ -14,8 +14,8 @@ impl LocalPath {
         Self("/".to_owned())
     }
 
-    /// Returns the path, or the inbox if the text is no local path. Browsers read `//` and `/\` as another host, and drop
-    /// tabs and line feeds before they parse.
+    /// Returns the path, or the inbox if the text is no local path. Browsers read `//` and `/\` as another host, and
+    /// drop tabs and line feeds before they parse.
     pub fn of(text: &str) -> Self {
         let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
         let local = text.starts_with('/') && !text.starts_with("//");

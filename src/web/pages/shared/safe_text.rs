@@ -33,7 +33,8 @@ pub struct SafeText(String);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SafeJson(String, Option<TextWarning>);
 
-/// A path in the state. It is given as a JSON Pointer and shown as in policies (`payment.amount`) if both mean the same.
+/// A path in the state. It is given as a JSON Pointer and shown as in policies (`payment.amount`) if both mean the
+/// same.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SafePath(String);
 
@@ -129,7 +130,8 @@ impl SafePath {
         &self.0
     }
 
-    /// Returns the form value: the pointer, or its JSON text if it has invisible characters, which a browser might change.
+    /// Returns the form value: the pointer, or its JSON text if it has invisible characters, which a browser might
+    /// change.
     pub fn sent(&self) -> String {
         let plain = !sanitize::inert_line(&self.0).iter().any(|it| matches!(it, TextSegment::Escape(_)));
         if plain { self.0.clone() } else { sanitize::json(&serde_json::Value::from(self.0.as_str()).to_string()) }
@@ -282,7 +284,8 @@ impl fmt::Display for SafePath {
             match segment {
                 TextSegment::Text(text) => text.split_inclusive(['.', '/', '_']).try_for_each(|part| {
                     write_escaped(f, part)?;
-                    // A long path must break after a separator, because a break inside a key is hard to read on a phone.
+                    // A long path must break after a separator, because a break inside a key is hard to read on a
+                    // phone.
                     if part.ends_with(['.', '/', '_']) { f.write_str("<wbr>") } else { Ok(()) }
                 })?,
                 escape => write_by_number(f, &[escape])?,

@@ -95,8 +95,8 @@ impl VoteFields {
         &self.browser_check
     }
 
-    /// Checks whether the confirm page sent the form. That page also sends back the effect that it showed. A form that was
-    /// sent by hand can leave the effect out, and then it is not compared.
+    /// Checks whether the confirm page sent the form. That page also sends back the effect that it showed. A form that
+    /// was sent by hand can leave the effect out, and then it is not compared.
     pub fn is_confirmed(&self) -> bool {
         self.confirmed == "yes" && (self.expects.is_empty() || VotePreview::read(&self.expects).is_some())
     }

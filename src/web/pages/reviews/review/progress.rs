@@ -98,12 +98,14 @@ fn followed(facts: &ReviewFacts) -> String {
         HoldState::Approved { version, .. } => after_approval(facts, *version),
         HoldState::Denied { .. } => "Nothing was committed or written.".to_owned(),
         HoldState::Expired { .. } => {
-            "No decision was made before the deadline. Nothing was committed. The agent can propose the change again.".to_owned()
+            "No decision was made before the deadline. Nothing was committed. The agent can propose the change \
+             again."
+                .to_owned()
         }
         HoldState::Cancelled { .. } => "Its proposer cancelled it. Nothing was committed.".to_owned(),
         HoldState::Superseded { by: Some(_), policy: Some(_), .. } => {
-            "Another policy was activated for the flow. A new review under that policy replaces this one, and reviewers \
-             vote again."
+            "Another policy was activated for the flow. A new review under that policy replaces this one, and \
+             reviewers vote again."
                 .to_owned()
         }
         HoldState::Superseded { by: None, policy: Some(_), .. } => {

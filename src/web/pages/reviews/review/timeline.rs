@@ -94,7 +94,8 @@ impl TimelineBuilder {
         })
     }
 
-    /// Lists reminder and escalation by their times, because they take effect before the worker has written their events.
+    /// Lists reminder and escalation by their times, because they take effect before the worker has written their
+    /// events.
     fn notices(&self, facts: &ReviewFacts) -> Vec<TimelineItem> {
         let hold = &facts.hold;
         let over = hold.state.ended_at().unwrap_or(self.now).min(hold.expires_at).min(self.now);

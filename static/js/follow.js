@@ -1,11 +1,11 @@
-// One stream of what happens for all tabs of this browser: a browser has few connections to one gateway. Whichever
-// tab holds the lock has the stream and tells the others; when it goes, the next one goes on from where it was.
+// Shares one event stream between all tabs of a browser, because a browser has few connections to one gateway. The tab
+// with the lock reads the stream and forwards events. When that tab closes, the next tab continues from its position.
 
 const NAME = "countersign.follow";
 const AGAIN_MILLIS = 15_000;
 
-// Says on the document what the server tells after a place in the log ("news"), and that there is no stream any more
-// ("nonews"). Another script of the page acts on it.
+// Dispatches an event of the server after a log position ("news"), or the end of the stream ("nonews"), on the
+// document. Another script of the page handles it.
 function follow(after) {
   const say = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail }));
   let seen = after;
@@ -29,13 +29,13 @@ function follow(after) {
       take(news);
     };
     stream.onerror = () => {
-      // A stream that only broke is asked for again by the browser itself; one that was refused is not.
+      // The browser reconnects a broken stream itself, but not a rejected one.
       if (stream.readyState !== EventSource.CLOSED) return;
       say("nonews");
       setTimeout(lead, AGAIN_MILLIS);
     };
   };
-  // The lock is held for as long as the page is there.
+  // The promise never settles, so the page holds the lock until it closes.
   if (navigator.locks) navigator.locks.request(NAME, () => new Promise(lead));
   else lead();
   channel.postMessage({ joined: after });

@@ -1,4 +1,4 @@
-// What the keyboard does beyond Tab and Enter, and copying a digest. Every key presses what can be pressed otherwise.
+// Keyboard shortcuts and the copy button of a digest. Every shortcut presses a control that also works without it.
 
 const SETTING = "countersign.keys";
 const help = document.querySelector("[data-keys]");
@@ -8,7 +8,7 @@ const CHANGES = "main .diff tbody tr";
 
 const visible = (it) => it.getClientRects().length > 0;
 
-// Puts the focus on the next of these, or on the one before.
+// Moves the focus to the next or previous element.
 function step(selector, by) {
   const all = [...document.querySelectorAll(selector)].filter(visible);
   const at = all.findIndex((it) => it === document.activeElement || it.contains(document.activeElement));
@@ -19,7 +19,7 @@ function step(selector, by) {
   next.scrollIntoView({ block: "center" });
 }
 
-// The form's own button, so that whatever stands before a press by hand stands before this one.
+// Presses the form's own button, so that the same checks run as for a click.
 const press = (selector) => document.querySelector(selector)?.click();
 
 const search = () => document.querySelector("main [type=search]")?.select();
@@ -35,14 +35,14 @@ const KEYS = {
   "]": () => step(CHANGES, 1),
   "[": () => step(CHANGES, -1),
   "/": search,
-  // Only where a page that asks comes next.
+  // Only if a confirm page follows, so that a stray key never decides.
   a: () => press("[data-asks] button[value=approve]"),
   d: () => press("[data-asks] button[value=deny]"),
   c: copy,
   "?": () => help.showModal(),
 };
 
-// Sends the form that is being filled in, or the one there is to confirm; never one that asks yes or no.
+// Sends the form in use, or the form to confirm. A form with two verdicts is never sent this way.
 function send() {
   const form = document.activeElement.closest?.("main form") ?? document.querySelector("main form[data-decide]");
   const buttons = [...(form?.querySelectorAll("button:not([type=button])") ?? [])].filter((it) => visible(it) && !it.disabled);
@@ -81,7 +81,7 @@ if (help) {
   document.addEventListener("keydown", pressed);
 }
 for (const it of document.querySelectorAll("[data-copy]")) {
-  // Where there is no clipboard the digest can be selected all the same.
+  // Without a clipboard, the reader can still select the digest.
   it.hidden = !navigator.clipboard;
   it.onclick = () => copied(it);
 }

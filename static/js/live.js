@@ -1,5 +1,5 @@
-// Keeps a page up to date with what others do. The server renders, always: the page is asked for again, and what may
-// change in place is taken over from the answer. Nothing that is read or pointed at is moved; what is new is offered.
+// Keeps a page up to date. The server renders every change: the script loads the page again and copies the named parts.
+// Nothing that is read or pointed at is moved. New content is only offered.
 
 const main = document.getElementById("main");
 const bar = document.querySelector("[data-news]");
@@ -10,7 +10,7 @@ const REST_MILLIS = 500;
 const LAST_MINUTE_MILLIS = 60_000;
 const TIMER_MILLIS_MAX = 2 ** 31 - 1;
 
-// What the page is about: a list, one thread's page, or something that only offers to be loaded again.
+// Kind of the page: a list, the page of one thread, or a page that only offers a reload.
 const about = { kind: main.dataset.live, thread: main.dataset.thread, at: main.dataset.look || location.href };
 
 function concerns({ missed, events }) {
@@ -18,9 +18,9 @@ function concerns({ missed, events }) {
   return events.some((it) => !it.thread || !about.thread || it.thread === about.thread);
 }
 
-// Offers something below the page, where it moves nothing.
+// Shows the offer below the page, so that nothing moves.
 function offer(words, button, act) {
-  // Said already: whoever has the focus on its button keeps it, and nothing is read out twice.
+  // An equal offer stays, so that its button keeps the focus and screen readers do not repeat it.
   if (!bar.hidden && bar.firstElementChild?.textContent === words) {
     if (button) bar.querySelector("button").onclick = act;
     return;
@@ -39,7 +39,7 @@ function offer(words, button, act) {
   bar.hidden = false;
 }
 
-// Loads the page anew: the same address with a fragment would be no load.
+// Reloads the page. The same address with a fragment would not load it.
 function openAgain() {
   const [at, here] = [new URL(about.at, location.href), new URL(location.href)];
   at.hash = here.hash = "";
@@ -47,7 +47,7 @@ function openAgain() {
   else location.assign(at);
 }
 
-// The number in the title and beside the links of the navigation.
+// Updates the number in the title and beside the links of the navigation.
 function count(fresh) {
   const number = /^\(\d+\+?\) /;
   document.title = (number.exec(fresh.title)?.[0] ?? "") + document.title.replace(number, "");
@@ -57,7 +57,7 @@ function count(fresh) {
   }
 }
 
-// Takes over the named parts that differ. Says whether any did.
+// Copies the named parts that differ. Returns whether one did.
 function takeOver(here, there) {
   let changed = false;
   for (const part of here.querySelectorAll("[data-part]")) {
@@ -69,7 +69,7 @@ function takeOver(here, there) {
   return changed;
 }
 
-// A list: rows are brought up to date where they stand, those that are over are marked, and new ones are offered.
+// A list: updates its rows in place, marks ended rows, and offers new rows.
 function list(fresh) {
   const rows = (root) => new Map([...root.querySelectorAll("[data-waiting] > [data-review]")].map((it) => [it.dataset.review, it]));
   const ended = new Map([...fresh.querySelectorAll("[data-ended] > [data-review]")].map((it) => [it.dataset.review, it]));
@@ -82,16 +82,16 @@ function list(fresh) {
   if (fresher > 0) offer(`${fresher} new`, "Show", () => show(fresh));
 }
 
-// What a row's review came to, or only that it is not in this list any more: decided, or pushed to another page.
+// Shows the outcome of a row, or that it left the list because it was decided or moved to another page.
 function markEnded(row, outcome) {
   row.classList.add("gone");
   for (const box of row.querySelectorAll("input")) Object.assign(box, { checked: false, disabled: true });
   const badges = row.querySelector(".badges");
   if (outcome) badges.innerHTML = outcome;
-  else badges.textContent = "not in this list any more";
+  else badges.textContent = "no longer in this list";
 }
 
-// Puts the page that was asked for in the place of this one. What was ticked stays ticked.
+// Replaces the page with the loaded one. Ticked boxes stay ticked.
 function show(fresh) {
   const ticked = [...main.querySelectorAll("input:checked")].map((it) => it.value);
   main.replaceChildren(...fresh.getElementById("main").childNodes);
@@ -100,37 +100,37 @@ function show(fresh) {
   main.focus();
 }
 
-// A review: who voted and how it stands are brought up to date, and a form that counts no more is shut. The change
-// itself is never taken over: another one is another review, and is opened.
+// A review: updates votes and status, and disables a form that is no longer valid. The change itself is never updated,
+// because a reader would then decide on values that they have not read.
 function review(fresh) {
   const form = main.querySelector("[data-decide]:not([data-shut])");
   const [open, wasOver] = [fresh.querySelector("[data-decide]"), isOver(main)];
   const digest = (it) => it.querySelector("[data-digest]")?.textContent;
   if (digest(main) !== digest(fresh.getElementById("main"))) {
-    shut(form, "What is asked for was stated anew; this page shows what was asked before.");
+    shut(form, "The request was updated. This page shows the earlier version.");
     return;
   }
   const changed = takeOver(main, fresh);
   if (form && !open) shut(form, sentence(fresh) ?? "This can no longer be decided here.");
   else if (form && changed) rest(form);
-  else if (!wasOver && isOver(fresh)) offer(sentence(fresh), "Open it again", openAgain);
-  else if (open && !main.querySelector("[data-decide]")) offer("This waits for you now.", "Open it again", openAgain);
+  else if (!wasOver && isOver(fresh)) offer(sentence(fresh), "Reload page", openAgain);
+  else if (open && !main.querySelector("[data-decide]")) offer("You can decide this now.", "Reload page", openAgain);
 }
 
 const isOver = (page) => page.querySelector(".ended-title") !== null;
 const sentence = (page) => page.querySelector(".ended-title, .closed")?.textContent.trim().replace(/\s+/g, " ");
 
-// Says at once why nothing can be decided here any more. What was typed stays.
+// Disables the form and shows the reason. The typed text stays.
 function shut(form, why) {
   if (form) {
     form.setAttribute("data-shut", "");
     for (const it of form.querySelectorAll("button, input[type=submit]")) it.disabled = true;
     alarm.textContent = why;
   }
-  offer(form ? `${why} Nothing that you typed was sent.` : why, "Open it again", openAgain);
+  offer(form ? `${why} Your input was not sent.` : why, "Reload page", openAgain);
 }
 
-// For a moment after the page changed by itself a press may have been meant for what stood there before.
+// Ignores clicks for a moment after an update, because they may be meant for the earlier content.
 function rest(form) {
   form.setAttribute("data-resting", "");
   clearTimeout(form.restingUntil);
@@ -147,14 +147,14 @@ main.addEventListener(
   true,
 );
 
-const past = () => offer("Something happened since.", "Show", openAgain);
+const past = () => offer("This page is out of date.", "Reload page", openAgain);
 
 const kinds = { list, review };
 
 async function look() {
   const answer = await fetch(about.at, { headers: { accept: "text/html" }, cache: "no-store" });
   if (new URL(answer.url).pathname.startsWith("/sign-in")) {
-    offer("You are signed out. Sign in in another tab, and what you typed here can still be sent.", "Sign in", () => window.open("/sign-in"));
+    offer("You are signed out. Sign in in another tab, then you can still send your input here.", "Sign in", () => window.open("/sign-in"));
   } else if (answer.ok) {
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     count(fresh);
@@ -162,7 +162,7 @@ async function look() {
   }
 }
 
-// Looks soon, and not again before it has looked; at the latest after a minute while somebody sees the page.
+// Loads the page soon, one load at a time, and at least once a minute while the page is visible.
 let [looking, due] = [null, false];
 async function lookSoon() {
   due = true;
@@ -170,7 +170,7 @@ async function lookSoon() {
   looking = (async () => {
     while (due) {
       due = false;
-      // Without an answer the page stays as it is; the next sign of anything asks again.
+      // After an error the page stays unchanged until the next event.
       await look().catch(() => {});
       await new Promise((done) => setTimeout(done, LOOK_MILLIS_MIN));
     }

@@ -1,6 +1,6 @@
-// Passkeys: asks the browser for what a form says is to be signed, and puts the answer into the form.
+// Passkeys: asks the browser to sign the challenge of a form, and puts the result into the form.
 //
-// What is signed is worked out by the gateway and checked there again. Nothing here decides anything.
+// The gateway computes the signed data and verifies the signature. This script decides nothing.
 
 const encode = (buffer) => {
   const text = Array.from(new Uint8Array(buffer), (it) => String.fromCharCode(it)).join("");
@@ -9,7 +9,7 @@ const encode = (buffer) => {
 const decode = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (it) => it.charCodeAt(0));
 const descriptors = (ids) => (ids || "").split(" ").filter(Boolean).map((it) => ({ type: "public-key", id: decode(it) }));
 
-// Asked of the authenticator: who is it? Without that, nothing counts.
+// The authenticator must verify the user. The gateway rejects a signature without that.
 const userVerification = "required";
 
 async function sign(form, challenge) {
@@ -45,7 +45,7 @@ async function register(form) {
   form.elements.registration.value = JSON.stringify(said);
 }
 
-// What each form still needs, one touch each: browsers ask for a click before each of them.
+// Makes the next signature of a form. Browsers require a click before each one.
 async function step(form, button) {
   const { passkey, challenge, confirm } = form.dataset;
   if (passkey !== "add") {
@@ -88,7 +88,7 @@ function setUp(form) {
     busy = true;
     say("");
     try {
-      // The page may have shut the form while the key was looked for.
+      // The page may have disabled the form during the request.
       if ((await step(form, button)) && !form.matches("[data-shut], [data-resting]")) form.submit();
     } catch (error) {
       say(WHY[error.name] || `The browser reported an error: ${error.name}. Try again.`);

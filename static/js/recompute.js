@@ -1,12 +1,12 @@
-// Recomputes a review's digest from what the page visibly shows.
+// Recomputes the digest of a review from the visible content of the page.
 //
-// Values are read from the cells that a person reads, never from a copy. What data attributes add
-// cannot change what a value says: a leaf's salt, a hidden value's commitment, and which places
-// are arrays; wrong ones give other roots. Two trees are rebuilt from the rows, their roots and the statement shown give the
-// digest, and that must be the digest shown and the one that the form submits.
+// The script reads values from the visible cells, never from a copy. Data attributes only add salts, commitments of
+// redacted values, and the paths of arrays. They cannot change a value, because wrong ones result in other roots.
+// The script rebuilds two trees from the rows. Their roots and the shown statement give the digest, which must equal the
+// shown digest and the one that the form submits.
 //
-// A cell counts only while it can be seen (see `unseen`). Not noticed: another element drawn on
-// top, a font with misleading glyphs, and a gateway that serves another script.
+// A cell must be visible (see `unseen`). The script does not notice an element that is drawn on top, a font with
+// misleading glyphs, or a gateway that serves another script.
 
 const encoder = new TextEncoder();
 const BARE = /^sha256:[0-9a-f]{64}$/;
@@ -30,7 +30,7 @@ async function hash(tag, ...parts) {
   return "sha256:" + Array.from(digest, (it) => it.toString(16).padStart(2, "0")).join("");
 }
 
-// RFC 8785. Members are joined by hand: an object would put keys like "2" before all others.
+// RFC 8785. Members are joined by hand, because an object would sort keys like "2" before all others.
 function canonical(value) {
   if (Array.isArray(value)) return "[" + value.map(canonical).join(",") + "]";
   if (value === null || typeof value !== "object") return JSON.stringify(value);
@@ -76,7 +76,7 @@ function ground(element) {
 
 const drawsText = (content) => !["none", "normal", '""', "''"].includes(content);
 
-// Why an element's own style keeps its text from being read as it stands, or null.
+// Returns the reason why an element's own style makes its text unreadable, or null.
 function styleHides(element) {
   const style = getComputedStyle(element);
   if (style.display === "none") return "is not displayed";
@@ -94,8 +94,8 @@ function styleHides(element) {
   return drawsText(style.content || "normal") ? "is replaced by a style" : null;
 }
 
-// What an element's style does to all within it. A page has thousands of cells in a few boxes, so
-// this is kept while one check lasts.
+// Effects of an element's style on everything inside it. They are cached during one check, because a page has thousands
+// of cells in a few boxes.
 let boxes = new Map();
 
 function boxOf(element) {
@@ -136,15 +136,15 @@ function outOfPage(box) {
   return left + box.width <= 0 || top + box.height <= 0 || left >= width || top >= height;
 }
 
-// Why an element's text cannot be seen, or null. `folds` names what may fold it away: a long value
-// in its own fold is announced with its length, and what does not change may be folded.
+// Returns the reason why an element's text is not visible, or null. `folds` selects the folds that may hide it: a long
+// value's own fold, which shows its length, and the fold of unchanged values.
 function unseen(element, folds) {
   let opacity = 1;
   let box = element.getBoundingClientRect();
   for (let it = element, inside = null; it; inside = it, it = it.parentElement) {
     const folded = it.tagName === "DETAILS" && !it.open && inside !== null && inside.tagName !== "SUMMARY";
     if (folded && !it.matches(folds)) return "is folded away";
-    // Within a fold nothing has a place; the fold itself must be seen.
+    // Elements in a closed fold have no box, so the fold itself must be visible.
     if (folded) box = it.getBoundingClientRect();
     const around = boxOf(it);
     if (around.why) return around.why;
@@ -155,7 +155,7 @@ function unseen(element, folds) {
   if (box.width < 3 || box.height < 6) return "has no room";
   if (outOfPage(box)) return "lies outside the page";
   for (const it of [element, ...element.querySelectorAll("*")]) {
-    // A fold's own words are not read, and an open fold shows the whole instead of its beginning.
+    // The labels of a fold are not part of the value. An open fold shows the whole value instead of its start.
     if (it.matches(".fold-more, .fold-less") || it.closest("details[open] > summary")) continue;
     const why = styleHides(it);
     if (why) return why;
@@ -170,7 +170,7 @@ function mustSee(element, folds, where) {
   if (why) throw new Mismatch(`${where} ${why}`);
 }
 
-// A value's text. A fold shows the beginning of what it folds, and the whole is read.
+// Returns a value's text. A fold shows only its start, and the whole value is read.
 function shownText(element, read) {
   const whole = element.querySelector("[data-whole]");
   if (!whole) return read(element);
@@ -183,7 +183,7 @@ function shownText(element, read) {
 
 const readJson = (element) => element.textContent;
 
-// In prose an escape is an element, so that nobody can write one.
+// In prose an escape is an element, so that no text can imitate it.
 function readProse(element) {
   let text = "";
   for (const node of element.childNodes) {
@@ -200,7 +200,7 @@ function unescaped(shown) {
   return String.fromCodePoint(parseInt(point[1], 16));
 }
 
-// `payment.amount` and `/payment/amount` name the same place.
+// `payment.amount` and `/payment/amount` are the same path.
 function pointerOf(shown) {
   if (shown === "(the whole state)") return [];
   if (!shown.startsWith("/")) return shown.split(".");
@@ -209,8 +209,8 @@ function pointerOf(shown) {
 
 const pointerText = (keys) => keys.map((it) => "/" + it.replace(/~/g, "~0").replace(/\//g, "~1")).join("");
 
-// A side that is no opened leaf says so in these words; a commitment may stand for itself.
-const WORDS = { [ABSENT]: "nothing", [NESTED]: "several values, below", bare: "hidden" };
+// Labels of a side without an opened leaf. The templates must use the same words. A commitment can also show itself.
+const WORDS = { [ABSENT]: "nothing", [NESTED]: "several values, below", bare: "redacted" };
 
 function sideOf(element, where) {
   const kind = Object.keys(WORDS).find((it) => it in element.dataset);
@@ -223,9 +223,8 @@ function sideOf(element, where) {
 
 const sameSide = (one, other) => one === other || (one.text !== undefined && one.text === other.text && one.salt === other.salt);
 
-// The rows, as pointer → side for each tree. Changes are read from the table of changes alone, and
-// what does not change from where it is shown; a mention elsewhere must agree, and makes up for
-// no row that is missing.
+// Reads the rows as pointer → side for each tree. Changes are read only from the table of changes, and unchanged values
+// from the place that shows them. A mention elsewhere must agree, and cannot replace a missing row.
 function readRows(trees) {
   const mentions = [];
   for (const row of document.querySelectorAll("[data-row]")) {
@@ -280,7 +279,7 @@ function grow(tree) {
   return top.members.get("") ?? null;
 }
 
-// Where a row says that nothing, or something with rows of its own, is there, so it must be.
+// If a row claims that a path is absent or has its own rows, the trees must agree.
 function checkClaims(tree, top) {
   for (const { keys, side, where } of tree.places.values()) {
     if (side !== ABSENT && side !== NESTED) continue;
@@ -318,18 +317,18 @@ function readStatement() {
   return statement;
 }
 
-// The tool that is called. Of arguments in which something is hidden only the name can be compared.
+// Checks the tool call. If arguments are redacted, only the name can be compared.
 async function readCall(stated) {
   const [name, given] = [document.querySelector("[data-tool]"), document.querySelector("[data-arguments]")];
-  if (Boolean(name) !== Boolean(stated)) throw new Mismatch("the call is not what is signed");
+  if (Boolean(name) !== Boolean(stated)) throw new Mismatch("the tool call is not the signed one");
   if (!name) return;
   mustSee(name, FOLDS.value, "the tool");
-  if (readProse(name) !== stated.name) throw new Mismatch("the tool is not the one that is signed");
+  if (readProse(name) !== stated.name) throw new Mismatch("the tool is not the signed one");
   if (!given) return;
-  mustSee(given, FOLDS.value, "what the tool is called with");
-  const text = canonical(parseShown(shownText(given, readJson), "what the tool is called with"));
+  mustSee(given, FOLDS.value, "the arguments of the tool call");
+  const text = canonical(parseShown(shownText(given, readJson), "the arguments of the tool call"));
   const shown = await hash("countersign.arguments.v1", saltBytes(given.dataset.salt ?? ""), text);
-  if (shown !== stated.arguments) throw new Mismatch("what the tool is called with is not what is signed");
+  if (shown !== stated.arguments) throw new Mismatch("the arguments of the tool call are not the signed ones");
 }
 
 async function recompute(page) {
@@ -339,7 +338,7 @@ async function recompute(page) {
   readRows(trees);
   for (const [name, arrays] of [["from", page.dataset.arraysFrom], ["to", page.dataset.arraysTo]]) {
     const root = await commit(grow(trees[name]), "", new Set(JSON.parse(arrays)));
-    if (root !== statement[name]) throw new Mismatch(`the state ${name === "from" ? "before" : "after"} is not the one that is signed`);
+    if (root !== statement[name]) throw new Mismatch(`the state ${name === "from" ? "before" : "after"} is not the signed one`);
   }
   for (const element of document.querySelectorAll("[data-statement]")) {
     mustSee(element, FOLDS.value, "the sentence");
@@ -347,9 +346,9 @@ async function recompute(page) {
   }
   const rationale = document.querySelector("[data-rationale]");
   if (rationale) {
-    mustSee(rationale, FOLDS.value, "what the agent says");
+    mustSee(rationale, FOLDS.value, "the rationale");
     const shown = await hash("countersign.rationale.v1", shownText(rationale, readProse));
-    if (shown !== statement.rationale) throw new Mismatch("what the agent says is not what is signed");
+    if (shown !== statement.rationale) throw new Mismatch("the rationale is not the signed one");
   }
   await readCall(statement.tool);
   const digest = await hash("countersign.transition.v1", canonical(statement));
@@ -363,7 +362,7 @@ async function recompute(page) {
 
 const SAID = {
   match: ["Recomputed in this browser: matches", "The keys and values shown on this page and the statement below give exactly this digest."],
-  mismatch: ["Recomputed in this browser: does not match", "Do not decide on this page. Tell whoever runs the gateway."],
+  mismatch: ["Recomputed in this browser: does not match", "Do not decide on this page. Tell the operator of the gateway."],
 };
 
 function say(state, reason) {
@@ -391,7 +390,7 @@ async function check(page) {
   }
 }
 
-// What was right when the page opened must still be right when it is signed.
+// The page is checked again before the form is sent, because it can change after the first check.
 function checkBeforeSending(page, form) {
   let stage = "reading";
   addEventListener("pageshow", () => (stage = "reading"));
@@ -401,8 +400,7 @@ function checkBeforeSending(page, form) {
     if (stage !== "reading") return;
     stage = "checking";
     const right = await check(page);
-    // Short hashes may be done before this very event has been dispatched to the end, and until then the browser
-    // ignores another submit.
+    // A fast check can end before this event is fully dispatched, and until then the browser ignores another submit.
     await new Promise((done) => setTimeout(done));
     stage = right ? "checked" : "reading";
     if (right) form.requestSubmit(event.submitter);

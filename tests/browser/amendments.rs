@@ -27,7 +27,7 @@ async fn a_reviewer_reads_what_would_differ_and_approves_it() {
     let tab = browser.tab(&gateway).await;
     tab.without_scripts().await;
     tab.sign_in("grace").await;
-    assert!(tab.text().await.contains("Policies that wait for you"));
+    assert!(tab.text().await.contains("Policy changes that you can decide"));
     tab.follow(&format!("a[href='/amendments/{id}']")).await;
     let shown = tab.text_of(".diff-lines .added").await;
     assert!(!shown.contains('\u{202e}'), "{shown}");
@@ -50,7 +50,7 @@ async fn who_is_not_asked_has_no_form_and_a_vote_by_hand_is_not_counted() {
     let path = format!("/amendments/{id}");
     let (bob, grace) = (ManualForm::signed_in(&gateway, "bob").await, ManualForm::signed_in(&gateway, "grace").await);
     let (his, hers) = (bob.get(&path).await.text, grace.get(&path).await.text);
-    assert!(!his.contains("name=\"nonce\"") && his.contains("You are in none of the groups that are asked."));
+    assert!(!his.contains("name=\"nonce\"") && his.contains("You are not in a group that can decide this."));
     let (nonce, digest) = (field(&hers, "nonce"), field(&hers, "digest"));
     let vote = |csrf: &str, nonce: &str| {
         [
@@ -92,7 +92,7 @@ async fn a_policy_that_asks_for_a_passkey_is_approved_by_one_and_by_no_form_with
     let mut fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
     fields.extend([("verdict", "approve"), ("confirmed", "yes")]);
     let asked = grace.post(&format!("{path}/decision"), &fields).await;
-    assert!(asked.text.contains("has to be signed by a passkey, and you have none here"), "{}", asked.text);
+    assert!(asked.text.contains("A passkey must sign this decision, and you have none"), "{}", asked.text);
     assert!(waits().await);
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;
@@ -103,7 +103,7 @@ async fn a_policy_that_asks_for_a_passkey_is_approved_by_one_and_by_no_form_with
     tab.fill("Comment", "Agreed with finance.").await;
     tab.press("Approve").await;
     let page = tab.text().await;
-    assert!(page.contains("Approve this policy?") && page.contains("Agreed with finance."), "{page}");
+    assert!(page.contains("Approve this policy change?") && page.contains("Agreed with finance."), "{page}");
     assert!(waits().await);
     tab.press("Confirm with a passkey").await;
     assert!(tab.text().await.contains("The gateway activated it"), "{}", tab.text().await);

@@ -63,9 +63,9 @@ async fn a_person_names_another_who_votes_for_them_and_both_are_seen_without_scr
     tab.sign_in("dana").await;
     assert!(tab.html().await.contains(&held.review), "what Ana is asked is in Dana's inbox");
     tab.goto(&format!("/reviews/{}", held.review)).await;
-    says(&tab, &["You vote for ana, who named you until", "Both names are recorded"]).await;
+    says(&tab, &["You vote for ana, who delegated to you until", "Both names are recorded"]).await;
     tab.press("Approve").await;
-    says(&tab, &["ana, who named you until"]).await;
+    says(&tab, &["ana, who delegated to you until"]).await;
     tab.press("Confirm").await;
     says(&tab, &["Your approval for ana is counted", "dana approved for ana, who is away, as reviewers"]).await;
     says(&tab, &["1 of 2 from reviewers", "Approved by dana, for ana"]).await;
@@ -73,9 +73,9 @@ async fn a_person_names_another_who_votes_for_them_and_both_are_seen_without_scr
 
     tab.sign_in("ana").await;
     tab.goto(&format!("/reviews/{}", held.review)).await;
-    says(&tab, &["dana has voted for you. You can take that back below"]).await;
-    tab.press("Take the vote back").await;
-    says(&tab, &["0 of 2 from reviewers", "ana took back the approval that dana gave for them"]).await;
+    says(&tab, &["dana has voted for you. You can withdraw that vote below"]).await;
+    tab.press("Withdraw vote").await;
+    says(&tab, &["0 of 2 from reviewers", "ana withdrew the approval that dana gave for them"]).await;
     tab.goto("/delegations").await;
     tab.press("End delegation").await;
     says(&tab, &["The other reviewer can no longer vote on this person's behalf", "Ended by ana"]).await;

@@ -375,7 +375,7 @@ async fn a_form_that_is_too_long_or_found_wrong_by_the_browser_counts_nothing() 
         fields.push(("confirmed", confirmed));
         let refused = ana.post(&path, &fields).await;
         assert_eq!(refused.status, 409, "confirmed: {confirmed}");
-        assert!(refused.text.contains("Your browser found that the page does not come out as the digest."));
+        assert!(refused.text.contains("Your browser recomputed another digest from the page."));
     }
     still_waits(&gateway, &held).await;
 }

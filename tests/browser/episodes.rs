@@ -168,13 +168,13 @@ async fn a_thread_names_its_branches_and_each_of_them_where_it_comes_from() {
     tab.goto("/threads/order-8700").await;
     let section = tab.text_of("section[aria-labelledby='branches']").await;
     assert_eq!(section.matches("Joined in version 1").count(), 2, "{section}");
-    assert_eq!(section.matches("Left behind").count(), 1, "{section}");
+    assert_eq!(section.matches("Outdated").count(), 1, "{section}");
     assert_eq!(section.matches("Not joined").count(), 1, "{section}");
     let order: Vec<_> = ["second-look", "law", "press", "web"].iter().map(|it| section.find(it).unwrap()).collect();
     assert!(order.is_sorted(), "{section}");
     tab.follow(&format!("a[href='/threads/{open}']")).await;
     let page = tab.text().await;
-    assert!(page.contains("It is the branch second-look of order-8700, made of its version 1."), "{page}");
+    assert!(page.contains("Branch second-look of order-8700, forked from version 1."), "{page}");
     assert_eq!(tab.count("section[aria-labelledby='branches']").await, 0);
     tab.follow("a[href='/threads/order-8700/versions/1']").await;
     assert_eq!(tab.path().await, "/threads/order-8700/versions/1");

@@ -30,22 +30,23 @@ async fn a_deadline_is_moved_with_a_reason_without_scripts_and_others_are_asked_
     tab.goto(&format!("/reviews/{}", held.review)).await;
     let opened: bool = tab.js("(document.querySelector('#until').closest('details').open = true)").await;
     assert!(opened);
-    tab.fill("Why does it need more time?", "The bank opens at nine.").await;
-    tab.press("Move the deadline").await;
+    tab.fill("Reason for the extension", "The bank opens at nine.").await;
+    tab.press("Extend deadline").await;
     let text = tab.text().await;
-    for words in ["ana moved the deadline to", "The bank opens at nine.", "ana moved it, see below"] {
+    for words in ["ana extended the deadline to", "The bank opens at nine.", "ana extended it, see the timeline"] {
         assert!(text.contains(words), "{words} in {text}");
     }
     tab.press_in("header", "Sign out").await;
     tab.sign_in("sid").await;
     tab.goto(&format!("/reviews/{}", held.review)).await;
-    assert!(tab.text().await.contains("You are in none of the groups that are asked."));
+    assert!(tab.text().await.contains("You are not in a group that can decide this."));
     gateway.clock.advance(Duration::from_secs(120));
     tab.goto("/").await;
-    assert!(tab.text().await.contains("escalated to security"), "{}", tab.text().await);
+    assert!(tab.text().await.contains("Escalated to security"), "{}", tab.text().await);
     tab.goto(&format!("/reviews/{}", held.review)).await;
     let text = tab.text().await;
-    for words in ["The gateway reminded those who are asked", "Nobody had decided, so security may vote in every stage"]
+    for words in
+        ["The gateway reminded the reviewers", "The review was escalated: security can also vote in every stage"]
     {
         assert!(text.contains(words), "{words} in {text}");
     }
@@ -76,8 +77,8 @@ async fn a_form_moves_the_deadline_it_was_made_for_and_no_other() {
     assert_eq!(post(&ana, form("x", &deadline)).await.status, 403);
     assert_eq!(post(&sid, form(&csrf, &deadline)).await.status, 403, "another's form");
     let refused = post(&ana, form(&csrf, &until)).await;
-    assert!(refused.status == 409 && refused.text.contains("The deadline was not moved."));
+    assert!(refused.status == 409 && refused.text.contains("The deadline was not extended."));
     assert_eq!(post(&ana, form(&csrf, &deadline)).await.status, 303);
     assert_eq!(post(&ana, form(&csrf, &deadline)).await.status, 409, "it is moved once");
-    assert!(!sid.get(&page).await.text.contains("Move the deadline"), "who is not asked has no form");
+    assert!(!sid.get(&page).await.text.contains("Extend deadline"), "who is not asked has no form");
 }

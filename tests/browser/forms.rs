@@ -124,14 +124,14 @@ async fn a_vote_counts_only_with_its_own_digest_nonce_stage_session_and_token() 
     let (others_nonce, his_nonce) = (nonce(&other), nonce(&his));
     let path = format!("/reviews/{}/decision", this.review);
     for (name, value, words) in [
-        ("digest", that.digest.as_str(), "is not from a page of yours"),
-        ("digest", "sha256:00", "shows another change than the one that is held"),
-        ("nonce", others_nonce.as_str(), "is not from a page of yours"),
-        ("nonce", his_nonce.as_str(), "is not from a page of yours"),
-        ("nonce", "", "is not from a page of yours"),
-        ("stage", "1", "is not from a page of yours"),
-        ("stage", "x", "not a stage you can decide"),
-        ("verdict", "maybe", "say approve or deny"),
+        ("digest", that.digest.as_str(), "is not from your session"),
+        ("digest", "sha256:00", "showed another change than the pending one"),
+        ("nonce", others_nonce.as_str(), "is not from your session"),
+        ("nonce", his_nonce.as_str(), "is not from your session"),
+        ("nonce", "", "is not from your session"),
+        ("stage", "1", "is not from your session"),
+        ("stage", "x", "You cannot vote in this stage"),
+        ("verdict", "maybe", "The form is not valid: the verdict must be approve or deny"),
     ] {
         let refused = ana.post(&path, &with(&mine, name, value)).await;
         assert_eq!(refused.status, 409, "{name}={value}");
@@ -151,7 +151,7 @@ async fn a_vote_counts_only_with_its_own_digest_nonce_stage_session_and_token() 
     let counted = ana.post(&path, &with(&mine, "", "")).await;
     assert_eq!((counted.status, counted.location), (303, format!("/reviews/{}", this.review)));
     let twice = ana.post(&path, &with(&mine, "", "")).await;
-    assert!(twice.text.contains("This review was decided meanwhile."));
+    assert!(twice.text.contains("This review has already been decided."));
     still_waits(&gateway, &that).await;
 }
 
@@ -180,7 +180,7 @@ async fn a_deadline_that_passed_is_told_and_is_nobodys_refusal() {
     gateway.clock.advance(std::time::Duration::from_secs(16 * 60));
     let late = ana.post(&format!("/reviews/{}/decision", held.review), &with(&form, "", "")).await;
     assert_eq!(late.status, 409);
-    assert!(late.text.contains("Expired") && late.text.contains("Nobody decided in time."));
+    assert!(late.text.contains("Expired") && late.text.contains("No decision was made before the deadline."));
     assert!(ana.get("/").await.text.contains("Expired"));
 }
 
@@ -196,9 +196,9 @@ async fn only_who_is_asked_finds_a_form() {
     let path = format!("/reviews/{}", held.review);
     let decision = format!("{path}/decision");
     for (name, words) in [
-        ("owner", "You or your agent asked for it"),
-        ("bystander", "You are in none of the groups that are asked."),
-        ("root", "Only accounts with the role reviewer decide."),
+        ("owner", "You or your agent is an author of this change"),
+        ("bystander", "You are not in a group that can decide this."),
+        ("root", "Only accounts with the role reviewer can decide."),
     ] {
         let hand = ManualForm::signed_in(&gateway, name).await;
         let html = hand.get(&path).await.text;

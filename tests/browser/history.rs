@@ -36,7 +36,7 @@ async fn threads_are_found_by_flow_status_name_and_title() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let ana = ManualForm::signed_in(&gateway, "ana").await;
-    assert!(ana.get("/threads").await.text.contains("There is no thread yet."));
+    assert!(ana.get("/threads").await.text.contains("No threads yet."));
     let payments = gateway.payments().await;
     gateway.activate(&PAYMENTS.replace("flow = \"payments\"", "flow = \"refunds\"")).await;
     for name in ["order-1", "order-10", "order-2"] {
@@ -60,8 +60,8 @@ async fn threads_are_found_by_flow_status_name_and_title() {
     assert_eq!(found("status=writing").await, Vec::<String>::new());
     assert_eq!(found("title=refund%20FOR%20order-2").await, ["order-2"]);
     assert_eq!(found("title=for").await, Vec::<String>::new());
-    assert!(ana.get("/threads?flow=refunds").await.text.contains("No thread fits."));
-    assert!(ana.get("/threads?status=asleep").await.text.contains("Threads do nothing of that name."));
+    assert!(ana.get("/threads?flow=refunds").await.text.contains("No matching threads."));
+    assert!(ana.get("/threads?status=asleep").await.text.contains("There is no such status."));
     assert_eq!(ana.get("/threads?after=x").await.status, 404);
 }
 
@@ -95,10 +95,10 @@ async fn a_version_tells_what_it_changed_who_let_it_in_and_what_became_of_it() {
     for words in [
         ">42<",
         "agent-of-machines",
-        "machines answers for",
+        "a token of machines",
         "approved by",
         "Its receipt was used",
-        "database_writer has written, fence 1: recorded as version 2",
+        "database_writer has written, fence 1, recorded as version 2",
         "the statement hashes to the digest",
         held.digest.as_str(),
     ] {
@@ -124,7 +124,7 @@ async fn any_two_versions_are_compared_in_either_direction() {
     }
     let back = ana.get("/threads/order-8812/compare?from=2&to=0").await.text;
     assert!(back.contains(">removed<") && !back.contains(">added<"), "{back}");
-    assert!(ana.get("/threads/order-8812/compare?from=1&to=1").await.text.contains("Nothing differs."));
+    assert!(ana.get("/threads/order-8812/compare?from=1&to=1").await.text.contains("No differences."));
     assert_eq!(ana.get("/threads/order-8812/compare?from=0&to=3").await.status, 404);
     assert_eq!(ana.get("/threads/order-8812/compare").await.status, 200);
 }

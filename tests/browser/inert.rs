@@ -105,8 +105,8 @@ async fn a_value_that_cannot_be_seen_is_rewritten_in_its_place_and_the_others_st
     // The field of the value below a key with an override in it.
     let at = "[...document.querySelectorAll('input')].find(it => it.name.startsWith('value:\"') && it.name.includes('202e'))";
     let _: String = tab.js(&format!("({at}.value = '\"plain\"')")).await;
-    tab.fill("Why?", "nobody could read it").await;
-    tab.press("Ask the others instead").await;
+    tab.fill("Reason", "nobody could read it").await;
+    tab.press("Propose edit").await;
     let text = tab.text().await;
     assert!(text.contains("\"plain\"") && text.contains("U+202E") && text.contains("\\u202e"), "{text}");
     assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"));
@@ -186,7 +186,7 @@ async fn what_detectors_find_is_in_no_page_and_the_change_is_proved_all_the_same
     assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"));
     let text = tab.text().await;
     assert!(
-        text.contains("Card [card_number] of [email] is refused.") && text.contains("taken out by redaction"),
+        text.contains("Card [card_number] of [email] is refused.") && text.contains("Parts of it are redacted."),
         "{text}"
     );
     assert!(text.contains("17") && text.contains("42"), "what is no secret is shown");

@@ -51,20 +51,26 @@ async fn who_asks_often_keeps_nobody_out_of_the_inbox() {
     let tab = browser.tab(&gateway).await;
     tab.without_scripts().await;
     tab.sign_in("grace").await;
-    assert_eq!((tab.count(&row).await, tab.text().await.contains("What ends")), (1, false));
+    assert_eq!((tab.count(&row).await, tab.text().await.contains("deadlines")), (1, false));
     asks_often(&gateway, &asked).await;
     gateway.held(&payments, "order-1", &json!({"target_user_id": 42})).await;
     tab.goto("/").await;
     let text = tab.text().await;
     // What the gateway itself has checked comes first.
-    assert!(text.find("order-1").unwrap() < text.find("What hosts ask").unwrap(), "{text}");
-    assert!(text.contains("What hosts ask 50 on this page") && !text.contains("What ends first"), "{text}");
+    assert!(text.find("order-1").unwrap() < text.find("Interrupts from host applications").unwrap(), "{text}");
+    assert!(
+        text.contains("Interrupts from host applications 50 on this page") && !text.contains("Earliest deadlines"),
+        "{text}"
+    );
     assert_eq!(tab.count(&row).await, 0);
-    tab.follow("nav[aria-label='What hosts ask'] a").await;
+    tab.follow("nav[aria-label='Interrupts from host applications'] a").await;
     let text = tab.text().await;
     assert_eq!(tab.count(&row).await, 1, "{text}");
-    assert!(text.contains("What hosts ask 1 on this page") && !text.contains("What ends later"), "{text}");
-    tab.follow("nav[aria-label='What hosts ask'] a").await;
+    assert!(
+        text.contains("Interrupts from host applications 1 on this page") && !text.contains("Later deadlines"),
+        "{text}"
+    );
+    tab.follow("nav[aria-label='Interrupts from host applications'] a").await;
     assert!(tab.text().await.contains("Loud 0"));
     tab.goto("/?asked=nowhere").await;
     assert!(tab.text().await.contains("not there") || tab.text().await.contains("no such"), "{}", tab.text().await);
@@ -86,20 +92,23 @@ async fn a_reviewer_reads_whose_word_it_is_and_answers_the_host() {
     tab.without_scripts().await;
     tab.sign_in("grace").await;
     let inbox = tab.text().await;
-    assert!(inbox.contains("What hosts ask") && inbox.contains(", not checked"), "{inbox}");
-    assert!(!inbox.contains("Nothing waits for a decision."), "{inbox}");
+    assert!(inbox.contains("Interrupts from host applications") && inbox.contains("unverified claim of "), "{inbox}");
+    assert!(!inbox.contains("No reviews are waiting."), "{inbox}");
     tab.follow(&format!("a[href='/interrupts/{}']", asked.id)).await;
     let shown = tab.text_of("main").await;
-    assert!(shown.contains("The gateway has not seen its state") && shown.contains("not checked"), "{shown}");
+    assert!(
+        shown.contains("The gateway has not seen the host’s state") && shown.contains("unverified claim of "),
+        "{shown}"
+    );
     assert!(!shown.contains('\u{202e}') && shown.contains("tenant_admin"), "{shown}");
     tab.fill("Comment", "Called the customer.").await;
     tab.press("Approve").await;
     let second = tab.text().await;
-    assert!(second.contains("Nothing is written under this gateway.") && second.contains("not checked"), "{second}");
+    assert!(second.contains("This gateway writes nothing.") && second.contains("unverified claim of "), "{second}");
     assert_eq!(decision(&gateway, &asked).await, None, "the second look decides nothing");
     tab.press("Confirm").await;
     let text = tab.text().await;
-    assert!(text.contains("The host was answered: yes") && text.contains("Called the customer."), "{text}");
+    assert!(text.contains("The gateway reported the approval") && text.contains("Called the customer."), "{text}");
     assert_eq!(tab.count("form.decide").await, 0);
     assert_eq!(decision(&gateway, &asked).await, Some(InterruptDecision::Approved));
     browser.close().await;
@@ -115,7 +124,7 @@ async fn a_form_that_is_not_of_that_page_and_person_decides_nothing() {
     let path = format!("/interrupts/{}", asked.id);
     let (bob, grace) = (ManualForm::signed_in(&gateway, "bob").await, ManualForm::signed_in(&gateway, "grace").await);
     let (his, hers) = (bob.get(&path).await.text, grace.get(&path).await.text);
-    assert!(!his.contains("name=\"nonce\"") && his.contains("You are in none of the groups that are asked."));
+    assert!(!his.contains("name=\"nonce\"") && his.contains("You are not in a group that can decide this."));
     let (nonce, digest) = (field(&hers, "nonce"), field(&hers, "digest"));
     let other = format!("sha256:{}", "0".repeat(64));
     let sends = async |who: &ManualForm<'_>, csrf: &str, nonce: &str, digest: &str, expects: &str| {
@@ -155,10 +164,10 @@ async fn where_the_policy_asks_for_a_passkey_the_answer_names_what_it_signed() {
     register(&tab, "laptop").await;
     tab.goto(&format!("/interrupts/{}", asked.id)).await;
     tab.press("Deny").await;
-    assert!(tab.text().await.contains("has to be signed by a passkey"), "{}", tab.text().await);
+    assert!(tab.text().await.contains("A passkey must sign this decision"), "{}", tab.text().await);
     assert_eq!(decision(&gateway, &asked).await, None);
     tab.press("Confirm with a passkey").await;
-    assert!(tab.text().await.contains("The host was answered: no"), "{}", tab.text().await);
+    assert!(tab.text().await.contains("The gateway reported the denial"), "{}", tab.text().await);
     let ended = gateway.service.interrupt(&asked.id).await.unwrap();
     let evidence = gateway.service.evidence_of_interrupt(&ended).unwrap();
     assert_eq!(evidence.len(), 1);

@@ -15,7 +15,7 @@ async fn from_the_set_up_link_to_an_approval_that_the_agent_learns_of() {
     tab.fill("User name", "ana").await;
     tab.fill("Password", PASSWORD).await;
     tab.press("Set up account").await;
-    assert!(tab.text().await.contains("Nothing waits for a decision."));
+    assert!(tab.text().await.contains("No reviews are waiting."));
     let used = gateway.http.get(gateway.at(&format!("/set-up/{secret}"))).send().await.unwrap();
     assert_eq!(used.status(), 404, "the link works once");
 
@@ -33,9 +33,12 @@ async fn from_the_set_up_link_to_an_approval_that_the_agent_learns_of() {
     tab.goto("/").await;
     assert!(tab.js::<String>("document.title").await.starts_with("(1) Inbox"));
     let inbox = tab.text().await;
-    for words in
-        ["planner wants to change target_user_id: 17 → 42", "yours", "0 of 1 reviewers", "Refund for order-8812"]
-    {
+    for words in [
+        "planner wants to change target_user_id: 17 → 42",
+        "You can decide",
+        "0 of 1 reviewers",
+        "Refund for order-8812",
+    ] {
         assert!(inbox.contains(words), "{words} in {inbox}");
     }
     tab.follow(".row-title a").await;
@@ -49,7 +52,7 @@ async fn from_the_set_up_link_to_an_approval_that_the_agent_learns_of() {
         "target_user_id: 17 → 42",
         &held.digest,
         "Checked by phone.",
-        "database_writer may write it, once, within 10 min",
+        "database_writer may write it once, within 10 min",
     ] {
         assert!(second.contains(words), "{words} in {second}");
     }
@@ -60,7 +63,7 @@ async fn from_the_set_up_link_to_an_approval_that_the_agent_learns_of() {
     for words in [
         "Approved by ana",
         "It was committed as version 1. The receipt waits for its writer",
-        "This review is over.",
+        "This review has ended.",
         "Their browser reported that the page gives this digest.",
     ] {
         assert!(decided.contains(words), "{words} in {decided}");
@@ -86,10 +89,12 @@ async fn a_phone_shows_what_why_for_whom_until_when_and_both_verdicts_without_sc
     assert!(
         tab.text_of(".facts")
             .await
-            .contains("Mira Novak, customer care asked by agent-of-machines, an agent of machines")
+            .contains("Mira Novak, customer care requested by agent-of-machines, an agent of machines")
     );
     assert!(
-        tab.text_of(".reads caption").await.contains("If approved, database_writer may write once, from exactly this:")
+        tab.text_of(".reads caption")
+            .await
+            .contains("If approved, database_writer may write once, from exactly these values:")
     );
     for selector in ["h1", ".reasons", ".facts > :nth-child(2)", ".facts time", ".reads caption", ".approve", ".deny"] {
         assert!(tab.in_first_screen(selector).await, "{selector}");
@@ -123,7 +128,7 @@ async fn a_denial_ends_it_and_another_tab_learns_by_whom_and_keeps_the_comment()
 
     sam.press("Approve").await;
     let told = sam.text().await;
-    for words in ["This review was decided meanwhile. Your vote was not counted.", "Denied by ana", "Fine by me"] {
+    for words in ["This review has already been decided. Your vote was not counted.", "Denied by ana", "Fine by me"] {
         assert!(told.contains(words), "{words} in {told}");
     }
     assert_eq!(sam.count("button[name=verdict]").await, 0, "nothing is left to press");
@@ -171,10 +176,10 @@ async fn an_unused_receipt_can_be_taken_back_by_who_approved_and_by_nobody_else(
     tab.verdict("").await;
     tab.press("Approve").await;
     tab.press("Confirm").await;
-    tab.fill("Second thoughts?", "Wrong account after all").await;
-    tab.press("Take the receipt back").await;
+    tab.fill("Reason to revoke the receipt", "Wrong account after all").await;
+    tab.press("Revoke receipt").await;
     let text = tab.text().await;
-    for words in ["The receipt was taken back before it was used", "Wrong account after all"] {
+    for words in ["The receipt was revoked before a writer used it", "Wrong account after all"] {
         assert!(text.contains(words), "{words} in {text}");
     }
     assert_eq!(tab.count("form[action$=revocation]").await, 0);
@@ -207,11 +212,11 @@ async fn a_used_receipt_cannot_be_taken_back_and_the_thread_tells_the_story() {
     let receipt = gateway.decision(&payments, &held).await["receipt"].clone();
     let ask = json!({"thread": held.thread, "transition": held.digest, "receipt": receipt, "write_id": "w1"});
     assert_eq!(gateway.post(&payments.writer, "/v1/verify", &ask).await.status, 200);
-    tab.fill("Second thoughts?", "Too late").await;
-    tab.press("Take the receipt back").await;
+    tab.fill("Reason to revoke the receipt", "Too late").await;
+    tab.press("Revoke receipt").await;
     let told = tab.text().await;
-    assert!(told.contains("The receipt is used: a writer was let through with it."), "{told}");
-    assert!(told.contains("database_writer was let through and is writing now."), "{told}");
+    assert!(told.contains("A writer has used the receipt. It can no longer be revoked."), "{told}");
+    assert!(told.contains("database_writer is writing now."), "{told}");
     let confirmed = gateway.post(&payments.writer, "/v1/writes/w1/confirm", &json!({"result": {}})).await;
     assert_eq!(confirmed.status, 200, "{confirmed:?}");
     tab.goto(&format!("/reviews/{}", held.review)).await;
@@ -220,7 +225,7 @@ async fn a_used_receipt_cannot_be_taken_back_and_the_thread_tells_the_story() {
     let thread = tab.text().await;
     for words in [
         "confirmed by database_writer",
-        "proposed by planner as agent-of-machines, of machines target_user_id",
+        "proposed by planner as agent-of-machines, an agent of machines target_user_id",
         "by ana",
         "created by the host",
         "recorded as version 2",

@@ -135,7 +135,7 @@ async fn the_keys_are_told_and_single_ones_can_be_switched_off() {
     assert!(!tab.js::<bool>(open).await);
     assert_eq!(tab.path().await, format!("/reviews/{}", held.review), "and it stays so");
     tab.click_on(".menu > summary").await;
-    tab.press_in_page("Keyboard").await;
+    tab.press_in_page("Keyboard shortcuts").await;
     assert!(tab.js::<bool>(open).await, "the help is found without keys");
     browser.close().await;
 }

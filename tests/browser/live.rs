@@ -115,7 +115,7 @@ async fn a_review_that_another_decides_says_by_whom_and_takes_no_press_any_more(
     let text = tab.text().await;
     assert!(text.contains("Approved by sam") && text.contains("sam approved"), "{text}");
     assert_eq!(tab.count("[data-decide] button:not(:disabled)").await, 2, "ana is still asked");
-    sam.press("Take my vote back").await;
+    sam.press("Withdraw vote").await;
     decide(&sam, &held, "Deny").await;
     tab.until(&format!("{BAR}.includes('Denied by sam')")).await;
     assert_eq!(tab.count("[data-decide] button:not(:disabled)").await, 0);
@@ -126,7 +126,7 @@ async fn a_review_that_another_decides_says_by_whom_and_takes_no_press_any_more(
     // The other tab of the same browser, in which she was asked whether she is sure.
     confirming.until(&format!("{BAR}.includes('Denied by sam')")).await;
     assert_eq!(confirming.count("[data-decide] button:not(:disabled)").await, 0);
-    confirming.press_in_page("Open it again").await;
+    confirming.press_in_page("Reload page").await;
     confirming.until(&format!("location.pathname === '{path}'")).await;
     office.close().await;
 }
@@ -170,12 +170,16 @@ async fn what_was_read_to_wait_for_others_is_asked_again_when_it_would_commit() 
     ana.sign_in("ana").await;
     ana.goto(&path).await;
     ana.press("Approve").await;
-    assert!(ana.text().await.contains("the review waits for others"));
+    assert!(ana.text().await.contains("The review waits for more votes"));
     let sam = office.sam("/").await;
     decide(&sam, &held, "Approve").await;
     ana.press("Confirm").await;
     let text = ana.text().await;
-    assert!(text.contains("Others have voted since you read this") && text.contains("committed at once"), "{text}");
+    assert!(
+        text.contains("Other reviewers have voted since you opened this page")
+            && text.contains("committed immediately"),
+        "{text}"
+    );
     still_waits(&office.gateway, &held).await;
     ana.press("Confirm").await;
     assert!(ana.text().await.contains("Approved by sam and ana"), "{}", ana.text().await);
@@ -192,7 +196,7 @@ async fn opening_it_again_loads_the_page_wherever_on_it_one_was() {
     let sam = office.sam("/").await;
     decide(&sam, &held, "Deny").await;
     tab.until(&format!("{BAR}.includes('Denied by sam')")).await;
-    tab.press_in_page("Open it again").await;
+    tab.press_in_page("Reload page").await;
     tab.until("document.querySelector('[data-decide]') === null && document.querySelector('.ended-title') !== null")
         .await;
     office.close().await;

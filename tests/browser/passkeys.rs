@@ -60,7 +60,7 @@ async fn a_person_registers_a_passkey_signs_in_with_it_and_signs_a_decision() {
     tab.verdict("").await;
     tab.press("Approve").await;
     let asked = tab.text().await;
-    assert!(asked.contains("has to be signed by a passkey, and you have none here"), "{asked}");
+    assert!(asked.contains("A passkey must sign this decision, and you have none"), "{asked}");
     register(&tab, "laptop").await;
     tab.press_in("header", "Sign out").await;
     tab.press("Sign in with a passkey").await;
@@ -113,7 +113,7 @@ async fn a_second_passkey_is_confirmed_by_the_first_and_without_scripts_the_page
     browser.close().await;
     let hand = ManualForm::signed_in(&gateway, "ana").await;
     let page = hand.get("/account/passkeys").await.text;
-    assert!(page.contains("A passkey needs JavaScript") && page.contains("data-passkey-go hidden"), "{page}");
+    assert!(page.contains("Passkeys need JavaScript") && page.contains("data-passkey-go hidden"), "{page}");
 }
 
 async fn plug_in_usb(tab: &BrowserTab) {

@@ -83,7 +83,7 @@ async fn every_kind_of_review_matches_what_was_signed() {
     let (browser, tab) = in_front_of(&gateway, &held).await;
     let said = tab.verdict("").await;
     assert!(said.contains("Recomputed in this browser: matches"), "reaffirm: {said}");
-    assert!(tab.text_of("h1").await.contains("asks for a signature under the state as it stands"));
+    assert!(tab.text_of("h1").await.contains("requests approval of the current state"));
     browser.close().await;
 }
 
@@ -125,7 +125,7 @@ async fn a_value_that_is_set_to_what_it_is_says_so_and_still_matches() {
     let table = tab.text_of(".diff").await;
     for words in [
         "note set, same value",
-        "payment.card protected hidden, set to the same value",
+        "payment.card protected redacted, set to the same value",
         "target_user_id protected changed",
     ] {
         assert!(table.contains(words), "{words} in {table}");

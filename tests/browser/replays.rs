@@ -51,13 +51,13 @@ async fn only_who_oversees_tries_policies_on_what_was_recorded() {
     assert_eq!(eve.post_from("https://elsewhere.example", "/replays", &fields).await.status, 403);
     let told = eve.post("/replays", &fields).await;
     assert_eq!(told.status, 200, "{}", told.text);
-    assert!(told.text.contains("Of 4 proposals 2 would end otherwise, and of 2 it cannot be told."), "{}", told.text);
+    assert!(told.text.contains("4 proposals: 2 would end differently. 2 cannot be evaluated."), "{}", told.text);
     for words in [
         "Would be rejected",
         "write_not_allowed",
         "<code class=\"path\">memo</code>",
-        "Cannot be told",
-        "Would be let through",
+        "Unknown",
+        "Would be committed",
         "order-9003",
     ] {
         assert!(told.text.contains(words), "{words}: {}", told.text);
@@ -76,14 +76,14 @@ async fn what_cannot_be_replayed_is_said_in_words() {
     let csrf = field(&eve.get("/replays").await.text, "csrf");
     let other = PAYMENTS.replace("\"payments\"", "\"refunds\"");
     for (policy, says) in [
-        ("flow = 1", "The policy is not understood. Line 1:"),
-        (other.as_str(), "The policy is not for the flow that is chosen."),
+        ("flow = 1", "The policy is not valid. Line 1:"),
+        (other.as_str(), "The policy is for another flow than the selected one."),
     ] {
         let told = eve.post("/replays", &[("csrf", &csrf), ("flow", "payments"), ("policy", policy)]).await;
         assert!(told.status == 422 && told.text.contains(says), "{}", told.text);
     }
     let none = eve.post("/replays", &[("csrf", &csrf), ("flow", "payments"), ("policy", PAYMENTS)]).await;
-    assert!(none.text.contains("Nothing was proposed"), "{}", none.text);
+    assert!(none.text.contains("This flow has no more recorded proposals."), "{}", none.text);
     assert_eq!(eve.post("/replays", &[("csrf", &csrf), ("flow", "nowhere"), ("policy", PAYMENTS)]).await.status, 404);
     let astray = [("csrf", csrf.as_str()), ("flow", "payments"), ("policy", PAYMENTS), ("after", "x")];
     assert_eq!(eve.post("/replays", &astray).await.status, 404);
@@ -102,9 +102,9 @@ async fn a_policy_is_tried_by_hand_without_scripts() {
     tab.goto("/what-if").await;
     tab.follow("main a[href='/replays']").await;
     tab.follow("a[href='/replays?flow=payments']").await;
-    tab.press("Replay").await;
+    tab.press("Run replay").await;
     assert!(
-        tab.text().await.contains("Of 4 proposals none would end otherwise, and of 2 it cannot be told."),
+        tab.text().await.contains("4 proposals: none would end differently. 2 cannot be evaluated."),
         "{}",
         tab.text().await
     );

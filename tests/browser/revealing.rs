@@ -35,12 +35,12 @@ async fn a_hidden_value_is_shown_once_to_who_may_look_and_everyone_after_reads_t
     tab.sign_in("grace").await;
     tab.goto(&path).await;
     let before = tab.text().await;
-    assert!(before.contains("hidden: a text of 9 to 32 characters"), "{before}");
+    assert!(before.contains("redacted: a text of 9 to 32 characters"), "{before}");
     assert!(!before.contains(CARD) && !before.contains(OLD_CARD), "{before}");
     let _: bool = tab.js("(document.querySelector('.reveal').open = true)").await;
     let _: String = tab.js("(document.querySelector('[name=pointer]').value = '/payment/card/number')").await;
-    tab.fill("Why do you have to see it?", "The bank asks which card").await;
-    tab.press("Look at it").await;
+    tab.fill("Reason to reveal it", "The bank asks which card").await;
+    tab.press("Reveal value").await;
     assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"), "the value is what was signed");
     let shown = tab.text().await;
     assert!(shown.contains(CARD) && shown.contains(OLD_CARD) && shown.contains("revealed to you"), "{shown}");
@@ -52,7 +52,7 @@ async fn a_hidden_value_is_shown_once_to_who_may_look_and_everyone_after_reads_t
     tab.sign_in("ana").await;
     tab.goto(&path).await;
     let after = tab.text().await;
-    for words in ["grace looked at payment.card.number, which is hidden, as security", "The bank asks which card"] {
+    for words in ["grace revealed the redacted value of payment.card.number, as security", "The bank asks which card"] {
         assert!(after.contains(words), "{words} in {after}");
     }
     assert!(!after.contains(CARD) && !after.contains(OLD_CARD), "{after}");
@@ -124,7 +124,7 @@ async fn looks_are_bounded_for_each_person_and_refill_with_time() {
     }
     let refused = grace.post(&path, &with(&hers, "", "")).await;
     assert_eq!(refused.status, 429);
-    assert!(refused.text.contains("Nothing was shown") && !refused.text.contains(CARD), "{}", refused.text);
+    assert!(refused.text.contains("No value was shown") && !refused.text.contains(CARD), "{}", refused.text);
     assert_eq!(looks_recorded(&gateway, &held, &viewer).await, BURST as usize);
     gateway.clock.advance(INTERVAL);
     assert_eq!(grace.post(&path, &with(&hers, "", "")).await.status, 200);

@@ -50,17 +50,22 @@ async fn a_person_asks_for_an_earlier_state_and_another_approves_it() {
     let again = sam.post(path, &with(&fields, "", "")).await;
     assert_eq!(again.location, asked.location, "the same form twice is one rollback");
     let mine = sam.get(&asked.location).await.text;
-    for words in ["version 0 again", "asked by sam, a person", "asked for an earlier state", "others decide"] {
+    for words in [
+        "wants to roll back to version 0",
+        "requested by sam, a person",
+        "requested a rollback",
+        "Other reviewers must decide",
+    ] {
         assert!(mine.contains(words), "{words} in {mine}");
     }
-    assert!(!mine.contains("data-decide"), "whoever asks has no vote");
+    assert!(!mine.contains("data-decide"), "You cannot vote on it");
     let held = held_at(&asked.location, String::new());
     let votes = form_of(&ana, &held).await;
     let his: Vec<(&str, &str)> = votes.iter().map(|(name, it)| (*name, it.as_str())).collect();
     assert_ne!(sam.post(&format!("{}/decision", asked.location), &his).await.status, 303);
     let voted = ana.post(&format!("{}/decision", asked.location), &with(&votes, "", "")).await;
     assert_eq!(voted.status, 303, "{}", voted.text);
-    assert!(ana.get("/threads/order-8812/compare?from=0&to=3").await.text.contains("Nothing differs."));
+    assert!(ana.get("/threads/order-8812/compare?from=0&to=3").await.text.contains("No differences."));
     let version = ana.get("/threads/order-8812/versions/3").await.text;
     assert!(
         version.contains("rolled back by") && version.contains("<strong class=\"person\">sam</strong>"),
@@ -95,9 +100,13 @@ async fn a_rollback_is_asked_for_by_reviewers_on_the_head_they_saw_and_held_even
     let mut stale = fields.clone();
     stale[1].1 = format!("sha256:{}", "0".repeat(64));
     let refused = sam.post(path, &with(&stale, "", "")).await;
-    assert!(refused.status == 409 && refused.text.contains("has moved on"), "{}", refused.text);
+    assert!(
+        refused.status == 409 && refused.text.contains("The thread has changed since you opened the page"),
+        "{}",
+        refused.text
+    );
     let asked = sam.post(path, &with(&fields, "", "")).await;
     assert_eq!(asked.status, 303, "{}", asked.text);
-    assert!(sam.get("/threads/order-8812").await.text.contains("Waits for a decision"));
+    assert!(sam.get("/threads/order-8812").await.text.contains("Waiting for approval"));
     sound(&gateway).await;
 }

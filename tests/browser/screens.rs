@@ -185,7 +185,7 @@ async fn every_screen_fits_and_can_be_looked_at() {
     tab.press("Approve").await;
     album.take(&tab, "interrupt-confirm").await;
     tab.press("Confirm").await;
-    assert!(tab.text().await.contains("The host was answered: yes"), "{}", tab.text().await);
+    assert!(tab.text().await.contains("The gateway reported the approval"), "{}", tab.text().await);
     album.take(&tab, "interrupt-answered").await;
     tab.goto("/nowhere").await;
     album.take(&tab, "error").await;
@@ -206,8 +206,8 @@ async fn a_hidden_value_and_a_look_at_it_can_be_looked_at_on_every_screen() {
     tab.verdict("").await;
     let _: bool = tab.js("(document.querySelector('.reveal').open = true)").await;
     album.take(&tab, "review-hidden").await;
-    tab.fill("Why do you have to see it?", "The bank asks which card").await;
-    tab.press("Look at it").await;
+    tab.fill("Reason to reveal it", "The bank asks which card").await;
+    tab.press("Reveal value").await;
     tab.verdict("").await;
     album.take(&tab, "review-revealed").await;
     browser.close().await;
@@ -231,7 +231,7 @@ async fn deciding_several_at_once_can_be_looked_at() {
     let tick = "(document.querySelectorAll('[name=review]').forEach((it) => (it.checked = true)), true)";
     let _: bool = tab.js(tick).await;
     album.take(&tab, "inbox-ticked").await;
-    tab.press("Decide the ticked ones together").await;
+    tab.press("Decide selected together").await;
     assert!(tab.text().await.contains("These cannot be decided together"));
     album.take(&tab, "several-apart").await;
     tab.press("Decide these 3 together").await;
@@ -262,15 +262,15 @@ async fn a_mismatch_and_a_doubt_can_be_looked_at() {
     let held = gateway.propose_held(&payments, "order-8812", &head, &json!({"target_user_id": 42}), None).await;
     tab.goto(&format!("/reviews/{}", held.review)).await;
     tab.verdict("").await;
-    assert!(tab.text().await.contains("An earlier write may or may not have happened."));
+    assert!(tab.text().await.contains("The outcome of an earlier write is unknown."));
     album.take(&tab, "review-doubt").await;
     tab.press("Approve").await;
-    assert!(tab.text().await.contains("An earlier write’s outcome is unknown: approving needs the box ticked."));
+    assert!(tab.text().await.contains("The outcome of an earlier write is unknown. Tick the box to approve."));
     album.take(&tab, "review-doubt-again").await;
     let _: bool = tab.js("(document.querySelector('[name=outcome_unknown]').checked = true)").await;
     tab.verdict("").await;
     tab.press("Approve").await;
-    assert!(tab.text().await.contains("You ticked that you know it."));
+    assert!(tab.text().await.contains("You confirmed that you know this."));
     album.take(&tab, "confirm-doubt").await;
     tab.goto(&format!("/reviews/{}", held.review)).await;
     tab.verdict("").await;
@@ -299,9 +299,9 @@ async fn a_replay_can_be_looked_at() {
     album.take(&tab, "what-if-overseer").await;
     tab.goto("/replays").await;
     album.take(&tab, "replays").await;
-    tab.fill("Policy to try", &crate::replays::candidate()).await;
-    tab.press("Replay").await;
-    assert!(tab.text().await.contains("would end otherwise"), "{}", tab.text().await);
+    tab.fill("Policy to replay", &crate::replays::candidate()).await;
+    tab.press("Run replay").await;
+    assert!(tab.text().await.contains("would end differently"), "{}", tab.text().await);
     album.take(&tab, "replays-told").await;
     browser.close().await;
 }
@@ -481,7 +481,7 @@ async fn signing_in_with_an_organisation_can_be_looked_at() {
     tab.goto("/sign-in").await;
     album.take(&tab, "sign-in-organisation").await;
     tab.press("Sign in with Example").await;
-    assert!(tab.text().await.contains("Your organisation's sign-in does not answer"));
+    assert!(tab.text().await.contains("Your organisation's sign-in is not available"));
     album.take(&tab, "sign-in-not-let-in").await;
     browser.close().await;
 }

@@ -28,9 +28,9 @@ async fn a_vote_is_taken_back_and_cast_again_without_scripts() {
         tab.press("Approve").await;
         tab.press("Confirm").await;
         assert!(tab.text().await.contains("1 of 2 from reviewers"), "{}", tab.text().await);
-        tab.press("Take my vote back").await;
+        tab.press("Withdraw vote").await;
         let text = tab.text().await;
-        for words in ["0 of 2 from reviewers", "which counts no more", "ana took their approval back"] {
+        for words in ["0 of 2 from reviewers", "no longer counted", "ana withdrew their approval"] {
             assert!(text.contains(words), "{words} in {text}");
         }
     }
@@ -53,7 +53,7 @@ async fn a_form_takes_back_the_vote_it_was_made_for_and_no_other() {
     for (name, value) in [("nonce", used.as_str()), ("nonce", ""), ("vote", "1"), ("digest", "sha256:00")] {
         let refused = ana.post(&back, &with(&form, name, value)).await;
         assert_eq!(refused.status, 409, "{name}={value}");
-        assert!(refused.text.contains("Nothing was taken back."), "{name}={value}");
+        assert!(refused.text.contains("No vote was withdrawn."), "{name}={value}");
     }
     assert_eq!(sam.post(&back, &with(&form, "", "")).await.status, 403, "another's form");
     assert_eq!(ana.post(&back, &with(&form, "csrf", "x")).await.status, 403);
@@ -82,11 +82,11 @@ async fn what_is_said_without_a_vote_is_inert_masked_and_kept_when_refused() {
     );
     assert_eq!(ana.post(&comments, &with(&fields, "", "")).await.status, 303);
     let shown = ana.get(&page).await.text;
-    assert!(shown.contains("said, without a vote") && shown.contains("U+202E") && !shown.contains("<b>"), "{shown}");
+    assert!(shown.contains("</strong> commented ") && shown.contains("U+202E") && !shown.contains("<b>"), "{shown}");
     assert!(shown.contains("4111 1111 1111 1111"), "whoever guesses is not told whether the guess was right: {shown}");
     let others = ManualForm::signed_in(&gateway, "sam").await.get(&page).await.text;
     assert!(others.contains("[hidden]") && !others.contains("4111 1111 1111 1111"), "{others}");
-    assert!(ana.post(&comments, &with(&fields, "", "")).await.text.contains("The form was used before"));
+    assert!(ana.post(&comments, &with(&fields, "", "")).await.text.contains("The form was already sent"));
     gateway.person("eve", countersign::domain::identity::account::PersonRole::Auditor, &[]).await;
     let eve = ManualForm::signed_in(&gateway, "eve").await;
     assert!(!eve.get(&page).await.text.contains(&comments), "an auditor changes nothing");

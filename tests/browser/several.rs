@@ -113,7 +113,7 @@ async fn a_person_ticks_three_by_keyboard_reads_them_on_one_page_and_approves_ea
     }
     assert_eq!(tab.count("[name=review]:checked").await, 3);
     assert!(tab.js::<bool>("document.documentElement.scrollWidth <= screen.width").await);
-    tab.press("Decide the ticked ones together").await;
+    tab.press("Decide selected together").await;
     let page = tab.text().await;
     for words in
         ["Decide 3 reviews together?", "17 42", "17 43", "17 44", "order-1", "order-3", "target_user_id is protected"]
@@ -127,7 +127,7 @@ async fn a_person_ticks_three_by_keyboard_reads_them_on_one_page_and_approves_ea
     tab.press("Approve all 3").await;
     let told = tab.text().await;
     assert!(told.contains("All 3 votes are counted"), "{told}");
-    assert_eq!(told.matches("It was committed as version 1, with a receipt of its own.").count(), 3, "{told}");
+    assert_eq!(told.matches("The change was committed as version 1 with its own receipt.").count(), 3, "{told}");
     let mut receipts = Vec::new();
     for held in &held {
         let decision = gateway.decision(&payments, held).await;
@@ -158,8 +158,8 @@ async fn what_others_decided_meanwhile_is_told_with_their_names_and_the_rest_cou
     assert_eq!(told.status, 200);
     for words in [
         "2 of your 3 votes are counted",
-        "This review was decided meanwhile. Your vote was not counted.",
-        "It ended as denied.",
+        "This review has already been decided. Your vote was not counted.",
+        "The review is denied.",
         "decided by <strong class=\"person\">sam</strong>",
         "Fine by me",
     ] {
@@ -174,7 +174,7 @@ async fn what_others_decided_meanwhile_is_told_with_their_names_and_the_rest_cou
     assert!(again.text.contains("2 of your 3 votes are counted"), "a reload is told the same: {}", again.text);
     let left_out = ticked(&ana, &[&held[0], &held[1]]).await;
     assert_eq!(left_out.status, 409);
-    assert!(left_out.text.contains("None of these can be decided here."), "{}", left_out.text);
+    assert!(left_out.text.contains("None of these reviews can be decided here."), "{}", left_out.text);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -255,11 +255,11 @@ async fn what_people_talk_about_is_read_on_its_own_page() {
     fields.push(("comment", "Do not: that is fraud"));
     assert_eq!(sam.post(&comments, &fields).await.status, 303);
     let together = ticked(&ana, &[&held[0], &held[1], &held[2]]).await.text;
-    assert!(together.contains("People talk about it"), "{together}");
+    assert!(together.contains("It has comments."), "{together}");
     assert!(
         together.contains("Decide 2 reviews together?") && together.contains("<details class=\"opens one-more\" open>")
     );
-    assert!(together.contains("Where your approval is the last that is needed"), "{together}");
+    assert!(together.contains("If your approval is the last required one"), "{together}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -278,13 +278,13 @@ async fn only_what_is_alike_is_decided_together_and_the_page_says_what_is() {
     for other in [&more, &gone, &card] {
         let apart = ticked(&ana, &[&one, other]).await;
         assert_eq!(apart.status, 409, "{}", other.thread);
-        assert!(apart.text.contains("These ask for 2 different kinds of change."), "{}", apart.text);
+        assert!(apart.text.contains("The selected reviews request 2 different kinds of change."), "{}", apart.text);
         assert!(!apart.text.contains("name=\"verdict\""), "nothing is decided here");
         assert!(!apart.text.contains("4929 0000"), "what is hidden stays so");
     }
     assert_eq!(ticked(&ana, &[&first, &next]).await.status, 409, "another place in a list is another place");
     let apart = ticked(&ana, &[&one, &two, &more]).await;
-    assert!(apart.text.contains("Decide these 2 together") && apart.text.contains("Open this one"), "{}", apart.text);
+    assert!(apart.text.contains("Decide these 2 together") && apart.text.contains("Open review"), "{}", apart.text);
     let form = BulkFormFields::read(&ticked(&ana, &[&one, &two]).await);
     assert_eq!(form.rows.len(), 2);
     assert!(form.send(&ana, "deny", "").await.text.contains("All 2 votes are counted"));
@@ -310,10 +310,10 @@ async fn what_asks_for_more_than_a_look_is_decided_by_itself() {
     let gateway = spawn_gateway().await;
     people(&gateway).await;
     for (asks, told) in [
-        ("need = 1\npasskey_within = \"5m\"", "Its flow asks for a passkey"),
-        ("need = 1\nconfirm = \"typed\"", "Its flow asks for something to be typed"),
+        ("need = 1\npasskey_within = \"5m\"", "Its flow requires a passkey"),
+        ("need = 1\nconfirm = \"typed\"", "Its flow requires you to type part of the digest"),
         // The other stage asks; the flow is one that wants more.
-        ("need = 1\n\n[[approval.stages]]\ngroups = [\"reviewers\"]\npasskey = true", "Its flow asks for a passkey"),
+        ("need = 1\n\n[[approval.stages]]\ngroups = [\"reviewers\"]\npasskey = true", "Its flow requires a passkey"),
     ] {
         let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", asks)).await;
         let name = |it: &str| format!("{it}-{}", asks.len());
@@ -341,7 +341,7 @@ async fn a_required_comment_is_asked_for_and_nothing_counts_without() {
     let form = BulkFormFields::read(&page);
     let again = form.send(&ana, "approve", "  ").await;
     assert_eq!(again.status, 409);
-    assert!(again.text.contains("A comment is required here: say why."), "{}", again.text);
+    assert!(again.text.contains("A comment is required. Enter the reason for your decision."), "{}", again.text);
     for held in &held {
         still_waits(&gateway, held).await;
     }
@@ -367,7 +367,7 @@ async fn an_unknown_write_large_changes_and_more_than_fifty_are_not_among_severa
     let page = ticked(&ana, &[&doubt, &large, &plain[0], &plain[1]]).await;
     assert_eq!(BulkFormFields::read(&page).rows.len(), 2);
     for words in
-        ["An earlier write of this thread may or may not have happened", "It changes more than can be read beside"]
+        ["The outcome of an earlier write of this thread is unknown", "It changes too many values to show here"]
     {
         assert!(page.text.contains(words), "{words} in {}", page.text);
     }

@@ -32,14 +32,14 @@ async fn a_person_types_the_end_of_the_digest_and_then_it_is_approved() {
     let page = tab.text().await;
     assert!(page.contains(&format!("type the last six digits of the digest: {}", digits(&held))), "{page}");
     assert!(tab.js::<bool>("document.documentElement.scrollWidth <= screen.width").await);
-    tab.fill("To approve it", "000").await;
+    tab.fill("To approve, type", "000").await;
     tab.press("Confirm").await;
     let again = tab.text().await;
-    for words in ["What you typed is not the end of this digest.", "Your vote was not counted.", "Read it twice"] {
+    for words in ["The typed text is not the end of this digest.", "Your vote was not counted.", "Read it twice"] {
         assert!(again.contains(words), "{words} in {again}");
     }
     still_waits(&gateway, &held).await;
-    tab.fill("To approve it", &format!(" {} ", digits(&held).to_uppercase())).await;
+    tab.fill("To approve, type", &format!(" {} ", digits(&held).to_uppercase())).await;
     tab.press("Confirm").await;
     let decided = tab.text().await;
     assert!(
@@ -63,11 +63,11 @@ async fn without_what_is_typed_no_form_approves_and_a_denial_needs_nothing() {
     for typed in ["", "approve", &digits(&held)[1..], digits(&other), &held.digest] {
         let refused = ana.post(&path, &with(&fields, "typed", typed)).await;
         assert_eq!(refused.status, 409, "{typed}");
-        assert!(refused.text.contains("What you typed is not the end of this digest."), "{typed}: {}", refused.text);
+        assert!(refused.text.contains("The typed text is not the end of this digest."), "{typed}: {}", refused.text);
     }
     still_waits(&gateway, &held).await;
     let asked_again = ana.post(&path, &with(&fields, "verdict", "deny")).await;
-    assert!(asked_again.status == 409 && asked_again.text.contains("what follows now is another thing"));
+    assert!(asked_again.status == 409 && asked_again.text.contains("the effect of your vote has changed"));
     still_waits(&gateway, &held).await;
     let denies = with(&fields, "verdict", "deny");
     let denies: Vec<(&str, &str)> =

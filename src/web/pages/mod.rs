@@ -1,7 +1,7 @@
-//! HTML, one file per screen.
+//! HTML pages, one file per page.
 //!
-//! A handler parses the edge, calls the service, and fills a view model of [`view`]. Whoever has no
-//! session is led to `/sign-in`; whatever goes wrong becomes a page in words ([`failure`]).
+//! A handler parses the request, calls the service, and fills a view. A visitor without a session is redirected to
+//! `/sign-in`. An error becomes a page ([`shared::error_page`]).
 
 pub mod delivery;
 pub mod episodes;
@@ -21,16 +21,16 @@ use actix_web::web::{self, ServiceConfig};
 use shared::error_page::PageError;
 use shared::responder::PageResponder;
 
-/// A comment of 4,000 characters, each of which may take 12 bytes in a form, and the fields around it.
+/// A comment of 4,000 characters with up to 12 bytes each in a form, and the other fields.
 const FORM_BYTES_MAX: usize = 64 * 1024;
 
-/// A state and a patch of 1 MiB each; a form may write a byte in three.
+/// A state and a patch of 1 MiB each. A form can encode one byte in three.
 const STATE_FORM_BYTES_MAX: usize = 6 * 1024 * 1024;
 
-/// The same, and a row of 300 bytes for each of the reviews that are decided at once.
+/// The same, and a row of 300 bytes for each review that is decided together.
 const SEVERAL_BYTES_MAX: usize = FORM_BYTES_MAX + 32 * 1024;
 
-/// Every screen's route. Who may see which is said in `roles`.
+/// Registers the routes of all pages. `permissions` contains the role for each route.
 pub fn routes(cfg: &mut ServiceConfig) {
     let form = web::FormConfig::default().limit(FORM_BYTES_MAX);
     cfg.app_data(form.error_handler(|_, request| PageError::unreadable(request).into()))
@@ -105,7 +105,6 @@ fn delivery_routes(cfg: &mut ServiceConfig) {
     );
 }
 
-/// How all of it is stopped.
 fn halt_routes(cfg: &mut ServiceConfig) {
     cfg.service(
         web::resource("/emergency")
@@ -150,7 +149,6 @@ fn past(cfg: &mut ServiceConfig) {
         );
 }
 
-/// A review, and what is sent from its page.
 fn of_reviews(cfg: &mut ServiceConfig) {
     let several = web::FormConfig::default().limit(SEVERAL_BYTES_MAX);
     cfg.service(
@@ -197,7 +195,6 @@ fn of_reviews(cfg: &mut ServiceConfig) {
     );
 }
 
-/// People, tokens, and one's own account.
 fn people_routes(cfg: &mut ServiceConfig) {
     let post = web::post;
     cfg.service(
@@ -240,7 +237,7 @@ fn people_routes(cfg: &mut ServiceConfig) {
     .service(web::resource("/account/sessions").route(post().to(identity::account::end_sessions)));
 }
 
-/// What is seen without a session, and the way out.
+/// Registers the pages without a session, and sign-out.
 fn sign_in_routes(cfg: &mut ServiceConfig) {
     cfg.service(web::resource("/docs").route(web::get().to(operations::api_reference::show)));
     cfg.service(

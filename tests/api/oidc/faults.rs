@@ -168,7 +168,7 @@ async fn only_the_browser_that_asked_comes_in_and_once_and_in_time() {
     for other in [&mut stranger, &mut HttpBrowser::new()] {
         let seen = other.get(&back).await;
         assert_eq!(seen.status, 400);
-        assert!(seen.body.contains("not known here any more"), "{}", seen.body);
+        assert!(seen.body.contains("This sign-in is no longer valid"), "{}", seen.body);
         assert_eq!(other.cookie(&g.url, COOKIE), None);
     }
     let guessed = back.replace(&parameter(&back, "state"), "AAAA");

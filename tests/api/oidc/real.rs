@@ -121,7 +121,7 @@ async fn a_person_who_refuses_and_a_provider_that_is_down_are_told_in_words() {
     let back = format!("{}/sign-in/oidc/return?state={state}&code=x&iss={}", g.url, provider.issuer);
     let down = carol.get(&back).await;
     assert_eq!(down.status, 503);
-    assert!(down.body.contains("sign-in does not answer"), "{}", down.body);
+    assert!(down.body.contains("sign-in is not available"), "{}", down.body);
     g.pass(std::time::Duration::from_secs(3601));
     let down = carol.begin(&g.url, "/").await;
     assert_eq!(down.status, 503);

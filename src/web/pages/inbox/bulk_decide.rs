@@ -1,7 +1,7 @@
-//! `POST /votes`: several reviews decided at once. First what each is about, then a vote on each.
+//! `POST /votes`: decides several reviews together. The first request shows the reviews, the second one votes on each.
 //!
-//! The nonces of one page are for that page (its *sheet*), so that what was put together here, and nothing else, is
-//! decided at once.
+//! The nonces of a page are bound to that page (its *sheet*), so that exactly the reviews that were shown together are
+//! decided together.
 
 mod results;
 
@@ -35,10 +35,10 @@ use crate::web::pages::shared::widgets::CommentRequirement;
 use crate::web::pages::threads::version::asker;
 use crate::web::state::AppState;
 
-/// 128 bits name a page among all.
+/// 128 bits make the name of a page unique.
 const SHEET_BYTES: usize = 16;
 
-/// What both forms send; fields that come several times are rows.
+/// The fields of both forms. A repeated field is a row.
 #[derive(Clone, Debug, Default)]
 struct BulkDecisionForm {
     reviews: Vec<ReviewId>,
@@ -48,7 +48,7 @@ struct BulkDecisionForm {
     comment: String,
 }
 
-/// A row of the page that is voted on.
+/// One review on the page.
 #[derive(Clone, Debug)]
 struct BulkDecisionRow {
     review: ReviewId,
@@ -71,7 +71,7 @@ pub async fn submit(
     answer.map_err(failed)
 }
 
-/// `GET /votes`: whoever loads that again means the inbox.
+/// Redirects `GET /votes` to the inbox, for example after a reload.
 pub async fn back() -> HttpResponse {
     see_other("/")
 }
@@ -106,7 +106,7 @@ impl BulkDecisionForm {
 }
 
 impl BulkDecisionRow {
-    /// What a page put into a row. No part of it has a blank.
+    /// Reads a row token. Its parts contain no spaces.
     fn read(token: &str) -> Option<Self> {
         let mut parts = token.split(' ');
         let review = ReviewId::try_from(parts.next()?).ok()?;
@@ -121,7 +121,7 @@ impl BulkDecisionRow {
     }
 }
 
-/// A nonce of a page with several is for nothing else: a review's own id has no slash in it.
+/// Returns the page name for a nonce of this page. A review id has no slash, so the nonce fits no other form.
 fn page_name(sheet: &str, review: &ReviewId) -> String {
     format!("several/{sheet}/{review}")
 }
@@ -134,7 +134,7 @@ struct BulkDecisionContext<'a> {
 }
 
 impl BulkDecisionContext<'_> {
-    /// What was ticked, as one page if it can be decided at once.
+    /// Shows the selected reviews on one page if they can be decided together.
     async fn ask(&self) -> Result<HttpResponse> {
         if let [only] = self.sent.reviews.as_slice() {
             return Ok(see_other(&format!("/reviews/{only}")));
@@ -149,10 +149,10 @@ impl BulkDecisionContext<'_> {
         let csrf = self.visitor.0.csrf.shown();
         let [alike] = sorted.alike.as_slice() else {
             let problem = match sorted.alike.len() {
-                0 => "None of these can be decided here.".to_owned(),
+                0 => "None of these reviews can be decided here.".to_owned(),
                 kinds => format!(
-                    "These ask for {kinds} different kinds of change. Only what is alike is decided at once: the same \
-                     policy, the same node, held for the same reasons, changing the same places. Nothing was decided."
+                    "The selected reviews request {kinds} different kinds of change. Reviews can be decided together \
+                     only if they have the same policy, node, reasons and changed paths. Nothing was decided."
                 ),
             };
             let groups = sorted.alike.iter().map(|it| it.iter().map(apart_row).collect()).collect();
@@ -176,7 +176,7 @@ impl BulkDecisionContext<'_> {
                 .unwrap_or(CommentRequirement::Optional),
             typed: SafeText::new(self.sent.comment.as_str()),
             problem: problem.map(str::to_owned),
-            consequence: format!("Where your approval is the last that is needed, the {}", committed(first)),
+            consequence: format!("If your approval is the last required one, the {}", committed(first)),
             sheet,
             rows,
             left_out,
@@ -225,7 +225,7 @@ impl BulkDecisionContext<'_> {
         NonceBinding { session: &self.visitor.0.signed_in.session.record.id, page, digest, stage }
     }
 
-    /// Votes on each row. What cannot be counted of any of them is asked again; all else is told row by row.
+    /// Votes on each row. An error that affects all rows shows the page again. Other errors are shown row by row.
     async fn count(&self) -> Result<HttpResponse> {
         let verdict = vote_form::verdict(&self.sent.verdict)?;
         let reviews: Vec<ReviewId> = self.sent.rows.iter().map(|it| it.review.clone()).collect();
@@ -235,14 +235,14 @@ impl BulkDecisionContext<'_> {
             item.hold.stages.get(row.stage as usize).is_some_and(|it| it.comment_required)
         };
         if silent && self.sent.rows.iter().zip(&before).any(asks) {
-            let problem = "A comment is required here: say why. None of your votes was counted.";
+            let problem = "A comment is required. Enter the reason for your decision. None of your votes was counted.";
             return self.page(&reviews, Some(problem)).await;
         }
         let ballot = |row: &BulkDecisionRow| Ok((row.review.clone(), self.ballot(row, verdict)?));
         let ballots: Vec<(ReviewId, Ballot)> = match self.sent.rows.iter().map(ballot).collect() {
             Err(Error::Vote(_)) => {
-                let problem = "That form is not from a page of yours. Read what this one shows, and decide. None of your \
-                               votes was counted.";
+                let problem = "The form is not from your session. Read this page and decide again. None of your votes \
+                               was counted.";
                 return self.page(&reviews, Some(problem)).await;
             }
             read => read?,
@@ -251,7 +251,7 @@ impl BulkDecisionContext<'_> {
         self.told(verdict, &ballots, voted).await
     }
 
-    /// The ballot that a row is, if its page was this visitor's own.
+    /// Reads the ballot of a row. The nonce must belong to this session.
     fn ballot(&self, row: &BulkDecisionRow, verdict: VoteVerdict) -> Result<Ballot> {
         let page = page_name(&self.sent.sheet, &row.review);
         let binding = self.binding(&page, row.transition, row.stage);
@@ -289,12 +289,10 @@ fn left_out_row(facts: &ReviewFacts, why: BulkExclusion) -> ExcludedReviewRow {
         thread: SafeLine::new(facts.hold.thread.as_str()),
         why: match why {
             BulkExclusion::CannotDecide(why) => cannot_decide(why).to_owned(),
-            BulkExclusion::ForAnother => "You vote there for somebody who is away: open it by itself.".to_owned(),
+            BulkExclusion::ForAnother => "You would vote for another reviewer. Decide it on its own page.".to_owned(),
             BulkExclusion::Alone(why) => alone_words(why).to_owned(),
             BulkExclusion::OutcomeUnknown => {
-                "An earlier write of this thread may or may not have happened: decide it on its own page, which says \
-                 more."
-                    .to_owned()
+                "The outcome of an earlier write of this thread is unknown. Decide it on its own page.".to_owned()
             }
         },
     }

@@ -1,4 +1,4 @@
-//! Several reviews decided at once: what each is about, why some cannot be, and what became of each.
+//! Pages for a decision about several reviews: the reviews, the groups that need separate decisions, and the results.
 
 use askama::Template;
 
@@ -12,30 +12,26 @@ use crate::web::pages::shared::widgets::RequesterView;
 use crate::web::pages::shared::widgets::Urgency;
 use crate::web::pages::shared::widgets::{CommentRequirement, HoldReasonView, ToolCallView, VerdictView};
 
-/// Answers the ticks: what is decided is what this page shows.
+/// The page on which selected reviews are decided. Only the reviews on this page are decided.
 #[derive(Template, Clone, Debug)]
 #[template(path = "several.html")]
 pub struct BulkDecisionPage {
     pub shell: PageLayout,
-    /// The session's CSRF token.
     pub csrf: String,
-    /// Which page this is; part of what its nonces are for.
+    /// Random name of this page, to which its nonces are bound.
     pub sheet: String,
     pub flow: SafeLine,
-    /// The policy of all of them.
     pub policy: DigestText,
-    /// Why all of them are held.
     pub reasons: Vec<HoldReasonView>,
     pub rows: Vec<BulkReviewRow>,
-    /// What was ticked and is not among them.
+    /// Selected reviews that cannot be decided here.
     pub left_out: Vec<ExcludedReviewRow>,
-    /// Whether a comment must be given.
     pub comment: CommentRequirement,
-    /// What was typed, when the page comes again.
+    /// The typed comment, if the form was rejected.
     pub typed: SafeText,
-    /// Why the page comes again.
+    /// Why the form was rejected.
     pub problem: Option<String>,
-    /// What follows where a vote is the last that is needed.
+    /// The effect of the last required vote.
     pub consequence: String,
 }
 
@@ -46,9 +42,9 @@ pub struct BulkReviewRow {
     pub url: String,
     pub headline: Headline,
     pub thread: SafeLine,
-    /// What the host calls the thread.
+    /// Title that the host application gave to the thread.
     pub title: Option<SafeLine>,
-    /// For whom the thread works, if the host said.
+    /// The beneficiary of the thread, as the host application reported it.
     pub on_behalf_of: Option<SafeLine>,
     pub asked_by: Option<RequesterView>,
     pub digest: DigestText,
@@ -56,20 +52,17 @@ pub struct BulkReviewRow {
     pub needs: String,
     pub deadline: TimestampView,
     pub urgency: Urgency,
-    /// Everything that differs, protected keys first.
+    /// All changed values, protected keys first.
     pub rows: Vec<OpeningRow>,
-    /// What each writer node would read.
     pub writers: Vec<WriterReads>,
-    /// The tool that the agent calls along with it.
     pub call: Option<ToolCallView>,
-    /// What the agent says it used.
+    /// Usage that the agent reports.
     pub usage: Option<SafeLine>,
     pub warnings: Vec<HoldReasonView>,
-    /// What the agent says of it.
     pub rationale: Option<Rationale>,
 }
 
-/// One that is not among them.
+/// A selected review that cannot be decided with the others.
 #[derive(Clone, Debug)]
 pub struct ExcludedReviewRow {
     pub url: String,
@@ -78,24 +71,22 @@ pub struct ExcludedReviewRow {
     pub why: String,
 }
 
-/// Answers ticks that cannot be decided at once.
+/// The page for selected reviews that cannot be decided together.
 #[derive(Template, Clone, Debug)]
 #[template(path = "several_apart.html")]
 pub struct BulkGroupsPage {
     pub shell: PageLayout,
-    /// The session's CSRF token.
     pub csrf: String,
     pub problem: String,
-    /// Those that are alike, to go on with.
+    /// Groups of similar reviews, each of which can be decided together.
     pub groups: Vec<Vec<BulkGroupRow>>,
-    /// What cannot be decided at once at all.
+    /// Reviews that must be decided on their own pages.
     pub left_out: Vec<ExcludedReviewRow>,
 }
 
-/// One of those that are alike.
 #[derive(Clone, Debug)]
 pub struct BulkGroupRow {
-    /// The review's id, as the form sends it.
+    /// Review id.
     pub review: String,
     pub url: String,
     pub headline: Headline,
@@ -103,7 +94,7 @@ pub struct BulkGroupRow {
     pub thread: SafeLine,
 }
 
-/// What became of each vote.
+/// The result page with one row for each vote.
 #[derive(Template, Clone, Debug)]
 #[template(path = "several_told.html")]
 pub struct BulkResultPage {
@@ -111,7 +102,7 @@ pub struct BulkResultPage {
     pub verdict: VerdictView,
     pub counted: usize,
     pub rows: Vec<BulkResultRow>,
-    /// What was typed, if some of it was not counted.
+    /// The typed comment, if a vote was not counted.
     pub unsent: Option<SafeText>,
 }
 
@@ -123,9 +114,9 @@ pub struct BulkResultRow {
     pub word: &'static str,
     pub tone: Tone,
     pub words: String,
-    /// Who decided it, if somebody did.
+    /// Names of the deciding voters, if the review has ended.
     pub by: Vec<SafeLine>,
-    /// When it ended, if it did.
+    /// Time of the end of the review, if it has ended.
     pub at: Option<TimestampView>,
 }
 

@@ -1,4 +1,4 @@
-//! `GET /`: what waits, what was decided lately, and what is searched for.
+//! `GET /`: lists waiting and recently ended reviews, and searches reviews.
 
 use std::collections::BTreeSet;
 
@@ -32,22 +32,22 @@ use crate::web::state::AppState;
 
 const ROWS_MAX: usize = 50;
 
-/// What hosts ask, on one page.
+/// Interrupts on one page.
 const INTERRUPTS_MAX: u32 = 50;
 
-/// Enough to find what was decided a moment ago.
+/// Enough rows to find a review that ended a moment ago.
 const DECIDED_MAX: usize = 15;
 
-/// Protected places that a row names.
+/// Protected paths that a row names.
 const PROTECTED_SHOWN: usize = 4;
 
-/// What a person types to search; names are shorter.
+/// Digests, thread names and keys are shorter.
 const SEARCH_BYTES_MAX: usize = 300;
 
-/// Flows to choose from; who has more searches for a thread or a key.
+/// Flows to choose from. With more flows, a search for a thread or key is faster.
 const FLOWS_MAX: usize = 200;
 
-/// `?show=&flow=&q=`, a place that the page is after or before, and one after which it lists what hosts ask.
+/// `?show=&flow=&q=`, the cursor of the reviews (`after` or `before`), and the cursor of the interrupts (`asked`).
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct InboxQuery {
     show: Option<String>,
@@ -58,7 +58,6 @@ pub struct InboxQuery {
     asked: Option<String>,
 }
 
-/// What a page is about, once it was read.
 struct ParsedInboxQuery {
     show: InboxTabKind,
     flow: Option<FlowId>,
@@ -109,13 +108,13 @@ async fn page(app: &AppState, visitor: &Visitor, asked: InboxQuery) -> Result<In
     })
 }
 
-/// A name that cannot be is like a page that is not there; an empty field is none.
+/// Parses the query. An invalid name is answered like an unknown page. An empty field counts as absent.
 fn read(asked: InboxQuery) -> Result<ParsedInboxQuery> {
     const NOT_THERE: Error = Error::NotFound("page");
     let some = |it: Option<String>| it.filter(|it| !it.trim().is_empty());
     let typed = some(asked.q).map(|it| it.trim().to_owned()).unwrap_or_default();
     if typed.len() > SEARCH_BYTES_MAX {
-        return Err(Error::invalid("/q", "no digest, thread or key is as long as that"));
+        return Err(Error::invalid("/q", "the search text is longer than 300 bytes"));
     }
     let show = match some(asked.show) {
         Some(word) => InboxTabKind::read(&word).ok_or(NOT_THERE)?,
@@ -134,7 +133,7 @@ fn read(asked: InboxQuery) -> Result<ParsedInboxQuery> {
     Ok(ParsedInboxQuery { show, flow, typed, part, asked: asked_after })
 }
 
-/// A digest's beginning is looked for as one; where there is none, it may be a thread's name or a key.
+/// Searches for the start of a digest first. Without a match, it searches for a thread name or a key.
 async fn find(service: &Service, viewer: &Account, reading: &ParsedInboxQuery) -> Result<InboxListing> {
     let mut wanted = InboxFilter { flow: reading.flow.clone(), ..reading.show.wanted(service.now()) };
     if let Some(prefix) = digest_prefix(&reading.typed) {
@@ -151,7 +150,7 @@ async fn find(service: &Service, viewer: &Account, reading: &ParsedInboxQuery) -
     service.find(viewer, &wanted, &reading.part, ROWS_MAX).await
 }
 
-/// A digest as it is written, as far as it was typed.
+/// Returns the typed start of a digest in its text form.
 fn digest_prefix(typed: &str) -> Option<String> {
     let typed = typed.to_ascii_lowercase();
     let digits = typed.strip_prefix("sha256:").unwrap_or(&typed);
@@ -167,7 +166,7 @@ impl ParsedInboxQuery {
             && self.part == InboxPageSelection::First
     }
 
-    /// The address of another page of the same.
+    /// Returns the URL of another page with the same filters.
     fn url(&self, more: &[(&str, &str)]) -> String {
         let show = (self.show != self.show_unless_said()).then(|| ("show", self.show.word()));
         let flow = self.flow.as_ref().map(|it| ("flow", it.as_str()));
@@ -181,7 +180,7 @@ impl ParsedInboxQuery {
         if self.typed.is_empty() { InboxTabKind::Waiting } else { InboxTabKind::Everything }
     }
 
-    /// The lists that people go to most, of the same flow.
+    /// Returns the tabs for the most used lists, with the same flow.
     fn tabs(&self) -> Vec<InboxTab> {
         let tab = |show: InboxTabKind| {
             let there = ParsedInboxQuery {
@@ -226,7 +225,7 @@ impl InboxTabKind {
     }
 }
 
-/// Whether the reader may vote there for themselves: what is decided with others is not decided for somebody else.
+/// Checks whether the reader has an own seat. Decisions about several reviews are never made for a delegator.
 fn has_own_place(item: &InboxItem) -> bool {
     item.eligible.as_ref().is_ok_and(|it| it.iter().any(|place| place.absent.is_none()))
 }
@@ -262,7 +261,7 @@ fn badges(item: &InboxItem, now: Timestamp) -> Vec<ReviewBadge> {
     [Some(own), escalated.or(reminded)].into_iter().flatten().collect()
 }
 
-/// How far the stage is that the reader can vote in, or else the first that lacks votes.
+/// Returns the votes of the stage in which the reader can vote, or else of the first stage that lacks votes.
 fn votes(hold: &Hold, eligible: &std::result::Result<Vec<VotingSeat>, Ineligible>, now: Timestamp) -> StageVotesView {
     let got = |stage: usize| {
         let counts =

@@ -1,4 +1,4 @@
-//! What waits, and what was decided lately.
+//! The inbox page.
 
 use askama::Template;
 
@@ -15,34 +15,30 @@ use crate::web::pages::shared::widgets::{HoldOutcomeView, ReviewBadge, Urgency};
 #[template(path = "inbox.html")]
 pub struct InboxPage {
     pub shell: PageLayout,
-    /// Whether it is the inbox as one comes to it.
     pub scope: InboxScope,
-    /// The lists that people go to most.
     pub tabs: Vec<InboxTab>,
-    /// The form that finds others.
     pub form: SearchForm,
-    /// The CSRF token of the form that decides several at once, where there are several.
+    /// CSRF token of the form that decides several reviews, if the page has several.
     pub deciding_several: Option<String>,
-    /// Open holds, the one with the nearest deadline first unless something was searched for.
+    /// Pending reviews, nearest deadline first unless the page shows a search.
     pub waiting: Vec<WaitingRow>,
-    /// Policies that wait for the reader's approval.
+    /// Policy change requests that the reader can decide.
     pub policies: Vec<PolicyChangeRow>,
-    /// What hosts ask people about, the nearest deadline first.
+    /// Open interrupts from host applications, nearest deadline first.
     pub interrupts: Vec<InterruptRow>,
-    /// Where their first are, if these come later.
+    /// URL of the first interrupts, if this page shows later ones.
     pub interrupts_first: Option<String>,
-    /// Where those are that come after these.
+    /// URL of the later interrupts.
     pub interrupts_next: Option<String>,
-    /// What has ended, the newest first.
+    /// Ended reviews, newest first.
     pub decided: Vec<DecidedRow>,
-    /// The page before this one.
     pub previous_url: Option<String>,
     pub next_url: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InboxScope {
-    /// What waits, and a little of what was decided.
+    /// Waiting reviews and the most recently ended ones.
     Overview,
     Chosen(InboxTabKind),
 }
@@ -50,13 +46,13 @@ pub enum InboxScope {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InboxTabKind {
     Waiting,
-    /// What waits for the reader.
+    /// Reviews that the reader can decide.
     Mine,
-    /// What waits and ends soon.
+    /// Reviews that expire soon.
     Soon,
-    /// Everything that has ended.
+    /// All ended reviews.
     Past,
-    /// What has ended in one way.
+    /// Ended reviews with one outcome.
     Ended(HoldOutcome),
     Everything,
 }
@@ -95,7 +91,6 @@ impl ActiveMark {
 }
 
 impl InboxScope {
-    /// Whether it is the inbox as one comes to it.
     pub const fn is_overview(self) -> bool {
         matches!(self, Self::Overview)
     }
@@ -109,7 +104,7 @@ impl InboxScope {
 }
 
 impl InboxTabKind {
-    /// All, as they are offered.
+    /// All filters, in the order of the form.
     pub const ALL: [Self; 10] = [
         Self::Waiting,
         Self::Mine,
@@ -137,9 +132,9 @@ impl InboxTabKind {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Waiting => "Waiting",
-            Self::Mine => "Yours to decide",
+            Self::Mine => "Waiting for you",
             Self::Soon => "Expiring soon",
-            Self::Past => "Past",
+            Self::Past => "Ended",
             Self::Ended(HoldOutcome::Approved) => "Approved",
             Self::Ended(HoldOutcome::Denied) => "Denied",
             Self::Ended(HoldOutcome::Expired) => "Expired",
@@ -156,24 +151,22 @@ impl InboxTabKind {
 
 #[derive(Clone, Debug)]
 pub struct WaitingRow {
-    /// The review's id, where it may be decided together with others.
+    /// Review id, if the review can be decided together with others.
     pub tick: Option<String>,
     pub url: String,
     pub headline: Headline,
     pub flow: SafeLine,
     pub thread: SafeLine,
-    /// Protected keys that it touches.
     pub protected: Vec<SafePath>,
-    /// Why it was held, a phrase each.
+    /// Reasons for the approval.
     pub reasons: Vec<SafeLine>,
-    /// For whom the thread works, if the host said.
+    /// The beneficiary of the thread, as the host application reported it.
     pub on_behalf_of: Option<SafeLine>,
-    /// Votes of the stage that is open.
+    /// Votes of the open stage.
     pub votes: StageVotesView,
     pub deadline: TimestampView,
-    /// Whether the deadline is near.
     pub urgency: Urgency,
-    /// What the reader is to it, and what to beware of.
+    /// The reader's part in the review, and warnings.
     pub badges: Vec<ReviewBadge>,
 }
 
@@ -191,7 +184,7 @@ pub struct DecidedRow {
     pub flow: SafeLine,
     pub thread: SafeLine,
     pub outcome: HoldOutcomeView,
-    /// By whom: names, or nobody for an expiry.
+    /// Names of the deciding voters. Empty for an expiry.
     pub by: Vec<SafeLine>,
     pub at: TimestampView,
 }

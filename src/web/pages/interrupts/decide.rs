@@ -1,4 +1,4 @@
-//! `POST /interrupts/{interrupt}/decision`: first the second look, then the vote.
+//! `POST /interrupts/{interrupt}/decision`: shows the confirm page, then counts the vote.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -19,7 +19,6 @@ use crate::web::pages::shared::visitor::Visitor;
 use crate::web::pages::shared::vote_form::{VoteFields, VoteFormState};
 use crate::web::state::AppState;
 
-/// `POST /interrupts/{interrupt}/decision`.
 pub async fn submit(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -41,7 +40,6 @@ pub async fn submit(
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 
-/// A decision that a form asks for.
 struct InterruptDecisionContext<'a> {
     app: &'a AppState,
     visitor: &'a Visitor,
@@ -67,18 +65,19 @@ impl InterruptDecisionContext<'_> {
         }
     }
 
-    /// The second look once more, as the question stands by now: what is to be typed was not, or others have voted.
+    /// Renders the confirm page again with the current interrupt: the typed digits were wrong, or others have voted.
     async fn look_again(&self, ballot: &Ballot, refused: &Error) -> Result<HttpResponse> {
         let shown = find(self.app, self.shown.interrupt.id.as_str()).await?;
         InterruptDecisionContext { shown: &shown, ..*self }.confirm(ballot, words(refused)).await
     }
 
-    /// The ballot that the form is, if its page was this visitor's own. Whether it counts is not said here.
+    /// Reads the ballot from the form. The nonce must belong to this session. The rules of the vote are not checked
+    /// here.
     fn ballot(&self) -> Result<Ballot> {
         self.form.ballot(self.app, self.visitor, self.shown.interrupt.id.as_str())
     }
 
-    /// What would come of a ballot now.
+    /// Returns the effect that the ballot would have now.
     async fn prospect(&self, ballot: &Ballot) -> Result<VotePreview> {
         let (interrupt, voter) = (&self.shown.interrupt, self.visitor.account());
         let typed = interrupt.asks_to_type(ballot.stage, ballot.verdict);
@@ -87,7 +86,7 @@ impl InterruptDecisionContext<'_> {
         Ok(interrupt.clone().vote(confirmed, voter, &roll)?.prospect())
     }
 
-    /// The second look. A ballot that would not count is refused here already, by the same rules.
+    /// Renders the confirm page. A ballot that would be rejected is rejected here, by the same rules.
     async fn confirm(&self, ballot: &Ballot, problem: Option<String>) -> Result<HttpResponse> {
         let (service, shown, visitor) = (&self.app.service, self.shown, self.visitor);
         let (interrupt, now) = (&shown.interrupt, service.now());
@@ -120,14 +119,17 @@ impl InterruptDecisionContext<'_> {
     }
 }
 
-/// What this vote leads to, if it is confirmed.
+/// Describes the effect of the vote on the confirm page.
 fn consequence(shown: &InterruptView, prospect: VotePreview) -> String {
     match prospect {
-        VotePreview::Waits => "Your vote is counted, and others are waited for.".to_owned(),
-        VotePreview::Ends => "The host is told no.".to_owned(),
+        VotePreview::Waits => "Your vote is counted. The request waits for more votes.".to_owned(),
+        VotePreview::Ends => "The gateway reports the denial to the host application.".to_owned(),
         VotePreview::Passes => {
             let good_for = span(shown.good_for().as_secs());
-            format!("The host is told yes, and may go on within {good_for}. Nothing is written under this gateway.")
+            format!(
+                "The gateway reports the approval to the host application, which can continue within {good_for}. \
+                 This gateway writes nothing."
+            )
         }
     }
 }

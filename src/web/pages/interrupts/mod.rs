@@ -1,4 +1,4 @@
-//! `/interrupts/{interrupt}`: what a host asks people about.
+//! `/interrupts/{interrupt}`: an approval that a host application requests.
 
 mod decide;
 pub mod view;
@@ -28,7 +28,6 @@ use crate::service::interrupts::InterruptView;
 use crate::web::state::AppState;
 use view::{HostAssertionView, InterruptPage, InterruptRow, InterruptValueRow};
 
-/// Keys that a row of a list names.
 const KEYS_IN_ROW: usize = 4;
 
 /// `GET /interrupts/{interrupt}`.
@@ -37,7 +36,7 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, id: web::Path<Stri
     page(&app, &visitor, &shown, VoteFormState::default()).await
 }
 
-/// `GET` where only forms go: whoever loads such an address again means the interrupt.
+/// Redirects a `GET` of a form's address to the interrupt, for example after a reload.
 pub async fn back(id: web::Path<String>) -> HttpResponse {
     let id = InterruptId::try_from(id.as_str());
     see_other(&id.map_or_else(|_| "/".to_owned(), |it| format!("/interrupts/{it}")))
@@ -75,7 +74,7 @@ async fn page(app: &AppState, visitor: &Visitor, shown: &InterruptView, again: V
     })
 }
 
-/// What the host says, without what the policy hides.
+/// Returns the request of the host application, without redacted values.
 fn said(shown: &InterruptView) -> HostAssertionView {
     let asserted = &shown.interrupt.asserted;
     let line = |text: &str| SafeLine::new(shown.masked(text));
@@ -101,7 +100,7 @@ fn said(shown: &InterruptView) -> HostAssertionView {
 async fn deciding(app: &AppState, visitor: &Visitor, shown: &InterruptView, typed: String) -> Result<DecideFormView> {
     let interrupt = &shown.interrupt;
     if !interrupt.is_open(app.service.now()) {
-        return Ok(DecideFormView::Closed("It has ended. Nothing more can be decided here.".to_owned()));
+        return Ok(DecideFormView::Closed("The request has ended. It can no longer be decided.".to_owned()));
     }
     let stage = match stage_for(
         interrupt,
@@ -126,7 +125,7 @@ async fn deciding(app: &AppState, visitor: &Visitor, shown: &InterruptView, type
     }))
 }
 
-/// The stage in which a person may vote: the first of theirs that lacks votes, or else their first.
+/// Returns the stage in which the account may vote: its first stage that lacks votes, or else its first stage.
 fn stage_for(
     interrupt: &Interrupt,
     person: &Account,
@@ -140,7 +139,7 @@ fn stage_for(
     Ok(own.iter().copied().find(lacks).or_else(|| own.first().copied()).unwrap_or_default())
 }
 
-/// How an interrupt stands, in a word.
+/// Returns the label of the interrupt's status.
 fn standing(interrupt: &Interrupt, now: Timestamp) -> (&'static str, Tone) {
     match interrupt.ending().map(|it| it.0) {
         None if interrupt.is_open(now) => ("Waits for approval", Tone::Care),
@@ -153,17 +152,21 @@ fn standing(interrupt: &Interrupt, now: Timestamp) -> (&'static str, Tone) {
 
 fn explained(interrupt: &Interrupt, now: Timestamp) -> String {
     let Some((decision, _, answer)) = interrupt.ending() else {
-        return "The host has stopped its graph and waits for the answer.".to_owned();
+        return "The host application has paused its graph and waits for the decision.".to_owned();
     };
     match decision {
         InterruptDecision::Approved => {
             let until = answer.expires_at.map(|it| moment(it, now).words).unwrap_or_default();
-            format!("The host was told yes. Its answer is good until {until}.")
+            format!("The gateway reported the approval. It is valid until {until}.")
         }
-        InterruptDecision::Denied => "The host was told no.".to_owned(),
-        InterruptDecision::Expired => "Nobody decided in time, and the host was told so.".to_owned(),
+        InterruptDecision::Denied => "The gateway reported the denial.".to_owned(),
+        InterruptDecision::Expired => "No decision was made before the deadline. The gateway reported the \
+         expiry."
+            .to_owned(),
         InterruptDecision::Superseded => {
-            "Another policy judges the flow and asks other people. The host was told so, and may ask again.".to_owned()
+            "Another policy was activated that requires other reviewers. The host application can request approval \
+             again."
+                .to_owned()
         }
     }
 }
@@ -188,7 +191,7 @@ fn timeline(shown: &InterruptView, viewer: &AccountId, now: Timestamp) -> Vec<Ti
         tone,
         at: moment(at, now),
     };
-    let mut items = vec![item(Some(&interrupt.source.name), "asked for it", Tone::Plain, interrupt.received_at)];
+    let mut items = vec![item(Some(&interrupt.source.name), "requested approval", Tone::Plain, interrupt.received_at)];
     for vote in &interrupt.votes {
         let (words, tone) = match vote.verdict {
             VoteVerdict::Approve => ("approved it", Tone::Good),
@@ -198,11 +201,11 @@ fn timeline(shown: &InterruptView, viewer: &AccountId, now: Timestamp) -> Vec<Ti
         items.push(TimelineItem { comment, ..item(Some(&vote.name), words, tone, vote.at) });
     }
     let end = interrupt.ending().map(|(decision, at, _)| match decision {
-        InterruptDecision::Approved => item(None, "The host was answered: yes", Tone::Good, at),
-        InterruptDecision::Denied => item(None, "The host was answered: no", Tone::Bad, at),
+        InterruptDecision::Approved => item(None, "The gateway reported the approval", Tone::Good, at),
+        InterruptDecision::Denied => item(None, "The gateway reported the denial", Tone::Bad, at),
         InterruptDecision::Expired => item(None, "The deadline passed without a decision", Tone::Plain, at),
         InterruptDecision::Superseded => {
-            item(None, "Another policy was activated, which asks other people", Tone::Plain, at)
+            item(None, "Another policy was activated that requires other reviewers", Tone::Plain, at)
         }
     });
     items.extend(end);

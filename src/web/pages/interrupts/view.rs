@@ -1,4 +1,4 @@
-//! What a host asks people about: its own words, who is asked, and the decision.
+//! The pages of an interrupt: the unverified request, the stages and the decision.
 
 use askama::Template;
 
@@ -13,61 +13,56 @@ use crate::web::pages::shared::widgets::{TimelineItem, VerdictView};
 #[template(path = "interrupt.html")]
 pub struct InterruptPage {
     pub shell: PageLayout,
-    /// What was refused, above everything.
+    /// Error of a rejected form, shown above the page.
     pub problem: Option<String>,
     pub host: SafeLine,
-    /// The flow whose people are asked.
+    /// The flow whose reviewers decide.
     pub flow: SafeLine,
     pub words: &'static str,
     pub tone: Tone,
     pub standing: String,
     pub said: HostAssertionView,
-    /// When it ends by itself, if it has not.
+    /// Deadline, if the interrupt is open.
     pub deadline: Option<TimestampView>,
     pub digest: DigestText,
-    /// The policy by which people are asked.
+    /// The policy that requires the approval.
     pub policy: DigestText,
-    /// Whose approval is needed.
     pub stages: Vec<StageProgressView>,
     pub timeline: Vec<TimelineItem>,
-    /// What the visitor can do about it.
     pub deciding: DecideFormView,
 }
 
-/// What a host says: none of it is the gateway's own.
+/// The request of a host application. All of it is an unverified claim.
 #[derive(Clone, Debug)]
 pub struct HostAssertionView {
     pub title: Option<SafeLine>,
     pub reason: Option<SafeText>,
     pub thread: Option<SafeLine>,
-    /// What its framework calls the interrupt.
+    /// Id of the interrupt in the host's framework.
     pub interrupt_id: SafeLine,
-    /// Its own digest of the step.
+    /// The host's digest of the step.
     pub digest: SafeLine,
-    /// Which try it is, where it is not the first.
+    /// Number of the attempt, if it is not the first.
     pub attempt: Option<u32>,
-    /// The keys that the step changes.
     pub keys: Vec<SafeLine>,
     pub diff: Vec<InterruptValueRow>,
 }
 
-/// One value of what a host says.
+/// One value of the host's request.
 #[derive(Clone, Debug)]
 pub struct InterruptValueRow {
     pub path: SafePath,
-    /// What stands there; nothing where it is hidden.
+    /// Empty if the value is redacted.
     pub value: Option<SafeJson>,
 }
 
-/// Answers the first submit of a decision; its own submit carries `confirmed=yes`.
+/// The confirm page. Its form sends `confirmed=yes`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "interrupt_confirm.html")]
 pub struct InterruptConfirmPage {
     pub shell: PageLayout,
-    /// The interrupt's page, to go back to.
     pub interrupt_url: String,
     pub action: String,
-    /// The session's CSRF token.
     pub csrf: String,
     pub digest: DigestText,
     pub nonce: String,
@@ -78,15 +73,13 @@ pub struct InterruptConfirmPage {
     pub said: HostAssertionView,
     pub deadline: TimestampView,
     pub consequence: String,
-    /// The same in one word, which the form says back: if others have voted meanwhile, it is asked again.
+    /// Code of the effect, which the form sends back. If others have voted since then, the page is shown again.
     pub expects: &'static str,
-    /// The comment as typed, sent again unchanged.
     pub comment: SafeText,
-    /// What a passkey may or must sign.
     pub signing: PasskeySigningView,
-    /// What has to be typed, if something.
+    /// The digits to type, if the policy requires it.
     pub typing: Option<String>,
-    /// Why the page comes again.
+    /// Why the form was rejected.
     pub problem: Option<String>,
 }
 
@@ -95,13 +88,13 @@ pub struct InterruptRow {
     pub url: String,
     pub host: SafeLine,
     pub flow: SafeLine,
-    /// What the host says of it.
+    /// Title that the host application gave to the interrupt.
     pub title: Option<SafeLine>,
     pub digest: SafeLine,
-    /// The keys that it says change, the first few.
+    /// The first changed keys, as the host application reported them.
     pub keys: Vec<SafeLine>,
     pub more: usize,
-    /// Whether it waits for the reader, or why not.
+    /// Whether the reader can decide, or the reason why not.
     pub badge: crate::web::pages::shared::widgets::ReviewBadge,
     pub deadline: TimestampView,
 }

@@ -1,4 +1,4 @@
-//! `/amendments/{amendment}`: a policy that waits for people, and the decision about it.
+//! `/amendments/{amendment}`: shows and decides a policy change request.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,13 +28,13 @@ use crate::web::pages::shared::vote_form::{VoteFields, VoteFormState};
 use crate::web::pages::shared::widgets::TimelineItem;
 use crate::web::state::AppState;
 
-/// Lines around a change that are shown with it.
+/// Context lines around a change.
 const LINES_AROUND: usize = 3;
 
-/// Longer than any two policies need; past it a difference is coarser, and still right.
+/// Longer than two policies need. After this time, the diff is coarser but still correct.
 const DIFF_TIME_MAX: Duration = Duration::from_millis(300);
 
-/// The one stage of an amendment.
+/// A policy change request has one stage.
 const STAGE: u32 = 0;
 
 /// `GET /amendments/{amendment}`.
@@ -43,7 +43,7 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, id: web::Path<Stri
     page(&app, &visitor, &amendment, VoteFormState::default()).await
 }
 
-/// `GET` where only forms go: whoever loads such an address again means the amendment.
+/// Redirects a `GET` of a form's address to the policy change request, for example after a reload.
 pub async fn back(id: web::Path<String>) -> HttpResponse {
     let id = AmendmentId::try_from(id.as_str());
     see_other(&id.map_or_else(|_| "/policies".to_owned(), |it| format!("/amendments/{it}")))
@@ -80,7 +80,7 @@ async fn find(app: &AppState, id: &str) -> Result<PolicyChangeRequest> {
     app.service.amendment(&id).await
 }
 
-/// Counts the vote; or gives the page on which a passkey signs it, where it must and has not.
+/// Counts the vote, or returns the page on which a passkey must sign it.
 async fn decide(
     app: &AppState,
     visitor: &Visitor,
@@ -99,7 +99,8 @@ async fn decide(
     Ok(None)
 }
 
-/// The page on which a passkey signs a vote. One that would not count is refused here already, by the same rules.
+/// Builds the page on which a passkey signs the vote. A vote that would be rejected is rejected here, by the same
+/// rules.
 async fn sign(
     app: &AppState,
     visitor: &Visitor,
@@ -171,7 +172,7 @@ fn deciding(
     typed: String,
 ) -> Result<DecideFormView> {
     if !amendment.is_open(app.service.now()) {
-        return Ok(DecideFormView::Closed("It has ended. Nothing more can be decided here.".to_owned()));
+        return Ok(DecideFormView::Closed("The request has ended. It can no longer be decided.".to_owned()));
     }
     if let Err(reason) = amendment.jury().eligible(visitor.account()) {
         return Ok(DecideFormView::Closed(format!("You cannot decide this. {}", why_not(reason).0)));
@@ -191,17 +192,17 @@ fn deciding(
 fn explained(amendment: &PolicyChangeRequest, open: bool) -> String {
     match &amendment.state {
         PolicyChangeState::Open {} if open => {
-            "Until it is approved, the flow goes on under its old policy. Once it is, what people are being asked is \
-             judged again by the new one."
+            "Until approval, the current policy stays active. After approval, the new policy judges the pending \
+             reviews again."
         }
         PolicyChangeState::Open {} | PolicyChangeState::Expired { .. } => {
-            "Nobody decided in time. The flow goes on under its old policy."
+            "No decision was made before the deadline. The old policy stays active."
         }
-        PolicyChangeState::Activated { .. } => "It was approved, and its policy judged the flow from then on.",
-        PolicyChangeState::Denied { .. } => "It was refused. The flow goes on under its old policy.",
-        PolicyChangeState::Cancelled { .. } => "It was taken back. The flow goes on under its old policy.",
+        PolicyChangeState::Activated { .. } => "It was approved, and its policy was activated.",
+        PolicyChangeState::Denied { .. } => "It was denied. The old policy stays active.",
+        PolicyChangeState::Cancelled { .. } => "It was cancelled. The old policy stays active.",
         PolicyChangeState::Superseded { .. } => {
-            "Another policy was activated meanwhile, so this one is not over the active one any more."
+            "Another policy was activated, so this request no longer replaces the active policy."
         }
     }
     .to_owned()
@@ -248,7 +249,7 @@ fn timeline(amendment: &PolicyChangeRequest, now: crate::domain::primitives::tim
         }
         PolicyChangeState::Cancelled { at, by, reason } => items.push(TimelineItem {
             comment: Some(SafeText::new(reason.as_str())),
-            ..item(Some(by.as_str()), "took it back", Tone::Plain, *at)
+            ..item(Some(by.as_str()), "cancelled it", Tone::Plain, *at)
         }),
         PolicyChangeState::Superseded { at } => {
             items.push(item(None, "Another policy was activated", Tone::Plain, *at));
@@ -257,7 +258,7 @@ fn timeline(amendment: &PolicyChangeRequest, now: crate::domain::primitives::tim
     items
 }
 
-/// What differs between two policies, the policy's own text first, then its schemas by name.
+/// Returns the differences between two policies: first the policy text, then the schemas by name.
 fn differences(old: &PolicySource, new: &PolicySource) -> Vec<FileDiff> {
     let names: BTreeSet<&String> = old.schemas.keys().chain(new.schemas.keys()).collect();
     let mut files = vec![("policy".to_owned(), Some(old.text.as_str()), Some(new.text.as_str()))];
@@ -273,7 +274,7 @@ fn differences(old: &PolicySource, new: &PolicySource) -> Vec<FileDiff> {
 fn difference(name: String, (old, new): (Option<&str>, Option<&str>), time: Duration) -> FileDiff {
     let name = match (old, new) {
         (None, _) => format!("{name} (new)"),
-        (_, None) => format!("{name} (left out)"),
+        (_, None) => format!("{name} (removed)"),
         _ => name,
     };
     let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
@@ -284,7 +285,7 @@ fn difference(name: String, (old, new): (Option<&str>, Option<&str>), time: Dura
             ChangeTag::Insert => DiffLineKind::Added,
             ChangeTag::Delete => DiffLineKind::Removed,
         },
-        // A line end that is not the plain one is seen as what it is.
+        // Only the plain line end is removed, so that a changed line end is visible.
         text: SafeLine::new(change.value().strip_suffix('\n').unwrap_or(change.value())),
     };
     let hunk = |ops: &Vec<similar::DiffOp>| ops.iter().flat_map(|op| diff.iter_changes(op)).map(line).collect();
@@ -315,7 +316,7 @@ mod tests {
         let old = source("a\nb\nc\n", &[("s.json", "{}"), ("gone.json", "{\"x\": 1}")]);
         let new = source("a\nB\nc\n", &[("s.json", "{}"), ("new.json", "{}")]);
         let shown = shown(&differences(&old, &new));
-        let schemas = ["schema gone.json (left out)-{\"x\": 1}", "schema new.json (new)+{}"];
+        let schemas = ["schema gone.json (removed)-{\"x\": 1}", "schema new.json (new)+{}"];
         assert_eq!(shown, ["policy-b", "policy+B", schemas[0], schemas[1]]);
     }
 

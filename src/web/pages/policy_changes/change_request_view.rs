@@ -1,4 +1,4 @@
-//! A policy that waits for people: what would differ, who is asked, and the decision.
+//! The pages of a policy change request: the differences, the stage and the decision.
 
 use askama::Template;
 
@@ -20,58 +20,48 @@ pub struct PolicyChangePage {
     pub proposer: SafeLine,
     pub deadline: TimestampView,
     pub digest: DigestText,
-    /// The policy that would judge.
+    /// The new policy.
     pub policy: DigestText,
-    /// The one that it takes the place of.
+    /// The policy that would be replaced.
     pub over: DigestText,
-    /// Older policies whose heads could still be written.
+    /// Older policies whose heads can still be written after the change.
     pub accepts: Vec<DigestText>,
-    /// What differs, file by file.
     pub files: Vec<FileDiff>,
-    /// The whole text that would judge.
+    /// Full text of the new policy.
     pub text: Vec<SafeLine>,
-    /// Whose approval is needed.
     pub stages: Vec<StageProgressView>,
     pub timeline: Vec<TimelineItem>,
-    /// What the visitor can do about it.
     pub deciding: DecideFormView,
 }
 
-/// The second look before a vote on a policy that a passkey signs.
+/// The page on which a passkey signs the vote.
 #[derive(Template, Clone, Debug)]
 #[template(path = "sign_policy.html")]
 pub struct SignPolicyPage {
     pub shell: PageLayout,
-    /// The amendment's page, to go back to.
     pub amendment_url: String,
     pub action: String,
-    /// The session's CSRF token.
     pub csrf: String,
-    /// Which stage it is voted in.
     pub stage: u32,
     pub digest: DigestText,
     pub nonce: String,
     pub verdict: VerdictView,
     pub flow: SafeLine,
-    /// The policy that would judge.
+    /// The new policy.
     pub policy: DigestText,
     pub deadline: TimestampView,
-    /// The comment as typed, sent again unchanged.
     pub comment: SafeText,
-    /// What a passkey must sign.
     pub signing: PasskeySigningView,
 }
 
-/// What differs in one file.
 #[derive(Clone, Debug)]
 pub struct FileDiff {
-    /// The file's name; the policy itself is called so.
+    /// "policy" or the name of a schema.
     pub name: SafeLine,
-    /// Runs of lines, each with a few around.
+    /// Changed lines with a few context lines.
     pub hunks: Vec<Vec<DiffLine>>,
 }
 
-/// One line of a difference.
 #[derive(Clone, Debug)]
 pub struct DiffLine {
     pub fate: DiffLineKind,
@@ -86,21 +76,21 @@ pub enum DiffLineKind {
 }
 
 impl DiffLine {
-    /// What a reader should be told about a line that comes or goes: letters that look alike are not the same.
+    /// Returns warnings for an added or removed line, because different characters can look alike.
     pub fn flags(&self) -> Vec<String> {
         if self.fate == DiffLineKind::Kept {
             return Vec::new();
         }
         let mut flags: Vec<String> = self.text.warnings().into_iter().map(|it| it.words()).collect();
         if flags.is_empty() && !self.text.is_ascii() {
-            flags.push("has letters beyond a to z".to_owned());
+            flags.push("contains characters other than ASCII".to_owned());
         }
         flags
     }
 }
 
 impl DiffLineKind {
-    /// The class of the style sheet.
+    /// Returns the CSS class.
     pub const fn class(self) -> &'static str {
         match self {
             Self::Kept => "kept",
@@ -109,7 +99,7 @@ impl DiffLineKind {
         }
     }
 
-    /// The sign before the line, as differences of texts are written.
+    /// Returns the sign before the line, as in a unified diff.
     pub const fn sign(self) -> &'static str {
         match self {
             Self::Kept => " ",

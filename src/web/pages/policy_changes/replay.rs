@@ -1,4 +1,4 @@
-//! `GET` and `POST /replays`: what another policy would have made of a flow's recorded proposals, with no effect.
+//! `GET` and `POST /replays`: replays the recorded proposals of a flow under another policy, without effect.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -20,13 +20,12 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// Proposals that are judged for one page; those that would end as they did are only counted.
+/// Proposals that one page judges. Proposals with the same outcome are only counted.
 const PROPOSALS_MAX: u32 = 200;
 
-/// Errors that one row lists.
 const ERRORS_SHOWN: usize = 6;
 
-/// `?flow=`: whose active policy to begin with.
+/// `?flow=`: the flow whose active policy fills the form.
 #[derive(Deserialize)]
 pub struct ReplayQuery {
     flow: Option<String>,
@@ -65,7 +64,7 @@ pub async fn submit(
     Ok(html(status, page.render()))
 }
 
-/// The replay, or what could not be read, in words for the page.
+/// Runs the replay, or returns the error of the form.
 async fn replayed(
     app: &AppState,
     visitor: &Visitor,
@@ -77,14 +76,14 @@ async fn replayed(
         token => Some(ReplayCursor::read(token).ok_or(Error::NotFound("page"))?),
     };
     let active = app.service.active_policy(&flow).await?;
-    // A form ends its lines otherwise than a file does.
+    // Forms end lines with CR LF, but a policy file uses LF.
     let source = PolicySource { text: form.policy.replace("\r\n", "\n"), schemas: active.source().schemas.clone() };
     match app.service.replay(visitor.account().id.as_str(), &flow, &source, after.as_ref(), PROPOSALS_MAX).await {
         Ok(replay) => Ok(Ok(replay)),
         Err(Error::Policy(error)) => {
-            Ok(Err(format!("The policy is not understood. Line {}: {}.", error.line, error.message)))
+            Ok(Err(format!("The policy is not valid. Line {}: {}.", error.line, error.message)))
         }
-        Err(Error::Invalid { .. }) => Ok(Err("The policy is not for the flow that is chosen.".to_owned())),
+        Err(Error::Invalid { .. }) => Ok(Err("The policy is for another flow than the selected one.".to_owned())),
         Err(error) => Err(error),
     }
 }
@@ -122,23 +121,23 @@ fn in_words(replay: &ReplayResult, now: Timestamp) -> ReplaySummary {
         1 => "1 proposal".to_owned(),
         many => format!("{many} proposals"),
     };
-    let untold = if unknown == 0 { String::new() } else { format!(", and of {unknown} it cannot be told") };
+    let untold = if unknown == 0 { String::new() } else { format!(". {unknown} cannot be evaluated") };
     let (tone, otherwise) = match (differs, unknown) {
         (0, 0) => (Tone::Good, "none would".to_owned()),
         (0, _) => (Tone::Plain, "none would".to_owned()),
         (some, _) => (Tone::Care, format!("{some} would")),
     };
     let nothing = replay.rows.is_empty() && replay.next.is_none();
-    let words = format!("Of {all} {otherwise} end otherwise{untold}.");
+    let words = format!("{all}: {otherwise} end differently{untold}.");
     ReplaySummary {
         tone: if nothing { Tone::Plain } else { tone },
-        words: if nothing { "Nothing was proposed in this flow yet, or nothing more.".to_owned() } else { words },
+        words: if nothing { "This flow has no more recorded proposals.".to_owned() } else { words },
         rows: replay.rows.iter().filter_map(|it| row(it, now)).collect(),
         next: replay.next.as_ref().map(|it| SafeLine::new(it.token())),
     }
 }
 
-/// What would end as it did has no row.
+/// Builds the row of a proposal. A proposal with the same outcome has none.
 fn row(replayed: &ReplayedProposal, now: Timestamp) -> Option<ReplayRow> {
     let would_be = match &replayed.compared {
         ReplayComparison::Same { .. } => return None,
@@ -146,8 +145,8 @@ fn row(replayed: &ReplayedProposal, now: Timestamp) -> Option<ReplayRow> {
         ReplayComparison::Unknown { why } => ReplayResultView::Unknown(why.detail()),
     };
     let was = match replayed.was.outcome {
-        ReplayOutcome::Commit => "was let through",
-        ReplayOutcome::Observe => "was let through, and marked",
+        ReplayOutcome::Commit => "was committed",
+        ReplayOutcome::Observe => "was committed and marked",
         ReplayOutcome::Hold => "was held",
         ReplayOutcome::Reject => "was rejected",
     };
@@ -165,8 +164,8 @@ fn row(replayed: &ReplayedProposal, now: Timestamp) -> Option<ReplayRow> {
 
 fn would(it: &HypotheticalOutcome) -> ReplayResultView {
     let (tone, words) = match it.outcome {
-        ReplayOutcome::Commit => (Tone::Good, "Would be let through"),
-        ReplayOutcome::Observe => (Tone::Care, "Would be let through, and marked"),
+        ReplayOutcome::Commit => (Tone::Good, "Would be committed"),
+        ReplayOutcome::Observe => (Tone::Care, "Would be committed and marked"),
         ReplayOutcome::Hold => (Tone::Care, "Would be held"),
         ReplayOutcome::Reject => (Tone::Bad, "Would be rejected"),
     };

@@ -1,4 +1,4 @@
-//! What another policy would have made of a flow's recorded proposals.
+//! The replay page.
 
 use askama::Template;
 
@@ -7,34 +7,32 @@ use crate::web::pages::policies::what_if_view::FlowChoice;
 use crate::web::pages::shared::layout::{PageLayout, TimestampView, Tone};
 use crate::web::pages::shared::safe_text::SafeLine;
 
-/// `GET /replays`, and what a submit there comes to.
+/// The form and the result of a replay.
 #[derive(Template, Clone, Debug)]
 #[template(path = "replays.html")]
 pub struct ReplaysPage {
     pub shell: PageLayout,
-    /// What there is to choose from.
     pub flows: Vec<FlowChoice>,
-    /// The policy as it was typed.
+    /// The typed policy.
     pub policy: String,
-    /// What could not be read of it.
+    /// Error of the form.
     pub problem: Option<String>,
     pub told: Option<ReplaySummary>,
-    /// The session's CSRF token.
     pub csrf: String,
 }
 
-/// Some proposals, held against the policy.
+/// The result of a replay.
 #[derive(Clone, Debug)]
 pub struct ReplaySummary {
     pub tone: Tone,
-    /// "Of 12 proposals 1 would end otherwise."
+    /// "12 proposals: 1 would end differently."
     pub words: String,
-    /// Those that would end otherwise, and those of which it cannot be told.
+    /// Proposals with another outcome, and proposals that cannot be evaluated.
     pub rows: Vec<ReplayRow>,
     pub next: Option<SafeLine>,
 }
 
-/// A proposal that would end otherwise, or of which it cannot be told.
+/// A proposal with another outcome, or one that cannot be evaluated.
 #[derive(Clone, Debug)]
 pub struct ReplayRow {
     pub node: SafeLine,
@@ -47,18 +45,17 @@ pub struct ReplayRow {
     pub at: TimestampView,
 }
 
-/// What would become of a proposal.
+/// The outcome of a proposal under the other policy.
 #[derive(Clone, Debug)]
 pub enum ReplayResultView {
     Be {
         tone: Tone,
         words: &'static str,
         reasons: Vec<SafeLine>,
-        /// Why it would be rejected.
         errors: Vec<ErrorRow>,
-        /// Errors beyond those listed.
+        /// Number of errors beyond the listed ones.
         more: usize,
     },
-    /// It cannot be told, for this reason.
+    /// The reason why the proposal cannot be evaluated.
     Unknown(&'static str),
 }

@@ -1,4 +1,4 @@
-//! `POST /reviews/{review}/comments`: saying something about a review without voting.
+//! `POST /reviews/{review}/comments`: adds a comment to a review without a vote.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -30,7 +30,6 @@ pub struct CommentFields {
     comment: String,
 }
 
-/// `POST /reviews/{review}/comments`.
 pub async fn submit(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -45,7 +44,7 @@ pub async fn submit(
         Ok(()) => return Ok(see_other(&format!("/reviews/{}#timeline", facts.hold.id))),
         Err(Error::Vote(refused)) => vote_words(&refused),
         Err(Error::Invalid { pointer, detail }) if pointer == "/comment" => format!("Please {detail}."),
-        Err(Error::WrongState(why)) => format!("It cannot be added: {why}."),
+        Err(Error::WrongState(why)) => format!("The comment cannot be added: {why}."),
         Err(error) => return Err(failed(error)),
     };
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;

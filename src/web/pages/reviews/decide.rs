@@ -1,4 +1,4 @@
-//! `POST /reviews/{review}/decision`: first the second look, then the vote.
+//! `POST /reviews/{review}/decision`: shows the confirm page, then counts the vote.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -68,12 +68,13 @@ struct ReviewDecisionContext<'a> {
 }
 
 impl ReviewDecisionContext<'_> {
-    /// The ballot that the form is, if its page was this visitor's own. Whether it counts is not said here.
+    /// Reads the ballot from the form. The nonce must belong to this session. The rules of the vote are not checked
+    /// here.
     fn ballot(&self) -> Result<Ballot> {
         self.form.ballot(self.app, self.visitor, self.facts.hold.id.as_str())
     }
 
-    /// Counts the vote; a reload of the page that follows sends nothing again.
+    /// Counts the vote and redirects, so that a reload does not send the form again.
     async fn count(&self, ballot: &Ballot) -> Result<HttpResponse> {
         let review = &self.facts.hold.id;
         let (service, signature) = (&self.app.service, self.form.signature()?);
@@ -85,7 +86,7 @@ impl ReviewDecisionContext<'_> {
         }
     }
 
-    /// What a passkey may or must sign before the vote counts.
+    /// Returns the passkey challenge for the confirm page, and whether a signature is required.
     async fn signing(&self, ballot: &Ballot) -> Result<PasskeySigningView> {
         let (service, hold, voter) = (&self.app.service, &self.facts.hold, &self.visitor.account().id);
         let must = hold.passkey_need(ballot.stage).met_by(&ballot.proof, self.facts.now).is_err();
@@ -93,7 +94,7 @@ impl ReviewDecisionContext<'_> {
             .await
     }
 
-    /// What would come of a ballot now.
+    /// Returns the effect that the ballot would have now.
     fn prospect(&self, ballot: &Ballot) -> Result<VotePreview> {
         let (facts, hold) = (self.facts, &self.facts.hold);
         let mut roll = facts.roll.clone();
@@ -104,14 +105,14 @@ impl ReviewDecisionContext<'_> {
         Ok(hold.clone().vote(confirmed, self.visitor.account(), &bench)?.prospect())
     }
 
-    /// The second look once more, as the review stands by now: what is to be typed was not, or others have voted.
+    /// Renders the confirm page again with the current review: the typed digits were wrong, or others have voted.
     async fn look_again(&self, ballot: &Ballot, refused: &VoteRejected) -> Result<HttpResponse> {
         let facts = review::facts(self.app, self.visitor, self.facts.hold.id.as_str()).await?;
         ReviewDecisionContext { facts: &facts, ..*self }.confirm(ballot, Some(vote_words(refused))).await
     }
 
-    /// The second look. A ballot that would not count is refused here already, by the same rules; but for what is typed
-    /// here, of which `problem` says that it was not what is asked for.
+    /// Renders the confirm page. A ballot that would be rejected is rejected here, by the same rules, except for the
+    /// typed digits: they are typed on this page. `problem` is the error of an earlier attempt.
     async fn confirm(&self, ballot: &Ballot, problem: Option<String>) -> Result<HttpResponse> {
         let (facts, hold) = (self.facts, &self.facts.hold);
         if facts.status == ThreadStatusCode::Writing {
@@ -146,7 +147,7 @@ impl ReviewDecisionContext<'_> {
         Ok(html(status, page.render()))
     }
 
-    /// The review once more, as it stands by now: what was refused in words, and what was typed.
+    /// Renders the current review page with the error and the typed comment.
     async fn again(&self, problem: String) -> Result<HttpResponse> {
         let facts = review::facts(self.app, self.visitor, self.facts.hold.id.as_str()).await?;
         let delegation = Some(self.form.place()).filter(|it| !it.is_empty()).unwrap_or(review::OWN).to_owned();
@@ -156,11 +157,11 @@ impl ReviewDecisionContext<'_> {
     }
 }
 
-/// That a vote does not count without a passkey's signature.
+/// Marks a vote that is rejected without the signature of a passkey.
 #[derive(Clone, Copy)]
 pub struct MissingPasskeySignature;
 
-/// What a passkey of the voter's may or must sign, and whether they have one.
+/// Returns whether a passkey can or must sign the vote, with the challenge if the voter has a passkey.
 pub async fn signing(
     service: &Service,
     voter: &AccountId,
@@ -178,53 +179,51 @@ pub async fn signing(
     Ok(if needed.is_some() { PasskeySigningView::Must(form) } else { PasskeySigningView::May(form) })
 }
 
-/// What this vote leads to, if it is confirmed.
+/// Describes the effect of the vote on the confirm page.
 fn consequence(facts: &ReviewFacts, prospect: VotePreview) -> String {
     match prospect {
-        VotePreview::Waits => "Your vote is counted, and the review waits for others.".to_owned(),
-        VotePreview::Ends => "The review ends. Nothing is committed, and nothing can be written of it.".to_owned(),
+        VotePreview::Waits => "Your vote is counted. The review waits for more votes.".to_owned(),
+        VotePreview::Ends => "The review ends. Nothing is committed or written.".to_owned(),
         VotePreview::Passes => format!("The {}", committed(facts)),
     }
 }
 
-/// What an approval leads to that is the last one needed.
+/// Describes the effect of the last required approval, without its article.
 pub fn committed(facts: &ReviewFacts) -> String {
     let writers: Vec<String> = facts.policy.writers().map(|(node, _)| node.to_string()).collect();
     let ttl = span(facts.policy.approval().receipt_ttl().as_secs());
     match writers.as_slice() {
-        [] => "change is committed at once.".to_owned(),
+        [] => "change is committed immediately.".to_owned(),
         [..] => {
             let writers = crate::web::pages::shared::format::listed(&writers, "or");
-            format!("change is committed at once, and {writers} may write it, once, within {ttl}.")
+            format!("change is committed immediately. {writers} may write it once, within {ttl}.")
         }
     }
 }
 
 const NOT_COUNTED: &str = "Your vote was not counted.";
 
-/// What a voter is told whose vote does not count; `None` for what is not about the vote.
+/// Returns the message for a vote that was not counted, or `None` if the error is not about the vote.
 pub fn words(error: &Error) -> Option<String> {
     let why = match error {
         Error::Vote(refused) => vote_words(refused),
-        Error::Passkey(refused) => format!("The passkey’s signature does not count: {refused}."),
-        Error::WriteInProgress => {
-            "A writer was let through a moment ago; wait half a minute until it is done.".to_owned()
-        }
-        Error::Halted => "An administrator has stopped this flow.".to_owned(),
+        Error::Passkey(refused) => format!("The passkey signature is not valid: {refused}."),
+        Error::WriteInProgress => "A writer is writing at the moment. Wait half a minute, then vote again.".to_owned(),
+        Error::Halted => "This flow is halted. Ask an administrator to resume it.".to_owned(),
         Error::Closed => "The thread was closed.".to_owned(),
         Error::Denied(_) => {
-            "The policy it was judged by is not accepted any more; the agent has to ask again.".to_owned()
+            "The policy of this review is no longer accepted. The agent must propose the change again.".to_owned()
         }
-        Error::Busy => "The gateway was busy; try again.".to_owned(),
+        Error::Busy => "The gateway was busy. Try again.".to_owned(),
         _ if error.outcome_is_unknown() => {
             return Some(
-                "The gateway's database failed or cannot be used now, so your vote may or may not have been counted. Open the review \
-                 again in a moment: it shows whether it was."
+                "The gateway's database failed or is unavailable, so it is unknown whether your vote was counted. Open \
+                 the review again in a moment. It shows whether your vote counts."
                     .to_owned(),
             );
         }
-        Error::ClockSkew => "The gateway's clock is wrong; tell whoever runs it.".to_owned(),
-        Error::Invalid { detail, .. } => format!("The form was not complete: {detail}."),
+        Error::ClockSkew => "The gateway's clock is wrong. Tell the operator of the gateway.".to_owned(),
+        Error::Invalid { detail, .. } => format!("The form is not valid: {detail}."),
         Error::NotFound(_)
         | Error::Forbidden(_)
         | Error::NotOfRole { .. }
@@ -261,60 +260,61 @@ pub fn words(error: &Error) -> Option<String> {
     Some(format!("{why} {NOT_COUNTED}"))
 }
 
-/// Why a vote is not counted, to its voter.
+/// Returns the reason why a vote was not counted, as a message to the voter.
 pub fn vote_words(refused: &VoteRejected) -> String {
     let words = match refused {
-        VoteRejected::Passkey(why) => return format!("The passkey’s signature does not count: {why}."),
+        VoteRejected::Passkey(why) => return format!("The passkey signature is not valid: {why}."),
         VoteRejected::NotTyped => {
-            "What you typed is not the end of this digest. Compare the digest with what you read, and type its last six \
-             digits. Your vote was not counted."
+            "The typed text is not the end of this digest. Compare the digest with the one on the review page, and \
+             type its last six digits. Your vote was not counted."
         }
         VoteRejected::MovedOn => {
-            "Others have voted since you read this: what follows now is another thing. Your vote was not counted yet; read \
-             it, and confirm again."
+            "Other reviewers have voted since you opened this page, and the effect of your vote has changed. Your vote \
+             is not counted yet. Read the new effect and confirm again."
         }
         VoteRejected::Alone(why) => alone_words(*why),
         VoteRejected::PasskeyRequired => {
-            "A passkey has to sign this decision. Press the button that says so, with JavaScript on."
+            "A passkey must sign this decision. Enable JavaScript and press the button to confirm with a passkey."
         }
         VoteRejected::PasskeyStale => {
-            "It is too long ago that you used a passkey. Sign the decision with it, or sign in with it again."
+            "Your last use of a passkey is too old. Sign the decision with a passkey, or sign in with it again."
         }
-        VoteRejected::SignatureExpired => "The signature came too late. Decide again, and sign within five minutes.",
-        VoteRejected::Ended => "This review was decided meanwhile.",
+        VoteRejected::SignatureExpired => "The signature expired. Decide again and sign within five minutes.",
+        VoteRejected::Ended => "This review has already been decided.",
         VoteRejected::Expired => "The deadline has passed.",
         VoteRejected::Digest => {
-            "The page you decided on shows another change than the one that is held. Read this one."
+            "Your page showed another change than the pending one. Read the current change and decide again."
         }
         VoteRejected::Ineligible(reason) => crate::web::pages::shared::format::why_not(*reason).0,
-        VoteRejected::Stage => "That is not a stage you can decide.",
+        VoteRejected::Stage => "You cannot vote in this stage. Open the review again.",
         VoteRejected::Delegation => {
-            "Nobody who could vote here has named you to vote in their place, or not any more. Read the page again."
+            "No active delegation allows you to vote for another reviewer here. Open the review again."
         }
-        VoteRejected::CommentRequired => "A comment is required here: say why.",
-        VoteRejected::CommentTooLong => "The comment is too long; 4,000 characters fit.",
+        VoteRejected::CommentRequired => "A comment is required. Enter the reason for your decision.",
+        VoteRejected::CommentTooLong => "The comment is too long. The limit is 4,000 characters.",
         VoteRejected::NonceUsed => {
-            "The form was used before, or is not from a page of yours. Read the change again and decide."
+            "The form was already sent, or is not from your session. Read the change again and decide."
         }
         VoteRejected::Mismatch => {
-            "Your browser found that the page does not come out as the digest. Do not approve it; tell whoever runs the gateway."
+            "Your browser recomputed another digest from the page. Do not approve it. Tell the operator of the gateway."
         }
         VoteRejected::PolicyChanged => {
-            "The flow’s policy has changed, so nothing was counted. What became of the review is said below."
+            "The policy of the flow has changed, so no vote was counted. The current status of the review is shown \
+             below."
         }
-        VoteRejected::NothingToWithdraw => "There is no such vote of yours that counts.",
-        VoteRejected::WithdrawnTooOften => "You have taken votes back on this review as often as may be.",
-        VoteRejected::OutcomeUnknown => "An earlier write’s outcome is unknown: approving needs the box ticked.",
+        VoteRejected::NothingToWithdraw => "You have no counted vote to withdraw.",
+        VoteRejected::WithdrawnTooOften => "You have reached the limit of withdrawn votes for this review.",
+        VoteRejected::OutcomeUnknown => "The outcome of an earlier write is unknown. Tick the box to approve.",
     };
     words.to_owned()
 }
 
-/// Why a review is decided by itself.
+/// Returns the reason why a review cannot be decided together with others.
 pub fn alone_words(why: NotBulkDecidable) -> &'static str {
     match why {
-        NotBulkDecidable::Passkey => "Its flow asks for a passkey: decide it on its own page.",
-        NotBulkDecidable::Typing => "Its flow asks for something to be typed: decide it on its own page.",
-        NotBulkDecidable::Talked => "People talk about it: read what they say, and decide it on its own page.",
-        NotBulkDecidable::Large => "It changes more than can be read beside others: decide it on its own page.",
+        NotBulkDecidable::Passkey => "Its flow requires a passkey. Decide it on its own page.",
+        NotBulkDecidable::Typing => "Its flow requires you to type part of the digest. Decide it on its own page.",
+        NotBulkDecidable::Talked => "It has comments. Read them and decide it on its own page.",
+        NotBulkDecidable::Large => "It changes too many values to show here. Decide it on its own page.",
     }
 }

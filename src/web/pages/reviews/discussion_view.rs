@@ -1,34 +1,28 @@
-//! What can be done on a review besides deciding it: a vote taken back, a comment.
+//! Forms of the review page that are not the decision: withdraw a vote, extend the deadline, comment.
 
 use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 
-/// The form that takes one's own vote back.
 #[derive(Clone, Debug)]
 pub struct WithdrawalForm {
-    /// `/reviews/{id}/withdrawal`.
     pub action: String,
-    /// The session's CSRF token.
     pub csrf: String,
     pub nonce: String,
-    /// Which vote, from 0.
+    /// Index of the vote, from 0.
     pub vote: String,
-    /// Who cast it, if somebody did in the reader's place.
+    /// The delegate who cast the vote for the reader.
     pub cast_by: Option<SafeLine>,
 }
 
-/// The form that moves the deadline.
 #[derive(Clone, Debug)]
 pub struct ExtensionForm {
-    /// `/reviews/{id}/extension`.
     pub action: String,
-    /// The session's CSRF token.
     pub csrf: String,
-    /// The deadline as it is: the form is good for moving this one.
+    /// The current deadline. The form is rejected if the deadline has changed since then.
     pub deadline: String,
     pub choices: Vec<DeadlineOption>,
-    /// The reason as typed, when the page comes again.
+    /// The typed reason, if the form was rejected.
     pub typed: SafeText,
-    /// Why the page comes again.
+    /// Why the form was rejected.
     pub problem: Option<String>,
 }
 
@@ -38,16 +32,13 @@ pub struct DeadlineOption {
     pub words: String,
 }
 
-/// The form that adds a comment without a vote.
 #[derive(Clone, Debug)]
 pub struct CommentForm {
-    /// `/reviews/{id}/comments`.
     pub action: String,
-    /// The session's CSRF token.
     pub csrf: String,
     pub nonce: String,
-    /// What was typed, when the page comes again.
+    /// The typed comment, if the form was rejected.
     pub typed: SafeText,
-    /// Why the page comes again.
+    /// Why the form was rejected.
     pub problem: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `/reviews/{review}/edit`: what a reviewer would rather have than what is held.
+//! `/reviews/{review}/edit`: a reviewer proposes an edit of a pending change.
 
 use std::collections::BTreeMap;
 
@@ -31,19 +31,19 @@ use crate::web::pages::shared::visitor::Visitor;
 use crate::web::pages::shared::vote_form::as_typed;
 use crate::web::state::AppState;
 
-/// More than people rewrite one by one; the rest can be named in the last field.
+/// More fields than a person edits one by one. Other values can be changed in the last field.
 const FIELDS_MAX: usize = 50;
 
-/// A longer value is not rewritten in a line.
+/// A longer value does not fit a one-line field.
 const VALUE_BYTES_MAX: usize = 2_000;
 
-/// A field of a value is named after its place in the state.
+/// Prefix of a value's field. The path of the value follows.
 const VALUE: &str = "value:";
 
-/// A form as it was sent: a value's field is named after its place.
+/// The form as name and value pairs, because the names of its fields contain paths.
 type EditFormFields = Vec<(String, String)>;
 
-/// What is said above the form once more, and what was typed.
+/// The errors and the typed values of a rejected form.
 #[derive(Default)]
 struct EditFormState {
     problem: Option<String>,
@@ -80,15 +80,15 @@ pub async fn submit(
     let (problem, violations) = match rewrite(&app, &visitor, &facts, &form).await {
         Ok(EditResult::Held(next)) => return Ok(see_other(&format!("/reviews/{next}"))),
         Ok(EditResult::Rejected(violations)) => {
-            ("The policy would not let the agent propose this either.".to_owned(), violations)
+            ("The policy rejects this edit, as it would reject the same proposal of the agent.".to_owned(), violations)
         }
         Err(Error::Vote(refused)) => (vote_words(&refused).to_owned(), Vec::new()),
-        Err(Error::Invalid { detail, .. }) => (format!("The form cannot be taken: {detail}."), Vec::new()),
-        Err(Error::WrongState(why)) => (format!("This cannot be done: {why}."), Vec::new()),
+        Err(Error::Invalid { detail, .. }) => (format!("The form is not valid: {detail}."), Vec::new()),
+        Err(Error::WrongState(why)) => (format!("The edit is not possible: {why}."), Vec::new()),
         Err(error) => return Err(failed(error)),
     };
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-    let problem = Some(format!("{problem} Nothing was changed, and the review is as it was."));
+    let problem = Some(format!("{problem} Nothing was changed."));
     let again = EditFormState { problem, violations, typed: form };
     let page = page(&app, &visitor, &facts, again).await.map_err(failed)?;
     Ok(html(StatusCode::CONFLICT, page.render()))
@@ -96,7 +96,7 @@ pub async fn submit(
 
 async fn rewrite(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &EditFormFields) -> Result<EditResult> {
     let person = &visitor.account().id;
-    // What the policy answers may tell something of what is hidden; so nobody asks it faster than they may look.
+    // The policy's answer can reveal something about redacted values, so edits share the rate limit of reveals.
     app.edge.reveals.take(person, app.service.now()).map_err(|_| Error::TooMany)?;
     let transition = Digest::try_from(text(form, "digest")).map_err(|_| VoteRejected::Digest)?;
     let edit = read(facts, form)?;
@@ -104,20 +104,20 @@ async fn rewrite(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &
     app.service.rewrite(person, &facts.hold.id, &ask).await
 }
 
-/// What of the form is another value than the one proposed.
+/// Reads the values that differ from the proposed ones.
 fn read(facts: &ReviewFacts, form: &EditFormFields) -> Result<ReviewEdit> {
     let proposed: BTreeMap<&Pointer, &Value> = values(facts).collect();
     let mut edit = ReviewEdit::default();
     for (name, typed) in form {
         let Some(at) = name.strip_prefix(VALUE).and_then(place_sent) else { continue };
-        let value = json(typed, || format!("{at} is not JSON; write a text in double quotes"))?;
+        let value = json(typed, || format!("{at} is not JSON. Put text in double quotes"))?;
         if proposed.get(&at) != Some(&&value) {
             edit.values.insert(at, value);
         }
     }
     let more = text(form, "more").trim();
     if !more.is_empty() {
-        edit.more = Some(json(more, || "what else is asked for is not JSON".to_owned())?);
+        edit.more = Some(json(more, || "the field for more changes is not JSON".to_owned())?);
     }
     Ok(edit)
 }
@@ -130,7 +130,7 @@ fn text<'a>(form: &'a EditFormFields, name: &str) -> &'a str {
     form.iter().find(|it| it.0 == name).map_or("", |it| it.1.as_str())
 }
 
-/// The values that would be set and that everybody who may open the review sees.
+/// Returns the values that the change would set and that are not redacted.
 fn values(facts: &ReviewFacts) -> impl Iterator<Item = (&Pointer, &Value)> {
     facts.diff.iter().filter_map(|it| match it {
         RedactedChange::Shown { pointer, after: Some(after), .. } => Some((pointer, after)),

@@ -1,4 +1,4 @@
-//! An edit: what a reviewer would rather have than what is held.
+//! The page on which a reviewer proposes an edit.
 
 use askama::Template;
 
@@ -14,32 +14,29 @@ pub struct EditPage {
     pub shell: PageLayout,
     pub action: String,
     pub review_url: String,
-    /// The session's CSRF token.
     pub csrf: String,
-    /// The digest of what is rewritten.
+    /// Digest of the transition that is edited.
     pub digest: String,
     pub headline: Headline,
-    /// The values that would be set.
     pub fields: Vec<EditField>,
-    /// Whether something that is hidden changes, too.
+    /// Whether redacted values change too.
     pub hidden: bool,
-    /// Whether the agent sent a list of steps, and so may the editor.
+    /// Whether the agent's patch is a JSON Patch. The editor then uses the same format.
     pub steps: bool,
-    /// What else was asked for, when the page comes again.
+    /// The typed field for more changes, if the form was rejected.
     pub more: SafeText,
-    /// Why, when the page comes again.
+    /// The typed reason, if the form was rejected.
     pub why: SafeText,
-    /// What the policy says of what was typed.
+    /// Violations of the policy by the typed values.
     pub errors: Vec<ErrorRow>,
-    /// Why the page comes again.
+    /// Why the form was rejected.
     pub problem: Option<String>,
 }
 
-/// A value that would be set.
 #[derive(Clone, Debug)]
 pub struct EditField {
     pub path: SafePath,
     pub name: String,
-    /// As JSON, with what cannot be seen by its number.
+    /// JSON in which invisible characters are escaped.
     pub value: SafeText,
 }

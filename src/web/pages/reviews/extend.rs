@@ -1,4 +1,4 @@
-//! `POST /reviews/{review}/extension`: more time for a decision.
+//! `POST /reviews/{review}/extension`: extends the deadline of a review.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -29,7 +29,6 @@ pub struct ExtensionFields {
     reason: String,
 }
 
-/// `POST /reviews/{review}/extension`.
 pub async fn submit(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -43,11 +42,11 @@ pub async fn submit(
         Ok(()) => return Ok(see_other(&format!("/reviews/{}#timeline", facts.hold.id))),
         Err(Error::Vote(refused)) => vote_words(&refused),
         Err(Error::Invalid { detail, .. }) => format!("Please {detail}."),
-        Err(Error::WrongState(why)) => format!("It cannot be moved: {why}."),
+        Err(Error::WrongState(why)) => format!("The deadline cannot be extended: {why}."),
         Err(error) => return Err(failed(error)),
     };
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-    let problem = format!("{why} The deadline was not moved.");
+    let problem = format!("{why} The deadline was not extended.");
     let open = facts.hold.is_open(facts.now) && forms::extension(&visitor, &facts).is_some();
     let again = ReviewFormState { problem: (!open).then(|| problem.clone()), ..ReviewFormState::default() };
     let mut page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
@@ -59,7 +58,7 @@ pub async fn submit(
 }
 
 async fn extend(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &ExtensionFields) -> Result<()> {
-    let moment = |text: &str| Timestamp::parse(text).ok_or_else(|| Error::invalid("/until", "choose until when"));
+    let moment = |text: &str| Timestamp::parse(text).ok_or_else(|| Error::invalid("/until", "choose a new deadline"));
     let ask = ExtensionRequest {
         transition: Digest::try_from(form.digest.as_str()).map_err(|_| VoteRejected::Digest)?,
         deadline: moment(&form.deadline)?,

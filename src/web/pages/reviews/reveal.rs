@@ -1,4 +1,4 @@
-//! `POST /reviews/{review}/reveal`: looking at one hidden value. It is shown in the answer and nowhere else.
+//! `POST /reviews/{review}/reveal`: reveals one redacted value. Only this response contains it.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ use crate::web::pages::shared::safe_text::SafeText;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// Looks that a person may take in a row: what one change needs to be understood.
+/// Reveals that one person may make in a row: enough to understand one change.
 pub const BURST: u32 = 10;
 
-/// After that, how often: who reads a flow's secrets one by one is slow, and seen on the way.
+/// The interval after the burst. An insider who reads the secrets of a flow one by one is slow and visible in the log.
 pub const INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Deserialize, Default)]
@@ -35,12 +35,11 @@ pub struct RevealFields {
     reason: String,
 }
 
-/// How fast one person may look, at this gateway.
+/// Returns the rate limiter for reveals of one person at this gateway.
 pub fn throttle() -> RateLimiter {
     RateLimiter::new(BURST, INTERVAL)
 }
 
-/// `POST /reviews/{review}/reveal`.
 pub async fn submit(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -81,15 +80,15 @@ async fn look(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &Rev
     app.service.reveal(person, &facts.hold.id, &look).await
 }
 
-/// What a person is told on the page that they looked from; `None` for what has a page of its own.
+/// Returns status and message for the review page, or `None` if the error has its own page.
 fn words(error: &Error) -> Option<(StatusCode, String)> {
     match error {
         Error::Invalid { pointer, detail } if pointer == "/reason" => {
-            Some((StatusCode::UNPROCESSABLE_ENTITY, format!("Nothing was shown: {detail}.")))
+            Some((StatusCode::UNPROCESSABLE_ENTITY, format!("No value was shown: {detail}.")))
         }
-        Error::WrongState(why) => Some((StatusCode::CONFLICT, format!("Nothing was shown: {why}."))),
+        Error::WrongState(why) => Some((StatusCode::CONFLICT, format!("No value was shown: {why}."))),
         Error::TooMany => {
-            let told = "That was too fast. Nothing was shown; wait a minute and look again.";
+            let told = "You have revealed too many values. No value was shown. Wait a minute and try again.";
             Some((StatusCode::TOO_MANY_REQUESTS, told.to_owned()))
         }
         _ => None,

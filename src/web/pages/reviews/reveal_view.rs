@@ -1,4 +1,4 @@
-//! Looking at a hidden value.
+//! The form that reveals a redacted value.
 
 use crate::web::pages::shared::safe_text::{SafePath, SafeText};
 
@@ -6,11 +6,10 @@ use crate::web::pages::shared::safe_text::{SafePath, SafeText};
 #[derive(Clone, Debug)]
 pub struct RevealForm {
     pub action: String,
-    /// The session's CSRF token.
     pub csrf: String,
     pub places: Vec<SafePath>,
-    /// The reason as typed, when the page comes again.
+    /// The typed reason, if the form was rejected.
     pub typed: SafeText,
-    /// Why the page comes again.
+    /// Why the form was rejected.
     pub problem: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `GET /reviews/{review}`: the change, why it waits, and the form that decides it.
+//! `GET /reviews/{review}`: shows the change, the reasons for the approval, and the decision form.
 
 pub(in crate::web::pages) mod change;
 pub(in crate::web::pages) mod forms;
@@ -27,16 +27,16 @@ use crate::web::pages::shared::widgets::{CommentRequirement, WriteUncertainty};
 use crate::web::pages::threads::version::asker;
 use crate::web::state::AppState;
 
-/// What comes back to a page whose form was not taken.
+/// The error and the typed comment of a rejected form.
 #[derive(Clone, Debug, Default)]
 pub struct ReviewFormState {
     pub problem: Option<String>,
     pub typed: String,
-    /// By which delegation; empty for whichever comes first, `own` for the reader's own place.
+    /// The delegation to vote by. Empty selects the first seat, `own` selects the reader's own seat.
     pub delegation: String,
 }
 
-/// `?for=`: by which delegation the reader wants to vote.
+/// `?for=`: the delegation by which the reader wants to vote.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub struct DelegationQuery {
@@ -56,19 +56,19 @@ pub async fn show(
     page(&app, &visitor, &facts, &again).await
 }
 
-/// `GET` where only forms go: whoever loads such an address again means the review.
+/// Redirects a `GET` of a form's address to the review, for example after a reload.
 pub async fn back(review: web::Path<String>) -> HttpResponse {
     let review = ReviewId::try_from(review.as_str());
     see_other(&review.map_or_else(|_| "/".to_owned(), |it| format!("/reviews/{it}")))
 }
 
-/// Everything that a review is about, as the visitor may see it.
+/// Loads the review with everything that the visitor may see.
 pub async fn facts(app: &AppState, visitor: &Visitor, review: &str) -> Result<ReviewFacts> {
     let review = ReviewId::try_from(review).map_err(|_| Error::NotFound("review"))?;
     app.service.review(&review, visitor.account()).await
 }
 
-/// The page of a review, for the first time or again.
+/// Builds the review page. `again` has the state of a rejected form.
 pub async fn page(
     app: &AppState,
     visitor: &Visitor,
@@ -122,14 +122,15 @@ pub async fn page(
     })
 }
 
-/// Said once above the page: what was refused, or how far the visitor's own vote has led.
+/// Returns the notice above the page: the error, the revealed value, or the visitor's counted vote.
 fn notice(facts: &ReviewFacts, visitor: &Visitor, problem: Option<&str>) -> Option<FlashNotice> {
     if let Some(problem) = problem {
         return Some(FlashNotice { tone: Tone::Bad, words: problem.to_owned() });
     }
     if let Some((at, _)) = &facts.revealed {
         let at = SafePath::new(at.to_string()).plain();
-        let words = format!("{at} is shown below, this once and to you. It is recorded that you looked, and why.");
+        let words =
+            format!("{at} is shown below, once and only to you. The gateway has recorded this and your reason.");
         return Some(FlashNotice { tone: Tone::Care, words });
     }
     let mine = facts.hold.counted_votes().find(|it| it.takes_up(&visitor.account().id))?;
@@ -137,16 +138,16 @@ fn notice(facts: &ReviewFacts, visitor: &Visitor, problem: Option<&str>) -> Opti
     open.then(|| FlashNotice {
         tone: Tone::Good,
         words: match (mine.verdict, &mine.absent) {
-            (VoteVerdict::Approve, None) => "Your approval is counted. The review waits for others.".to_owned(),
-            (VoteVerdict::Deny, None) => "Your denial is counted. The review waits for others.".to_owned(),
+            (VoteVerdict::Approve, None) => "Your approval is counted. The review waits for more votes.".to_owned(),
+            (VoteVerdict::Deny, None) => "Your denial is counted. The review waits for more votes.".to_owned(),
             (_, Some(absent)) if absent.person == visitor.account().id => {
-                format!("{} has voted for you. You can take that back below, and vote yourself.", mine.name)
+                format!("{} has voted for you. You can withdraw that vote below and vote yourself.", mine.name)
             }
             (VoteVerdict::Approve, Some(absent)) => {
-                format!("Your approval for {} is counted. The review waits for others.", absent.name)
+                format!("Your approval for {} is counted. The review waits for more votes.", absent.name)
             }
             (VoteVerdict::Deny, Some(absent)) => {
-                format!("Your denial for {} is counted. The review waits for others.", absent.name)
+                format!("Your denial for {} is counted. The review waits for more votes.", absent.name)
             }
         },
     })
@@ -190,7 +191,7 @@ fn deciding(
     })))
 }
 
-/// The place that the reader asked for, or the first in which a vote is lacking.
+/// Returns the seat that the reader selected, or the first seat whose stage lacks votes.
 fn chosen<'a>(facts: &ReviewFacts, places: &'a [VotingSeat], asked: &str) -> Option<&'a VotingSeat> {
     let is_asked = |it: &&VotingSeat| it.delegation().map_or(OWN, |it| it.as_str()) == asked;
     let meant: Vec<&VotingSeat> = places.iter().filter(is_asked).collect();
@@ -198,10 +199,10 @@ fn chosen<'a>(facts: &ReviewFacts, places: &'a [VotingSeat], asked: &str) -> Opt
     progress::place_to_vote_in(facts, if meant.is_empty() { &all } else { &meant })
 }
 
-/// As an address says one's own place.
+/// Value of `?for=` for the reader's own seat.
 pub const OWN: &str = "own";
 
-/// Each other person in whose place the reader may vote, once.
+/// Returns a link for each other delegator for whom the reader may vote.
 fn other_places(facts: &ReviewFacts, places: &[VotingSeat], but: &VotingSeat) -> Vec<VotingSeatLink> {
     let mut others: Vec<&VotingSeat> = places.iter().filter(|it| it.delegation() != but.delegation()).collect();
     others.dedup_by_key(|it| it.delegation());
@@ -220,7 +221,7 @@ pub fn absent((delegation, away, now): (&Delegation, &Account, Timestamp)) -> De
     }
 }
 
-/// Whether a write of this thread may or may not have happened, and which.
+/// Returns the writes of this thread with an unknown outcome.
 pub fn doubt(facts: &ReviewFacts) -> WriteUncertainty {
     if !facts.outcome_unknown {
         return WriteUncertainty::None;
@@ -228,12 +229,12 @@ pub fn doubt(facts: &ReviewFacts) -> WriteUncertainty {
     let lapsed = facts.thread.expired_write(facts.now).into_iter();
     let writes: Vec<&str> = facts.thread.unresolved.iter().chain(lapsed).map(|it| it.write_id.as_str()).collect();
     WriteUncertainty::Unknown(SafeLine::new(format!(
-        "A writer was let through for {} and never said how it went. An administrator can look and settle it.",
+        "A writer reserved {} and never reported the outcome. An administrator can check and resolve it.",
         writes.join(", ")
     )))
 }
 
-/// Who approved may take the receipt back while nobody was let through with it.
+/// Checks whether the visitor may revoke the receipt: an approver may, until a writer uses it.
 pub fn may_revoke(visitor: &Visitor, facts: &ReviewFacts) -> bool {
     let me = &visitor.account().id;
     let unused = facts.receipt.as_ref().is_some_and(|it| it.revoked.is_none() && it.reviewers.contains(me));

@@ -1,4 +1,4 @@
-//! A review: the change, why it waits, and the form that decides it.
+//! The review page: the change, the reasons for the approval, and the decision form.
 
 use askama::Template;
 
@@ -24,63 +24,55 @@ pub struct ReviewPage {
     pub shell: PageLayout,
     pub headline: Headline,
     pub standing: ReviewStatusView,
-    /// Seconds until its deadline, while it waits.
+    /// Seconds until the deadline, if the review is open.
     pub ends_in: Option<u64>,
     pub flow: SafeLine,
     pub thread: SafeLine,
     pub thread_url: String,
-    /// What the host calls the thread.
+    /// Title that the host application gave to the thread.
     pub title: Option<SafeLine>,
-    /// For whom the thread works, if the host said.
+    /// The beneficiary of the thread, as the host application reported it.
     pub on_behalf_of: Option<SafeLine>,
     pub asked_by: Option<RequesterView>,
     pub reasons: Vec<HoldReasonView>,
-    /// What rules warn of besides.
     pub warnings: Vec<HoldReasonView>,
-    /// Earlier denials of the same change.
     pub denied_before: Option<EarlierDenialsView>,
-    /// What each writer node would read.
     pub writers: Vec<WriterReads>,
-    /// Everything that differs, protected keys first.
+    /// All changed values, protected keys first.
     pub rows: Vec<OpeningRow>,
-    /// Everything that does not, as far as the opening names it.
+    /// Unchanged values and commitments of the opening.
     pub unchanged: Vec<UnchangedRow>,
-    /// Which places are arrays, before and after.
     pub arrays: ArrayPointers,
-    /// The tool that the agent calls along with it.
     pub call: Option<ToolCallView>,
-    /// What the agent says it used.
+    /// Usage that the agent reports.
     pub usage: Option<SafeLine>,
-    /// What the agent says of it.
     pub rationale: Option<Rationale>,
-    /// The stages of the approval, in order.
     pub stages: Vec<StageView>,
-    /// What happened, the oldest first.
+    /// Oldest event first.
     pub timeline: Vec<TimelineItem>,
     pub proof: StatementProofView,
-    /// The form, or why there is none.
+    /// The decision form, or the reason why there is none.
     pub deciding: ReviewDecisionView,
-    /// What was typed into a form that nobody can send any more.
+    /// The typed comment of a form that can no longer be sent.
     pub unsent: Option<SafeText>,
-    /// The form that takes the reader's own vote back, where they have one that counts.
+    /// Present if the reader has a counted vote.
     pub withdrawing: Option<WithdrawalForm>,
-    /// Where the reader can rewrite the change, if they may.
+    /// Present if the reader may edit the change.
     pub edit_url: Option<String>,
-    /// Who moved the deadline last, if somebody did.
+    /// The reviewer who last extended the deadline.
     pub extended_by: Option<SafeLine>,
-    /// The form that moves the deadline, where the reader may.
+    /// Present if the reader may extend the deadline.
     pub extending: Option<ExtensionForm>,
-    /// The form for a comment without a vote, where the reader may.
+    /// Present if the reader may comment.
     pub commenting: Option<CommentForm>,
-    /// The form that takes the receipt back, where the reader may.
+    /// Present if the reader may revoke the receipt.
     pub revoking: Option<RevocationForm>,
-    /// The form that reveals a hidden value, where the reader may.
+    /// Present if the reader may reveal a value.
     pub revealing: Option<RevealForm>,
-    /// The hidden value that this very page shows to its reader.
+    /// Path of the redacted value that this page reveals.
     pub revealed: Option<SafePath>,
 }
 
-/// Earlier denials of the same change.
 #[derive(Clone, Debug)]
 pub struct EarlierDenialsView {
     /// "3 times in 24 hours".
@@ -101,29 +93,28 @@ pub enum ReviewStatusView {
     },
     Ended {
         outcome: HoldOutcomeView,
-        /// By whom; nobody for an expiry.
+        /// Names of the deciding voters. Empty for an expiry.
         by: Vec<SafeLine>,
         at: TimestampView,
-        /// What followed: "The receipt was used: database_writer has written.", "Nothing was committed."
+        /// The effect: "The receipt was used: database_writer has written.", "Nothing was committed."
         followed: String,
-        /// The review that took its place.
+        /// The review that replaced this one.
         next_url: Option<String>,
     },
 }
 
 impl ReviewStatusView {
-    /// Whether it can still be decided by somebody.
     pub const fn is_waiting(&self) -> bool {
         matches!(self, Self::Waiting { .. })
     }
 }
 
-/// What the agent says of its own proposal.
+/// The rationale of the agent for its proposal.
 #[derive(Clone, Debug)]
 pub enum Rationale {
-    /// All of it; the script compares it with the hash in the statement.
+    /// The whole text. The script compares it with the hash in the statement.
     Whole(SafeText),
-    /// With parts taken out by redaction, so its hash cannot be compared.
+    /// A text with redacted parts. Its hash cannot be compared.
     Redacted(SafeText),
 }
 
@@ -135,58 +126,51 @@ impl Rationale {
     }
 }
 
-/// What is signed, and what it can be recomputed from.
+/// The signed statement and its digest.
 #[derive(Clone, Debug)]
 pub struct StatementProofView {
     pub digest: DigestText,
-    /// The statement, member by member.
     pub statement: Vec<StatementRow>,
-    /// What the policy is called besides its digest: "payments, activated 1 Nov 2026".
+    /// Name of the policy's flow.
     pub policy: SafeLine,
 }
 
-/// A member of the statement.
 #[derive(Clone, Debug)]
 pub struct StatementRow {
     pub key: String,
     pub value: SafeJson,
 }
 
-/// The form, or why there is none.
+/// The decision form, or the reason why there is none.
 #[derive(Clone, Debug)]
 pub enum ReviewDecisionView {
     Open(Box<DecisionForm>),
-    /// The reader may not, and why: "You own the agent that proposed this."
+    /// The reason why the reader cannot decide: "You own the agent that proposed this."
     Closed(String),
     Over,
 }
 
-/// The form that decides: `POST` with `csrf`, `digest`, `nonce`, `stage`, `verdict`
-/// (`approve` or `deny`), `comment`, `browser_check` and, where asked for, `outcome_unknown=yes`.
+/// The decision form: `POST` with `csrf`, `digest`, `nonce`, `stage`, `verdict`
+/// (`approve` or `deny`), `comment`, `browser_check` and, if required, `outcome_unknown=yes`.
 #[derive(Clone, Debug)]
 pub struct DecisionForm {
-    /// `/reviews/{id}/decision`.
     pub action: String,
-    /// The session's CSRF token.
     pub csrf: String,
     pub nonce: String,
     pub stage: String,
-    /// In whose place, if not in the reader's own.
+    /// The delegator, if the reader votes for another reviewer.
     pub absent: Option<DelegatorRow>,
-    /// The other places in which the reader may vote.
+    /// The other seats of the reader.
     pub places: Vec<VotingSeatLink>,
-    /// Whether a comment must be given.
     pub comment: CommentRequirement,
-    /// What was typed, when the page comes again.
+    /// The typed comment, if the form was rejected.
     pub typed: SafeText,
-    /// Whether an earlier write may have happened.
     pub doubt: WriteUncertainty,
-    /// Why the page comes again: "A comment is required. Your vote was not counted."
+    /// Why the form was rejected: "A comment is required. Your vote was not counted."
     pub problem: Option<String>,
 }
 
 impl ReviewPage {
-    /// Whether anything at all differs.
     pub fn is_empty_change(&self) -> bool {
         self.rows.is_empty()
     }

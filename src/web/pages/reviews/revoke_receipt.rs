@@ -1,4 +1,4 @@
-//! `POST /reviews/{review}/revocation`: taking an unused receipt back.
+//! `POST /reviews/{review}/revocation`: revokes an unused receipt.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -24,7 +24,6 @@ pub struct RevocationFields {
     reason: String,
 }
 
-/// `POST /reviews/{review}/revocation`.
 pub async fn submit(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -50,14 +49,12 @@ pub async fn submit(
 }
 
 async fn revoke(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, reason: &str) -> Result<()> {
-    let Some(receipt) = &facts.receipt else { return Err(Error::WrongState("There is no receipt to take back.")) };
+    let Some(receipt) = &facts.receipt else { return Err(Error::WrongState("There is no receipt to revoke.")) };
     if facts.write.is_some() {
-        return Err(Error::WrongState(
-            "The receipt is used: a writer was let through with it. It cannot be taken back.",
-        ));
+        return Err(Error::WrongState("A writer has used the receipt. It can no longer be revoked."));
     }
     if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
-        return Err(Error::WrongState("Say why, in at most 500 characters. The receipt was not taken back."));
+        return Err(Error::WrongState("Enter a reason of at most 500 characters. The receipt was not revoked."));
     }
     let me = Revoker::Reviewer(visitor.account().id.clone());
     app.service.revoke_receipt(&me, &receipt.jti, reason).await

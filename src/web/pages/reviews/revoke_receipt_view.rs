@@ -1,9 +1,8 @@
-//! Taking a receipt back.
+//! The form that revokes a receipt.
 
 /// Posts `csrf` and `reason` to `/reviews/{id}/revocation`.
 #[derive(Clone, Debug)]
 pub struct RevocationForm {
     pub action: String,
-    /// The session's CSRF token.
     pub csrf: String,
 }

@@ -1,4 +1,4 @@
-//! `POST /reviews/{review}/withdrawal`: taking one's own vote back while the review is open.
+//! `POST /reviews/{review}/withdrawal`: withdraws a vote while the review is open.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -27,7 +27,6 @@ pub struct WithdrawalFields {
     vote: String,
 }
 
-/// `POST /reviews/{review}/withdrawal`.
 pub async fn submit(
     app: web::Data<AppState>,
     request: HttpRequest,
@@ -41,7 +40,7 @@ pub async fn submit(
         Ok(()) => Ok(see_other(&format!("/reviews/{}", facts.hold.id))),
         Err(Error::Vote(refused)) => {
             let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-            let problem = format!("{} Nothing was taken back.", vote_words(&refused));
+            let problem = format!("{} No vote was withdrawn.", vote_words(&refused));
             let again = ReviewFormState { problem: Some(problem), ..ReviewFormState::default() };
             let page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))

@@ -1,4 +1,4 @@
-//! Forms from before there is a session: what they carry is derived from a cookie that only this origin can set.
+//! Forms before sign-in. Their CSRF token is derived from a cookie that only this origin can set.
 
 use actix_web::cookie::{Cookie, SameSite};
 use actix_web::http::header;
@@ -16,10 +16,10 @@ use crate::web::auth::csrf::CsrfToken;
 use crate::web::auth::extractors::session_cookie;
 use crate::web::state::AppState;
 
-/// 256 bits: nobody guesses one.
+/// 256 bits cannot be guessed.
 const SECRET_BYTES: usize = 32;
 
-/// What a visitor without a session has: a secret of the browser's own.
+/// The secret of a browser without a session.
 pub struct AnonymousSession {
     secret: String,
 }
@@ -29,7 +29,8 @@ fn cookie_name(app: &AppState) -> &'static str {
 }
 
 impl AnonymousSession {
-    /// The browser's secret, or a new one. One that is there is kept, so that forms in other tabs stay good.
+    /// Returns the browser's secret, or a new one. An existing secret is reused, so that forms in other tabs stay
+    /// valid.
     pub fn of(app: &AppState, request: &HttpRequest) -> Self {
         let secret = request.cookie(cookie_name(app)).map(|it| it.value().to_owned()).filter(|it| well_formed(it));
         Self { secret: secret.unwrap_or_else(|| URL_SAFE_NO_PAD.encode(random::bytes::<SECRET_BYTES>())) }
@@ -39,7 +40,7 @@ impl AnonymousSession {
         CsrfToken::of(&self.secret)
     }
 
-    /// Puts the secret into the browser.
+    /// Sets the cookie with the secret.
     pub fn with_secret_cookie(&self, app: &AppState, mut response: HttpResponse) -> HttpResponse {
         let cookie = Cookie::build(cookie_name(app), self.secret.clone())
             .path("/")
@@ -47,12 +48,12 @@ impl AnonymousSession {
             .secure(app.edge.secure)
             .same_site(SameSite::Lax)
             .finish();
-        // A cookie of base64 always fits into a header; without it the form would only have to be sent again.
+        // A base64 cookie always fits a header. Without the cookie, the visitor would only have to send the form again.
         let _ = response.add_cookie(&cookie);
         response
     }
 
-    /// The secret that the browser shows, if it shows one.
+    /// Returns the secret from the cookie.
     pub fn shown(app: &AppState, request: &HttpRequest) -> Option<Self> {
         let cookie = request.cookie(cookie_name(app)).filter(|it| well_formed(it.value()))?;
         Some(Self { secret: cookie.value().to_owned() })
@@ -71,7 +72,7 @@ fn device_cookie(app: &AppState) -> &'static str {
     if app.edge.secure { "__Host-countersign-device" } else { "countersign-device" }
 }
 
-/// Where a request comes from, as far as it matters for signing in.
+/// Returns the address, browser and device cookie of a sign-in request.
 pub fn sign_in_origin(app: &AppState, request: &HttpRequest) -> SignInOrigin {
     let agent = request.headers().get(header::USER_AGENT).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let network = app.edge.peers.network_of(request);
@@ -82,7 +83,7 @@ pub fn sign_in_origin(app: &AppState, request: &HttpRequest) -> SignInOrigin {
     }
 }
 
-/// A browser in three words, of what it says of itself.
+/// Returns a short name of the browser. The text of the header is never repeated, because an attacker controls it.
 fn browser_of(agent: &str) -> String {
     const BROWSERS: [(&str, &str); 6] = [
         ("Edg/", "Edge"),
@@ -109,7 +110,7 @@ fn browser_of(agent: &str) -> String {
     }
 }
 
-/// Makes the browser one that the account knows, so that strangers' tries do not keep it out.
+/// Sets the device cookie, so that failed sign-ins of unauthenticated clients do not lock out this browser.
 pub fn known(app: &AppState, person: &SignedIn, mut response: HttpResponse) -> HttpResponse {
     let Ok(device) = app.service.device_of(&person.account.record) else { return response };
     let age = i64::try_from(DEVICE_TTL.as_secs()).unwrap_or(i64::MAX);
@@ -120,12 +121,12 @@ pub fn known(app: &AppState, person: &SignedIn, mut response: HttpResponse) -> H
         .same_site(SameSite::Lax)
         .max_age(actix_web::cookie::time::Duration::seconds(age))
         .finish();
-    // Without it, the browser is a stranger's the next time.
+    // Without the cookie, the browser only counts as unknown at the next sign-in.
     let _ = response.add_cookie(&cookie);
     response
 }
 
-/// Lets somebody in: the session's cookie, and on to where they wanted.
+/// Sets the session cookie and redirects to the requested page.
 pub fn let_in(app: &AppState, secret: String, next: &LocalPath) -> HttpResponse {
     let mut response = see_other(next.as_str());
     let _ = response.add_cookie(&session_cookie(app, secret));

@@ -1,4 +1,4 @@
-//! The second look before a vote counts, bound to the digest that was shown.
+//! The confirm page before a vote is counted. It is bound to the digest that was shown.
 
 use askama::Template;
 
@@ -9,67 +9,59 @@ use super::vote_as::DelegatorRow;
 use super::widgets::{VerdictView, WriteUncertainty};
 use crate::web::pages::identity::passkeys_view::PasskeyChallengeView;
 
-/// What a passkey may or must sign.
 #[derive(Clone, Debug)]
 pub enum PasskeySigningView {
-    /// Nothing: none is asked for, and the person has none.
+    /// No signature is required, and the account has no passkey.
     NotAsked,
-    /// It may sign; without it the vote counts, too.
+    /// A passkey can sign. The vote also counts without it.
     May(PasskeySignForm),
     Must(PasskeySignForm),
-    /// It would have to sign, and the person has none that counts here.
+    /// A passkey must sign, and the account has no valid one.
     Impossible,
 }
 
 #[derive(Clone, Debug)]
 pub struct PasskeySignForm {
     pub asking: PasskeyChallengeView,
-    /// Until when the signature counts; part of what is signed.
+    /// Expiry of the signature. It is part of the signed data.
     pub until: String,
 }
 
-/// Answers the first submit of a decision; its own submit carries `confirmed=yes`.
+/// The confirm page. Its form sends `confirmed=yes`.
 #[derive(Template, Clone, Debug)]
 #[template(path = "confirm.html")]
 pub struct ConfirmPage {
     pub shell: PageLayout,
-    /// The review's page, to go back to.
     pub review_url: String,
-    /// Where the form goes: `/reviews/{id}/decision`.
     pub action: String,
-    /// The session's CSRF token.
     pub csrf: String,
-    /// The digest that the vote is bound to.
     pub digest: DigestText,
     pub nonce: String,
     pub stage: String,
-    /// In whose place, and by which delegation.
+    /// The delegator, if the reader votes for another reviewer.
     pub absent: Option<DelegatorRow>,
     pub verdict: VerdictView,
     pub headline: Headline,
     pub flow: SafeLine,
     pub thread: SafeLine,
     pub deadline: TimestampView,
-    /// What follows: "With your vote 2 of 2 from finance have approved; a receipt is issued at once."
+    /// The effect of the vote: "Your vote is counted. The review waits for more votes."
     pub consequence: String,
-    /// The same in one word, which the form says back: if others have voted meanwhile, it is asked again.
+    /// Code of the effect, which the form sends back. If others have voted since then, the page is shown again.
     pub expects: &'static str,
-    /// The comment as typed, sent again unchanged.
     pub comment: SafeText,
-    /// What the review's page reported of its own check, sent again unchanged.
+    /// Result of the script's check on the review page.
     pub browser_check: String,
-    /// Whether an earlier write may have happened, which was ticked as known.
+    /// The unknown outcome of an earlier write, which the reader has accepted.
     pub doubt: WriteUncertainty,
-    /// What a passkey may or must sign.
     pub signing: PasskeySigningView,
-    /// What has to be typed, if something.
+    /// The digits to type, if the policy requires it.
     pub typing: Option<String>,
-    /// Why the page comes again.
+    /// Why the form was rejected.
     pub problem: Option<String>,
 }
 
 impl PasskeySigningView {
-    /// What is signed, if something can be.
     pub fn form(&self) -> Option<&PasskeySignForm> {
         match self {
             Self::May(form) | Self::Must(form) => Some(form),
@@ -77,12 +69,12 @@ impl PasskeySigningView {
         }
     }
 
-    /// Whether the vote does not count without.
+    /// Whether the vote is rejected without a signature.
     pub fn must(&self) -> bool {
         matches!(self, Self::Must(_))
     }
 
-    /// Whether the person cannot give what is asked.
+    /// Whether a signature is required and impossible.
     pub fn impossible(&self) -> bool {
         matches!(self, Self::Impossible)
     }

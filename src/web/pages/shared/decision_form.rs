@@ -1,9 +1,8 @@
-//! What people are asked besides reviews, policies and interrupts: whose approval it takes, and the form.
+//! The stages and the decision form of policy change requests and interrupts.
 
 use super::safe_text::{SafeLine, SafeText};
 pub use super::widgets::CommentRequirement;
 
-/// Whose approval is needed, and how much of it is there.
 #[derive(Clone, Debug)]
 pub struct StageProgressView {
     pub groups: Vec<SafeLine>,
@@ -11,7 +10,7 @@ pub struct StageProgressView {
     pub approved_by: Vec<SafeLine>,
 }
 
-/// What the visitor can do about it.
+/// The decision form, or the reason why there is none.
 #[derive(Clone, Debug)]
 pub enum DecideFormView {
     Open(DecideForm),
@@ -21,14 +20,12 @@ pub enum DecideFormView {
 #[derive(Clone, Debug)]
 pub struct DecideForm {
     pub action: String,
-    /// The session's CSRF token.
     pub csrf: String,
     pub nonce: String,
     pub stage: u32,
-    /// Whether a comment is required.
     pub comment: CommentRequirement,
-    /// Whether a second look follows, so that a key may press its buttons.
+    /// Whether a confirm page follows. Keyboard shortcuts press the buttons only if it does.
     pub asks: bool,
-    /// What was typed before, sent again unchanged.
+    /// The typed comment, if the form was rejected.
     pub typed: SafeText,
 }

@@ -1,4 +1,4 @@
-//! What differs between two states, as rows: the same on a review, on a version's page and where two are compared.
+//! The differences between two states as rows, for reviews, versions and comparisons.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::service::error::{Error, Result};
 use crate::service::threads::history::StateDifference;
 use crate::service::threads::redacted_fields::RedactedField;
 
-/// The rows of an opening, which is closed at everything hidden already: nothing else of the states reaches a page.
+/// Returns the rows of an opening. Redacted values are already closed in it, so no other part of the states can leak.
 pub fn rows(
     opening: &Opening,
     (diff, hidden): (&[RedactedChange], &[RedactedField]),
@@ -30,13 +30,12 @@ pub fn rows(
     Ok(rows)
 }
 
-/// The rows of a difference that history tells.
+/// Returns the rows of a state difference.
 pub fn rows_of(differing: &StateDifference) -> Result<OpeningRows> {
     let protects = |at: &Pointer| differing.policies.iter().any(|it| it.protected().touches(at));
     rows(&differing.opening, (&differing.diff, &differing.hidden), &protects)
 }
 
-/// The place that a pointer's text names.
 pub fn named(pointer: &str) -> Option<Pointer> {
     Pointer::try_from(pointer).ok()
 }

@@ -1,4 +1,4 @@
-//! What went wrong, as a page for a person: what happened, that nothing was lost, and what to do.
+//! Error pages: the event, its effect on the visitor's action, and the next step.
 
 use std::fmt;
 
@@ -14,21 +14,20 @@ use crate::domain::identity::oidc_identity::SignInRejected;
 use crate::service::error::Error;
 use crate::web::api::{self, problem::Problem};
 
-/// Why a page is not the one that was asked for.
 #[derive(Debug)]
 pub enum PageError {
-    /// Nobody is signed in: sign in, and go on to there.
+    /// No session. After sign-in, the browser continues at this path.
     SignInFirst(LocalPath),
     Page(Box<ErrorPage>),
 }
 
 impl PageError {
-    /// The page of an error, which is logged here once if it is the gateway's own.
+    /// Builds the page of an error. An internal error is logged here once.
     pub fn of(request: &HttpRequest, error: Error) -> Self {
         Self::told(&Problem::of(request, error))
     }
 
-    /// The page of an error that was logged already.
+    /// Builds the page of an error that is already logged.
     pub fn told(problem: &Problem) -> Self {
         let words = words_of(&problem.error);
         Self::Page(Box::new(ErrorPage {
@@ -41,13 +40,13 @@ impl PageError {
         }))
     }
 
-    /// The page for a form or a query that cannot be read.
+    /// Builds the page for an unreadable form or query.
     pub fn unreadable(request: &HttpRequest) -> Self {
         Self::of(request, Error::invalid("", "The form could not be read"))
     }
 }
 
-/// There is nothing at this address: a page for people, a problem for machines.
+/// Answers an unknown address: an HTML page for browsers, a problem document for other clients.
 pub async fn not_found(request: HttpRequest) -> HttpResponse {
     let accepts = request.headers().get(header::ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
     if accepts.contains("text/html") {
@@ -105,7 +104,7 @@ fn sign_in() -> ErrorAction {
 
 const UNTOUCHED: &str = "Nothing was changed.";
 
-/// A new error does not compile until a person is told what it means.
+/// Returns the texts for an error. The match is exhaustive, so that a new error must get a text.
 fn words_of(error: &Error) -> ErrorText {
     let sentence = |text: String| {
         let mut rest = text.chars();
@@ -114,21 +113,21 @@ fn words_of(error: &Error) -> ErrorText {
     match error {
         Error::NotFound("link") => words(
             "This link cannot be used",
-            "It was used before, or its time is over. Links work once: ask for another, or sign in.",
+            "The link was already used or has expired. A link works once. Ask for another link, or sign in.",
             sign_in(),
         ),
         Error::NotFound(what) => words(
             format!("There is no such {what}"),
-            "The address may be mistyped, or it is of another gateway.",
+            "The address may be wrong, or may belong to another gateway.",
             inbox(),
         ),
         Error::Forbidden(why) => words(sentence((*why).to_owned()), UNTOUCHED, inbox()),
         Error::NotOfRole { .. } => words(sentence(error.to_string()), UNTOUCHED, inbox()),
         Error::Unauthenticated => words("You are not signed in", UNTOUCHED, sign_in()),
         Error::Invalid { detail, .. } => words(sentence(detail.clone()), UNTOUCHED, inbox()),
-        Error::HeadMoved { .. } => words("The thread has moved on meanwhile", UNTOUCHED, inbox()),
+        Error::HeadMoved { .. } => words("The thread has changed since you opened the page", UNTOUCHED, inbox()),
         Error::ThreadHeld(review) => words(
-            "The thread waits for a decision",
+            "The thread is waiting for approval",
             UNTOUCHED,
             ErrorAction { words: "Open the review".to_owned(), url: format!("/reviews/{review}") },
         ),
@@ -153,10 +152,10 @@ fn words_of(error: &Error) -> ErrorText {
         | Error::NotTaken(_)
         | Error::Denied(_) => words(sentence(error.to_string()), UNTOUCHED, inbox()),
         Error::NotLetIn(reason) => not_let_in(*reason),
-        Error::TooMany => words("That was too fast", "Nothing was changed. Wait a minute and try again.", inbox()),
+        Error::TooMany => words("Too many requests", "Nothing was changed. Wait a minute and try again.", inbox()),
         Error::Busy => words("The gateway is busy", "Nothing was changed. Try again in a moment.", inbox()),
         Error::ClockSkew => wrong_clock(),
-        Error::Unavailable(_) => unknown_outcome("The gateway's database cannot be used now"),
+        Error::Unavailable(_) => unknown_outcome("The gateway's database is unavailable"),
         _ if error.outcome_is_unknown() => unknown_outcome("The gateway's database failed"),
         Error::Erased => erased(),
         Error::Archive(_) | Error::NoArchives => no_archive(),
@@ -168,7 +167,7 @@ fn words_of(error: &Error) -> ErrorText {
 fn failed() -> ErrorText {
     words(
         "The gateway failed",
-        "Nothing was changed. Try again; if it stays so, tell whoever runs the gateway.",
+        "Nothing was changed. Try again. If the error persists, tell the operator of the gateway.",
         inbox(),
     )
 }
@@ -176,7 +175,7 @@ fn failed() -> ErrorText {
 fn wrong_clock() -> ErrorText {
     words(
         "The gateway's clock is wrong",
-        "Nothing was changed, and nothing is decided until the clock is set right. Tell whoever runs the gateway.",
+        "Nothing was changed. No decision is possible until the clock is correct. Tell the operator of the gateway.",
         inbox(),
     )
 }
@@ -184,8 +183,8 @@ fn wrong_clock() -> ErrorText {
 fn unknown_outcome(happened: &str) -> ErrorText {
     words(
         happened,
-        "Your last action may or may not have been carried out. Wait a moment, look, and only then repeat it. If this lasts, \
-         call an administrator.",
+        "It is unknown whether your last action succeeded. Wait a moment and check before you repeat it. If the error \
+         persists, ask an administrator.",
         inbox(),
     )
 }
@@ -193,72 +192,75 @@ fn unknown_outcome(happened: &str) -> ErrorText {
 fn erased() -> ErrorText {
     words(
         "The values of this version are erased",
-        "The policy says how long they are kept. What was signed of it stays, and the versions after it are there.",
+        "The policy limits how long values are stored. The signed statement and the later versions remain.",
         inbox(),
     )
 }
 
 fn no_archive() -> ErrorText {
     words(
-        "An archive cannot be used",
-        "Nothing was changed. The values of this version are in a file that is not there, or not as it was written. \
-         Tell whoever runs the gateway.",
+        "An archive is not available",
+        "Nothing was changed. The archive file with the values of this version is missing or was modified. Tell the \
+         operator of the gateway.",
         inbox(),
     )
 }
 
 fn broken() -> ErrorText {
     words(
-        "What is stored is not what was signed",
-        "Nothing was changed, and nothing can be decided or written here until somebody has looked into it. \
-         Tell whoever runs the gateway.",
+        "The stored data does not match its signature",
+        "Nothing was changed. No decision or write is possible here until an administrator has investigated it. Tell \
+         the operator of the gateway.",
         inbox(),
     )
 }
 
-/// Why a sign-in with an OpenID provider came to nothing, and what helps.
+/// Returns the texts for a rejected sign-in with an OpenID provider.
 fn not_let_in(reason: SignInRejected) -> ErrorText {
     let (happened, helps) = match reason {
-        SignInRejected::Refused => {
-            ("Your organisation did not sign you in", "You, or it, said no. Nothing was changed; you can try again.")
-        }
+        SignInRejected::Refused => (
+            "Your organisation did not sign you in",
+            "You or your organisation refused the sign-in. You can try again.",
+        ),
         SignInRejected::ProviderDown => (
-            "Your organisation's sign-in does not answer",
-            "Nothing was changed. Try again in a minute; if it stays so, tell whoever runs the gateway.",
+            "Your organisation's sign-in is not available",
+            "Nothing was changed. Try again in a minute. If the error persists, tell the operator of the gateway.",
         ),
         SignInRejected::UnknownState => (
-            "This sign-in is not known here any more",
-            "It took longer than ten minutes, was used already, or was begun in another browser. Begin again.",
+            "This sign-in is no longer valid",
+            "It took longer than ten minutes, was already used, or was started in another browser. Start again.",
         ),
         SignInRejected::WrongProvider => (
-            "The answer came from another provider",
-            "Nothing was changed. Begin again here, and do not follow links to sign in; if it stays so, tell whoever \
-             runs the gateway.",
+            "The response came from another identity provider",
+            "Nothing was changed. Start again on the sign-in page and do not follow links to sign in. If the error \
+             persists, tell the operator of the gateway.",
         ),
         SignInRejected::BadSignature => (
-            "What your organisation says is not signed by it",
-            "Nothing was changed. Try again; if it stays so, tell whoever runs the gateway.",
+            "The signature of your organisation's sign-in is not valid",
+            "Nothing was changed. Try again. If the error persists, tell the operator of the gateway.",
         ),
         SignInRejected::NotForUs => (
-            "What your organisation says was not said to this gateway",
-            "Nothing was changed. Begin again; if it stays so, tell whoever runs the gateway.",
+            "The sign-in of your organisation is for another application",
+            "Nothing was changed. Start again. If the error persists, tell the operator of the gateway.",
         ),
         SignInRejected::WrongTime => (
-            "What your organisation says is out of date",
-            "Nothing was changed. Its clock, or this gateway's, is wrong by more than a minute: tell whoever runs them.",
+            "The sign-in of your organisation has a wrong time",
+            "Nothing was changed. The clock of the identity provider or of this gateway is wrong by more than a \
+             minute. Tell the operator of the gateway.",
         ),
         SignInRejected::NotMapped => (
             "You have no access to this gateway",
-            "Your organisation knows you, and none of your groups there is let in here. Ask an administrator.",
+            "Your organisation signed you in, but none of your groups has access to this gateway. Ask an \
+             administrator.",
         ),
         SignInRejected::UnusableName => (
             "Your name cannot be used here",
-            "Your organisation gives none, or one with other characters than letters, digits and . _ - @. Ask an \
+            "Your organisation sent no name, or a name with characters other than letters, digits and . _ - @. Ask an \
              administrator.",
         ),
         SignInRejected::NameTaken => (
-            "Your name belongs to somebody else here",
-            "There is an account of that name, or of one that looks like it, and it is not yours. Ask an administrator.",
+            "Your name belongs to another account here",
+            "Another account has this name or a name that looks like it. Ask an administrator.",
         ),
         SignInRejected::Disabled => ("Your account is disabled here", "Ask an administrator."),
     };

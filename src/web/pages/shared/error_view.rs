@@ -1,4 +1,4 @@
-//! What went wrong, that nothing was lost, and what to do.
+//! The error page.
 
 use askama::Template;
 
@@ -9,12 +9,12 @@ use super::layout::PageLayout;
 pub struct ErrorPage {
     pub shell: PageLayout,
     pub status: u16,
-    /// What happened: "This review was decided while you were reading."
+    /// The event: "The thread has changed since you opened the page".
     pub happened: String,
-    /// What it means for what was typed or waits: "Your vote was not counted. Nothing was lost."
+    /// The effect and the next step: "Nothing was changed. Try again in a moment."
     pub kept: String,
     pub action: ErrorAction,
-    /// What the log calls this request.
+    /// Id of the request in the server log.
     pub request_id: String,
 }
 

@@ -1,4 +1,4 @@
-//! What was done a moment ago: a word in the address, which is one of those that a page knows, or nothing.
+//! Notices after a redirect. The URL has a code, and the page shows its own text for a known code.
 
 use serde::Deserialize;
 
@@ -13,14 +13,14 @@ pub struct FlashQuery {
 }
 
 impl FlashQuery {
-    /// What a page says of it. Nothing that stands in an address is repeated on the page.
+    /// Returns the page's notice for the code. Text of the URL is never shown, because an attacker can write it.
     pub fn notice(&self, known: &[(&str, Tone, &str)]) -> Option<FlashNotice> {
         let found = known.iter().find(|it| it.0 == self.done);
         found.map(|(_, tone, words)| FlashNotice { tone: *tone, words: (*words).to_owned() })
     }
 }
 
-/// What is said above a form that was not taken; whatever else went wrong is a page of its own.
+/// Returns the notice above a rejected form. Other errors are returned and get their own page.
 pub fn refusal(error: Error) -> Result<FlashNotice> {
     let words = match error {
         Error::Invalid { detail, .. } => detail,

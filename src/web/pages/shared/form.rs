@@ -1,5 +1,5 @@
-//! A form that was sent from a page of ours by the browser that was given it. Whoever takes one need not ask: a handler comes
-//! by a form's fields in no other way.
+//! Extracts a form and checks that a page of this gateway sent it from the same browser (CSRF). A handler cannot read
+//! the fields of a form in any other way, so every handler makes the check.
 
 use std::future::ready;
 
@@ -18,30 +18,29 @@ use crate::service::error::Error;
 use crate::web::auth::csrf::CsrfToken;
 use crate::web::state::AppState;
 
-/// The field that carries the token.
 const CSRF: &str = "csrf";
 
-/// What was sent, and by whom.
+/// The fields of a form and its sender.
 pub struct SubmittedForm<T, B> {
     fields: T,
     sender: B,
 }
 
-/// From a page inside, by somebody who is signed in and may send it.
+/// A form of a signed-in visitor who is allowed to send it.
 pub type SignedInForm<T> = SubmittedForm<T, Visitor>;
 
-/// The same with nothing to fill in.
+/// A form without fields.
 pub type EmptyForm = SignedInForm<IgnoredAny>;
 
-/// From a page before there is a session.
+/// A form before sign-in.
 pub type AnonymousForm<T> = SubmittedForm<T, AnonymousSession>;
 
-/// Whoever sends a form, with what their forms carry.
+/// The sender of a form.
 pub trait FormSender: Sized + 'static {
-    /// Who it is, from all but the form itself.
+    /// Identifies the sender from the request without its body.
     fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, PageError>>;
 
-    /// What their forms carry.
+    /// Returns the CSRF token of the sender's forms.
     fn csrf(&self) -> CsrfToken;
 }
 
@@ -57,7 +56,7 @@ impl FormSender for Visitor {
 
 impl FormSender for AnonymousSession {
     fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, PageError>> {
-        let older = Error::Forbidden("this form is older than your browser's cookies; open the page again");
+        let older = Error::Forbidden("this form is older than the cookies of your browser; open the page again");
         ready(Self::shown(app_of(&request), &request).ok_or_else(|| PageError::of(&request, older))).boxed_local()
     }
 
@@ -67,7 +66,6 @@ impl FormSender for AnonymousSession {
 }
 
 impl<T, B> SubmittedForm<T, B> {
-    /// Who sent it, and the fields.
     pub fn parts(self) -> (B, T) {
         (self.sender, self.fields)
     }
@@ -84,7 +82,7 @@ impl<T: DeserializeOwned + 'static, B: FormSender> FromRequest for SubmittedForm
             let heard = app_of(&request).edge.hearing.read_body(None, sent).await;
             let heard = heard.map_err(|error| PageError::of(&request, error))?;
             if heard.late {
-                // A session may have ended meanwhile.
+                // A slow body can outlive the session, so the sender is checked again.
                 sender = B::of(request.clone()).await?;
             }
             let mut sent = heard.sent?.into_inner();
@@ -97,7 +95,7 @@ impl<T: DeserializeOwned + 'static, B: FormSender> FromRequest for SubmittedForm
     }
 }
 
-/// Whether the form carries that, once, and comes from a page of ours.
+/// Checks that the form has the expected token exactly once, and that a page of this gateway sent it.
 fn check(request: &HttpRequest, expected: &CsrfToken, sent: &[(String, String)]) -> Result<(), Error> {
     let mut given = sent.iter().filter(|it| it.0 == CSRF).map(|it| it.1.as_str());
     let given = given.next().filter(|_| given.next().is_none()).unwrap_or_default();
@@ -110,7 +108,7 @@ fn check(request: &HttpRequest, expected: &CsrfToken, sent: &[(String, String)])
     if ours && expected.is_shown_as(given) {
         Ok(())
     } else {
-        Err(Error::Forbidden("this form is not from a page of yours; open the page again"))
+        Err(Error::Forbidden("this form is not from your session; open the page again"))
     }
 }
 

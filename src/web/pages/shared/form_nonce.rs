@@ -1,6 +1,6 @@
-//! The one-time nonce of a decision's form: made here, for one session, review, digest and stage.
+//! The one-time nonce of a decision form, for one session, page, digest and stage. It prevents a replay of the form.
 //!
-//! That a nonce counts once is checked where votes are (`Hold::vote`); here is checked that it is ours.
+//! This module checks that the gateway made the nonce. `Hold::vote` checks that it is used once.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,26 +10,25 @@ use crate::domain::keys::RowKey;
 use crate::domain::primitives::id::SessionId;
 use crate::random;
 
-/// What the MAC is of. Seals of rows begin with another tag, so neither can pass for the other.
+/// Domain tag of the MAC. Row seals start with another tag, so neither can replace the other.
 const TAG: &[u8] = b"countersign.nonce.v1";
 
-/// 128 bits never come twice.
+/// 128 random bits do not repeat.
 const RANDOM_BYTES: usize = 16;
 
 /// An HMAC-SHA-256.
 const MAC_BYTES: usize = 32;
 
-/// What a nonce is bound to.
 #[derive(Clone, Copy, Debug)]
 pub struct NonceBinding<'a> {
     pub session: &'a SessionId,
-    /// On which page: a review's or an amendment's id, none of which comes twice.
+    /// Name of the page, such as the id of a review. Names are unique.
     pub page: &'a str,
     pub digest: Digest,
     pub stage: u32,
 }
 
-/// A nonce that is the gateway's own, for what it was asked for.
+/// A nonce that the gateway made for its binding.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Nonce(String);
 
@@ -41,7 +40,7 @@ impl Nonce {
         Self(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// The nonce that a form sent, if it was made here for exactly this.
+    /// Reads the nonce of a form. Returns `None` unless the gateway made it for exactly this binding.
     pub fn read(key: &RowKey, binding: &NonceBinding<'_>, text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (random, mac) = bytes.split_at_checked(RANDOM_BYTES)?;
@@ -49,14 +48,13 @@ impl Nonce {
         ours.then(|| Self(text.to_owned()))
     }
 
-    /// As forms carry it and votes keep it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl NonceBinding<'_> {
-    /// Every part with its length before it, so that nothing can move from one part to the next.
+    /// Returns the parts with their lengths, so that bytes cannot move from one part to the next.
     fn message(&self, random: &[u8]) -> Vec<u8> {
         let (digest, stage) = (self.digest.to_string(), self.stage.to_be_bytes());
         let parts: [&[u8]; 6] =

@@ -1,4 +1,4 @@
-//! What several pages are made of: answers, moments, sentences.
+//! Responses, times and sentences that several pages use.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ use crate::domain::reviews::{CannotDecide, Hold, HoldReason, HoldState, Ineligib
 use crate::domain::threads::transition::Transition;
 use crate::web::pages::policies::rejections_view::ErrorRow;
 
-/// How many changes fit into the sentence.
+/// Changes that a headline names.
 pub const HEADLINE_CHANGES: usize = 3;
 
-/// Ten minutes before the deadline a page says so.
+/// Time before the deadline at which a page marks it.
 pub const SOON: Duration = Duration::from_secs(600);
 
-/// A page. Pages are of one moment and one person: nobody keeps them.
+/// Returns a page. Pages are personal and change often, so no cache may store them.
 pub fn html(status: StatusCode, page: Result<String, askama::Error>) -> HttpResponse {
     match page {
         Ok(page) => HttpResponse::build(status)
@@ -37,12 +37,14 @@ pub fn html(status: StatusCode, page: Result<String, askama::Error>) -> HttpResp
             .body(page),
         Err(error) => {
             tracing::error!(%error, "a page could not be rendered");
-            HttpResponse::InternalServerError().content_type("text/plain; charset=utf-8").body("The page failed.\n")
+            HttpResponse::InternalServerError()
+                .content_type("text/plain; charset=utf-8")
+                .body("The page could not be rendered. Try again.\n")
         }
     }
 }
 
-/// On to another page, by GET.
+/// Redirects to another page with status 303.
 pub fn see_other(path: &str) -> HttpResponse {
     HttpResponse::SeeOther()
         .insert_header((header::LOCATION, path.to_owned()))
@@ -50,7 +52,7 @@ pub fn see_other(path: &str) -> HttpResponse {
         .finish()
 }
 
-/// A moment as seen from another.
+/// Returns a time in the forms that a page shows, relative to `now`.
 pub fn moment(at: Timestamp, now: Timestamp) -> TimestampView {
     let words = DateTime::from_timestamp_millis(at.millis()).unwrap_or_default().format("%-d %b %Y, %H:%M UTC");
     let distance = if at > now {
@@ -64,7 +66,7 @@ pub fn moment(at: Timestamp, now: Timestamp) -> TimestampView {
     TimestampView { iso: at.to_string(), words: words.to_string(), distance }
 }
 
-/// A length of time in one unit, rounded down: nobody is told they have longer than they have.
+/// Formats a duration in one unit, rounded down, so that a page never shows more time than there is.
 pub fn span(secs: u64) -> String {
     match secs {
         0..60 => format!("{secs} s"),
@@ -74,12 +76,11 @@ pub fn span(secs: u64) -> String {
     }
 }
 
-/// Whether a deadline is near.
 pub fn urgency(deadline: Timestamp, now: Timestamp) -> Urgency {
     if now.until(deadline) < SOON { Urgency::Soon } else { Urgency::Calm }
 }
 
-/// Texts as a person would list them: "a, b and c".
+/// Joins texts to a list: "a, b and c".
 pub fn listed(texts: &[String], last: &str) -> String {
     match texts {
         [] => String::new(),
@@ -92,7 +93,7 @@ pub fn lines<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<SafeLine> {
     names.into_iter().map(SafeLine::new).collect()
 }
 
-/// What a transition asks for.
+/// Returns the kind of headline for a transition.
 pub fn intent(transition: &Transition) -> HeadlineKind {
     match transition.statement.kind {
         TransitionType::Edit => HeadlineKind::Edit { by: SafeLine::new("A reviewer") },
@@ -109,7 +110,7 @@ pub fn intent(transition: &Transition) -> HeadlineKind {
     }
 }
 
-/// The sentence of a redacted change, for lists: protected places first.
+/// Builds the headline of a redacted change for lists, protected paths first.
 pub fn headline(hold: &Hold, transition: Option<&Transition>, diff: &[RedactedChange]) -> Headline {
     let mut changes: Vec<&RedactedChange> = diff.iter().collect();
     changes.sort_by_key(|it| !is_protected(hold, place(it)));
@@ -121,29 +122,27 @@ pub fn headline(hold: &Hold, transition: Option<&Transition>, diff: &[RedactedCh
     }
 }
 
-/// Where a change is, as far as that is shown.
 pub fn place(change: &RedactedChange) -> &Pointer {
     match change {
         RedactedChange::Hidden { pointer, .. } | RedactedChange::Shown { pointer, .. } => pointer,
     }
 }
 
-/// The place that a form names, as [`SafePath::sent`] wrote it: a pointer begins with a slash, and JSON with a quotation mark.
+/// Reads a path that [`SafePath::sent`] wrote. A pointer starts with a slash, and JSON with a quotation mark.
 pub fn place_sent(text: &str) -> Option<Pointer> {
     if text.starts_with('"') { serde_json::from_str(text).ok() } else { Pointer::try_from(text).ok() }
 }
 
-/// Whether a place is one that the hold is about.
+/// Checks whether a reason of the pending review covers the path.
 pub fn is_protected(hold: &Hold, pointer: &Pointer) -> bool {
     hold.reasons.iter().filter_map(pattern_of).any(|it| it.touches(pointer))
 }
 
-/// The pattern that a reason names, if it names one.
 pub fn pattern_of(reason: &HoldReason) -> Option<Pattern> {
     reason.pointer.as_ref().and_then(|it| Pattern::try_from(it.clone()).ok())
 }
 
-/// A change as a sentence mentions it.
+/// Returns a change in the form of a headline.
 pub fn head_change(change: &RedactedChange) -> HeadlineChange {
     let leaf = |value: &Option<serde_json::Value>| match value {
         Some(value) => DiffSideView::Leaf { value: SafeJson::new(canonical(value)), salt: String::new() },
@@ -161,7 +160,7 @@ pub fn head_change(change: &RedactedChange) -> HeadlineChange {
     }
 }
 
-/// How a hold ended and when; `None` while it is open.
+/// Returns outcome and time of the end, or `None` for an open review.
 pub fn ending(state: &HoldState) -> Option<(HoldOutcomeView, Timestamp)> {
     Some(match state {
         HoldState::Open {} => return None,
@@ -173,7 +172,7 @@ pub fn ending(state: &HoldState) -> Option<(HoldOutcomeView, Timestamp)> {
     })
 }
 
-/// Who made it end so; nobody where no person did.
+/// Returns the names of the deciding voters. Empty if no person decided.
 pub fn deciders(hold: &Hold) -> Vec<SafeLine> {
     let verdict = match &hold.state {
         HoldState::Approved { .. } => VoteVerdict::Approve,
@@ -185,33 +184,35 @@ pub fn deciders(hold: &Hold) -> Vec<SafeLine> {
     hold.counted_votes().filter(|vote| vote.verdict == verdict).map(|it| SafeLine::new(voted_by(it))).collect()
 }
 
-/// Who voted: "bob, for alice".
+/// Returns the voter's name: "bob, for alice".
 pub fn voted_by(vote: &Vote) -> String {
     vote.absent.as_ref().map_or_else(|| vote.name.clone(), |it| format!("{}, for {}", vote.name, it.name))
 }
 
-/// Why somebody cannot decide, to their face and in a phrase.
+/// Returns the reason why a reader cannot decide, as a sentence and as a phrase for a badge.
 pub fn why_not(reason: Ineligible) -> (&'static str, &'static str) {
     match reason {
-        Ineligible::Role => ("Only accounts with the role reviewer decide.", "only reviewers do"),
+        Ineligible::Role => ("Only accounts with the role reviewer can decide.", "only reviewers can"),
         Ineligible::Disabled => ("Your account is disabled.", "your account is disabled"),
         Ineligible::Author => (
-            "You or your agent asked for it, or had a hand in it since the last confirmed write; others decide.",
+            "You or your agent is an author of this change or of one since the last confirmed write. Other reviewers \
+             must decide.",
             "proposed by your agent",
         ),
-        Ineligible::Group => ("You are in none of the groups that are asked.", "not in a group that is asked"),
-        Ineligible::Voted => ("You have voted, or somebody did for you; the others have not yet.", "you have voted"),
+        Ineligible::Group => ("You are not in a group that can decide this.", "not in a required group"),
+        Ineligible::Voted => (
+            "You have voted, or another reviewer has voted for you. The review waits for more votes.",
+            "you have voted",
+        ),
     }
 }
 
-/// Why somebody cannot decide now, to their face.
+/// Returns the reason why a reader cannot decide now, as a sentence.
 pub fn cannot_decide(reason: CannotDecide) -> &'static str {
     match reason {
         CannotDecide::Ended => "It has ended.",
-        CannotDecide::Halted => "An administrator has stopped this flow. Nothing is decided until it goes on.",
-        CannotDecide::Writing => {
-            "A writer was let through a moment ago and has not said how it went. Open the page again in half a minute."
-        }
+        CannotDecide::Halted => "This flow is halted. No decision is possible until an administrator resumes it.",
+        CannotDecide::Writing => "A writer is writing at the moment. Open the page again in half a minute.",
         CannotDecide::Ineligible(reason) => why_not(reason).0,
     }
 }

@@ -1,14 +1,13 @@
-//! A change in one sentence.
+//! The headline of a change: one sentence with its first values.
 
 use super::proof_rows::DiffSideView;
 use super::safe_text::{SafeLine, SafePath};
 
-/// A change in one sentence.
 #[derive(Clone, Debug)]
 pub struct Headline {
     pub node: SafeLine,
     pub intent: HeadlineKind,
-    /// The first of its changes, protected keys first.
+    /// The first changes, protected keys first.
     pub changes: Vec<HeadlineChange>,
     pub more: usize,
 }
@@ -16,18 +15,17 @@ pub struct Headline {
 #[derive(Clone, Debug)]
 pub enum HeadlineKind {
     Change,
-    /// The same, rewritten by a reviewer.
+    /// A change that a reviewer edited.
     Edit {
         by: SafeLine,
     },
-    /// A signature under the state as it stands.
+    /// An approval of the current state.
     Reaffirm,
     Rollback {
         to_version: u64,
     },
 }
 
-/// One change in a sentence.
 #[derive(Clone, Debug)]
 pub struct HeadlineChange {
     pub path: SafePath,
@@ -36,24 +34,23 @@ pub struct HeadlineChange {
 }
 
 impl HeadlineChange {
-    /// Whether neither side is shown.
     pub const fn is_hidden(&self) -> bool {
         self.before.is_closed() && self.after.is_closed()
     }
 }
 
 impl Headline {
-    /// The beginning of the sentence, after the node.
+    /// Returns the verb of the sentence, which follows the node.
     pub fn intent_words(&self) -> String {
         match &self.intent {
             HeadlineKind::Change => "wants to change".to_owned(),
-            HeadlineKind::Edit { .. } => "wants, as rewritten, to change".to_owned(),
-            HeadlineKind::Reaffirm => "asks for a signature under the state as it stands".to_owned(),
-            HeadlineKind::Rollback { to_version } => format!("wants version {to_version} again, and so to change"),
+            HeadlineKind::Edit { .. } => "wants to change (edited)".to_owned(),
+            HeadlineKind::Reaffirm => "requests approval of the current state".to_owned(),
+            HeadlineKind::Rollback { to_version } => format!("wants to roll back to version {to_version} and change"),
         }
     }
 
-    /// For a page's title: the sentence without values, which may be long or hidden.
+    /// Returns the sentence without values for a page title, because values can be long or redacted.
     pub fn plain(&self) -> String {
         let paths: Vec<String> = self.changes.iter().map(|it| it.path.plain()).collect();
         match self.more {

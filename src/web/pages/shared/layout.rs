@@ -1,4 +1,4 @@
-//! What every page carries around its content.
+//! The frame of every page: header, navigation and notices.
 
 use super::nav::Navigation;
 use super::safe_text::SafeLine;
@@ -6,46 +6,43 @@ use crate::service::inbox::WaitingCount;
 
 #[derive(Clone, Debug, Default)]
 pub struct PageLayout {
-    /// Who is signed in, if anybody.
     pub account: Option<SignedInView>,
-    /// Shown once above the content, after a redirect: "Approved. The receipt is valid for 10 minutes."
+    /// Shown once above the content: "Your approval is counted. The review waits for more votes."
     pub notice: Option<FlashNotice>,
 }
 
 #[derive(Clone, Debug)]
 pub struct SignedInView {
     pub name: SafeLine,
-    /// The groups the person is in.
     pub groups: Vec<SafeLine>,
-    /// How many reviews wait for this person.
+    /// Number of reviews that the account can decide.
     pub waiting: WaitingCount,
-    /// Where this person can go.
     pub navigation: Navigation,
-    /// How far the log reached before the page was read; what happens after it is told to the page.
+    /// Log position before the page was read. The live stream starts there.
     pub reach: u64,
-    /// The session's CSRF token, for signing out.
+    /// For the sign-out form.
     pub csrf: String,
 }
 
-/// What became of the last submit.
+/// The result of the last form.
 #[derive(Clone, Debug)]
 pub struct FlashNotice {
     pub tone: Tone,
     pub words: String,
 }
 
-/// How something is meant. Never said by colour alone: the words beside it say it too.
+/// The meaning of a color. A text always repeats it, because some readers do not see colors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tone {
     Good,
     Care,
-    /// It went wrong or was refused.
+    /// Failed or rejected.
     Bad,
     Plain,
 }
 
 impl Tone {
-    /// The class of the style sheet.
+    /// Returns the CSS class.
     pub const fn class(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -56,26 +53,25 @@ impl Tone {
     }
 }
 
-/// An instant, in the three forms a page shows.
+/// A time in the three forms that a page shows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TimestampView {
-    /// RFC 3339, for machines: `2026-11-03T14:32:00.000Z`.
+    /// RFC 3339: `2026-11-03T14:32:00.000Z`.
     pub iso: String,
-    /// For people: `3 Nov 2026, 14:32 UTC`.
+    /// Readable form: `3 Nov 2026, 14:32 UTC`.
     pub words: String,
-    /// Seen from now: `in 12 min`, `2 h ago`.
+    /// Relative form: `in 12 min`, `2 h ago`.
     pub distance: String,
 }
 
-/// A digest, whole and as its beginning.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DigestText(String);
 
-/// Digits of a digest that name it among the few on one page.
+/// Digits that identify a digest among the few on one page.
 const HASH_DIGITS_SHOWN: usize = 10;
 
 impl DigestText {
-    /// A digest in its text form, `sha256:…`.
+    /// Takes the text form `sha256:…`.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -84,7 +80,7 @@ impl DigestText {
         &self.0
     }
 
-    /// The first digits, for lists, where the whole is one click away.
+    /// Returns the first digits, for lists.
     pub fn short(&self) -> &str {
         let digits = self.0.strip_prefix("sha256:").unwrap_or(&self.0);
         digits.get(..HASH_DIGITS_SHOWN).unwrap_or(digits)
@@ -92,12 +88,12 @@ impl DigestText {
 }
 
 impl PageLayout {
-    /// A page that nobody is signed in to.
+    /// Builds the frame of a page without a session.
     pub fn anonymous() -> Self {
         Self::default()
     }
 
-    /// How many reviews wait, as the tab's title shows it.
+    /// Returns the number of waiting reviews for the title of the browser tab.
     pub fn count_prefix(&self) -> String {
         match &self.account {
             Some(SignedInView { waiting, .. }) if waiting.counted() > 0 => format!("({waiting}) "),

@@ -1,8 +1,7 @@
-//! What each screen shows, already in words: plain structs that the templates are filled from.
+//! Parts that several pages share: views for the templates, forms, errors and safe text.
 //!
-//! Nothing here knows a service or a store. Whatever an agent, a host or another person wrote
-//! arrives as a [`text`] type, which can only be printed inert; a `String` or a number is the
-//! gateway's own word.
+//! Text of an agent, a host application or another person is always a type of [`safe_text`], which can only be printed
+//! escaped. A `String` or a number comes from the gateway.
 
 pub mod anonymous_session;
 pub mod confirm;

@@ -1,4 +1,4 @@
-//! The way to every screen: one table, which the bar and the menu are made from.
+//! The navigation: one table from which the bar and the menu are built.
 
 use actix_web::http::Method;
 
@@ -7,37 +7,37 @@ use crate::service::inbox::WaitingCount;
 use crate::web::auth::permissions;
 use crate::web::auth::permissions::CallerRole;
 
-/// What screens are for. The menu has one list for each, in this order.
+/// Groups of pages. The menu has one list for each group, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NavGroup {
-    /// What waits, and what was turned away.
+    /// Waiting and rejected changes, and the history.
     Work,
     Rules,
     Record,
-    /// Who takes part, and how all of it is stopped.
+    /// Accounts, tokens, webhooks and halts.
     People,
     You,
 }
 
-/// Whether a wide screen's bar has room for it. The menu has the rest, and on a phone everything.
+/// Whether the bar of a wide screen has the link. The menu has the other links, and all links on a phone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NavPlacement {
     InBar,
     InMenu,
 }
 
-/// A screen that people go to from anywhere. Who may is said in [`roles::TABLE`].
+/// A page of the navigation. The table of permissions contains the roles that may open it.
 pub struct NavScreen {
     pub group: NavGroup,
-    /// The route, without anything to fill in.
+    /// The route, without parameters.
     pub address: &'static str,
     pub label: &'static str,
     pub stands: NavPlacement,
-    /// What the addresses of its other pages begin with.
+    /// Path prefixes of the pages below this one.
     pub under: &'static [&'static str],
 }
 
-/// Where everybody begins; the number of reviews that wait stands beside it.
+/// The start page. Its link shows the number of waiting reviews.
 const INBOX: &str = "/";
 
 pub const SCREENS: &[NavScreen] = &[
@@ -75,10 +75,10 @@ const fn menu(
     NavScreen { group, address, label, stands: NavPlacement::InMenu, under }
 }
 
-/// The table as one person sees it, on one page.
+/// The navigation of one account, on one page.
 #[derive(Clone, Debug, Default)]
 pub struct Navigation {
-    /// The groups in which there is something.
+    /// Groups with at least one link.
     pub lists: Vec<NavList>,
 }
 
@@ -93,23 +93,20 @@ pub struct NavLink {
     pub url: &'static str,
     pub label: &'static str,
     pub stands: NavPlacement,
-    /// Where one is, seen from it.
     pub here: NavLocation,
-    /// How many things wait there for the reader.
     pub waiting: WaitingCount,
 }
 
-/// Where one is, seen from a link.
+/// Position of the current page relative to a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NavLocation {
     Page,
-    /// On a page that belongs to it.
+    /// On a page below the link.
     Below,
     Not,
 }
 
 impl NavLocation {
-    /// The value of `aria-current`.
     pub const fn aria(self) -> &'static str {
         match self {
             Self::Page => "page",
@@ -137,7 +134,7 @@ impl NavGroup {
 
 impl NavScreen {
     fn here(&self, path: &str) -> NavLocation {
-        // Everything is below the inbox's address.
+        // Every path starts with the path of the inbox, so the inbox has no pages below it by path.
         let own = self.address != INBOX && path.strip_prefix(self.address).is_some_and(|it| it.starts_with('/'));
         if path == self.address {
             NavLocation::Page
@@ -156,14 +153,14 @@ impl NavLink {
 }
 
 impl NavList {
-    /// Whether the bar has all of it, so that a wide screen's menu needs none of it.
+    /// Whether the bar has all links of this list, so that the menu of a wide screen leaves it out.
     pub fn in_bar(&self) -> bool {
         self.links.iter().all(NavLink::in_bar)
     }
 }
 
 impl Navigation {
-    /// What somebody of this role may open, from the page of that path.
+    /// Builds the navigation of a role on the page with this path.
     pub fn of(role: PersonRole, path: &str, waiting: WaitingCount) -> Self {
         let link = |screen: &NavScreen| NavLink {
             url: screen.address,

@@ -1,6 +1,6 @@
-//! From the opening of two trees, in its wire form, to the rows that a page shows.
+//! Builds the rows of a page from the opening of two trees.
 //!
-//! The page shows the opening whole: every leaf, every bare commitment, each in a row of its own,
+//! The page shows the whole opening: every leaf and every commitment has its own row,
 //! so that the script can rebuild both trees from the rows alone.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,35 +16,34 @@ use crate::domain::primitives::sanitize;
 pub enum DiffSideView {
     Leaf {
         value: SafeJson,
-        /// Its salt, base64url.
+        /// Salt in base64url.
         salt: String,
     },
-    /// A commitment whose content is not shown.
+    /// A commitment without its value.
     Bare(DigestText),
     Hidden {
         commitment: DigestText,
-        /// What kind of value it is: "a text of 9 to 32 characters".
+        /// Kind of the value: "a text of 9 to 32 characters".
         kind: String,
     },
     Absent,
-    /// An object or array is there, and has rows of its own.
+    /// An object or array that has its own rows.
     Nested,
 }
 
 impl DiffSideView {
-    /// Whether its value is not shown.
     pub const fn is_closed(&self) -> bool {
         matches!(self, Self::Bare(_) | Self::Hidden { .. })
     }
 
-    /// Marks a text that looks like a known one and is another.
+    /// Marks a text that looks like a known text but differs from it.
     fn compare(&mut self, known: &KnownTexts) {
         if let Self::Leaf { value, .. } = self {
             value.compare(known);
         }
     }
 
-    /// The text that it is, if it is one and is shown.
+    /// Returns the text if the value is a text and not redacted.
     fn text(&self) -> Option<String> {
         match self {
             Self::Leaf { value, .. } => value.text(),
@@ -52,7 +51,7 @@ impl DiffSideView {
         }
     }
 
-    /// The same, as a hidden value of that kind.
+    /// Adds the kind of a redacted value.
     fn hide(&mut self, kind: String) {
         if let Self::Bare(commitment) = self {
             *self = Self::Hidden { commitment: commitment.clone(), kind };
@@ -63,24 +62,21 @@ impl DiffSideView {
 #[derive(Clone, Debug)]
 pub struct OpeningRow {
     pub path: SafePath,
-    /// Whether the policy protects it.
     pub protection: Protection,
     pub before: DiffSideView,
     pub after: DiffSideView,
-    /// Whether its value differs, or was only set again.
     pub meaning: ChangeMeaning,
 }
 
-/// What it means that two commitments of one place differ. A value that a request sets without having read it is
-/// salted anew even where it is the same, so that nobody can tell a right guess from the commitment.
+/// The meaning of two different commitments at one path. A value that a request sets without reading it gets a new salt
+/// even if the value is the same. Otherwise an attacker could confirm a guess by the commitment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ChangeMeaning {
     Differs,
-    /// It was set to what it is.
+    /// Set to the value that it already had.
     SetAgain,
 }
 
-/// Whether the policy protects a place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Protection {
     Protected,
@@ -88,14 +84,14 @@ pub enum Protection {
 }
 
 impl OpeningRow {
-    /// What becomes of the place, in a word.
+    /// Returns the label of the change.
     pub const fn words(&self) -> &'static str {
         match (&self.before, &self.after) {
-            (before, _) if self.is_set_again() && before.is_closed() => "hidden, set to the same value",
+            (before, _) if self.is_set_again() && before.is_closed() => "redacted, set to the same value",
             _ if self.is_set_again() => "set, same value",
-            (DiffSideView::Absent, after) if after.is_closed() => "hidden, added",
-            (before, DiffSideView::Absent) if before.is_closed() => "hidden, removed",
-            (before, after) if before.is_closed() || after.is_closed() => "hidden, changed",
+            (DiffSideView::Absent, after) if after.is_closed() => "redacted, added",
+            (before, DiffSideView::Absent) if before.is_closed() => "redacted, removed",
+            (before, after) if before.is_closed() || after.is_closed() => "redacted, changed",
             (DiffSideView::Absent, _) => "added",
             (_, DiffSideView::Absent) => "removed",
             (_, DiffSideView::Nested) | (DiffSideView::Nested, _) => "replaced",
@@ -103,7 +99,7 @@ impl OpeningRow {
         }
     }
 
-    /// Marks a text that only looks like the one before.
+    /// Marks a new text that looks like the old one but differs from it.
     fn compare_sides(&mut self) {
         if let Some(before) = self.before.text() {
             let mut known = KnownTexts::default();
@@ -112,21 +108,19 @@ impl OpeningRow {
         }
     }
 
-    /// Whether its value stays what it is.
     pub const fn is_set_again(&self) -> bool {
         matches!(self.meaning, ChangeMeaning::SetAgain)
     }
 }
 
-/// Something that does not differ.
+/// An unchanged value.
 #[derive(Clone, Debug)]
 pub struct UnchangedRow {
     pub path: SafePath,
-    /// What is there: a leaf or a commitment.
     pub side: DiffSideView,
 }
 
-/// Something that a writer would read.
+/// A value that a writer would read.
 #[derive(Clone, Debug)]
 pub struct ReadRow {
     pub path: SafePath,
@@ -134,20 +128,20 @@ pub struct ReadRow {
     pub mark: ReadMark,
 }
 
-/// How new a value is that a writer would read.
+/// The age of a value that a writer would read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ReadMark {
     /// This transition changes it.
     ChangesNow,
-    /// An earlier one changed it, after the last confirmed write.
+    /// An earlier transition changed it after the last confirmed write.
     SinceLastWrite,
-    /// As it was written before, or from the beginning.
+    /// Unchanged since the last confirmed write, or since the start.
     Same,
 }
 
 impl ReadMark {
-    /// What the row is to the script: what changes now has its own row among the changes, and is
-    /// only mentioned here.
+    /// Returns the role of the row for the script. A value that changes now has its own row in the changes and is only
+    /// mentioned here.
     pub const fn role(self) -> &'static str {
         match self {
             Self::ChangesNow => "mention",
@@ -155,7 +149,7 @@ impl ReadMark {
         }
     }
 
-    /// Which trees the value is in, for the script.
+    /// Returns the trees that contain the value, for the script.
     pub const fn trees(self) -> &'static str {
         match self {
             Self::ChangesNow => "to",
@@ -164,17 +158,16 @@ impl ReadMark {
     }
 }
 
-/// Both trees of an opening, row by row.
+/// The rows of both trees of an opening.
 #[derive(Clone, Debug)]
 pub struct OpeningRows {
-    /// What differs, protected places first.
+    /// Changed values, protected paths first.
     pub changed: Vec<OpeningRow>,
-    /// What does not and no writer has taken into its list.
+    /// Unchanged values that no list of a writer shows.
     pub unchanged: Vec<UnchangedRow>,
     pub arrays: ArrayPointers,
 }
 
-/// Why a value is not an opening.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("not the opening of two trees")]
 pub struct InvalidOpening;
@@ -187,8 +180,8 @@ struct FlattenedTree {
 }
 
 impl OpeningRows {
-    /// Reads `{"from": node, "to": node}`. `canonical` gives a leaf's text, `protected` says which
-    /// pointers the policy protects.
+    /// Reads `{"from": node, "to": node}`. `canonical` returns a leaf's text, and `protected` returns whether the
+    /// policy protects a pointer.
     pub fn read(
         opening: &Value,
         canonical: fn(&Value) -> String,
@@ -224,7 +217,7 @@ impl OpeningRows {
         Ok(rows)
     }
 
-    /// Says what kind of value stands at each hidden place, before and after.
+    /// Adds the kinds of redacted values, before and after.
     pub fn name_hidden(&mut self, kinds: &dyn Fn(&str) -> Option<(String, String)>) {
         for row in &mut self.changed {
             if let Some((before, after)) = kinds(row.path.pointer()) {
@@ -239,7 +232,7 @@ impl OpeningRows {
         }
     }
 
-    /// Marks texts that would come and only look like one that is known at their place.
+    /// Marks new texts that look like a known text at their path but differ from it.
     pub fn compare<'k>(&mut self, known: &dyn Fn(&str) -> Option<&'k KnownTexts>) {
         for row in self.changed.iter_mut().filter(|it| it.meaning == ChangeMeaning::Differs) {
             if let Some(known) = known(row.path.pointer()) {
@@ -248,7 +241,7 @@ impl OpeningRows {
         }
     }
 
-    /// Says which hidden places keep their value although their commitment differs: the commitments do not tell.
+    /// Marks redacted values that stay the same although their commitments differ. The commitments do not show that.
     pub fn hidden_set_again(&mut self, same: &dyn Fn(&str) -> bool) {
         for row in &mut self.changed {
             if row.before.is_closed() && row.after.is_closed() && same(row.path.pointer()) {
@@ -258,13 +251,13 @@ impl OpeningRows {
         self.sort();
     }
 
-    /// What differs comes before what was only set again, protected places first in each.
+    /// Sorts changed values before values that were only set again, and protected paths first in both.
     fn sort(&mut self) {
         self.changed.sort_by_cached_key(|it| (it.meaning, it.protection, natural(it.path.pointer())));
     }
 
-    /// What a writer would read. `reads` says whether a pointer is at, above or below what it may
-    /// read, `new` whether it changed since the last confirmed write.
+    /// Returns the values that a writer would read. `reads` checks whether a pointer is at, above or below a readable
+    /// path. `new` checks whether it changed since the last confirmed write.
     pub fn reads(&self, reads: &dyn Fn(&str) -> bool, new: &dyn Fn(&str) -> bool) -> Vec<ReadRow> {
         let changed = self.changed.iter().filter(|it| reads(it.path.pointer()) && it.after != DiffSideView::Nested);
         let changed = changed.map(|it| (&it.path, &it.after, ReadMark::ChangesNow));
@@ -282,8 +275,8 @@ impl OpeningRows {
         rows
     }
 
-    /// Takes what the writers' lists show out of the unchanged rows: a row that is there once is
-    /// missed when it is gone.
+    /// Removes values from the unchanged rows that a writer's list shows. Each value must have exactly one row, so that
+    /// the script notices a missing row.
     pub fn leave_out(&mut self, writers: &[WriterReads]) {
         let shown: BTreeSet<&SafePath> = writers.iter().flat_map(|it| &it.rows).map(|it| &it.path).collect();
         self.unchanged.retain(|it| !shown.contains(&it.path));
@@ -329,24 +322,22 @@ impl FlattenedTree {
     }
 }
 
-/// Which places are arrays: a JSON list of pointers for each tree. The script needs it to tell
-/// `/items/0` from a key that is called `0`; a wrong list gives other roots.
+/// The arrays of each tree, as a JSON list of pointers. The script needs them to distinguish an item `/items/0` from a
+/// key `0`. A wrong list results in other roots.
 #[derive(Clone, Debug)]
 pub struct ArrayPointers {
     pub from: String,
     pub to: String,
 }
 
-/// What a writer node would read.
 #[derive(Clone, Debug)]
 pub struct WriterReads {
     pub node: SafeLine,
-    /// Everything it would read.
     pub rows: Vec<ReadRow>,
 }
 
 impl WriterReads {
-    /// How many of the values are new to it: changed by an earlier transition that it has not written.
+    /// Counts the values that an earlier transition changed and that the writer has not written yet.
     pub fn news(&self) -> usize {
         self.rows.iter().filter(|it| it.mark == ReadMark::SinceLastWrite).count()
     }

@@ -1,4 +1,4 @@
-//! Handlers of pages say what is on the page, or what went wrong as the service does; whoever asked is shown either.
+//! Turns a handler that returns a view or a service error into a handler that returns a page.
 
 use actix_web::http::StatusCode;
 use actix_web::{Handler, HttpRequest, HttpResponse};
@@ -9,7 +9,7 @@ use super::error_page::PageError;
 use super::format::html;
 use crate::service::error::Result as Done;
 
-/// A handler whose page is shown, and whose errors are pages as well.
+/// A handler whose views and errors become pages.
 #[derive(Clone, Copy, Debug)]
 pub struct PageResponder<F>(pub F);
 

@@ -1,8 +1,8 @@
-//! Where a person goes on to: a path of this gateway and never an address elsewhere.
+//! The page after sign-in. It is always a path of this gateway, so that a link cannot redirect to another site.
 
 use serde::Deserialize;
 
-/// Longer ones are not ours.
+/// No path of this gateway is longer.
 const NEXT_CHARS_MAX: usize = 512;
 
 /// A path on this gateway, with its query.
@@ -14,8 +14,8 @@ impl LocalPath {
         Self("/".to_owned())
     }
 
-    /// The path, or the inbox where it is none. Browsers read `//` and `/\` as another host, and drop tabs and line
-    /// feeds before they look.
+    /// Returns the path, or the inbox if the text is no local path. Browsers read `//` and `/\` as another host, and
+    /// drop tabs and line feeds before they parse.
     pub fn of(text: &str) -> Self {
         let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
         let local = text.starts_with('/') && !text.starts_with("//");
@@ -27,18 +27,17 @@ impl LocalPath {
         }
     }
 
-    /// As a `Location` or a form's field has it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The sign-in page that leads on to here.
+    /// Returns the URL of the sign-in page that continues at this path.
     pub fn sign_in(&self) -> String {
         if self.0 == "/" { "/sign-in".to_owned() } else { format!("/sign-in?next={}", encoded(&self.0)) }
     }
 }
 
-/// Percent-encoded for a query.
+/// Percent-encodes a text for a query.
 pub fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
@@ -52,7 +51,7 @@ pub fn encoded(text: &str) -> String {
     encoded
 }
 
-/// Where to go on to, in a query or a form.
+/// `next`: the page after sign-in, in a query or a form.
 #[derive(Deserialize)]
 pub struct NextPathQuery {
     #[serde(default)]

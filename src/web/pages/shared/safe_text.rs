@@ -1,8 +1,8 @@
-//! Texts from outside, as types that can only be printed inert.
+//! Types for untrusted text, which can only be printed escaped.
 //!
-//! A page's script reads values back from what is visible, so each form is reversible: a
-//! [`SafeJson`]'s visible text is itself JSON; in a [`SafeLine`] or [`SafeText`] an escape is an element of
-//! its own, which no text can imitate.
+//! The script of a page reads values back from the visible text, so each form is reversible. The visible text of a
+//! [`SafeJson`] is itself JSON. In a [`SafeLine`] or [`SafeText`] an escape is a separate element, which no text can
+//! imitate.
 
 use std::fmt;
 
@@ -21,33 +21,32 @@ const PROSE_CHARS_SHOWN: usize = 600;
 /// Characters of a value that fit into a sentence.
 const SENTENCE_CHARS_MAX: usize = 48;
 
-/// One line somebody else wrote: a name, a key, a title.
+/// One line of untrusted text: a name, a key, a title.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SafeLine(String);
 
-/// Text somebody else wrote, with its line breaks: a rationale, a comment.
+/// Untrusted text with line breaks: a rationale, a comment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SafeText(String);
 
-/// A JSON value in its canonical text, and how it differs from the texts that are known where it stands.
+/// Canonical JSON text of a value, and a warning if it looks like a known text at its path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SafeJson(String, Option<TextWarning>);
 
-/// A place in the state, given as a JSON Pointer, shown as policies write it (`payment.amount`)
-/// where that says the same.
+/// A path in the state. It is given as a JSON Pointer and shown as in policies (`payment.amount`) if both mean the
+/// same.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SafePath(String);
 
-/// How the root is called, which has no name of its own.
+/// Label of the root.
 const ROOT_WORDS: &str = "(the whole state)";
 
 impl SafeLine {
-    /// A line, whatever it contains.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// For places that hold text alone, such as a page's title and attributes.
+    /// Returns plain text for titles and attributes.
     pub fn plain(&self) -> String {
         let mut plain = String::new();
         for segment in sanitize::inert_line(&self.0) {
@@ -59,72 +58,70 @@ impl SafeLine {
         plain
     }
 
-    /// Whether it is of plain letters, digits and signs only.
     pub fn is_ascii(&self) -> bool {
         self.0.is_ascii()
     }
 
-    /// What a reader should be told about it.
+    /// Returns warnings about misleading characters.
     pub fn warnings(&self) -> Vec<TextWarning> {
         sanitize::warnings(&self.0)
     }
 }
 
 impl SafeText {
-    /// A text, whatever it contains.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// What a reader should be told about it.
+    /// Returns warnings about misleading characters.
     pub fn warnings(&self) -> Vec<TextWarning> {
         sanitize::warnings(&self.0)
     }
 
-    /// What a form sends again, unchanged. Escaped for HTML like any other text, but not inert.
+    /// Returns the unchanged text for a form field. Templates escape it for HTML, but invisible characters stay.
     pub fn raw(&self) -> &str {
         &self.0
     }
 }
 
 impl SafeJson {
-    /// A value's canonical text.
+    /// Takes the canonical JSON text of a value.
     pub fn new(canonical: impl Into<String>) -> Self {
         Self(canonical.into(), None)
     }
 
-    /// The text that it is, if it is one.
+    /// Returns the text if the value is a text.
     pub fn text(&self) -> Option<String> {
         serde_json::from_str(&self.0).ok()
     }
 
-    /// Marks it where it looks like a known text and is another, or is written in another script than those.
+    /// Marks a text that looks like a known text but differs, or that uses another script than the known texts.
     pub fn compare(&mut self, known: &KnownTexts) {
         if let (None, Some(text)) = (&self.1, self.text()) {
             self.1 = sanitize::warnings_beside(&text, known);
         }
     }
 
-    /// Whether it fits into a sentence.
+    /// Whether the value fits a headline.
     pub fn is_short(&self) -> bool {
         self.0.chars().count() <= SENTENCE_CHARS_MAX
     }
 
-    /// How many characters it has.
+    /// Returns the number of characters.
     pub fn chars(&self) -> String {
         thousands(self.0.chars().count())
     }
 
-    /// What a reader should be told about it.
+    /// Returns warnings about misleading characters.
     pub fn warnings(&self) -> Vec<TextWarning> {
-        // `\n` before a Cyrillic word does not make that word a mixed one.
+        // The letter of an escape such as `\n` must not make a Cyrillic word look like mixed scripts.
         let plain = split_escapes(&self.0).filter(|it| !it.starts_with('\\')).collect::<Vec<_>>().join(" ");
         sanitize::warnings(&plain).into_iter().chain(self.1.clone()).collect()
     }
 }
 
 impl SafePath {
-    /// The place that a JSON Pointer names.
+    /// Takes a JSON Pointer.
     pub fn new(pointer: impl Into<String>) -> Self {
         Self(pointer.into())
     }
@@ -133,14 +130,14 @@ impl SafePath {
         &self.0
     }
 
-    /// What a form calls it: the pointer, or that as JSON where something in it cannot be seen, and a browser might
-    /// change it.
+    /// Returns the form value: the pointer, or its JSON text if it has invisible characters, which a browser might
+    /// change.
     pub fn sent(&self) -> String {
         let plain = !sanitize::inert_line(&self.0).iter().any(|it| matches!(it, TextSegment::Escape(_)));
         if plain { self.0.clone() } else { sanitize::json(&serde_json::Value::from(self.0.as_str()).to_string()) }
     }
 
-    /// Dotted where every key is a plain word, so that it reads back to the same pointer.
+    /// Uses dots only if every key is a plain word, so that the path can be read back to the same pointer.
     fn shown(&self) -> String {
         let plain =
             |key: &str| !key.is_empty() && key.chars().all(|it| it.is_ascii_alphanumeric() || "_-".contains(it));
@@ -151,18 +148,18 @@ impl SafePath {
         }
     }
 
-    /// For places that hold text alone.
+    /// Returns plain text for titles and attributes.
     pub fn plain(&self) -> String {
         SafeLine(self.shown()).plain()
     }
 
-    /// What a reader should be told about its keys.
+    /// Returns warnings about misleading characters in the keys.
     pub fn warnings(&self) -> Vec<TextWarning> {
         sanitize::warnings(&self.0)
     }
 }
 
-/// A canonical text's escape sequences, and what stands between them.
+/// Splits a canonical text into escape sequences and the text between them.
 fn split_escapes(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -217,7 +214,7 @@ fn write_by_number(out: &mut fmt::Formatter<'_>, segments: &[TextSegment<'_>]) -
     })
 }
 
-/// JSON shows what cannot be seen by JSON's own escape, so that what is visible still parses.
+/// Writes invisible characters as JSON escapes, so that the visible text is still JSON.
 fn write_json(out: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     for piece in split_escapes(text) {
         match piece {
@@ -243,7 +240,7 @@ fn write_json_piece(out: &mut fmt::Formatter<'_>, plain: &str) -> fmt::Result {
     Ok(())
 }
 
-/// Long texts show their beginning and open to the whole; the fold says how much there is.
+/// Writes the start of a long text, with a control that shows its length and opens the whole text.
 fn write_folded(
     out: &mut fmt::Formatter<'_>,
     text: &str,
@@ -257,7 +254,7 @@ fn write_folded(
     out.write_str("<details class=\"fold\"><summary><span class=\"fold-head\">")?;
     write(out, &text[..cut])?;
     write!(out, "…</span><span class=\"fold-more\">Show all {chars} characters</span>")?;
-    out.write_str("<span class=\"fold-less\">Fold again</span></summary>")?;
+    out.write_str("<span class=\"fold-less\">Show less</span></summary>")?;
     out.write_str("<div class=\"fold-all\" data-whole>")?;
     write(out, text)?;
     out.write_str("</div></details>")
@@ -287,7 +284,8 @@ impl fmt::Display for SafePath {
             match segment {
                 TextSegment::Text(text) => text.split_inclusive(['.', '/', '_']).try_for_each(|part| {
                     write_escaped(f, part)?;
-                    // A long path breaks after a separator rather than inside a word.
+                    // A long path must break after a separator, because a break inside a key is hard to read on a
+                    // phone.
                     if part.ends_with(['.', '/', '_']) { f.write_str("<wbr>") } else { Ok(()) }
                 })?,
                 escape => write_by_number(f, &[escape])?,
@@ -297,7 +295,7 @@ impl fmt::Display for SafePath {
     }
 }
 
-// What these print is escaped above: that is their purpose.
+// Askama must not escape these types again, because `Display` already does.
 impl HtmlSafe for SafeLine {}
 impl HtmlSafe for SafeText {}
 impl HtmlSafe for SafeJson {}

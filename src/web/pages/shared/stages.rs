@@ -4,9 +4,8 @@ use super::safe_text::SafeLine;
 
 #[derive(Clone, Debug)]
 pub struct StageView {
-    /// The groups whose members may vote in it.
     pub groups: Vec<SafeLine>,
-    /// Approvals so far, by name.
+    /// Names of the approving voters.
     pub approved_by: Vec<SafeLine>,
     pub need: u32,
     pub progress: StageProgress,
@@ -17,7 +16,7 @@ pub enum StageProgress {
     Done,
     Open,
     Later,
-    /// The review ended before its quorum was there.
+    /// The review ended before the stage had enough approvals.
     Over,
 }
 

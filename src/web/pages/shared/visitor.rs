@@ -1,4 +1,4 @@
-//! A person who is signed in, on a page. Whoever is not is led to sign in, and back.
+//! The signed-in visitor of a page. Without a session, the browser is redirected to sign-in and then back.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,18 +19,18 @@ use crate::web::auth::extractors::Person;
 use crate::web::auth::permissions;
 use crate::web::state::AppState;
 
-/// What a title counts to; more than anybody decides in a sitting.
+/// Limit of the number in the title. More reviews need no exact number.
 const WAITING_MAX: u32 = 100;
 
-/// A person who is signed in and may open this page, and where they stand.
+/// A signed-in person who may open this page.
 #[derive(Clone, Debug)]
 pub struct Visitor(pub Person, PageVisit);
 
-/// What is asked for, and when.
+/// The requested page and the time of the visit.
 #[derive(Clone, Debug)]
 struct PageVisit {
     path: String,
-    /// How far the log reached before anything of the page was read: what comes after may not be on it.
+    /// Log position before the page was read. Later events may be missing on the page.
     reach: u64,
 }
 
@@ -57,12 +57,12 @@ impl FromRequest for Visitor {
     }
 }
 
-/// Where to go on after signing in: to the page, or to the one whose form was sent.
+/// Returns the page after sign-in: the requested page, or the page of the sent form.
 fn asked(request: &HttpRequest) -> LocalPath {
     if request.method() == Method::GET {
         return LocalPath::of(request.uri().path_and_query().map_or("/", |it| it.as_str()));
     }
-    // The nearest page above the form's address.
+    // A form's own address has no page, so the nearest page above it is used.
     let mut path = request.path();
     while let Some((above, _)) = path.rsplit_once('/') {
         if permissions::is_page(path) {
@@ -78,13 +78,13 @@ impl Visitor {
         &self.0.signed_in.account.record
     }
 
-    /// The frame of a page, with how much waits for them.
+    /// Builds the frame of a page, with the number of waiting reviews.
     pub async fn shell(&self, service: &Service, notice: Option<FlashNotice>) -> Result<PageLayout> {
         let waiting = service.count_waiting(self.account(), WAITING_MAX).await?;
         Ok(self.shell_beside(waiting, notice))
     }
 
-    /// The same, of a page that knows how much waits for them.
+    /// Builds the frame with a known number of waiting reviews.
     pub fn shell_beside(&self, waiting: WaitingCount, notice: Option<FlashNotice>) -> PageLayout {
         let account = self.account();
         let groups = account.groups.iter().map(|it| SafeLine::new(it.as_str())).collect();

@@ -1,23 +1,23 @@
-//! In whose place somebody votes.
+//! Votes for another reviewer by a delegation.
 
 use super::layout::TimestampView;
 use super::safe_text::SafeLine;
 
-/// Somebody who is away, and in whose place a vote is cast.
+/// The delegator for whom the reader votes.
 #[derive(Clone, Debug)]
 pub struct DelegatorRow {
-    /// By which delegation, as the form sends it.
+    /// Id of the delegation.
     pub delegation: String,
     pub name: SafeLine,
-    /// Until when the reader may.
+    /// End of the delegation.
     pub until: TimestampView,
 }
 
-/// Another place in which the reader may vote.
+/// Another seat of the reader.
 #[derive(Clone, Debug)]
 pub struct VotingSeatLink {
-    /// The same page for that place.
+    /// The review page for that seat.
     pub url: String,
-    /// In whose place; their own if nobody's.
+    /// The delegator, or `None` for the reader's own seat.
     pub name: Option<SafeLine>,
 }

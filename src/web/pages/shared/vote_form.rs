@@ -1,4 +1,4 @@
-//! What a form that votes says, as a ballot: of a review, an interrupt and a policy alike.
+//! Reads a ballot from the decision form of a review, an interrupt or a policy change request.
 
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ use crate::service::identity::passkeys::VoteSignature;
 use crate::web::pages::identity::passkeys::parsed;
 use crate::web::state::AppState;
 
-/// What every such form sends. Fields that a form leaves out are empty.
+/// The fields of every decision form. Missing fields are empty.
 #[derive(Clone, Deserialize, Default)]
 #[serde(default)]
 pub struct VoteFields {
@@ -34,7 +34,7 @@ pub struct VoteFields {
     assertion: String,
 }
 
-/// What is said above the page once more, and what was typed into its form.
+/// The error and the typed comment of a rejected form.
 #[derive(Default)]
 pub struct VoteFormState {
     /// Why the vote was not counted.
@@ -43,7 +43,7 @@ pub struct VoteFormState {
 }
 
 impl VoteFields {
-    /// The ballot that it is, if the page was this visitor's own. Whether it counts is not said here.
+    /// Reads the ballot. The nonce must belong to this session. The rules of the vote are not checked here.
     pub fn ballot(&self, app: &AppState, visitor: &Visitor, page: &str) -> Result<Ballot> {
         let verdict = verdict(&self.verdict)?;
         let digest = Digest::try_from(self.digest.as_str()).map_err(|_| VoteRejected::Digest)?;
@@ -74,34 +74,34 @@ impl VoteFields {
         })
     }
 
-    /// By which delegation they vote in another's place, if the form says one.
+    /// Reads the delegation, if the form has one.
     fn delegation(&self) -> Result<Option<DelegationId>> {
         let delegation = Some(self.delegation.as_str()).filter(|it| !it.is_empty());
         Ok(delegation.map(|it| DelegationId::try_from(it).map_err(|_| VoteRejected::Delegation)).transpose()?)
     }
 
-    /// In whose place, as the form says it.
+    /// Returns the delegation id of the form.
     pub fn place(&self) -> &str {
         &self.delegation
     }
 
-    /// What the voter says, as they typed it.
+    /// Returns the typed comment.
     pub fn comment(&self) -> String {
         as_typed(&self.comment)
     }
 
-    /// What the page's script found.
+    /// Returns the result of the script's check.
     pub fn browser_check(&self) -> &str {
         &self.browser_check
     }
 
-    /// Whether it is of the second look. What that told, it says back; who sends a form by hand may say nothing, and is held
-    /// to nothing.
+    /// Checks whether the confirm page sent the form. That page also sends back the effect that it showed. A form that
+    /// was sent by hand can leave the effect out, and then it is not compared.
     pub fn is_confirmed(&self) -> bool {
         self.confirmed == "yes" && (self.expects.is_empty() || VotePreview::read(&self.expects).is_some())
     }
 
-    /// The passkey's signature, if it brings one.
+    /// Reads the signature of the passkey, if the form has one.
     pub fn signature(&self) -> Result<Option<VoteSignature>> {
         if self.assertion.is_empty() {
             return Ok(None);
@@ -111,16 +111,16 @@ impl VoteFields {
     }
 }
 
-/// What a form's button says.
+/// Reads the verdict from the value of the pressed button.
 pub fn verdict(word: &str) -> Result<VoteVerdict> {
     match word {
         "approve" => Ok(VoteVerdict::Approve),
         "deny" => Ok(VoteVerdict::Deny),
-        _ => Err(Error::invalid("/verdict", "say approve or deny")),
+        _ => Err(Error::invalid("/verdict", "the verdict must be approve or deny")),
     }
 }
 
-/// Words as they were typed: browsers send line ends as CR LF.
+/// Returns the text as typed, because browsers send line ends as CR LF.
 pub fn as_typed(words: &str) -> String {
     words.replace("\r\n", "\n")
 }

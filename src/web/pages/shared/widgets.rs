@@ -1,4 +1,4 @@
-//! What several pages say alike.
+//! Small views that several pages share.
 
 use super::layout::{TimestampView, Tone};
 use super::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
@@ -8,14 +8,13 @@ pub enum HoldOutcomeView {
     Approved,
     Denied,
     Expired,
-    /// Its proposer took it back.
+    /// Cancelled by its proposer.
     Cancelled,
-    /// Another transition took its place.
+    /// Replaced by another transition.
     Superseded,
 }
 
 impl HoldOutcomeView {
-    /// The outcome in a word.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Approved => "Approved",
@@ -35,12 +34,10 @@ impl HoldOutcomeView {
     }
 }
 
-/// Why a transition was held.
 #[derive(Clone, Debug)]
 pub struct HoldReasonView {
-    /// The place that the reason is about.
     pub path: Option<SafePath>,
-    /// What is the matter with it: "is protected", "payment.amount above 1000 requires approval".
+    /// The reason without its path: "payment.amount above 1000 requires approval".
     pub words: SafeLine,
 }
 
@@ -50,51 +47,49 @@ pub struct ToolCallView {
     pub arguments: ToolArgumentsView,
 }
 
-/// What a tool is called with.
 #[derive(Clone, Debug)]
 pub enum ToolArgumentsView {
     Whole {
         value: SafeJson,
-        /// What they were committed to with, base64url.
+        /// Salt of the commitment in base64url.
         salt: String,
     },
-    /// Leaf by leaf, without what is hidden.
+    /// Single values, without the redacted ones.
     Parts(Vec<ToolArgumentRow>),
 }
 
 #[derive(Clone, Debug)]
 pub struct ToolArgumentRow {
     pub path: SafePath,
-    /// Its value, if it is shown.
+    /// Empty if the value is redacted.
     pub value: Option<SafeJson>,
 }
 
-/// Something that happened to the review.
+/// One event of a review.
 #[derive(Clone, Debug)]
 pub struct TimelineItem {
     pub tone: Tone,
-    /// Who did it; nobody for what the gateway does by itself.
+    /// The acting person or node. Empty for the gateway.
     pub who: Option<SafeLine>,
-    /// What: "approved as finance", "held the proposal".
+    /// The event: "approved as finance", "commented".
     pub words: String,
     pub comment: Option<SafeText>,
-    /// What the voter's browser reported: "Their browser reported a match."
+    /// Report of the voter's browser: "Not recomputed in their browser."
     pub claim: Option<String>,
     pub at: TimestampView,
 }
 
-/// Whether a comment must be given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommentRequirement {
     Optional,
     Required,
 }
 
-/// Whether an earlier write of the thread may or may not have happened.
+/// Whether the outcome of an earlier write of the thread is unknown.
 #[derive(Clone, Debug)]
 pub enum WriteUncertainty {
     None,
-    /// One lapsed and nobody has resolved it: "database_writer reserved version 3 at 14:02 and never said …".
+    /// A lease expired and no administrator has resolved the write yet.
     Unknown(SafeLine),
 }
 
@@ -105,7 +100,6 @@ pub enum VerdictView {
 }
 
 impl VerdictView {
-    /// The value that forms send.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Approve => "approve",
@@ -128,23 +122,22 @@ pub enum Urgency {
 }
 
 impl Urgency {
-    /// Whether the page says so.
     pub const fn is_soon(self) -> bool {
         matches!(self, Self::Soon)
     }
 }
 
-/// How an entry got into the chain.
+/// The gate by which an entry was committed.
 #[derive(Clone, Debug)]
 pub enum GateView {
     Auto,
-    /// By the policy alone, while it only observed.
+    /// Committed in observe mode.
     Observed,
     Approved {
         review_url: String,
         by: Vec<SafeLine>,
     },
-    /// It is a writer's record of what it wrote.
+    /// A confirmed write.
     Written,
 }
 
@@ -169,39 +162,31 @@ impl GateView {
 
 #[derive(Clone, Debug)]
 pub enum RequesterView {
-    /// A token, and who answers for it.
-    Token {
-        name: SafeLine,
-        owner: SafeLine,
-    },
+    Token { name: SafeLine, owner: SafeLine },
     Person(SafeLine),
 }
 
 #[derive(Clone, Debug)]
 pub enum ReviewBadge {
-    /// Waits for the reader's vote.
     Yours,
-    /// The reader has voted; others have not.
     Voted,
-    /// The reader may not decide, and why: "proposed by your agent".
+    /// The reason why the reader cannot decide: "proposed by your agent".
     CannotDecide(String),
-    /// Nobody decided, so that others are asked as well: who.
+    /// The groups that can also vote since the escalation.
     Escalated(String),
-    /// Those who are asked were reminded.
     Reminded,
-    /// An earlier write of this thread may or may not have happened.
     WriteOutcomeUnknown,
 }
 
 impl ReviewBadge {
     pub fn words(&self) -> String {
         match self {
-            Self::Yours => "yours".to_owned(),
-            Self::Voted => "you voted".to_owned(),
-            Self::CannotDecide(why) => format!("you cannot decide: {why}"),
-            Self::Escalated(to) => format!("escalated to {to}"),
-            Self::Reminded => "waits for long".to_owned(),
-            Self::WriteOutcomeUnknown => "earlier write unknown".to_owned(),
+            Self::Yours => "You can decide".to_owned(),
+            Self::Voted => "You voted".to_owned(),
+            Self::CannotDecide(why) => format!("You cannot decide: {why}"),
+            Self::Escalated(to) => format!("Escalated to {to}"),
+            Self::Reminded => "Reminder sent".to_owned(),
+            Self::WriteOutcomeUnknown => "Earlier write unknown".to_owned(),
         }
     }
 

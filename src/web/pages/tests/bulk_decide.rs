@@ -1,4 +1,4 @@
-//! Samples of what is decided at once.
+//! Sample pages of decisions about several reviews.
 
 use super::sample::{SampleReview, line, moment, shell};
 use crate::web::pages::inbox::bulk_decide_view::{
@@ -37,13 +37,13 @@ fn left_out() -> Vec<ExcludedReviewRow> {
         url: "/reviews/0192f0c2".to_owned(),
         headline: SampleReview::small().page().headline,
         thread: line("order-8790"),
-        why: "Its flow asks for a passkey: decide it on its own page.".to_owned(),
+        why: "Its flow requires a passkey. Decide it on its own page.".to_owned(),
     }]
 }
 
 pub fn page() -> BulkDecisionPage {
     BulkDecisionPage {
-        consequence: "Where your approval is the last that is needed, the change is committed at once.".to_owned(),
+        consequence: "If your approval is the last required one, the change is committed immediately.".to_owned(),
         shell: shell(3),
         csrf: "csrf-1".to_owned(),
         sheet: "sheet-1".to_owned(),
@@ -54,7 +54,9 @@ pub fn page() -> BulkDecisionPage {
         left_out: left_out(),
         comment: CommentRequirement::Required,
         typed: SafeText::new("typed before"),
-        problem: Some("A comment is required here: say why. None of your votes was counted.".to_owned()),
+        problem: Some(
+            "A comment is required. Enter the reason for your decision. None of your votes was counted.".to_owned(),
+        ),
     }
 }
 
@@ -69,7 +71,7 @@ pub fn apart() -> BulkGroupsPage {
     BulkGroupsPage {
         shell: shell(3),
         csrf: "csrf-1".to_owned(),
-        problem: "These ask for 2 different kinds of change.".to_owned(),
+        problem: "The selected reviews request 2 different kinds of change.".to_owned(),
         groups: vec![vec![row("order-8812"), row("order-8813")], vec![row("deploy-1")]],
         left_out: left_out(),
     }
@@ -82,7 +84,7 @@ pub fn told() -> BulkResultPage {
         thread: line(thread),
         word,
         tone,
-        words: "This review was decided meanwhile. Your vote was not counted.".to_owned(),
+        words: "This review has already been decided. Your vote was not counted.".to_owned(),
         by: by.into_iter().map(line).collect(),
         at: Some(moment("2026-11-03T14:24:40.000Z", "3 Nov 2026, 14:24 UTC", "4 min ago")),
     };

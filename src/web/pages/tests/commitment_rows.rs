@@ -1,4 +1,4 @@
-//! Commitments made here a second time, so that the pages' script is not compared with itself.
+//! A second implementation of the commitments, so that the script of the pages is not compared with itself.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub fn canonical(value: &Value) -> String {
     value.to_string()
 }
 
-/// What is shown of a tree beside what changed.
+/// The unchanged parts of a tree that a page shows.
 pub struct TreeExcerpt<'a> {
     pub hidden: &'a [&'a str],
     pub wanted: &'a [&'a str],
@@ -36,13 +36,12 @@ pub fn touches(list: &[&str], at: &str) -> bool {
     covers(list, at) || list.iter().any(|it| at.is_empty() || it.starts_with(&format!("{at}/")))
 }
 
-/// A tree's commitment and its opening.
 pub struct TreeCommitment {
     pub root: String,
     pub opened: Value,
 }
 
-/// Commits to `value`; leaves that stand in `before` too were set by an older proposal.
+/// Commits to `value`. An older proposal has set the leaves that are also in `before`.
 pub fn half(
     value: &Value,
     before: Option<&Value>,

@@ -1,4 +1,4 @@
-//! Samples of the screens about voting in another's place.
+//! Sample pages of delegations.
 
 use super::sample::{line, moment, shell};
 use crate::web::pages::identity::delegations_view::{

@@ -1,4 +1,4 @@
-//! Samples of the screens about endpoints.
+//! Sample pages of endpoints.
 
 use super::sample::{line, moment, shell};
 use crate::domain::delivery::failure::FailureCode;

@@ -1,4 +1,4 @@
-//! Samples of a run of agents.
+//! Sample pages of agent runs.
 
 use askama::Template as _;
 
@@ -67,7 +67,7 @@ pub fn page() -> EpisodePage {
     }
 }
 
-/// One of which nobody has said anything yet.
+/// Returns an episode without reports.
 pub fn begun() -> EpisodePage {
     EpisodePage {
         status: StatusBadge { words: "Running", tone: Tone::Plain },
@@ -113,7 +113,7 @@ pub fn no_imports() -> ImportsPage {
     ImportsPage { rows: Vec::new(), older_url: None, ..imports() }
 }
 
-/// Each way in which somebody can vouch for a run.
+/// Returns each kind of signer of an imported run.
 fn vouchers() -> Vec<ImportSignerView> {
     let other = ImportSignerView::Other { issuer: line("https://b.example"), kid: line("k1") };
     let (unchecked, own, revoked) = (

@@ -1,4 +1,4 @@
-//! Samples of what was.
+//! Sample pages of threads, versions and comparisons.
 
 use super::sample::{SampleReview, line, moment, shell};
 use crate::web::pages::inbox::list_view::{ActiveMark, InboxTab};
@@ -40,7 +40,7 @@ pub fn threads() -> ThreadsPage {
         flows: vec![SelectOption::new("", "All flows", ""), SelectOption::new("payments", "payments", "")],
         statuses: vec![
             SelectOption::new("", "Anything", "held"),
-            SelectOption::new("held", "Waiting for a decision", "held"),
+            SelectOption::new("held", "Waiting for approval", "held"),
         ],
         name: line(""),
         title: line("Refund"),

@@ -1,4 +1,4 @@
-//! What hosts ask people about, and a policy that waits for them, as samples.
+//! Sample pages of interrupts and policy change requests.
 
 use super::sample::{line, moment, shell};
 use super::screens::asking;
@@ -46,7 +46,7 @@ pub fn page() -> InterruptPage {
         flow: line("payments"),
         words: "Waits for approval",
         tone: Tone::Care,
-        standing: "The host has stopped its graph and waits for the answer.".to_owned(),
+        standing: "The host application has paused its graph and waits for the decision.".to_owned(),
         said: said(),
         deadline: Some(soon()),
         digest: DigestText::new(format!("sha256:{}", "a".repeat(64))),
@@ -55,7 +55,7 @@ pub fn page() -> InterruptPage {
         timeline: vec![TimelineItem {
             tone: Tone::Plain,
             who: Some(line("orders-app")),
-            words: "asked for it".to_owned(),
+            words: "requested approval".to_owned(),
             comment: None,
             claim: None,
             at: moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", "2 h ago"),
@@ -80,7 +80,7 @@ pub fn ended() -> InterruptPage {
         tone: Tone::Bad,
         said: bare,
         deadline: None,
-        deciding: DecideFormView::Closed("It has ended. Nothing more can be decided here.".to_owned()),
+        deciding: DecideFormView::Closed("The request has ended. It can no longer be decided.".to_owned()),
         ..page()
     }
 }
@@ -99,7 +99,8 @@ pub fn confirm() -> InterruptConfirmPage {
         flow: line("payments"),
         said: said(),
         deadline: soon(),
-        consequence: "The host is told yes, and may go on within 10 min.".to_owned(),
+        consequence: "The gateway reports the approval to the host application, which can continue within 10 min."
+            .to_owned(),
         expects: "passes",
         comment: SafeText::new("Agreed."),
         signing: PasskeySigningView::NotAsked,

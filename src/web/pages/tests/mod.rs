@@ -83,7 +83,7 @@ fn all() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Leaves every screen as a file, to be looked at in a browser.
+/// Writes every sample page to a file, for a look in a browser.
 #[test]
 fn every_screen_renders() {
     let folder = std::env::temp_dir().join("countersign-preview");

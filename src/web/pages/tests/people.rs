@@ -1,4 +1,4 @@
-//! Samples of the screens about people, and of stopping.
+//! Sample pages of accounts and halts.
 
 use super::sample::{line, moment, shell};
 use crate::web::pages::identity::account_view::{AccountPage, PasswordPage, SessionRow};

@@ -7,7 +7,7 @@ use super::sample::SampleReview;
 use super::screens;
 use super::site::PageTestSite;
 
-/// Puts `html` with one thing replaced on the site, and says what the script makes of it.
+/// Serves `html` with one replacement, and returns the result of the script.
 async fn altered(site: &PageTestSite, html: &str, what: &str, by: &str) -> super::site::PageCheckResult {
     assert!(html.contains(what), "the page holds {what}");
     site.put("/altered", html.replacen(what, by, 1));
@@ -74,7 +74,7 @@ async fn an_altered_value_is_a_mismatch_and_disables_deciding() {
         ("data-value>&#34;tok_3f9a&#34;<".to_owned(), "data-value>&#34;tok_3f9b&#34;<".to_owned()),
         (format!("data-digest aria-labelledby=\"digest-label\">{digest}"), "data-digest>sha256:00".to_owned()),
         (format!("name=\"digest\" value=\"{digest}\""), format!("name=\"digest\" value=\"sha256:{}\"", "0".repeat(64))),
-        // What is not for eyes.
+        // Data that readers do not see.
         ("data-salt=\"".to_owned(), "data-salt=\"A".to_owned()),
         ("data-side=\"both\" data-bare=\"sha256:".to_owned(), "data-side=\"both\" data-bare=\"sha256:0".to_owned()),
         ("data-arrays-to=\"[]\"".to_owned(), "data-arrays-to=\"[&#34;/payment&#34;]\"".to_owned()),
@@ -84,7 +84,7 @@ async fn an_altered_value_is_a_mismatch_and_disables_deciding() {
     }
     let rich = SampleReview::rich().page().render().unwrap();
     for (what, by) in [
-        // A letter that looks alike, an escape for another, text for an escape, the head of a fold.
+        // Lookalike characters, another escape, text instead of an escape, and the start of a folded value.
         ("p\u{430}yp\u{430}l", "paypal"),
         (">\\u202e</span>", ">\\u202d</span>"),
         ("<span class=\"esc\" title=\"right-to-left override\">U+202E</span>", "U+202E"),
@@ -93,7 +93,7 @@ async fn an_altered_value_is_a_mismatch_and_disables_deciding() {
         ("data-absent>nothing", "data-nested>nothing"),
         ("data-nested>several values, below", "data-nested>false"),
         ("data-absent>nothing", "data-absent>17"),
-        // A claim about a place that no commitment stands for.
+        // A claim about a path without a commitment.
         ("data-nested>several values, below", "data-absent>nothing"),
         ("data-absent>nothing", "data-nested>several values, below"),
         (
@@ -101,8 +101,8 @@ async fn an_altered_value_is_a_mismatch_and_disables_deciding() {
             "<tr role=\"row\" data-fact><th><code data-key>node</code></th><td><div class=\"value\" data-value>&#34;auditor&#34;</div></td></tr>\
              <tr role=\"row\" data-fact>",
         ),
-        (">hidden</span> <span class=\"badge care\">changes now", ">4</span> <span class=\"badge care\">changes now"),
-        // What changes, folded away or among what does not.
+        (">redacted</span> <span class=\"badge care\">changes now", ">4</span> <span class=\"badge care\">changes now"),
+        // Changes that are folded away or listed as unchanged.
         ("<table class=\"diff\"", "<details><summary>more</summary><table class=\"diff\""),
         (
             "<table class=\"diff\"",

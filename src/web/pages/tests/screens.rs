@@ -1,4 +1,4 @@
-//! The other screens' samples.
+//! Sample pages of the inbox and of special reviews.
 
 use super::sample::{SampleReview, line, moment, shell};
 use crate::web::pages::identity::passkeys_view::{
@@ -73,7 +73,7 @@ pub fn confirm_signed() -> ConfirmPage {
 }
 
 pub fn confirm_typed() -> ConfirmPage {
-    let problem = Some("What you typed is not the end of this digest.".to_owned());
+    let problem = Some("The typed text is not the end of this digest.".to_owned());
     ConfirmPage { typing: Some("a1b2c3".to_owned()), problem, ..confirm() }
 }
 
@@ -242,7 +242,7 @@ pub fn empty_inbox() -> InboxPage {
     }
 }
 
-/// What somebody searched for, and nothing is like it.
+/// Returns a search without matches.
 pub fn nothing_found() -> InboxPage {
     InboxPage {
         scope: InboxScope::Chosen(InboxTabKind::Everything),
@@ -295,9 +295,9 @@ pub fn doubtful() -> ReviewPage {
     let mut page = SampleReview::small().page();
     if let ReviewDecisionView::Open(form) = &mut page.deciding {
         form.doubt = WriteUncertainty::Unknown(line(
-            "database_writer reserved version 3 at 14:02 UTC and never said whether it wrote.",
+            "database_writer reserved version 3 at 14:02 UTC and never reported the outcome.",
         ));
-        form.problem = Some("Approving needs the tick below. Your vote was not counted.".to_owned());
+        form.problem = Some("Tick the box to approve. Your vote was not counted.".to_owned());
     }
     page
 }
@@ -306,7 +306,7 @@ fn absent() -> DelegatorRow {
     DelegatorRow { delegation: "0192f0c1".to_owned(), name: line("mira"), until: soon() }
 }
 
-/// The reader votes for somebody who is away, and could vote for others.
+/// Returns a review on which the reader votes for a delegator and could vote for others.
 pub fn for_another() -> ReviewPage {
     let mut page = SampleReview::small().page();
     if let ReviewDecisionView::Open(form) = &mut page.deciding {
@@ -340,7 +340,7 @@ fn branch(name: &str, words: &str) -> BranchRow {
     }
 }
 
-/// One that is itself a branch.
+/// Returns a thread that is a branch.
 pub fn of_another() -> ThreadPage {
     let origin = OriginRow {
         name: line("a"),
@@ -392,7 +392,7 @@ pub fn thread() -> ThreadPage {
         flow: line("payments"),
         on_behalf_of: Some(line("Mira Novak, customer care")),
         origin: None,
-        branches: vec![branch("a", "Joined in version 3"), branch("b", "Left behind: the thread has moved on")],
+        branches: vec![branch("a", "Joined in version 3"), branch("b", "Outdated: the thread has moved on")],
         earlier_branches_url: Some("/threads/order-17?branches=1.branch-1#branches".to_owned()),
         status: ThreadStatusView::Held("/reviews/0192f0c1".to_owned()),
         standing: "The head is written and owes nothing.".to_owned(),
@@ -413,7 +413,7 @@ pub fn thread() -> ThreadPage {
     }
 }
 
-/// What is held, on its way to be another: two values to rewrite, and something hidden besides.
+/// Returns an edit page with two fields and a redacted value.
 pub fn edit() -> EditPage {
     let field = |at: &str, value: &str| EditField {
         path: SafePath::new(at),

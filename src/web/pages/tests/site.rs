@@ -1,4 +1,4 @@
-//! A page server and a browser for the tests of what runs in the page.
+//! A page server and a browser for tests of the scripts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,11 +12,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::web::assets;
 
-/// What the gateway sends with every page.
+/// The Content-Security-Policy of the gateway.
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; \
                    frame-ancestors 'none'; base-uri 'none'";
 
-/// A name that is not a secure context, though it leads to this machine.
+/// A name of this host that browsers do not treat as a secure context.
 const PLAIN_HOST: &str = "gateway.test";
 
 #[derive(Default)]
@@ -39,7 +39,7 @@ async fn post(body: String, posted: web::Data<UnboundedSender<String>>) -> HttpR
     HttpResponse::Ok().content_type("text/html").body("<!doctype html><title>posted</title><p>posted")
 }
 
-/// A browser with one tab, and a server with pages put on it by name.
+/// A browser with one tab, and a server of named pages.
 pub struct PageTestSite {
     shelf: Arc<PageFiles>,
     port: u16,
@@ -93,22 +93,21 @@ impl PageTestSite {
         self.shelf.files.lock().unwrap().insert(path.to_owned(), text.into());
     }
 
-    /// The next form that the page sends.
     pub async fn next_post(&mut self) -> String {
         self.posted.recv().await.unwrap()
     }
 
-    /// Whether the page has sent nothing that was not asked for.
+    /// Checks that the page has sent no further form.
     pub fn nothing_posted(&mut self) -> bool {
         self.posted.try_recv().is_err()
     }
 
-    /// Goes to a page as a browser on this machine reaches it: a secure context.
+    /// Opens a page on localhost, which is a secure context.
     pub async fn visit(&self, path: &str) {
         self.page.goto(format!("http://localhost:{}{path}", self.port)).await.unwrap();
     }
 
-    /// Goes to a page over plain HTTP from elsewhere.
+    /// Opens a page over plain HTTP by another name, which is not a secure context.
     pub async fn visit_plain(&self, path: &str) {
         self.page.goto(format!("http://{PLAIN_HOST}:{}{path}", self.port)).await.unwrap();
     }
@@ -117,7 +116,7 @@ impl PageTestSite {
         self.page.evaluate(expression).await.unwrap().into_value().unwrap()
     }
 
-    /// What the script says of the page, once it has said something other than `not`.
+    /// Waits until the result of the script is not `not`, and returns it.
     pub async fn verdict(&self, not: &str) -> PageCheckResult {
         let wait = format!(
             "new Promise((done) => {{
@@ -131,7 +130,7 @@ impl PageTestSite {
         self.said().await
     }
 
-    /// What the page says at this moment.
+    /// Returns the current result on the page.
     pub async fn said(&self) -> PageCheckResult {
         self.js("({ words: [...document.querySelectorAll('[data-check-words]')].map((it) => it.textContent),
                 detail: document.querySelector('[data-check-detail]').textContent,
@@ -146,7 +145,7 @@ impl PageTestSite {
     }
 }
 
-/// What a review's page says of its own check.
+/// The result of the script on a review page.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub struct PageCheckResult {
     pub words: Vec<String>,

@@ -1,4 +1,4 @@
-//! `GET /threads/{thread}/compare`: two versions of a thread beside each other.
+//! `GET /threads/{thread}/compare`: compares two versions of a thread.
 
 use actix_web::web;
 use serde::Deserialize;
@@ -11,10 +11,10 @@ use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// Differences that are listed: two versions may have nothing in common, and a state has ten thousand leaves.
+/// Limit of listed differences, because two states can differ in ten thousand leaves.
 const ROWS_MAX: usize = 1_000;
 
-/// Which two. Without them: the head and the version before it.
+/// The two versions. The default is the head and the version before it.
 #[derive(Deserialize)]
 pub struct CompareQuery {
     from: Option<u64>,

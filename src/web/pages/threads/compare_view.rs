@@ -1,4 +1,4 @@
-//! Two versions of a thread beside each other.
+//! The page that compares two versions of a thread.
 
 use askama::Template;
 
@@ -13,11 +13,10 @@ pub struct ComparePage {
     pub shell: PageLayout,
     pub thread: SafeLine,
     pub title: Option<SafeLine>,
-    /// The thread's last version.
     pub head: u64,
     pub from: u64,
     pub to: u64,
     pub rows: Vec<OpeningRow>,
-    /// How many more differ than are listed.
+    /// Number of differences beyond the listed ones.
     pub more: usize,
 }

@@ -1,4 +1,4 @@
-//! `GET /threads`: threads, to be looked for.
+//! `GET /threads`: lists and filters threads.
 
 use actix_web::web;
 use serde::Deserialize;
@@ -18,15 +18,15 @@ use crate::web::state::AppState;
 
 const ROWS_MAX: usize = 30;
 
-/// The words of the address for what a thread is doing.
+/// Query value, label and code of each status.
 const STATUSES: [(&str, &str, ThreadStatusCode); 4] = [
     ("open", "Open", ThreadStatusCode::Open),
-    ("held", "Waiting for a decision", ThreadStatusCode::Held),
+    ("held", "Waiting for approval", ThreadStatusCode::Held),
     ("writing", "Being written", ThreadStatusCode::Writing),
     ("closed", "Closed", ThreadStatusCode::Closed),
 ];
 
-/// What is asked for. An empty text asks for nothing.
+/// The filters. An empty text is no filter.
 #[derive(Deserialize, Default, Clone)]
 #[serde(default)]
 pub struct ThreadListQuery {
@@ -67,7 +67,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &ThreadListQuery) -> Res
     Ok(ThreadsPage {
         shell: visitor.shell(service, None).await?,
         flows: std::iter::once(SelectOption::new("", "All flows", &asked.flow)).chain(flows).collect(),
-        statuses: std::iter::once(SelectOption::new("", "Anything", &asked.status)).chain(statuses).collect(),
+        statuses: std::iter::once(SelectOption::new("", "Any status", &asked.status)).chain(statuses).collect(),
         name: SafeLine::new(asked.name.as_str()),
         title: SafeLine::new(asked.title.as_str()),
         filter,
@@ -82,13 +82,18 @@ fn sought(asked: &ThreadListQuery) -> std::result::Result<ThreadFilter, &'static
     let said = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let status = match said(&asked.status) {
         None => None,
-        Some(word) => Some(STATUSES.iter().find(|it| it.0 == word).ok_or("Threads do nothing of that name.")?.2),
+        Some(word) => Some(
+            STATUSES.iter().find(|it| it.0 == word).ok_or("There is no such status. Choose a status from the list.")?.2,
+        ),
     };
-    let flow = said(&asked.flow).map(FlowId::try_from).transpose().map_err(|_| "No flow has such a name.")?;
+    let flow = said(&asked.flow)
+        .map(FlowId::try_from)
+        .transpose()
+        .map_err(|_| "There is no flow with this name. Choose a flow from the list.")?;
     Ok(ThreadFilter { flow, status, name: said(&asked.name), title: said(&asked.title) })
 }
 
-/// The same question, from there on.
+/// Returns the URL of the next page with the same filters.
 fn onward(asked: &ThreadListQuery, after: &ThreadListCursor) -> String {
     let given = [("flow", &asked.flow), ("status", &asked.status), ("name", &asked.name), ("title", &asked.title)];
     let mut url = "/threads?".to_owned();

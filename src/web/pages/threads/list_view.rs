@@ -1,4 +1,4 @@
-//! Threads, to be looked for.
+//! The list of threads.
 
 use askama::Template;
 
@@ -11,33 +11,29 @@ use crate::web::pages::shared::safe_text::SafeLine;
 #[template(path = "threads.html")]
 pub struct ThreadsPage {
     pub shell: PageLayout,
-    /// The flows to choose from.
     pub flows: Vec<SelectOption>,
-    /// The states to choose from.
     pub statuses: Vec<SelectOption>,
-    /// What the names begin with, as typed.
+    /// Typed start of the name.
     pub name: SafeLine,
-    /// What the titles begin with, as typed.
+    /// Typed start of the title.
     pub title: SafeLine,
-    /// Whether anything was asked for.
+    /// Whether a filter is set.
     pub filter: FilterState,
     pub rows: Vec<ThreadRow>,
-    /// How many were looked at, where more might be found further on.
+    /// Number of searched threads, if a later page can have more matches.
     pub looked: Option<usize>,
-    /// The next page, if there is one.
     pub more_url: Option<String>,
-    /// Why nothing was looked for.
+    /// Error of an invalid filter.
     pub problem: Option<String>,
 }
 
-/// Whether anything was asked for.
+/// Whether a filter is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FilterState {
     None,
     Some,
 }
 
-/// One of several, in a form.
 #[derive(Clone, Debug)]
 pub struct SelectOption {
     pub value: String,
@@ -52,7 +48,7 @@ pub enum SelectOptionState {
 }
 
 impl SelectOption {
-    /// A choice; `now` is what was chosen.
+    /// Builds an option. `now` is the selected value.
     pub fn new(value: &str, label: &str, now: &str) -> Self {
         let chosen = if value == now { SelectOptionState::Yes } else { SelectOptionState::No };
         Self { value: value.to_owned(), label: SafeLine::new(label), chosen }

@@ -1,4 +1,4 @@
-//! `POST /threads/{thread}/versions/{version}/rollback`: a person asks for that version's state again.
+//! `POST /threads/{thread}/versions/{version}/rollback`: a person requests a rollback to a version.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
@@ -22,7 +22,7 @@ pub struct RollbackFields {
     reason: String,
 }
 
-/// `GET` where only forms go: whoever loads such an address again means the version.
+/// Redirects a `GET` of the form's address to the version, for example after a reload.
 pub async fn back(place: web::Path<(String, u64)>) -> HttpResponse {
     let thread = ThreadId::try_from(place.0.as_str());
     see_other(&thread.map_or_else(|_| "/threads".to_owned(), |it| format!("/threads/{it}/versions/{}", place.1)))
@@ -46,8 +46,9 @@ fn asked((thread, to_version): &(String, u64), form: &RollbackFields) -> Result<
     let reason = as_typed(form.reason.trim());
     Ok(RollbackInput {
         thread: ThreadId::try_from(thread.as_str()).map_err(|_| Error::NotFound("thread"))?,
-        node: NodeId::try_from(form.node.as_str()).map_err(|_| Error::invalid("", "choose the node it is asked as"))?,
-        parent: Digest::try_from(form.head.as_str()).map_err(|_| Error::invalid("", "the form names no head"))?,
+        node: NodeId::try_from(form.node.as_str()).map_err(|_| Error::invalid("", "choose a node for the rollback"))?,
+        parent: Digest::try_from(form.head.as_str())
+            .map_err(|_| Error::invalid("", "the form has no head; open the version page again"))?,
         to_version: *to_version,
         attempt: form.attempt,
         reason: (!reason.is_empty()).then_some(reason),

@@ -1,4 +1,4 @@
-//! `GET /threads/{thread}`: a thread's chain, the newest version first.
+//! `GET /threads/{thread}`: shows the chain of a thread, newest version first.
 
 use std::collections::BTreeMap;
 
@@ -30,19 +30,18 @@ use crate::web::pages::shared::visitor::Visitor;
 use crate::web::pages::shared::widgets::GateView;
 use crate::web::state::AppState;
 
-/// Versions of one page: each is checked before it is shown.
+/// Versions on one page. The limit is low because each version is verified before it is shown.
 const ENTRIES_MAX: u64 = 25;
 
-/// Reviews in vain that are listed.
+/// Listed reviews without a commit.
 const ENDED_MAX: usize = 10;
 
-/// Places that one row names.
+/// Paths that one row names.
 const PLACES_SHOWN: usize = 4;
 
-/// Branches that are listed at once.
 const BRANCHES_MAX: u32 = 25;
 
-/// `?below=`: the page of the versions below that one; `?branches=`: with the branches from there on.
+/// `?below=`: only versions below this one. `?branches=`: cursor of the branches.
 #[derive(Deserialize)]
 pub struct ThreadPageQuery {
     below: Option<u64>,
@@ -59,7 +58,7 @@ pub async fn show(
 ) -> std::result::Result<HttpResponse, PageError> {
     match page(&app, &visitor, &thread, &query).await {
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
-        // It has no versions; what it has is there.
+        // An imported thread has no versions, so its only page is the episode.
         Err(Error::Imported) => Ok(see_other(&format!("/threads/{thread}/episode"))),
         Err(error) => Err(PageError::of(&request, error)),
     }
@@ -134,13 +133,13 @@ fn branch(of: &ThreadId, seen: &BranchSummary) -> BranchRow {
             url: Some(format!("/threads/{of}/versions/{version}")),
         },
         BranchStatus::Asked(review) => BranchStatusView {
-            words: "People are asked about its join".to_owned(),
+            words: "Its join requires approval".to_owned(),
             tone: Tone::Care,
             url: Some(format!("/reviews/{review}")),
         },
         BranchStatus::Open => BranchStatusView { words: "Not joined".to_owned(), tone: Tone::Plain, url: None },
         BranchStatus::LeftBehind => {
-            BranchStatusView { words: "Left behind: the thread has moved on".to_owned(), tone: Tone::Plain, url: None }
+            BranchStatusView { words: "Outdated: the thread has moved on".to_owned(), tone: Tone::Plain, url: None }
         }
     };
     BranchRow {
@@ -152,7 +151,6 @@ fn branch(of: &ThreadId, seen: &BranchSummary) -> BranchRow {
     }
 }
 
-/// Where a thread stands, for a page.
 pub fn status_of(thread: &Thread, status: ThreadStatusCode) -> ThreadStatusView {
     match (status, &thread.hold) {
         (ThreadStatusCode::Held, Some(review)) => ThreadStatusView::Held(format!("/reviews/{review}")),
@@ -162,42 +160,38 @@ pub fn status_of(thread: &Thread, status: ThreadStatusCode) -> ThreadStatusView 
     }
 }
 
-/// What is not told any more of its past.
+/// Returns the sentence about erased versions.
 fn erased(thread: &Thread) -> String {
     match thread.gone.erased {
         0 => String::new(),
-        count => format!(" The values of its versions up to {} are erased, as its policy has it.", count - 1),
+        count => format!(" The values of versions up to {} are erased, as the policy requires.", count - 1),
     }
 }
 
 fn standing(thread: &Thread, mode: Mode, now: Timestamp) -> String {
     if let Some(closed) = &thread.closed {
-        return format!("It takes nothing since {}.", moment(closed.at, now).words);
+        return format!("Closed since {}. It accepts no more changes.", moment(closed.at, now).words);
     }
     if thread.branch.is_some() {
-        return "Nothing of a branch is written: it is joined.".to_owned();
+        return "A branch is not written. It is joined into its thread.".to_owned();
     }
     if thread.outcome_unknown(now) {
-        return "A writer was let through and never said how it went; an administrator can settle it.".to_owned();
+        return "A writer never reported the outcome of its write. An administrator can resolve it.".to_owned();
     }
     match (&thread.head.usage, thread.head.needs_receipt) {
-        (HeadUse::Reserved { .. }, _) => "Its head was given to a writer.".to_owned(),
-        (HeadUse::Used {}, _) => {
-            "Its head was given to a writer before, and needs a new approval to be written.".to_owned()
-        }
-        (HeadUse::Revoked {}, _) => {
-            "Its head's receipt was taken back; it needs a new approval to be written.".to_owned()
-        }
+        (HeadUse::Reserved { .. }, _) => "A writer has reserved its head.".to_owned(),
+        (HeadUse::Used {}, _) => "A writer has already used its head. A new write requires a new approval.".to_owned(),
+        (HeadUse::Revoked {}, _) => "The receipt of its head was revoked. A write requires a new approval.".to_owned(),
         (HeadUse::Unused {}, false) if thread.taken_back => {
-            "An approval that its head rests on was taken back; it needs a new one to be written.".to_owned()
+            "An approval that its head depends on was revoked. A write requires a new approval.".to_owned()
         }
         (HeadUse::Unused {}, true) if mode == Mode::Observe => {
-            "Nobody approved its head; its flow only observes, so it can be written all the same.".to_owned()
+            "Its head has no approval. Its flow is in observe mode, so it can be written anyway.".to_owned()
         }
         (HeadUse::Unused {}, true) => {
-            "Its head can be written with a receipt for exactly this version only.".to_owned()
+            "Its head can be written only with a receipt for exactly this version.".to_owned()
         }
-        (HeadUse::Unused {}, false) => "Its head owes no approval.".to_owned(),
+        (HeadUse::Unused {}, false) => "Its head can be written without approval.".to_owned(),
     }
 }
 
@@ -207,7 +201,7 @@ fn entry(
     now: Timestamp,
 ) -> EntryRow {
     let statement = &item.transition.statement;
-    // Version 0 sets everything there is.
+    // Version 0 sets the whole state, so a list of its changes is useless.
     let diff = if statement.version == 0 { &[] } else { item.diff.as_slice() };
     let written = newer.filter(|it| matches!(it.entry.gate, CommitGate::Written { .. }));
     EntryRow {
@@ -223,7 +217,7 @@ fn entry(
         at: moment(item.entry.committed_at, now),
         write: written.map(|it| WriteStatusView {
             tone: Tone::Good,
-            words: SafeLine::new(format!("written; recorded as version {}", it.entry.version)),
+            words: SafeLine::new(format!("written, recorded as version {}", it.entry.version)),
         }),
     }
 }

@@ -1,4 +1,4 @@
-//! A thread's chain, the newest version first.
+//! The page of a thread: its chain, branches and ended reviews.
 
 use askama::Template;
 
@@ -18,36 +18,32 @@ pub struct ThreadPage {
     pub title: Option<SafeLine>,
     pub flow: SafeLine,
     pub on_behalf_of: Option<SafeLine>,
-    /// The page of the run that it is, if it is one.
+    /// URL of the episode, if the thread is an agent run.
     pub episode_url: Option<String>,
-    /// The thread that it is a branch of, if it is one.
+    /// The forked thread, if this thread is a branch.
     pub origin: Option<OriginRow>,
-    /// The branches that were made of it, the last first.
+    /// Branches of this thread, newest first.
     pub branches: Vec<BranchRow>,
-    /// The page with those that were made before, if there are any.
+    /// URL of the earlier branches.
     pub earlier_branches_url: Option<String>,
     pub status: ThreadStatusView,
-    /// Whether its head may be written: "The head owes an approval: it cannot be written without a receipt."
+    /// Whether the head can be written: "Its head can be written without approval."
     pub standing: String,
     pub head: u64,
     pub entries: Vec<EntryRow>,
-    /// Reviews that led to no entry, and such.
+    /// Reviews without a commit.
     pub ended: Vec<EndedReviewRow>,
-    /// The next page, if there is one.
     pub older_url: Option<String>,
 }
 
-/// What a branch is a branch of.
+/// The thread and version from which a branch was forked.
 #[derive(Clone, Debug)]
 pub struct OriginRow {
-    /// What the branch is called.
+    /// Name of the branch.
     pub name: SafeLine,
-    /// The thread that was forked.
     pub thread: SafeLine,
     pub thread_url: String,
-    /// Which version of it was forked.
     pub version: u64,
-    /// The page of that version.
     pub version_url: String,
 }
 
@@ -55,9 +51,8 @@ pub struct OriginRow {
 pub struct BranchRow {
     pub name: SafeLine,
     pub url: String,
-    /// Of which version it was made.
+    /// The forked version.
     pub version: u64,
-    /// The page of that version.
     pub version_url: String,
     pub became: BranchStatusView,
 }
@@ -72,7 +67,7 @@ pub struct BranchStatusView {
 #[derive(Clone, Debug)]
 pub enum ThreadStatusView {
     Open,
-    /// Waits for the review at this address.
+    /// URL of the pending review.
     Held(String),
     Writing,
     Closed,
@@ -82,8 +77,8 @@ impl ThreadStatusView {
     pub const fn words(&self) -> &'static str {
         match self {
             Self::Open => "Open",
-            Self::Held(_) => "Waits for a decision",
-            Self::Writing => "A writer holds it",
+            Self::Held(_) => "Waiting for approval",
+            Self::Writing => "Being written",
             Self::Closed => "Closed",
         }
     }
@@ -100,29 +95,27 @@ impl ThreadStatusView {
 pub struct EntryRow {
     pub url: String,
     pub version: u64,
-    /// What kind of step it was, with its node: "created", "proposed by planner".
+    /// Label of the transition type: "created by the host", "proposed by".
     pub step: String,
     pub node: Option<SafeLine>,
     pub gate: GateView,
-    /// Who asked, if that is known.
+    /// The requester, if known.
     pub by: Option<RequesterView>,
     pub changed: Vec<HeadlineChange>,
-    /// How many more changed than are listed.
+    /// Number of changes beyond the listed ones.
     pub more_changed: usize,
     pub digest: DigestText,
     pub at: TimestampView,
-    /// What became of its receipt or write: "written by database_writer, fence 4".
+    /// Status of the write: "written, recorded as version 4".
     pub write: Option<WriteStatusView>,
 }
 
-/// What became of a receipt or a write.
 #[derive(Clone, Debug)]
 pub struct WriteStatusView {
     pub tone: Tone,
     pub words: SafeLine,
 }
 
-/// A review that led to no entry.
 #[derive(Clone, Debug)]
 pub struct EndedReviewRow {
     pub url: String,

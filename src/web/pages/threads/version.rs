@@ -1,4 +1,4 @@
-//! `GET /threads/{thread}/versions/{version}`: one version, what it changed, and what became of it.
+//! `GET /threads/{thread}/versions/{version}`: shows one version, its changes, its receipt and its writes.
 
 use actix_web::http::Method;
 use actix_web::web;
@@ -77,16 +77,16 @@ async fn page(app: &AppState, visitor: &Visitor, (thread, version): &(String, St
     })
 }
 
-/// What kind of step it was, before its node's name.
+/// Returns the label of a transition type. The name of the node follows it.
 pub const fn step_words(kind: TransitionType) -> &'static str {
     match kind {
         TransitionType::Create => "created by the host",
         TransitionType::Fork => "forked by",
         TransitionType::Propose => "proposed by",
-        TransitionType::Edit => "rewritten by a reviewer, for",
-        TransitionType::Reaffirm => "asked to be signed as it stands, by",
+        TransitionType::Edit => "edited by a reviewer, for",
+        TransitionType::Reaffirm => "reaffirmed by",
         TransitionType::Rollback => "rolled back by",
-        TransitionType::Join => "joined out of branches by",
+        TransitionType::Join => "joined from branches by",
         TransitionType::Confirm => "confirmed by",
     }
 }
@@ -112,21 +112,21 @@ fn gate(facts: &VersionFacts) -> GateView {
     }
 }
 
-/// Every one of these was passed by [`crate::service::Service::version_facts`], which otherwise gives nothing.
+/// Lists the checks of [`crate::service::Service::version_facts`], which returns an error if one of them fails.
 fn checks(facts: &VersionFacts) -> Vec<VersionCheckRow> {
-    let but = (facts.key == KeyState::Retired).then(|| "The key is retired since.".to_owned());
+    let but = (facts.key == KeyState::Retired).then(|| "The key has been retired since then.".to_owned());
     let parent = if facts.entry.version == 0 {
-        "it is the first: it names no version before it, and begins with an empty state"
+        "it is the first version and starts with an empty state"
     } else {
-        "it names the digest of the version before, whose entry is signed as well"
+        "it names the digest of the version before, whose entry is also signed"
     };
     let plain = |words| VersionCheckRow { words, but: None };
     vec![
-        VersionCheckRow { words: "the entry’s signature is that of a key in the gateway’s keyring", but },
+        VersionCheckRow { words: "a key in the gateway’s keyring signed the entry", but },
         plain("the statement hashes to the digest"),
         plain(parent),
-        plain("the states before and after, rebuilt from the rows, give the roots that were stated"),
-        plain("every row that was read bears the gateway’s seal"),
+        plain("the states before and after, rebuilt from the rows, have the signed roots"),
+        plain("every row has a valid seal of the gateway"),
     ]
 }
 
@@ -135,11 +135,8 @@ fn became(facts: &VersionFacts) -> Vec<VersionEventRow> {
     told.extend(facts.writes.iter().rev().map(|it| write(it, facts.now)));
     if told.is_empty() {
         let head = facts.entry.version == facts.thread.head.version;
-        let words = if head {
-            "No writer was let through on it so far"
-        } else {
-            "No writer was let through on it: a later version is the head"
-        };
+        let words =
+            if head { "No writer has written it yet" } else { "No writer wrote it, and a later version is the head" };
         told.push(VersionEventRow { tone: Tone::Plain, words: SafeLine::new(words), at: None });
     }
     told
@@ -147,14 +144,14 @@ fn became(facts: &VersionFacts) -> Vec<VersionEventRow> {
 
 fn receipt(row: &crate::domain::threads::flow::ReceiptRow, facts: &VersionFacts) -> VersionEventRow {
     if let Some(revoked) = &row.revoked {
-        let words = SafeLine::new("Its receipt was taken back");
+        let words = SafeLine::new("Its receipt was revoked");
         return VersionEventRow { tone: Tone::Care, words, at: Some(moment(revoked.at, facts.now)) };
     }
     let expires = peek_receipt(&row.token).map(|it| Timestamp::from_millis(it.exp.saturating_mul(1000)));
     let used = facts.writes.iter().any(|it| it.receipt.as_ref() == Some(&row.jti));
     let (tone, words) = match expires {
         _ if used => (Tone::Good, "Its receipt was used"),
-        Some(at) if at > facts.now => (Tone::Good, "Its receipt waits for its writer, and ends"),
+        Some(at) if at > facts.now => (Tone::Good, "Its receipt waits for its writer and expires"),
         Some(_) => (Tone::Plain, "Its receipt expired unused"),
         None => (Tone::Bad, "Its receipt cannot be read"),
     };
@@ -169,26 +166,29 @@ fn write(write: &Write, now: Timestamp) -> VersionEventRow {
         WriteState::Reserved {} if write.is_live(now) => {
             told(Tone::Care, format!("{node} is writing now, fence {fence}"), write.reserved_at)
         }
-        WriteState::Reserved {} => {
-            told(Tone::Care, format!("{node} was let through, fence {fence}, and never answered"), write.reserved_at)
-        }
+        WriteState::Reserved {} => told(
+            Tone::Care,
+            format!("{node} started to write, fence {fence}, and never reported the outcome"),
+            write.reserved_at,
+        ),
         WriteState::Confirmed { at, version, .. } => {
-            told(Tone::Good, format!("{node} has written, fence {fence}: recorded as version {version}"), *at)
+            told(Tone::Good, format!("{node} has written, fence {fence}, recorded as version {version}"), *at)
         }
         WriteState::Aborted { at, .. } => told(Tone::Plain, format!("{node} wrote nothing, fence {fence}"), *at),
         WriteState::Late { at } => {
             told(Tone::Care, format!("{node} confirmed too late to be recorded, fence {fence}"), *at)
         }
         WriteState::Resolved { at, outcome: WriteResolution::Written, .. } => {
-            told(Tone::Good, format!("An administrator found that {node} has written, fence {fence}"), *at)
+            told(Tone::Good, format!("An administrator confirmed that {node} has written, fence {fence}"), *at)
         }
         WriteState::Resolved { at, outcome: WriteResolution::NotWritten, .. } => {
-            told(Tone::Plain, format!("An administrator found that {node} wrote nothing, fence {fence}"), *at)
+            told(Tone::Plain, format!("An administrator confirmed that {node} wrote nothing, fence {fence}"), *at)
         }
     }
 }
 
-/// For who may ask. The same form sent twice is one try; after anything else has happened it is another.
+/// Returns the rollback form if the visitor may use it. The attempt is the number of the last event, so a repeated
+/// form is the same request, and a form after any later event is a new one.
 fn rollback(visitor: &Visitor, facts: &VersionFacts) -> Option<RollbackForm> {
     let route = "/threads/{thread}/versions/{version}/rollback";
     let may = permissions::may(CallerRole::Person(visitor.account().role), &Method::POST, route);

@@ -1,4 +1,4 @@
-//! One version of a thread.
+//! The page of one version.
 
 use askama::Template;
 
@@ -19,52 +19,47 @@ pub struct VersionPage {
     pub flow: SafeLine,
     pub version: u64,
     pub head: u64,
-    /// What kind of step it was: "proposed by".
+    /// Label of the transition type: "proposed by".
     pub step: String,
     pub node: Option<SafeLine>,
-    /// Who asked: the token and who answers for it, or the person.
+    /// The requester: a token with its owner, or a person.
     pub by: Option<RequesterView>,
     pub proposed: TimestampView,
     pub committed: TimestampView,
     pub gate: GateView,
-    /// Why people were, or would have been, asked.
+    /// Reasons for the approval, or the reasons that observe mode recorded.
     pub reasons: Vec<HoldReasonView>,
     pub warnings: Vec<HoldReasonView>,
-    /// The tool that was called along with it.
     pub call: Option<ToolCallView>,
-    /// What the agent says it used.
+    /// Usage that the agent reports.
     pub usage: Option<SafeLine>,
     pub rationale: Option<SafeText>,
-    /// What differs from the version before.
+    /// Differences from the version before.
     pub rows: Vec<OpeningRow>,
-    /// What became of it: receipt and writes, the first thing first.
+    /// Receipt and writes, oldest first.
     pub became: Vec<VersionEventRow>,
-    /// What this page's load checked.
     pub checks: Vec<VersionCheckRow>,
-    /// What is signed, as it is hashed.
+    /// The signed statement in canonical form.
     pub statement: SafeLine,
     pub digest: DigestText,
     pub entry: SafeLine,
     pub kid: SafeLine,
-    /// The form that asks for its state again.
     pub rollback: Option<RollbackForm>,
-    /// What two versions can be compared with it.
     pub compare: Vec<CompareLink>,
 }
 
-/// Asks for a version's state again.
 #[derive(Clone, Debug)]
 pub struct RollbackForm {
     pub action: String,
     pub csrf: String,
-    /// The head that the page saw.
+    /// Head at the time of the page.
     pub head: String,
     pub attempt: String,
-    /// As which nodes it can be asked for.
+    /// Nodes that can request the rollback.
     pub nodes: Vec<SafeLine>,
 }
 
-/// One thing that became of a version.
+/// The receipt or a write of a version.
 #[derive(Clone, Debug)]
 pub struct VersionEventRow {
     pub tone: Tone,
@@ -75,14 +70,14 @@ pub struct VersionEventRow {
 #[derive(Clone, Debug)]
 pub struct VersionCheckRow {
     pub words: &'static str,
-    /// What about it is less than it could be.
+    /// A limitation of the check.
     pub but: Option<String>,
 }
 
-/// A way to two versions beside each other.
+/// A link that compares two versions.
 #[derive(Clone, Debug)]
 pub struct CompareLink {
     pub url: String,
-    /// In words: "with the head, version 9".
+    /// Label: "with the head, version 9".
     pub words: String,
 }

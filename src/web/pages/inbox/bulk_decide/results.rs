@@ -1,4 +1,4 @@
-//! What became of each vote, once they were asked to be counted.
+//! The result page of a decision about several reviews.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -18,7 +18,7 @@ use crate::web::pages::shared::format::{deciders, ending, headline, html, moment
 use crate::web::pages::shared::layout::Tone;
 use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 
-/// What became of one vote: counted, or why not.
+/// `Ok` if the vote was counted, or else the reason.
 type VoteResult = std::result::Result<(), String>;
 
 impl BulkDecisionContext<'_> {
@@ -48,7 +48,7 @@ impl BulkDecisionContext<'_> {
         Ok(html(StatusCode::OK, page.render()))
     }
 
-    /// A form that is sent once more is answered as the first time: the vote with its nonce is there.
+    /// Returns the result of one vote. A repeated form gets the first answer, because the vote with its nonce exists.
     fn became(&self, voted: Result<VoteOutcome>, item: &InboxItem, me: &AccountId, ballot: &Ballot) -> VoteResult {
         let error = match voted {
             Ok(VoteOutcome::Waiting | VoteOutcome::Approved | VoteOutcome::Denied) => return Ok(()),
@@ -63,7 +63,7 @@ impl BulkDecisionContext<'_> {
         Err(words(&error).unwrap_or_else(|| {
             let problem = Problem::of(self.request, error);
             format!(
-                "The gateway failed on this one; your vote was not counted. If you ask for help, give this: request {}",
+                "The gateway failed, and your vote was not counted. If you ask for help, include the request ID {}",
                 problem.request_id()
             )
         }))
@@ -78,7 +78,7 @@ fn row(item: &InboxItem, became: VoteResult, verdict: VoteVerdict, now: Timestam
         (Ok(()), verdict) => counted(&hold.state, verdict),
     };
     let words = match (tone, &ended) {
-        (Tone::Bad, Some((outcome, _))) => format!("{words} It ended as {}.", outcome.words().to_lowercase()),
+        (Tone::Bad, Some((outcome, _))) => format!("{words} The review is {}.", outcome.words().to_lowercase()),
         _ => words,
     };
     BulkResultRow {
@@ -96,17 +96,17 @@ fn row(item: &InboxItem, became: VoteResult, verdict: VoteVerdict, now: Timestam
 fn counted(state: &HoldState, verdict: VoteVerdict) -> (&'static str, Tone, String) {
     match (state, verdict) {
         (HoldState::Approved { version, .. }, VoteVerdict::Approve) => {
-            ("Approved", Tone::Good, format!("It was committed as version {version}, with a receipt of its own."))
+            ("Approved", Tone::Good, format!("The change was committed as version {version} with its own receipt."))
         }
         (HoldState::Denied { .. }, VoteVerdict::Deny) => {
             ("Denied", Tone::Good, "The review ended. Nothing was committed.".to_owned())
         }
         (HoldState::Open {}, VoteVerdict::Approve) => {
-            ("Counted", Tone::Good, "Your approval is counted. The review waits for others.".to_owned())
+            ("Counted", Tone::Good, "Your approval is counted. The review waits for more votes.".to_owned())
         }
         (HoldState::Open {}, VoteVerdict::Deny) => {
-            ("Counted", Tone::Good, "Your denial is counted. The review waits for others.".to_owned())
+            ("Counted", Tone::Good, "Your denial is counted. The review waits for more votes.".to_owned())
         }
-        (_, _) => ("Counted", Tone::Good, "Your vote was counted; others have decided since.".to_owned()),
+        (_, _) => ("Counted", Tone::Good, "Your vote was counted. Other reviewers have decided since then.".to_owned()),
     }
 }

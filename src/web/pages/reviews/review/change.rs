@@ -1,4 +1,4 @@
-//! What would change, and what it is signed with.
+//! The change, the values for each writer, and the signed statement of a review.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -27,16 +27,16 @@ use crate::web::pages::shared::proof_rows::{OpeningRow, OpeningRows, ReadRow};
 use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
 use crate::web::pages::shared::widgets::{HoldReasonView, ToolArgumentRow, ToolArgumentsView, ToolCallView};
 
-/// The change in all its places on the page.
+/// The change in each section of the page.
 pub struct ChangeSection {
     pub headline: Headline,
     pub rows: OpeningRows,
     pub writers: Vec<WriterReads>,
 }
 
-/// Reads the rows from the opening, which is closed at everything hidden already: nothing else of the states
-/// reaches the page, but for the one value that is revealed to its reader. The sentence, which a browser keeps as the
-/// page's title, is made without that one.
+/// Reads the rows from the opening, in which every redacted value is closed already. No other part of the states
+/// reaches the page, except the one value that is revealed to the reader. The headline does not contain that value,
+/// because browsers store it as the page title.
 pub fn read(facts: &ReviewFacts) -> Result<ChangeSection> {
     let closed = rows(facts, &facts.opening)?;
     let headline = headline(facts, &closed.changed);
@@ -55,7 +55,7 @@ fn rows(facts: &ReviewFacts, opening: &Opening) -> Result<OpeningRows> {
     Ok(rows)
 }
 
-/// What one writer will read: every leaf that it will find, and what it would have found and is gone.
+/// Returns the values that one writer will read, including values that the change removes.
 fn writer(facts: &ReviewFacts, rows: &OpeningRows, view: &WriterView) -> WriterReads {
     let finds: BTreeSet<&str> = view.leaves.iter().map(leaf_place).collect();
     let changed: BTreeSet<&str> = view.changed_since_write.iter().map(|it| place(it).as_str()).collect();
@@ -73,13 +73,13 @@ fn leaf_place(leaf: &RedactedLeaf) -> &str {
     }
 }
 
-/// The name of who rewrote what the agent asked for.
+/// Returns the name of the reviewer who edited the proposal.
 pub fn editor_of(facts: &ReviewFacts) -> Option<&str> {
     let editor = facts.transition.editor.as_ref()?;
     facts.roll.person(editor).map(|it| it.name.as_str())
 }
 
-/// The sentence. What was only set again is not in it unless there is nothing else.
+/// Builds the headline. It leaves out values that were only set again, unless there are no others.
 fn headline(facts: &ReviewFacts, rows: &[OpeningRow]) -> Headline {
     let differing = rows.iter().take_while(|it| !it.is_set_again()).count();
     let told = if differing == 0 { rows } else { &rows[..differing] };
@@ -99,7 +99,7 @@ fn headline(facts: &ReviewFacts, rows: &[OpeningRow]) -> Headline {
     }
 }
 
-/// Why it was held, in the policy's words.
+/// Returns the reasons of the policy for the pending review.
 pub fn reasons(reasons: &[HoldReason]) -> Vec<HoldReasonView> {
     let reason = |it: &HoldReason| {
         let pattern = pattern_of(it);
@@ -114,7 +114,7 @@ pub fn reasons(reasons: &[HoldReason]) -> Vec<HoldReasonView> {
     reasons.iter().map(reason).collect()
 }
 
-/// What rules warn of, each in its author's words.
+/// Returns the warnings of rules, in the words of the policy author.
 pub fn warnings(warnings: &[JudgedWarning]) -> Vec<HoldReasonView> {
     let told = |it: &JudgedWarning| HoldReasonView {
         path: (!it.pointer.is_root()).then(|| SafePath::new(it.pointer.to_string())),
@@ -123,7 +123,7 @@ pub fn warnings(warnings: &[JudgedWarning]) -> Vec<HoldReasonView> {
     warnings.iter().map(told).collect()
 }
 
-/// The tool that is called along with it.
+/// Returns the tool call that is part of the proposal.
 pub fn call(call: &service::RedactedToolCall) -> ToolCallView {
     let part = |leaf: &RedactedLeaf| match leaf {
         RedactedLeaf::Hidden { pointer } => ToolArgumentRow { path: SafePath::new(pointer.to_string()), value: None },
@@ -140,7 +140,7 @@ pub fn call(call: &service::RedactedToolCall) -> ToolCallView {
     ToolCallView { name: SafeLine::new(call.name.as_str()), arguments }
 }
 
-/// What the agent says it used.
+/// Returns the usage that the agent reports.
 pub fn usage(statement: &Statement) -> Option<SafeLine> {
     let usage = Usage::read(statement.usage.as_ref()?).ok()?;
     let tokens = usage.tokens.map(|it| format!("{it} tokens"));
@@ -149,7 +149,7 @@ pub fn usage(statement: &Statement) -> Option<SafeLine> {
     Some(SafeLine::new(told.join(" and ")))
 }
 
-/// What the agent says, without what is hidden.
+/// Returns the rationale of the agent, without redacted values.
 pub fn rationale(facts: &ReviewFacts, text: &str) -> Rationale {
     match facts.proposed(text) {
         Cow::Borrowed(whole) => Rationale::Whole(SafeText::new(whole)),
@@ -157,7 +157,7 @@ pub fn rationale(facts: &ReviewFacts, text: &str) -> Rationale {
     }
 }
 
-/// What is signed, member by member.
+/// Returns the members of the signed statement.
 pub fn proof(facts: &ReviewFacts) -> Result<StatementProofView> {
     let statement = serde_json::to_value(&facts.transition.statement).map_err(|_| Error::Broken("a statement"))?;
     let Value::Object(members) = statement else { return Err(Error::Broken("a statement")) };

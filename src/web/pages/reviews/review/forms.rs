@@ -1,4 +1,4 @@
-//! What the visitor may do on a review's page besides deciding. Each form is taken by a handler of its own.
+//! The forms of the review page that are not the decision. Each form has its own handler.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::web::pages::shared::safe_text::{SafeLine, SafePath, SafeText};
 use crate::web::pages::shared::visitor::Visitor;
 use crate::web::state::AppState;
 
-/// How much more can be chosen, besides as much as there is.
+/// Extensions to choose from. The maximum is added to them.
 const MORE: [(u64, &str); 4] =
     [(3600, "1 hour more"), (4 * 3600, "4 hours more"), (24 * 3600, "1 day more"), (72 * 3600, "3 days more")];
 
-/// A nonce for a comment is for nothing else: a review's own id has no slash in it.
+/// Returns the page name for the nonce of a comment. A review id has no slash, so the nonce fits no other form.
 pub fn comment_page(facts: &ReviewFacts) -> String {
     format!("{}/comments", facts.hold.id)
 }
@@ -30,7 +30,7 @@ pub fn comment_binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Digest) 
     NonceBinding { session: &visitor.0.signed_in.session.record.id, page, digest, stage: 0 }
 }
 
-/// To say something, for whoever does more than read.
+/// Returns the comment form. Auditors only read and have none.
 pub fn comment(app: &AppState, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<CommentForm>> {
     if visitor.account().role == PersonRole::Auditor {
         return Ok(None);
@@ -46,7 +46,7 @@ pub fn comment(app: &AppState, visitor: &Visitor, facts: &ReviewFacts) -> Result
     }))
 }
 
-/// A nonce for taking one vote back is for nothing else: a review's own id has no slash in it.
+/// Returns the page name for the nonce of a withdrawal. A review id has no slash, so the nonce fits no other form.
 pub fn withdrawal_page(facts: &ReviewFacts, vote: usize) -> String {
     format!("{}/withdrawal/{vote}", facts.hold.id)
 }
@@ -55,7 +55,7 @@ pub fn withdrawal_binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Diges
     NonceBinding { session: &visitor.0.signed_in.session.record.id, page, digest, stage: 0 }
 }
 
-/// To take a vote back, for whoever has a vote that counts on a review that is open.
+/// Returns the withdrawal form if the visitor has a counted vote and the review is open.
 pub fn withdrawal(app: &AppState, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<WithdrawalForm>> {
     let mine = |vote: &Vote| vote.stands() && vote.takes_up(&visitor.account().id);
     let Some(vote) = facts.hold.votes.iter().position(mine).filter(|_| facts.hold.is_open(facts.now)) else {
@@ -74,14 +74,14 @@ pub fn withdrawal(app: &AppState, visitor: &Visitor, facts: &ReviewFacts) -> Res
     }))
 }
 
-/// Whether there is something to rewrite, and the visitor is one of those who may.
+/// Checks whether the change can be edited and the visitor may edit it.
 pub fn may_edit(visitor: &Visitor, facts: &ReviewFacts) -> bool {
     let proposed = matches!(facts.transition.statement.kind, TransitionType::Propose | TransitionType::Edit);
     let editor = facts.transition.editor.as_ref();
     proposed && facts.hold.is_open(facts.now) && facts.hold.may_rewrite(visitor.account(), editor, facts.now).is_ok()
 }
 
-/// To give it more time, for whoever is asked and while there is time to give.
+/// Returns the extension form if the visitor may extend the deadline and the limit is not reached.
 pub fn extension(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm> {
     let (hold, now) = (&facts.hold, facts.now);
     let (deadline, latest) = (hold.expires_at, hold.latest_deadline());
@@ -91,7 +91,7 @@ pub fn extension(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm
         return None;
     }
     let some = MORE.iter().map(|(secs, words)| (deadline.plus(Duration::from_secs(*secs)), *words));
-    let all = some.filter(|(until, _)| *until < latest).chain([(latest, "as long as may be")]);
+    let all = some.filter(|(until, _)| *until < latest).chain([(latest, "maximum")]);
     let choice = |(until, words): (Timestamp, &'static str)| DeadlineOption {
         value: until.to_string(),
         words: format!("{words}, until {}", moment(until, now).words),
@@ -106,7 +106,7 @@ pub fn extension(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm
     })
 }
 
-/// To look at something hidden, for whoever may look and where there is something to look at.
+/// Returns the reveal form if the visitor may reveal values and there is a redacted single value.
 pub fn reveal(visitor: &Visitor, facts: &ReviewFacts) -> Option<RevealForm> {
     facts.reveal_groups(visitor.account()).ok()?;
     let single = facts.hidden.iter().filter(|it| it.is_one_value());

@@ -1,4 +1,4 @@
-//! Where a review stands: who has voted, who is still needed, how it ended and what followed.
+//! The status of a review: its stages and votes, its outcome, and the write after it.
 
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::{HoldState, Vote, VoteVerdict, VotingSeat};
@@ -11,7 +11,6 @@ use crate::web::pages::reviews::review_view::{ReviewStatusView, StageProgress, S
 use crate::web::pages::shared::format::{deciders, ending, lines, listed, moment, span, urgency, voted_by};
 use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
 
-/// Where the review stands, in words.
 pub fn standing(facts: &ReviewFacts, next_url: Option<String>) -> ReviewStatusView {
     match ending(&facts.hold.state) {
         None => ReviewStatusView::Waiting {
@@ -38,7 +37,7 @@ pub fn needs(facts: &ReviewFacts) -> String {
     listed(&lacking.collect::<Vec<_>>(), "and")
 }
 
-/// Earlier denials of the same change, the last one in its reviewer's words.
+/// Returns the earlier denials of the same change, with the comment of the last one.
 pub fn denied_before(facts: &ReviewFacts, denied: &EarlierDenials) -> view::EarlierDenialsView {
     let times = match denied.times {
         1 => "once".to_owned(),
@@ -52,12 +51,11 @@ pub fn denied_before(facts: &ReviewFacts, denied: &EarlierDenials) -> view::Earl
     }
 }
 
-/// Names of groups, as texts.
 pub fn groups(groups: &std::collections::BTreeSet<crate::domain::primitives::id::GroupName>) -> Vec<String> {
     groups.iter().map(ToString::to_string).collect()
 }
 
-/// The stages with the votes that count as people stand now.
+/// Returns the stages with the votes that count under the current roles and groups.
 pub fn stages(facts: &ReviewFacts) -> Vec<StageView> {
     let stage = |(index, stage): (u32, &crate::domain::reviews::ApprovalStage)| {
         let counts = |vote: &&Vote| {
@@ -79,7 +77,7 @@ pub fn stages(facts: &ReviewFacts) -> Vec<StageView> {
     (0u32..).zip(&facts.hold.stages).map(stage).collect()
 }
 
-/// Of several places the first whose stage lacks votes; or else the first.
+/// Returns the first seat whose stage lacks votes, or else the first seat.
 pub fn place_to_vote_in<'a>(facts: &ReviewFacts, may: &[&'a VotingSeat]) -> Option<&'a VotingSeat> {
     let lacks = |place: &&&VotingSeat| {
         let stage = facts.hold.stages.get(place.stage as usize);
@@ -88,7 +86,7 @@ pub fn place_to_vote_in<'a>(facts: &ReviewFacts, may: &[&'a VotingSeat]) -> Opti
     may.iter().find(lacks).or(may.first()).copied()
 }
 
-/// When the receipt that came of it expires.
+/// Returns the expiry of the receipt of this review.
 pub fn receipt_expires_at(facts: &ReviewFacts) -> Option<Timestamp> {
     let claims = peek_receipt(&facts.receipt.as_ref()?.token)?;
     Some(Timestamp::from_millis(claims.exp.saturating_mul(1000)))
@@ -98,26 +96,28 @@ fn followed(facts: &ReviewFacts) -> String {
     match &facts.hold.state {
         HoldState::Open {} => String::new(),
         HoldState::Approved { version, .. } => after_approval(facts, *version),
-        HoldState::Denied { .. } => "Nothing was committed, and nothing can be written of it.".to_owned(),
+        HoldState::Denied { .. } => "Nothing was committed or written.".to_owned(),
         HoldState::Expired { .. } => {
-            "Nobody decided in time. Nothing was committed; the agent may ask again.".to_owned()
+            "No decision was made before the deadline. Nothing was committed. The agent can propose the change \
+             again."
+                .to_owned()
         }
-        HoldState::Cancelled { .. } => "Its proposer took it back. Nothing was committed.".to_owned(),
+        HoldState::Cancelled { .. } => "Its proposer cancelled it. Nothing was committed.".to_owned(),
         HoldState::Superseded { by: Some(_), policy: Some(_), .. } => {
-            "Another policy was activated for the flow: what was asked here is asked again under it, and votes are cast \
-             anew."
+            "Another policy was activated for the flow. A new review under that policy replaces this one, and \
+             reviewers vote again."
                 .to_owned()
         }
         HoldState::Superseded { by: None, policy: Some(_), .. } => {
-            "Another policy was activated for the flow, and it does not ask people about this. Nothing was committed; \
-             the agent may ask again."
+            "Another policy was activated for the flow, and it does not require this approval. Nothing was committed. \
+             The agent can propose the change again."
                 .to_owned()
         }
         HoldState::Superseded { by: Some(_), .. } => {
-            "Another transition took its place. Nothing was committed of this one.".to_owned()
+            "Another transition replaced it. Nothing was committed.".to_owned()
         }
         HoldState::Superseded { by: None, .. } => {
-            "The thread was closed, or moved on by a confirmed write. Nothing was committed of this one.".to_owned()
+            "The thread was closed, or a confirmed write changed it. Nothing was committed.".to_owned()
         }
     }
 }
@@ -129,18 +129,18 @@ fn after_approval(facts: &ReviewFacts, version: u64) -> String {
     };
     let node = &write.node;
     let became = match &write.state {
-        WriteState::Reserved {} if write.is_live(facts.now) => format!("{node} was let through and is writing now."),
-        WriteState::Reserved {} => format!("{node} was let through and never said whether it wrote."),
+        WriteState::Reserved {} if write.is_live(facts.now) => format!("{node} is writing now."),
+        WriteState::Reserved {} => format!("{node} started to write and never reported the outcome."),
         WriteState::Confirmed { .. } => format!("The receipt was used: {node} has written."),
         WriteState::Aborted { .. } => {
-            format!("{node} was let through and said that it wrote nothing. The receipt is used up.")
+            format!("{node} reported that it wrote nothing. The receipt cannot be used again.")
         }
         WriteState::Late { .. } => format!("{node} confirmed its write too late to be recorded in the thread."),
         WriteState::Resolved { outcome: WriteResolution::Written, .. } => {
-            format!("{node} never answered; an administrator found that it has written.")
+            format!("{node} never reported the outcome. An administrator confirmed that it has written.")
         }
         WriteState::Resolved { outcome: WriteResolution::NotWritten, .. } => {
-            format!("{node} never answered; an administrator found that it wrote nothing.")
+            format!("{node} never reported the outcome. An administrator confirmed that it wrote nothing.")
         }
     };
     format!("{committed} {became}")
@@ -148,11 +148,11 @@ fn after_approval(facts: &ReviewFacts, version: u64) -> String {
 
 fn unused_receipt(facts: &ReviewFacts) -> String {
     if facts.receipt.as_ref().is_some_and(|it| it.revoked.is_some()) {
-        return "The receipt was taken back before it was used: nothing is written on it.".to_owned();
+        return "The receipt was revoked before a writer used it.".to_owned();
     }
     match receipt_expires_at(facts) {
         Some(at) if at > facts.now => {
-            format!("The receipt waits for its writer, for another {}.", span(facts.now.until(at).as_secs()))
+            format!("The receipt waits for its writer and expires in {}.", span(facts.now.until(at).as_secs()))
         }
         Some(_) => "The receipt expired without being used.".to_owned(),
         None => "The receipt cannot be read.".to_owned(),

@@ -1,4 +1,4 @@
-//! What happened to a review, the oldest first.
+//! The timeline of a review, oldest event first.
 
 use std::borrow::Cow;
 
@@ -14,18 +14,18 @@ use crate::web::pages::shared::widgets::TimelineItem;
 
 use super::progress::groups;
 
-/// Proposal, votes, end, receipt, write.
+/// Builds the timeline: proposal, votes, comments, outcome, receipt, write and reveals.
 pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
     let teller = TimelineBuilder { now: facts.now };
     let hold = &facts.hold;
     let (author, words) = match (super::change::editor_of(facts), &facts.by) {
-        (Some(name), _) => (name, "rewrote the change"),
-        (None, Some(RequesterName::Person(name))) => (name.as_str(), "asked for an earlier state"),
+        (Some(name), _) => (name, "edited the change"),
+        (None, Some(RequesterName::Person(name))) => (name.as_str(), "requested a rollback"),
         (None, _) => (hold.node.as_str(), "proposed the change"),
     };
     let mut items = vec![
         teller.item(Some(author), words, Tone::Plain, facts.transition.statement.proposed_at),
-        teller.item(None, "The gateway held it for people to decide", Tone::Care, hold.opened_at),
+        teller.item(None, "The gateway held it for approval", Tone::Care, hold.opened_at),
     ];
     items.extend(hold.votes.iter().map(|it| teller.vote(facts, it)));
     items.extend(hold.votes.iter().filter_map(|it| teller.withdrawal(it)));
@@ -39,7 +39,6 @@ pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
     items
 }
 
-/// What somebody wrote, if they wrote anything.
 fn said(shown: Cow<'_, str>) -> Option<SafeText> {
     (!shown.is_empty()).then(|| SafeText::new(shown))
 }
@@ -62,8 +61,8 @@ impl TimelineBuilder {
             VoteVerdict::Approve => ("approved", Tone::Good),
             VoteVerdict::Deny => ("denied", Tone::Bad),
         };
-        // A colour says what counts.
-        let (taken_back, tone) = if vote.stands() { ("", tone) } else { (", which counts no more,", Tone::Plain) };
+        // A withdrawn vote has no color, because only counted votes have one.
+        let (taken_back, tone) = if vote.stands() { ("", tone) } else { (", no longer counted,", Tone::Plain) };
         let instead = vote.absent.as_ref().map(|it| format!(" for {}, who is away,", it.name)).unwrap_or_default();
         let claim = match vote.browser_check {
             BrowserCheck::Match => "Their browser reported that the page gives this digest.",
@@ -88,23 +87,23 @@ impl TimelineBuilder {
         };
         Some(match vote.absent.as_ref().filter(|it| back.by.as_ref() == Some(&it.person)) {
             Some(absent) => {
-                let words = format!("took back the {word} that {} gave for them", vote.name);
+                let words = format!("withdrew the {word} that {} gave for them", vote.name);
                 self.item(Some(&absent.name), words, Tone::Care, back.at)
             }
-            None => self.item(Some(&vote.name), format!("took their {word} back"), Tone::Care, back.at),
+            None => self.item(Some(&vote.name), format!("withdrew their {word}"), Tone::Care, back.at),
         })
     }
 
-    /// The moments count, whether or not their events were written by then.
+    /// Lists reminder and escalation by their times, because they take effect before the worker has written their
+    /// events.
     fn notices(&self, facts: &ReviewFacts) -> Vec<TimelineItem> {
         let hold = &facts.hold;
         let over = hold.state.ended_at().unwrap_or(self.now).min(hold.expires_at).min(self.now);
         let reminder = hold.notices.reminder.filter(|it| it.from < over);
-        let reminder =
-            reminder.map(|it| self.item(None, "The gateway reminded those who are asked", Tone::Plain, it.from));
+        let reminder = reminder.map(|it| self.item(None, "The gateway reminded the reviewers", Tone::Plain, it.from));
         let escalation = hold.notices.escalation.as_ref().filter(|it| it.from < over).map(|it| {
             let to = listed(&groups(&it.to), "and");
-            self.item(None, format!("Nobody had decided, so {to} may vote in every stage as well"), Tone::Care, it.from)
+            self.item(None, format!("The review was escalated: {to} can also vote in every stage"), Tone::Care, it.from)
         });
         reminder.into_iter().chain(escalation).collect()
     }
@@ -113,14 +112,14 @@ impl TimelineBuilder {
         let until = moment(extension.until, self.now).words;
         TimelineItem {
             comment: said(facts.said(&extension.person, &extension.reason)),
-            ..self.item(Some(&extension.name), format!("moved the deadline to {until}"), Tone::Care, extension.at)
+            ..self.item(Some(&extension.name), format!("extended the deadline to {until}"), Tone::Care, extension.at)
         }
     }
 
     fn comment(&self, facts: &ReviewFacts, comment: &ReviewComment) -> TimelineItem {
         TimelineItem {
             comment: Some(SafeText::new(facts.said(&comment.person, &comment.words))),
-            ..self.item(Some(&comment.name), "said, without a vote", Tone::Plain, comment.at)
+            ..self.item(Some(&comment.name), "commented", Tone::Plain, comment.at)
         }
     }
 
@@ -130,7 +129,7 @@ impl TimelineBuilder {
             comment: said(facts.said(&reveal.person, &reveal.reason)),
             ..self.item(
                 Some(&reveal.name),
-                format!("looked at {at}, which is hidden, as {asked}"),
+                format!("revealed the redacted value of {at}, as {asked}"),
                 Tone::Care,
                 reveal.at,
             )
@@ -148,12 +147,12 @@ impl TimelineBuilder {
             HoldState::Expired { at } => self.item(None, "The deadline passed without a decision", Tone::Plain, *at),
             HoldState::Cancelled { at, reason } => TimelineItem {
                 comment: said(facts.cancelled_because(reason)),
-                ..self.item(None, "Its proposer took it back", Tone::Plain, *at)
+                ..self.item(None, "Its proposer cancelled it", Tone::Plain, *at)
             },
             HoldState::Superseded { at, policy: Some(_), .. } => {
                 self.item(None, "Another policy was activated for the flow", Tone::Plain, *at)
             }
-            HoldState::Superseded { at, .. } => self.item(None, "Something else took its place", Tone::Plain, *at),
+            HoldState::Superseded { at, .. } => self.item(None, "It was superseded", Tone::Plain, *at),
         })
     }
 
@@ -162,7 +161,7 @@ impl TimelineBuilder {
         let mut items: Vec<TimelineItem> = revoked
             .map(|it| TimelineItem {
                 comment: said(facts.revoked_because(&it.reason)),
-                ..self.item(None, "The receipt was taken back", Tone::Care, it.at)
+                ..self.item(None, "The receipt was revoked", Tone::Care, it.at)
             })
             .into_iter()
             .collect();
@@ -170,21 +169,21 @@ impl TimelineBuilder {
         let node = Some(write.node.as_str());
         items.push(self.item(
             node,
-            format!("was let through once, fence {}", write.fence),
+            format!("was authorized to write once, fence {}", write.fence),
             Tone::Care,
             write.reserved_at,
         ));
         items.extend(match &write.state {
             WriteState::Reserved {} if write.is_live(facts.now) => None,
             WriteState::Reserved {} => {
-                Some(self.item(node, "never said whether it wrote", Tone::Care, write.lease_expires_at))
+                Some(self.item(node, "never reported the outcome", Tone::Care, write.lease_expires_at))
             }
             WriteState::Confirmed { at, version, .. } => {
                 Some(self.item(node, format!("confirmed its write, version {version}"), Tone::Good, *at))
             }
-            WriteState::Aborted { at, .. } => Some(self.item(node, "said that it wrote nothing", Tone::Plain, *at)),
+            WriteState::Aborted { at, .. } => Some(self.item(node, "reported that it wrote nothing", Tone::Plain, *at)),
             WriteState::Late { at } => Some(self.item(node, "confirmed its write too late", Tone::Care, *at)),
-            WriteState::Resolved { at, .. } => Some(self.item(None, "An administrator settled it", Tone::Plain, *at)),
+            WriteState::Resolved { at, .. } => Some(self.item(None, "An administrator resolved it", Tone::Plain, *at)),
         });
         items
     }

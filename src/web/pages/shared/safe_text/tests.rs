@@ -1,6 +1,6 @@
 use super::{SafeJson, SafeLine, SafePath, SafeText};
 
-/// What a browser shows of the markup that these types print.
+/// Returns the text that a browser shows for the markup.
 fn visible(html: &str) -> String {
     let mut text = String::new();
     let mut inside_tag = false;

@@ -1,5 +1,5 @@
-//! Edits: a reviewer's rewrite of what is held. It supersedes what the agent asked for, is judged as if its node had
-//! asked, and always held: others than its editor decide.
+//! Edits: a reviewer's change of a held proposal. The edit supersedes the proposal, is judged as if its node
+//! had proposed it, and is always held, because reviewers other than the editor must decide.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -43,25 +43,26 @@ pub struct EditRequest {
 
 #[derive(Clone, Debug)]
 pub enum EditResult {
-    /// People are asked about it instead.
+    /// The edit is held for approval in a new review.
     Held(ReviewId),
-    /// The policy rejects it: everything stays as it was. Places end where something hidden begins.
+    /// The policy rejects the edit, and nothing changed. Paths in the violations end before a redacted name.
     Rejected(Vec<Violation>),
 }
 
-const HIDDEN: &str = "it is about something hidden, which stays as it is";
-const NOT_EDITABLE: &str = "only a change that an agent proposed can be rewritten";
-const TOO_MANY: &str = "it was rewritten as often as may be; decide it, or let the agent ask again";
-const NO_AGENT: &str = "the token of the agent that asked was revoked, so nothing is asked in its name any more";
-const NOBODY: &str = "nobody would be left who could approve it";
+const HIDDEN: &str = "the edit touches a redacted value, which cannot be edited";
+const NOT_EDITABLE: &str = "only a change that an agent proposed can be edited";
+const TOO_MANY: &str =
+    "the proposal has reached the limit of edits; vote on it, or wait for a new proposal of the agent";
+const NO_AGENT: &str = "the agent's token is revoked, so its proposal cannot be edited; deny the review";
+const NOBODY: &str = "no reviewer would be left who could approve the edit";
 
 impl Service {
-    /// Puts a rewrite in the place of what is held.
+    /// Replaces a held proposal with an edit, which is held for approval.
     pub async fn rewrite(&self, editor: &AccountId, review: &ReviewId, ask: &EditRequest) -> Result<EditResult> {
         let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         let length = ask.why.trim().chars().count();
         if length == 0 || length > RATIONALE_CHARS_MAX {
-            return Err(Error::invalid("/why", format!("say why, in at most {RATIONALE_CHARS_MAX} characters")));
+            return Err(Error::invalid("/why", format!("give a reason of at most {RATIONALE_CHARS_MAX} characters")));
         }
         retrying!(self.rewrite_once(editor, review, ask)).map_err(late)
     }
@@ -117,7 +118,7 @@ impl Service {
             attempt: 0,
             rationale: Some(ask.why.clone()),
             tool: transition.tool.clone(),
-            usage: usage.ok_or(Error::Broken("what a statement says was used"))?,
+            usage: usage.ok_or(Error::Broken("the usage of a statement"))?,
             step: None,
         };
         let by = Proposer::Editor(person, token);
@@ -137,8 +138,8 @@ impl Service {
         }
     }
 
-    /// What the editor may not touch. Leaves and names that they chose themselves are not compared with redacted values, or a
-    /// refusal would answer a guess.
+    /// Returns the redaction that the editor must not touch. Leaves and names that the editor chose are not
+    /// compared with redacted values, because a refusal would confirm a guess.
     async fn hiding_for_edit<'p>(
         &self,
         keys: &Keys,
@@ -154,7 +155,7 @@ impl Service {
         Ok(hiding.sparing(ask.edit.places(transition.format)))
     }
 
-    /// Only what an agent proposed is rewritten, and not for ever.
+    /// Checks that an agent made the original proposal, and that the limit of edits is not reached.
     async fn check_rewritable(&self, keys: &Keys, transition: &Transition) -> Result<()> {
         let mut of = transition.clone();
         for _ in 0..EDITS_MAX {
@@ -167,21 +168,21 @@ impl Service {
         Err(Error::WrongState(TOO_MANY))
     }
 
-    /// What the editor cannot see comes out as it was proposed, whatever they named.
+    /// Checks that an edit changes no redacted value, whatever paths it names.
     fn check_unseen(
         &self,
         transition: &Transition,
         (before, proposed, patch): (&Value, &Value, &Value),
         hiding: &Redactor<'_>,
     ) -> Result<()> {
-        // What does not apply is for the judgement to say.
+        // The judgement reports a patch that does not apply.
         let Ok(read) = Patch::read(transition.format, patch.clone()) else { return Ok(()) };
         let Ok(after) = read.apply(before, self.limits()) else { return Ok(()) };
         let moved = diff(proposed, &after).into_iter().any(|it| hiding.hides(&it.pointer));
         if moved { Err(Error::WrongState(HIDDEN)) } else { Ok(()) }
     }
 
-    /// In one transaction: the old hold ends, and a new one asks others about the rewrite.
+    /// Ends the old review and opens one for the edit, in one transaction.
     async fn ask_instead(
         &self,
         asking: &ProposalContext<'_>,
@@ -204,7 +205,8 @@ impl Service {
         let by = Some(step.transition.digest);
         let end = (HoldState::Superseded { at: now, by, policy: None }, HoldEndReason::Superseded, now);
         self.add_hold_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
-        // What counts is what the agent asked for: it learns nothing of the rewrite from its remaining attempts.
+        // The new review counts as an attempt at the agent's own change. Otherwise the agent could infer the
+        // edit from its remaining attempts.
         let (_, next) = add_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, hold.record.effect, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
@@ -212,8 +214,9 @@ impl Service {
     }
 }
 
-/// Whether a place is hidden, or has something hidden in it or beside it in its list: what is put into a list moves
-/// the others. Asked of the place alone and never of the value that would stand there: a guess is not answered.
+/// Returns whether a path is redacted, or touches a redacted value below it or in the same list, because an
+/// insertion moves the other items. It never compares the new value, because the result would confirm a
+/// guess.
 fn meets_hidden(hiding: &Redactor<'_>, states: [&Value; 2], place: &Pointer) -> bool {
     let listed = place.tokens().last().is_some_and(|it| it == "-" || array_index(&it).is_some());
     let around = if listed { place.parent().unwrap_or_else(Pointer::root) } else { place.clone() };

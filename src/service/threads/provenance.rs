@@ -1,4 +1,5 @@
-//! Who chose a leaf of a state: found in the versions of its thread, through edits, rollbacks, forks, joins and copies.
+//! Provenance: finds the author of a leaf in the versions of its thread, through edits, rollbacks, forks,
+//! joins and copies.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -20,22 +21,22 @@ use crate::domain::threads::transition::Transition;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 
-/// How often the trail of one leaf leads to another thread, another version or an earlier leaf.
+/// How often the trace of one leaf may move to another thread, version or leaf.
 const STEPS_MAX: usize = 256;
 
-/// Versions whose statements are read at once while the one is looked for that set a leaf.
+/// Versions whose statements are read at once during the search.
 const WINDOW: u64 = 64;
 
-/// How far back that is. Who set a leaf longer ago is not known.
+/// The number of versions that are searched. The author of an older leaf is unknown.
 const VERSIONS_WALKED_MAX: u64 = 10_000;
 
-/// Versions that one look keeps with their states.
+/// Versions with states that one trace keeps in memory.
 const VERSIONS_KEPT: usize = 16;
 
-/// Leaves that a node may have copied one from; more of them tell no more.
+/// Leaves that a node may have copied one from. More candidates add no information.
 const COPIED_FROM_MAX: usize = 8;
 
-/// A state, and where its leaves can be traced from.
+/// A state, and the position from which its leaves can be traced.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::service) enum TraceStart<'a> {
     Version {
@@ -43,18 +44,18 @@ pub(in crate::service) enum TraceStart<'a> {
         version: u64,
         state: &'a Value,
     },
-    /// What a transition makes of the version before it, or would make of it.
+    /// The result of a transition on the version before it, committed or not.
     After {
         transition: &'a Transition,
         before: &'a Value,
         after: &'a Value,
     },
-    /// A state of no version: nothing of it is traced.
+    /// A state without a version. Its leaves cannot be traced.
     Nowhere(&'a Value),
 }
 
 impl<'a> TraceStart<'a> {
-    /// The state before a transition.
+    /// Returns the state before a transition.
     pub(in crate::service) fn before(transition: &'a Transition, state: &'a Value) -> Self {
         match transition.statement.version.checked_sub(1) {
             Some(version) => Self::Version { thread: &transition.statement.thread, version, state },
@@ -69,7 +70,7 @@ impl<'a> TraceStart<'a> {
     }
 }
 
-/// Who chose a leaf, and the policy by which they did.
+/// The author of a leaf, and the policy under which the author chose it.
 #[derive(Clone, Debug)]
 pub(in crate::service) struct LeafAuthor {
     pub(in crate::service) author: Author,
@@ -77,7 +78,7 @@ pub(in crate::service) struct LeafAuthor {
 }
 
 impl LeafAuthor {
-    /// Whether the authors could read the same.
+    /// Returns whether both authors could read the same values.
     pub(in crate::service) fn is_alike(&self, other: &Self) -> bool {
         self.author.nodes() == other.author.nodes() && self.policy.digest() == other.policy.digest()
     }
@@ -90,14 +91,14 @@ struct TracedLeaf {
     at: Pointer,
 }
 
-/// What one look at some states has read of their threads.
+/// The versions and statements that one trace has read.
 pub(in crate::service) struct ProvenanceTrace<'s> {
     service: &'s Service,
     keys: &'s Keys,
     versions: Vec<Arc<Version>>,
-    /// The transitions that set leaves, by the proposal that a leaf's origin names.
+    /// The transitions that set leaves, by the proposal in the origin of a leaf.
     made: HashMap<ProposalId, Digest>,
-    /// The versions of a thread whose statements were read: from this one, and below that one.
+    /// The range of versions whose statements were read, by thread. The end is exclusive.
     read: HashMap<ThreadId, (u64, u64)>,
     chosen: HashMap<Digest, LeafAuthor>,
 }
@@ -107,8 +108,9 @@ impl<'s> ProvenanceTrace<'s> {
         Self { service, keys, versions: Vec::new(), made: HashMap::new(), read: HashMap::new(), chosen: HashMap::new() }
     }
 
-    /// Everybody who may have chosen what stands at a place: more than one, where its author may have copied it. None
-    /// where that cannot be told: its versions may be in an archive that is away, or erased.
+    /// Returns all possible authors of a leaf. There are several if the author may have copied it. Returns
+    /// `None` if the authors are unknown, for example because versions are erased or their archive is
+    /// unavailable.
     pub(in crate::service) async fn of_leaf(
         &mut self,
         standpoint: &TraceStart<'_>,
@@ -146,7 +148,7 @@ impl<'s> ProvenanceTrace<'s> {
         Ok(Some(all))
     }
 
-    /// Follows leaves to those who chose them.
+    /// Follows leaves to their authors.
     async fn traced(&mut self, mut open: Vec<TracedLeaf>) -> Result<Option<Vec<LeafAuthor>>> {
         let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
         for _ in 0..STEPS_MAX {
@@ -171,7 +173,8 @@ impl<'s> ProvenanceTrace<'s> {
         Ok(None)
     }
 
-    /// Who chose what a transition put at a place; or, added to what is open, where it was taken over from.
+    /// Returns the author of a value that a transition set, or adds the leaf that it was taken from to
+    /// `open`.
     async fn step(
         &mut self,
         mut transition: Transition,
@@ -180,7 +183,8 @@ impl<'s> ProvenanceTrace<'s> {
         open: &mut Vec<TracedLeaf>,
     ) -> Result<Option<LeafAuthor>> {
         let (service, keys) = (self.service, self.keys);
-        // An edit takes over what it leaves as it was proposed.
+        // An edit keeps the values that it does not change, so their author is the one of the original
+        // proposal.
         while let (TransitionType::Edit, Some(earlier)) = (transition.statement.kind, transition.statement.supersedes) {
             let earlier = service.transition(keys, earlier).await?;
             let would_be = earlier.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
@@ -225,8 +229,9 @@ impl<'s> ProvenanceTrace<'s> {
         self.chosen_by(&transition).await.map(Some)
     }
 
-    /// Leaves that a node read and that are equal to one that it set: inserting into a list moves those behind. Only what
-    /// the node reads is looked at, so a guess finds nothing.
+    /// Returns the leaves that the node could read and that are equal to the leaf that it set. An insertion
+    /// into a list moves the later items, for example. Only readable leaves count, so that a guessed value
+    /// finds nothing.
     async fn copied_from(
         &self,
         statement: &Statement,
@@ -264,7 +269,8 @@ impl<'s> ProvenanceTrace<'s> {
         Ok(loaded)
     }
 
-    /// The transition that an origin names. Statements are read once each, the last first, without their states.
+    /// Returns the transition that an origin names. Each statement is read once, newest first, without its
+    /// state.
     async fn made(&mut self, leaf: &TracedLeaf, origin: &ProposalId) -> Result<Option<Digest>> {
         let end = leaf.version + 1;
         let (mut from, mut below) = self.read.get(&leaf.thread).copied().unwrap_or((end, end));

@@ -1,4 +1,4 @@
-//! Verify: the writer's question before any write.
+//! Verification: the request that a writer sends before every write.
 
 use std::sync::Arc;
 
@@ -34,26 +34,25 @@ use crate::store::row::Table;
 #[derive(Clone, Debug)]
 pub struct VerifyInput {
     pub thread: ThreadId,
-    /// Which transition it means to write.
+    /// The transition that the writer wants to write.
     pub transition: Digest,
-    /// The receipt, if it has one.
     pub receipt: Option<String>,
     pub write_id: WriteId,
-    /// What it expects to read there.
+    /// The values that the writer expects at these paths.
     pub expect: Vec<(Pointer, Value)>,
 }
 
-/// A writer that was let through.
+/// A write that the gateway allows.
 #[derive(Clone, Debug)]
 pub struct VerifiedWrite {
     pub write: Write,
-    /// What that writer may read, from the gateway's checked copy.
+    /// The values that the writer may read, from the verified state.
     pub view: Value,
-    /// Whether this was answered before.
+    /// Whether this repeats an earlier response.
     pub replayed: bool,
 }
 
-/// Everything that one verify is decided on.
+/// The facts of one verification.
 struct VerifyContext<'a> {
     keys: &'a Keys,
     token: &'a Stored<Token>,
@@ -67,10 +66,11 @@ struct VerifyContext<'a> {
 }
 
 impl Service {
-    /// Lets a writer through once, or says why not. A durable reservation is made before it answers yes.
+    /// Allows a write once, or returns the reason for the denial. A durable reservation exists before the
+    /// gateway allows the write.
     ///
-    /// First by what is remembered: if that lets the writer through, the store decides whether it still is so.
-    /// Whatever else comes of it is decided again, on what is stored now, the token included.
+    /// The first decision uses cached rows. If it allows the write, the commit checks that these rows are
+    /// current. Every other result is decided again on rows from the database, including the token.
     pub async fn verify(&self, token: &Stored<Token>, ask: &VerifyInput) -> Result<VerifiedWrite> {
         let keys = self.keys()?;
         if let Some(remembered) = self.remembered(&keys, token, ask).await
@@ -117,8 +117,8 @@ impl Service {
         self.conclude(&VerifyContext { keys: &keys, token, standing, policy, head, write, receipt, ask, now }).await
     }
 
-    /// What is remembered of everything that a verify is decided on, if it is all there. Whether a write of that
-    /// name was made before is not asked: if it was, the store refuses to make it again.
+    /// Returns the facts of a verification from the caches, if all of them are there. An earlier write with
+    /// the same id is not looked up, because the commit would refuse to insert it again.
     async fn remembered<'a>(
         &self,
         keys: &'a Keys,
@@ -162,8 +162,8 @@ impl Service {
         }
     }
 
-    /// The reservation that lives: by the database's clock and with all that it is decided on as it stands, like the first
-    /// answer. Nothing is written.
+    /// Returns the existing reservation after a check that all rows of the decision are unchanged and the
+    /// lease is valid by the database's clock. Nothing is written.
     async fn reserved_before(&self, keeping: &VerifyContext<'_>) -> Result<Write> {
         let stored = keeping.write.as_ref().ok_or(Error::Broken("a write"))?;
         let mut draft = Draft::new(keeping.keys.row(), keeping.now);
@@ -175,8 +175,8 @@ impl Service {
         Ok(stored.record.clone())
     }
 
-    /// What the writer may read; of a head that people approved no more than they were shown, which a later
-    /// policy that accepts that head may have widened.
+    /// Returns what the writer may read. For an approved head it is at most what the reviewers saw, even if a
+    /// later policy allows more.
     async fn shown(&self, keys: &Keys, policy: &Policy, node: &NodeId, head: &Version) -> Result<Value> {
         let view = project(policy, node, &head.state);
         if !head.entry.needs_receipt() || head.entry.policy == policy.digest() {
@@ -251,7 +251,7 @@ impl Service {
     }
 }
 
-/// The receipt that a head's gate names.
+/// Returns the receipt that the gate of a head names.
 fn gate_receipt(head: &Version) -> Option<&Jti> {
     match &head.entry.gate {
         CommitGate::Approved { receipt, .. } => Some(receipt),
@@ -260,7 +260,7 @@ fn gate_receipt(head: &Version) -> Option<&Jti> {
 }
 
 impl VerifyContext<'_> {
-    /// Gathers the facts for the one pure function that decides.
+    /// Collects the facts for the pure function that decides.
     fn decide(&self, node: &NodeId, issued: Option<&IssuedReceipt>) -> Result<WriteAllowed> {
         let accepted = self.standing.flow.record.accepted();
         let facts = WriteCheckFacts {
@@ -291,12 +291,13 @@ impl VerifyContext<'_> {
     }
 }
 
-/// Whether a write was let through after the thread was read: the very same question, asked twice at once.
+/// Returns whether the write was reserved after the thread was read. This happens if a writer sends the same
+/// request twice at once.
 fn came_after(write: &Write, thread: &Thread) -> bool {
     write.thread == thread.id && write.fence > thread.fence
 }
 
-/// A writer's token acts as exactly one node.
+/// Returns the node of a writer token. Such a token names exactly one node.
 pub(in crate::service) fn writer_node(token: &Token) -> Result<&NodeId> {
     let mut nodes = token.nodes.iter();
     match (token.role, nodes.next(), nodes.next()) {
@@ -305,7 +306,7 @@ pub(in crate::service) fn writer_node(token: &Token) -> Result<&NodeId> {
     }
 }
 
-/// What the writer expects must lie within what it may read, and be so in what it is shown.
+/// Checks that the expected values are readable for the writer and present in its view.
 fn check_expectations(policy: &Policy, node: &NodeId, view: &Value, expect: &[(Pointer, Value)]) -> Result<()> {
     let reads = policy.node(node).map(|it| it.reads());
     let met = |(pointer, value): &(Pointer, Value)| {
@@ -314,10 +315,10 @@ fn check_expectations(policy: &Policy, node: &NodeId, view: &Value, expect: &[(P
     if expect.iter().all(met) { Ok(()) } else { Err(Error::Denied(DenialCode::ExpectationFailed)) }
 }
 
-/// How many expectations one verify may carry.
+/// Expectations in one request.
 const EXPECTATIONS_MAX: usize = 100;
 
-/// Reads `expect` as it comes over the wire.
+/// Reads the `expect` member of a request.
 pub fn read_expectations(expect: Map<String, Value>) -> Result<Vec<(Pointer, Value)>> {
     if expect.len() > EXPECTATIONS_MAX {
         return Err(Error::Denied(DenialCode::Malformed));
@@ -326,7 +327,7 @@ pub fn read_expectations(expect: Map<String, Value>) -> Result<Vec<(Pointer, Val
     expect.into_iter().map(read).collect::<Option<Vec<_>>>().ok_or(Error::Denied(DenialCode::Malformed))
 }
 
-/// The claims of a receipt, for callers that show them.
+/// Returns the claims of a receipt without verification, for display.
 pub fn peek_receipt(token: &str) -> Option<Receipt> {
     jws::read::<Receipt>(token, TokenType::Receipt).ok().map(|it| it.claims_unverified().clone())
 }

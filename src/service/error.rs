@@ -77,7 +77,7 @@ pub enum Error {
     /// A writer has a reservation and has not reported its outcome.
     #[error("A write is in progress on this thread. Wait until it ends, then repeat the request.")]
     WriteInProgress,
-    #[error("An administrator has halted this. Repeat the request after the halt is lifted.")]
+    #[error("An administrator has halted the flow or the gateway. Repeat the request after the halt is lifted.")]
     Halted,
     #[error("The thread is closed. Reopen it, or use another thread.")]
     Closed,

@@ -155,7 +155,7 @@ async fn what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_chang
     let same = asks(&held, &[("/target_user_id", json!(42))], None);
     assert!(why(rewrite(g, &g.alice, &held, &same).await).contains("nothing would be another"));
     g.service.set_admission("bob", countersign::service::identity::revocation::SignInAccess::Barred).await.unwrap();
-    assert!(why(rewrite(g, &g.alice, &held, &user(&held, 43)).await).contains("nobody would be left"));
+    assert!(why(rewrite(g, &g.alice, &held, &user(&held, 43)).await).contains("no reviewer would be left"));
     still_waits(g, &held).await;
     scene.passes_an_audit().await;
 }

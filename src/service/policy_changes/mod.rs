@@ -95,8 +95,8 @@ impl Service {
     }
 
     async fn amendment_row(&self, keys: &Keys, id: &AmendmentId) -> Result<Stored<PolicyChangeRequest>> {
-        let stored: Stored<PolicyChangeRequest> = self.need(keys, id.as_str(), "amendment").await?;
-        if stored.record.is_whole() { Ok(stored) } else { Err(Error::Broken("an amendment")) }
+        let stored: Stored<PolicyChangeRequest> = self.need(keys, id.as_str(), "policy change request").await?;
+        if stored.record.is_whole() { Ok(stored) } else { Err(Error::Broken("a policy change request")) }
     }
 
     /// Returns the pending policy change requests, the nearest deadline first.

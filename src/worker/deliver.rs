@@ -74,7 +74,7 @@ impl DeliveryWorker {
         while let Some(ended) = state.tasks.try_join_next_with_id() {
             sent = add(&mut state, sent, ended);
         }
-        if !self.is_on_duty(&mut state).await? {
+        if !self.ensure_leadership(&mut state).await? {
             return sent;
         }
         for (endpoint, row) in self.service.endpoint_positions().await? {
@@ -137,7 +137,7 @@ impl DeliveryWorker {
         self.state.lock().await.tasks.shutdown().await;
     }
 
-    async fn is_on_duty(&self, state: &mut DeliveryWorkerState) -> Result<bool> {
+    async fn ensure_leadership(&self, state: &mut DeliveryWorkerState) -> Result<bool> {
         if state.duty.as_ref().is_some_and(|it| it.stands()) {
             return Ok(true);
         }

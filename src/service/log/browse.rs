@@ -265,7 +265,7 @@ impl Service {
         let names = self.names_of(&keys, &principals(&event)).await?;
         let hash = event.hash();
         let mut event = self.masked_event(&keys, event, &viewer.into()).await?;
-        leave_out_answers_comment(&mut event);
+        remove_answer_comment(&mut event);
         Ok(EventView { index: place.map(|it| it.record.index), event, hash, names })
     }
 
@@ -279,7 +279,7 @@ impl Service {
     ) -> Result<Event> {
         let Some(thread) = event.thread.clone() else { return Ok(event) };
         if event.data.get("warnings").is_some() {
-            self.put_own_warnings(keys, &mut event, reader).await?;
+            self.restore_own_warnings(keys, &mut event, reader).await?;
         }
         if !QUOTING.iter().any(|it| event.data.get(*it).is_some_and(Value::is_string)) {
             return Ok(event);
@@ -304,7 +304,7 @@ impl Service {
 
     /// Replaces the stored warnings of an event, which end before a name with a redacted value. A reader who
     /// could have chosen the names sees them as far as they reveal nothing.
-    async fn put_own_warnings(&self, keys: &Keys, event: &mut Event, reader: &Party) -> Result<()> {
+    async fn restore_own_warnings(&self, keys: &Keys, event: &mut Event, reader: &Party) -> Result<()> {
         let Some(digest) = self.transition_named(keys, event).await? else { return Ok(()) };
         let transition = self.stated(keys, digest).await?;
         let author = self.author_of(keys, &transition).await?;
@@ -353,7 +353,7 @@ impl Service {
 /// Removes the comment of an interrupt's answer from its event. The comment is masked for the host
 /// application, so its author could test guesses of redacted values with it. People read it on the
 /// interrupt's page.
-fn leave_out_answers_comment(event: &mut Event) {
+fn remove_answer_comment(event: &mut Event) {
     if let Some(comment) = event.data.get_mut("answer").and_then(|it| it.get_mut("comment")).filter(|it| it.is_string())
     {
         *comment = ON_ITS_PAGE.into();

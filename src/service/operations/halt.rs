@@ -188,7 +188,7 @@ impl Service {
         let reason = cut_reason(&wish.halt().reason);
         let reason = self.mask_reason(&*self.keys()?, scope.flow(), &reason).await;
         let wish = &wish.saying(reason);
-        retrying!(self.wish_halt_once(who, scope, wish, told))
+        retrying!(self.request_halt_once(who, scope, wish, told))
     }
 
     /// Returns what a request would do now.
@@ -197,10 +197,10 @@ impl Service {
         let row = self.halt_row(&keys, scope).await?;
         let next = wish.next(row.halt());
         let lift = self.lift_of(&mut Draft::new(keys.row(), now), &keys, &row, (who, &next, now)).await?;
-        Ok(foreseen(lift.as_ref()))
+        Ok(preview_of(lift.as_ref()))
     }
 
-    async fn wish_halt_once(
+    async fn request_halt_once(
         &self,
         who: Actor<'_>,
         scope: &HaltScope,
@@ -213,7 +213,7 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         who.rely(&mut draft);
         let lift = self.lift_of(&mut draft, &keys, &row, (who, &next, now)).await?;
-        if told.is_some_and(|it| it != foreseen(lift.as_ref())) {
+        if told.is_some_and(|it| it != preview_of(lift.as_ref())) {
             return Err(Error::WrongState(MOVED_ON));
         }
         let confirms = match lift {
@@ -286,10 +286,10 @@ impl Service {
         if halt::stops(row.halt(), next) {
             return Err(refused(LiftRejected::Both));
         }
-        let me = self.somebody(keys, &who.principal()).await?.ok_or(refused(LiftRejected::Nobody))?;
+        let me = self.halt_approver(keys, &who.principal()).await?.ok_or(refused(LiftRejected::Nobody))?;
         let asked = row.stops().and_then(|it| it.lifting.as_ref());
         let first = match asked {
-            Some(asked) => self.somebody(keys, &asked.by).await?.filter(|it| it.is_still(asked)),
+            Some(asked) => self.halt_approver(keys, &asked.by).await?.filter(|it| it.is_still(asked)),
             None => None,
         };
         let wish = LiftRequest {
@@ -312,7 +312,7 @@ impl Service {
 
     /// Returns the person who owns an account or a token. The token of a team identifies no person, and a
     /// revoked token is invalid.
-    async fn somebody(&self, keys: &Keys, by: &PrincipalId) -> Result<Option<HaltApprover>> {
+    async fn halt_approver(&self, keys: &Keys, by: &PrincipalId) -> Result<Option<HaltApprover>> {
         let standing = |it: Stored<Account>| Stored { record: self.with_effective_status(it.record), ..it };
         if let Some(account) = self.fetch::<Account>(keys, by.as_str()).await?.map(standing) {
             return Ok(Some(HaltApprover { account, token: None }));
@@ -324,7 +324,7 @@ impl Service {
     }
 }
 
-const fn foreseen(lift: Option<&(LiftOutcome, AccountId)>) -> HaltPreview {
+const fn preview_of(lift: Option<&(LiftOutcome, AccountId)>) -> HaltPreview {
     match lift {
         Some((LiftOutcome::Asked(_) | LiftOutcome::Waiting, _)) => HaltPreview::Asked,
         Some((LiftOutcome::Confirmed, _)) | None => HaltPreview::Done,

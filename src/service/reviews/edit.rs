@@ -103,11 +103,11 @@ impl Service {
         let policy = self.policy(keys, standing.flow.record.policy).await?;
         let proposed = transition.delta.apply(&head.state).map_err(|_| Error::Broken("a transition's effect"))?;
         let hiding = self.hiding_for_edit(keys, person, (&policy, transition), (&head.state, &proposed), ask).await?;
-        if ask.edit.places(transition.format).iter().any(|it| meets_hidden(&hiding, [&head.state, &proposed], it)) {
+        if ask.edit.places(transition.format).iter().any(|it| touches_redacted(&hiding, [&head.state, &proposed], it)) {
             return Err(Error::WrongState(HIDDEN));
         }
         let patch = edited(transition.format, &transition.patch, &ask.edit)?;
-        self.check_unseen(transition, (&head.state, &proposed, &patch), &hiding)?;
+        self.check_redacted_unchanged(transition, (&head.state, &proposed, &patch), &hiding)?;
         let statement = &transition.statement;
         let usage = statement.usage.as_ref().map_or(Some(Usage::default()), |it| Usage::read(it).ok());
         let proposal = Proposal {
@@ -131,7 +131,7 @@ impl Service {
         match self.judge_proposal(&asking).await? {
             Judgement::Hold { after, named, reasons, warnings, .. } => {
                 let effected = JudgedEffect { after, named: named.into_iter().collect(), warnings };
-                self.ask_instead(&asking, hold, (effected, reasons)).await
+                self.hold_edit(&asking, hold, (effected, reasons)).await
             }
             Judgement::Reject { violations } => Ok(EditResult::Rejected(hiding.violations(violations))),
             Judgement::Commit { .. } => Err(Error::Broken("an edit is always held")),
@@ -169,7 +169,7 @@ impl Service {
     }
 
     /// Checks that an edit changes no redacted value, whatever paths it names.
-    fn check_unseen(
+    fn check_redacted_unchanged(
         &self,
         transition: &Transition,
         (before, proposed, patch): (&Value, &Value, &Value),
@@ -183,7 +183,7 @@ impl Service {
     }
 
     /// Ends the old review and opens one for the edit, in one transaction.
-    async fn ask_instead(
+    async fn hold_edit(
         &self,
         asking: &ProposalContext<'_>,
         hold: &Stored<Hold>,
@@ -217,7 +217,7 @@ impl Service {
 /// Returns whether a path is redacted, or touches a redacted value below it or in the same list, because an
 /// insertion moves the other items. It never compares the new value, because the result would confirm a
 /// guess.
-fn meets_hidden(hiding: &Redactor<'_>, states: [&Value; 2], place: &Pointer) -> bool {
+fn touches_redacted(hiding: &Redactor<'_>, states: [&Value; 2], place: &Pointer) -> bool {
     let listed = place.tokens().last().is_some_and(|it| it == "-" || array_index(&it).is_some());
     let around = if listed { place.parent().unwrap_or_else(Pointer::root) } else { place.clone() };
     let below = |state: &Value| leaves(state).iter().any(|(at, _)| around.covers(at) && hiding.hides(at));

@@ -94,10 +94,10 @@ impl Service {
 
     /// Judges one review again, if it is still open and its flow is not halted.
     pub async fn rejudge_hold(&self, review: &ReviewId) -> Result<()> {
-        retrying!(self.judge_hold_again_once(review))
+        retrying!(self.rejudge_hold_once(review))
     }
 
-    async fn judge_hold_again_once(&self, review: &ReviewId) -> Result<()> {
+    async fn rejudge_hold_once(&self, review: &ReviewId) -> Result<()> {
         let keys = self.keys()?;
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let thread = self.thread(&keys, &hold.record.thread).await?;
@@ -128,10 +128,10 @@ impl Service {
         // A revoked token cannot propose, so the gateway does not restate its proposals either.
         let token = self.fetch::<Token>(keys, hold.record.proposer.as_str()).await?.filter(|it| !it.record.revoked);
         let (Some(token), Some(proposal)) = (token, Proposal::of(&transition)) else {
-            return self.set_aside(keys, standing, hold).await;
+            return self.end_without_replacement(keys, standing, hold).await;
         };
         let Some((proposal, identity)) = self.next_attempt(keys, Proposer::Token(&token), proposal).await? else {
-            return self.set_aside(keys, standing, hold).await;
+            return self.end_without_replacement(keys, standing, hold).await;
         };
         let thread = &standing.thread.record;
         let head = self.head(keys, thread).await?;
@@ -140,19 +140,19 @@ impl Service {
         let (by, proposal) = (Proposer::Token(&token), &proposal);
         let (head, policy, given) = (&head, &policy, OnceLock::new());
         let asking = ProposalContext { keys, by, proposal, identity, standing, head, policy, trying: None, given };
-        match self.anew(&asking, hold, &transition).await? {
+        match self.judge_under_active_policy(&asking, hold, &transition).await? {
             RejudgedProposal::Same => {
                 self.holds_looked.keep(hold.record.id.as_str(), ReplacedPolicy::of(&standing.flow.record));
                 Ok(RejudgeOutcome::Kept)
             }
             RejudgedProposal::Hold(effected, reasons, authors) => {
-                self.ask_anew(&asking, hold, (effected, reasons, authors)).await
+                self.restate_hold(&asking, hold, (effected, reasons, authors)).await
             }
-            RejudgedProposal::Nobody => self.set_aside(keys, standing, hold).await,
+            RejudgedProposal::Nobody => self.end_without_replacement(keys, standing, hold).await,
         }
     }
 
-    async fn anew(
+    async fn judge_under_active_policy(
         &self,
         asking: &ProposalContext<'_>,
         hold: &Stored<Hold>,
@@ -212,7 +212,7 @@ impl Service {
     }
 
     /// Ends the old review and opens one under the active policy, in one transaction.
-    async fn ask_anew(
+    async fn restate_hold(
         &self,
         asking: &ProposalContext<'_>,
         hold: &Stored<Hold>,
@@ -233,7 +233,12 @@ impl Service {
     }
 
     /// Ends a review without a replacement. Its proposer can propose again under the active policy.
-    async fn set_aside(&self, keys: &Keys, standing: &ThreadContext, hold: &Stored<Hold>) -> Result<RejudgeOutcome> {
+    async fn end_without_replacement(
+        &self,
+        keys: &Keys,
+        standing: &ThreadContext,
+        hold: &Stored<Hold>,
+    ) -> Result<RejudgeOutcome> {
         let now = self.now();
         let policy = self.policy(keys, standing.flow.record.policy).await?;
         let mut draft = Draft::new(keys.row(), now);

@@ -43,14 +43,14 @@ const KEPT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 impl ArchiveFiles {
     fn put(&mut self, unpacked: UnpackedArchive) {
         let bytes: Vec<u64> = self.read.iter().map(|it| it.bytes).collect();
-        self.read.drain(..too_much(&bytes));
+        self.read.drain(..files_over_limit(&bytes));
         self.read.push(unpacked);
     }
 }
 
 /// Returns how many of the oldest files to drop. Versions are read in order, so the newest files are needed
 /// next.
-fn too_much(bytes: &[u64]) -> usize {
+fn files_over_limit(bytes: &[u64]) -> usize {
     let mut kept = 0_u64;
     let fits = |it: &&u64| {
         kept = kept.saturating_add(**it);
@@ -280,10 +280,10 @@ mod tests {
     #[test]
     fn newest_files_stay_within_the_limit() {
         const HALF: u64 = KEPT_BYTES_MAX / 2;
-        assert_eq!(too_much(&[]), 0);
-        assert_eq!(too_much(&[HALF, HALF]), 0);
-        assert_eq!(too_much(&[HALF, 1, HALF]), 1);
-        assert_eq!(too_much(&[1, KEPT_BYTES_MAX, 1]), 2, "files older than a dropped one are dropped too");
-        assert_eq!(too_much(&[KEPT_BYTES_MAX + 1]), 1);
+        assert_eq!(files_over_limit(&[]), 0);
+        assert_eq!(files_over_limit(&[HALF, HALF]), 0);
+        assert_eq!(files_over_limit(&[HALF, 1, HALF]), 1);
+        assert_eq!(files_over_limit(&[1, KEPT_BYTES_MAX, 1]), 2, "files older than a dropped one are dropped too");
+        assert_eq!(files_over_limit(&[KEPT_BYTES_MAX + 1]), 1);
     }
 }

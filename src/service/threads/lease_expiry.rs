@@ -35,14 +35,14 @@ pub(in crate::service) fn record_expired_lease(
 impl Service {
     /// Logs an expired lease. Reads treat the lease as expired even before this event.
     pub async fn log_expired_lease(&self, thread: &ThreadId) -> Result<()> {
-        match retrying!(self.note_lapse_once(thread)) {
+        match retrying!(self.log_expired_lease_once(thread)) {
             // By the database's clock the lease has not expired.
             Err(error) if error.is_too_soon() => Ok(()),
             done => done,
         }
     }
 
-    async fn note_lapse_once(&self, thread: &ThreadId) -> Result<()> {
+    async fn log_expired_lease_once(&self, thread: &ThreadId) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.thread(&keys, thread).await?;
         let mut record = stored.record.clone();

@@ -56,7 +56,7 @@ impl Service {
     }
 
     async fn confirm_once(&self, token: &Stored<Token>, write_id: &WriteId, result: &Value) -> Result<Write> {
-        let ending = self.ending(token, write_id).await?;
+        let ending = self.end_context(token, write_id).await?;
         if !ending.write.record.is_open() {
             return Ok(ending.write.record);
         }
@@ -66,7 +66,7 @@ impl Service {
         }
     }
 
-    async fn ending(&self, token: &Stored<Token>, write_id: &WriteId) -> Result<WriteEndContext> {
+    async fn end_context(&self, token: &Stored<Token>, write_id: &WriteId) -> Result<WriteEndContext> {
         writer_node(&token.record)?;
         let keys = self.keys()?;
         let token = self.token_still(&keys, token).await?;
@@ -198,7 +198,7 @@ impl Service {
     }
 
     async fn abort_once(&self, token: &Stored<Token>, write_id: &WriteId, reason: &str) -> Result<Write> {
-        let ending = self.ending(token, write_id).await?;
+        let ending = self.end_context(token, write_id).await?;
         if !ending.write.record.is_open() {
             return Ok(ending.write.record);
         }

@@ -106,7 +106,7 @@ impl Service {
             Err(other) => return Err(other),
         };
         let write = self.write_named(&keys, token, &ask.write_id).await?;
-        if write.as_ref().is_some_and(|it| came_after(&it.record, &standing.thread.record)) {
+        if write.as_ref().is_some_and(|it| reserved_after(&it.record, &standing.thread.record)) {
             return Err(Error::Store(StoreError::Conflict(Table::Threads.name())));
         }
         let receipt = match head.as_ref().ok().and_then(|head| gate_receipt(head)) {
@@ -293,7 +293,7 @@ impl VerifyContext<'_> {
 
 /// Returns whether the write was reserved after the thread was read. This happens if a writer sends the same
 /// request twice at once.
-fn came_after(write: &Write, thread: &Thread) -> bool {
+fn reserved_after(write: &Write, thread: &Thread) -> bool {
     write.thread == thread.id && write.fence > thread.fence
 }
 

@@ -72,7 +72,7 @@ impl Service {
                 JoinJudgement::Refused(code) => HypotheticalOutcome::refused(code),
             },
             _ => {
-                let judgement = match self.asks_of(trial, (row, request), &head).await? {
+                let judgement = match self.request_of(trial, (row, request), &head).await? {
                     Ok(asks) => self.judged_by(trial, (&row.node, &head), past, (asks, around)).await?,
                     Err(unreadable) => unreadable,
                 };
@@ -100,7 +100,7 @@ impl Service {
     }
 
     /// Returns the recorded request, or the rejection of a patch that is invalid in its format.
-    async fn asks_of(
+    async fn request_of(
         &self,
         trial: &ReplayContext<'_>,
         (row, request): (&ReplayedProposal, &RejectedRequest),

@@ -60,7 +60,7 @@ pub(super) struct ReplayState {
 }
 
 impl ReplayState {
-    fn hear(&mut self, event: &Event) {
+    fn note_restatement(&mut self, event: &Event) {
         if event.kind == EventType::TransitionSuperseded {
             self.restated = named(event, "by").ok();
         }
@@ -133,7 +133,7 @@ impl RecordedProposal {
 
     fn of_rejection(rejection: Rejection, on: &ReplayState) -> Self {
         let request = rejection.request.as_deref().and_then(RejectedRequest::read);
-        let join = request.as_ref().and_then(|it| turned_away(&rejection, it));
+        let join = request.as_ref().and_then(|it| rejected_join(&rejection, it));
         let row = ReplayedProposal {
             thread: rejection.thread,
             on_version: on.version,
@@ -161,7 +161,7 @@ impl Service {
         page: &mut ReplayProgress,
     ) -> Result<Option<u64>> {
         let last = thread.last_event.ok_or(BROKEN)?.seq;
-        let begun = self.begun(trial, thread, page).await?;
+        let begun = self.initial_replay_state(trial, thread, page).await?;
         let known = if begun.is_some() { EVENTS_BACK_MAX } else { 0 };
         let mut past = begun.unwrap_or_default();
         let first = if after >= EVENTS_BACK_MAX { after.saturating_add(1) } else { 1 };
@@ -174,8 +174,8 @@ impl Service {
                 page.looked += 1;
             }
             let event = self.event_of(trial, thread, seq).await?;
-            let (recorded, committed) = self.tells(trial, &event, &past, seen).await?;
-            past.hear(&event);
+            let (recorded, committed) = self.recorded_by(trial, &event, &past, seen).await?;
+            past.note_restatement(&event);
             if let Some(mut recorded) = recorded {
                 if seq <= known {
                     recorded.row.compared = match self.tried(trial, thread, &mut past, &recorded).await {
@@ -198,7 +198,7 @@ impl Service {
 
     /// Returns the initial state of a thread. For a branch, it is the state of its thread at the fork, or
     /// `None` if that is too many events away.
-    async fn begun(
+    async fn initial_replay_state(
         &self,
         trial: &ReplayContext<'_>,
         thread: &Thread,
@@ -213,7 +213,7 @@ impl Service {
         for seq in 1..=last {
             page.led_up += 1;
             let event = self.event_of(trial, &parent, seq).await?;
-            let (_, committed) = self.tells(trial, &event, &past, ReplayEventScope::Before).await?;
+            let (_, committed) = self.recorded_by(trial, &event, &past, ReplayEventScope::Before).await?;
             let Some(committed) = committed else { continue };
             let given = self.given_under(trial, &parent.id, &past, &committed).await?;
             past.advance((&committed.0, committed.1.as_deref()), given)?;
@@ -253,7 +253,7 @@ impl Service {
 
     /// Returns the proposal that an event records first, if it is wanted, and the statement that the event
     /// committed.
-    async fn tells(
+    async fn recorded_by(
         &self,
         trial: &ReplayContext<'_>,
         event: &Event,
@@ -263,7 +263,7 @@ impl Service {
         let keys = trial.keys;
         match event.kind {
             EventType::TransitionCommitted => {
-                let transition = self.as_it_is(keys, named(event, "transition")?).await?;
+                let transition = self.stated_with_values(keys, named(event, "transition")?).await?;
                 let (statement, carried) = (transition.statement.clone(), transition.carried.clone());
                 let given = transition.context_tokens;
                 let was = match &transition.outcome {
@@ -281,7 +281,7 @@ impl Service {
                 Ok((recorded, Some((statement, carried, given))))
             }
             EventType::TransitionHeld if seen == ReplayEventScope::Wanted => {
-                let transition = self.as_it_is(keys, named(event, "transition")?).await?;
+                let transition = self.stated_with_values(keys, named(event, "transition")?).await?;
                 let hold = self.hold_of(keys, transition.digest).await?.ok_or(BROKEN)?.record;
                 let was = RecordedOutcome::new(ReplayOutcome::Hold, hold.reasons.into_iter().map(|it| it.code));
                 let asked = is_proposal(transition.statement.kind) && past.restated != Some(transition.digest);
@@ -297,7 +297,7 @@ impl Service {
     }
 
     /// Returns a transition with its values, or without them if they are erased.
-    async fn as_it_is(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
+    async fn stated_with_values(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
         let stated = self.stated(keys, digest).await?;
         match self.whole(keys, stated.clone()).await {
             Err(Error::Erased) => Ok(stated),
@@ -307,7 +307,7 @@ impl Service {
 }
 
 /// Returns the join of a rejected request, to be judged again on its branches as they were then.
-fn turned_away(rejection: &Rejection, request: &RejectedRequest) -> Option<Proposal> {
+fn rejected_join(rejection: &Rejection, request: &RejectedRequest) -> Option<Proposal> {
     let usage = request.usage.as_ref().map(Usage::read).transpose().ok()?;
     Some(Proposal {
         thread: rejection.thread.clone(),

@@ -155,6 +155,7 @@ impl From<StoreError> for Error {
         match error {
             StoreError::Busy => Self::Busy,
             StoreError::ClockSkew => Self::ClockSkew,
+            // The decision relied on an expired lease that is still valid for the database. Use cases that rely on a deadline handle this error themselves.
             StoreError::TooSoon => Self::WriteInProgress,
             unavailable @ StoreError::Unavailable { .. } => Self::Unavailable(unavailable),
             other => Self::Store(other),

@@ -165,6 +165,7 @@ impl Service {
             rotation: Rotation::default(),
             boundary: EnvelopeRefusals::default(),
         };
+        // Before anything else, so that a wrong keyring changes nothing in the database.
         service.settle_identity().await?;
         service.settle_labels().await?;
         Ok(service)
@@ -184,6 +185,7 @@ impl Service {
             let mut draft = Draft::new(keys.row(), now);
             draft.insert(&gateway)?;
             match self.commit(draft.finish()).await {
+                // On a conflict another gateway has created the row. It is compared below.
                 Err(error) if !error.is_conflict() => return Err(error),
                 _ => {}
             }
@@ -244,6 +246,7 @@ impl Service {
 
     async fn fetch<R: Record>(&self, keys: &Keys, id: &str) -> Result<Option<Stored<R>>> {
         let Some(row) = self.store.get(R::TABLE, id).await? else { return Ok(None) };
+        // Opening a row verifies its HMAC, so that an edit of the database is detected.
         let stored = self.reader(keys).opened::<R>(&row, id)?;
         if let Some(known) = CachedRecord::of(&row, &stored.record) {
             self.memory.keep(known);

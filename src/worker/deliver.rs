@@ -82,6 +82,7 @@ impl DeliveryWorker {
             if state.served.values().any(|it| *it == id) {
                 continue;
             }
+            // The cached state saves queries, and it is only used if the endpoint is unchanged.
             let known = self.parked.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
             let lane = match known.filter(|it| it.is_of(&endpoint, &row)) {
                 Some(lane) => lane,
@@ -127,6 +128,7 @@ impl DeliveryWorker {
     /// Starts nothing more, and waits for the requests in progress for at most `patience`. Unfinished ones
     /// are sent again later under the same id.
     pub async fn end(&self, patience: Duration) {
+        // `send_replace` also works without receivers, when no task runs.
         self.stop.send_replace(true);
         if let Ok(Err(error)) = tokio::time::timeout(patience, self.rest()).await {
             tracing::error!(
@@ -134,6 +136,8 @@ impl DeliveryWorker {
                 "the results of the last deliveries could not be stored; these events are sent again"
             );
         }
+        // The remaining tasks are aborted. Their requests were not stored as delivered, so they are repeated
+        // later.
         self.state.lock().await.tasks.shutdown().await;
     }
 
@@ -142,6 +146,7 @@ impl DeliveryWorker {
             return Ok(true);
         }
         let now = self.service.now();
+        // If the clock went back, the second comparison prevents a long wait.
         if state.look_at.is_some_and(|it| now < it && it <= now.plus(STANDBY)) {
             return Ok(false);
         }
@@ -235,6 +240,7 @@ impl EndpointDelivery {
     }
 
     fn has_room(&self, lane: &EndpointCursor, under_way: usize) -> bool {
+        // One request is enough to notice that a failing endpoint has recovered.
         let width = if lane.is_failing() { 1 } else { LANE_WIDTH_MAX };
         !*self.stopping.borrow() && under_way < width && lane.unpersisted_count() < LANE_UNWRITTEN_MAX
     }

@@ -14,6 +14,7 @@ pub async fn run_once(service: &Service, to: &LogExportTarget) -> Result<usize> 
     for _ in 0..BATCHES_MAX {
         let to = to.clone();
         let write = |lines: String| async move {
+            // File writes block, so they run on a blocking thread.
             tokio::task::spawn_blocking(move || log_sink::append(&to, &lines)).await.map_err(std::io::Error::other)?
         };
         match service.copy_log(write).await? {

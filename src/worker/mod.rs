@@ -205,6 +205,7 @@ async fn rest(service: &Service, wakes: WakeTrigger, interval: Duration) {
         WakeTrigger::AtIntervals => tokio::time::sleep(interval).await,
         WakeTrigger::AfterCommits => {
             service.changed(interval).await;
+            // Collects the commits of this pause into one run.
             tokio::time::sleep(interval.min(PACE)).await;
         }
     }

@@ -243,7 +243,7 @@ async fn edits_of_edits_come_to_an_end(scene: ApiScenario) {
     for turn in 0..EDITS_MAX as u64 {
         held = rewritten(g, &g.alice, &held, &user(&held, 50 + turn)).await;
     }
-    assert!(why(rewrite(g, &g.alice, &held, &user(&held, 99)).await).contains("as often as may be"));
+    assert!(why(rewrite(g, &g.alice, &held, &user(&held, 99)).await).contains("reached the limit of edits"));
     g.vote(&g.bob, &held, VoteVerdict::Deny).await.unwrap();
     scene.passes_an_audit().await;
 }

@@ -161,6 +161,7 @@ impl Service {
     ) -> Result<LogListing> {
         let keys = self.keys()?;
         let sieve = ResolvedLogFilter { sought, audience, who: self.ids_of(&keys, sought.who.as_deref()).await? };
+        // A search in one thread walks the numbers of its own events, which is shorter than the log.
         let last = match (&sought.thread, below) {
             (Some(thread), _) => self.thread(&keys, thread).await?.record.last_event.map_or(0, |it| it.seq),
             (None, Some(_)) => self.log_length().await?,
@@ -174,10 +175,13 @@ impl Service {
                 None => self.log_lines(&keys, top).await?,
             };
             for (place, line) in lines {
+                // Events are ordered by time within `DISORDER`, so no earlier one can match.
                 if sieve.is_past(&line.event) {
                     return self.named(&keys, LogListing { below: None, ..page }).await;
                 }
                 page.looked += 1;
+                // Set before the filter, so that the next page starts below this event even if it does not
+                // match.
                 top = place - 1;
                 if sieve.keeps(&line.event) {
                     page.lines.push(line);
@@ -244,12 +248,14 @@ impl Service {
         top: u64,
     ) -> Result<Vec<(u64, LogLine)>> {
         let first = (top - top % HUNDRED).max(1);
+        // Event numbers are stored with a fixed width, so one prefix selects a hundred of them.
         let begins = events_alias(thread, top / HUNDRED);
         let found = self.reader(keys).by_alias_prefix::<Event>(&begins, LIST_ROWS_MAX).await?.into_iter();
         let own = found.map(|it| it.record).filter(|it| it.thread.as_ref() == Some(thread));
         let events = own.filter_map(|event| Some((event.seq?, LogLine { index: None, event })));
         let mut lines: Vec<(u64, LogLine)> = events.filter(|(seq, _)| *seq <= top).collect();
         lines.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
+        // A gap in the numbers means that an event was deleted.
         let whole = lines.iter().map(|(seq, _)| *seq).eq((first..=top).rev());
         if whole { Ok(lines) } else { Err(Error::Broken("a thread's events")) }
     }
@@ -259,6 +265,7 @@ impl Service {
         let keys = self.keys()?;
         let event = self.need::<Event>(&keys, id.as_str(), "event").await?.record;
         if !LogAudience::of(viewer.role).may_see(event.kind) {
+            // Not `Forbidden`, which would confirm that the event exists.
             return Err(Error::NotFound("event"));
         }
         let place = self.reader(&keys).get_by_alias::<LogRow>(id.as_str()).await?;
@@ -294,7 +301,9 @@ impl Service {
             if let Some(Value::String(text)) = members.get_mut(name) {
                 *text = match &redaction {
                     Ok(redaction) => redaction.words(&author, text).into_owned(),
+                    // The text is withheld instead of shown unmasked.
                     Err(error) if is_out_of_reach(error) => WITHHELD.to_owned(),
+                    // A failure that may pass must not withhold the text for good, so the reader tries again.
                     Err(_) => return Err(Error::Busy),
                 };
             }

@@ -48,6 +48,7 @@ impl Service {
             Some(row) => self.fetch::<Event>(&keys, row.record.event.as_str()).await?,
             None => None,
         };
+        // One later event proves the problem. The last of the log is only closer to the real distance.
         let newest = last.map_or(later.record.at, |it| it.record.at.max(later.record.at));
         Ok(Some(ClockBehind { newest, now }))
     }

@@ -33,9 +33,11 @@ impl Service {
         if events.is_empty() {
             return Ok(0);
         }
+        // A missing event would silently end up as a gap in the export.
         if events.len() as u64 != last - reached {
             return Err(Error::Broken("the log"));
         }
+        // Written before the cursor is stored: a crash between the two repeats events and loses none.
         write(lines(&events)).await.map_err(Error::Copy)?;
         let mut draft = Draft::new(keys.row(), self.now());
         let next = LogCursor { of: LogFollower::Copy, reached: last };

@@ -41,6 +41,7 @@ impl Service {
             let reach = self.log_end().await?;
             let waited = self.clock.instant().saturating_duration_since(begun);
             let left = patience.saturating_sub(waited);
+            // The length is read at least once, even without patience.
             if reach > place || left.is_zero() {
                 return Ok(reach);
             }

@@ -95,6 +95,7 @@ impl Service {
         let events = reader.get_many::<Event>(&ids).await?.into_iter();
         let mut events: BTreeMap<String, Event> = events.map(|it| (it.record.id.to_string(), it.record)).collect();
         let event = |it: &Stored<LogRow>| {
+            // Removed instead of cloned, because each event has one position.
             let event = events.remove(it.record.event.as_str());
             event.map(|event| (it.record.index, event)).ok_or(Error::Broken("an event that the log names"))
         };
@@ -152,6 +153,8 @@ impl Service {
         events.retain(|it| it.0 <= index);
         let holds = self.holds_named(keys, events.iter().map(|it| &it.1)).await?;
         let mut sheet = InsightRows::new();
+        // After the commit, so that an event that another gateway counted is not added to the metrics here
+        // too.
         for (_, event) in &events {
             let review = CountedEvent::of(event).and_then(|it| it.review().cloned());
             add(&mut sheet, BucketWidth::Minute, event, review.and_then(|it| holds.get(it.as_str())));

@@ -19,6 +19,7 @@ impl Service {
         if let Some(warnings) = event.data.get_mut("warnings").and_then(Value::as_array_mut) {
             warnings.retain(|it| it.get("audience").and_then(Value::as_str) == Some(EVERYONE));
         }
+        // No review has an empty id, so an event without one finds no row.
         let review = event.data.get("review").and_then(Value::as_str).unwrap_or_default();
         if event.kind == EventType::TransitionHeld {
             // Without the row of the review, the audience of its reasons is unknown, so none is sent.

@@ -67,6 +67,7 @@ impl Service {
                 return Ok(placed);
             }
         }
+        // Events wait and none of the examined ones is ready, so a predecessor is missing.
         if after.is_none() { Ok(0) } else { Err(Error::Broken("the log")) }
     }
 
@@ -75,6 +76,7 @@ impl Service {
         let reader = self.reader(keys);
         let ids: Vec<String> = waiting.iter().map(|it| it.record.event.to_string()).collect();
         let mut events: Vec<Event> = reader.get_many::<Event>(&ids).await?.into_iter().map(|it| it.record).collect();
+        // The id breaks ties, so that the order does not depend on the database.
         events.sort_by(|a, b| (a.at, a.seq, &a.id).cmp(&(b.at, b.seq, &b.id)));
         let ready = self.in_thread_order(keys, events).await?;
         if ready.is_empty() {
@@ -102,6 +104,7 @@ impl Service {
         let mut ready: Vec<Event> = Vec::with_capacity(events.len());
         for event in events {
             let follows = match (&event.thread, event.seq) {
+                // The first event of a thread and events outside of threads have no predecessor.
                 (Some(_), Some(1)) | (None, _) | (_, None) => true,
                 (Some(thread), Some(seq)) => {
                     let here =

@@ -53,6 +53,7 @@ impl Service {
                 let error = error as &dyn std::error::Error;
                 tracing::error!(error, "the gauges of /metrics could not be read from the database");
             }
+            // A failure is cached too, so that scrapes do not add load to a failing database.
             *last = Some((now, facts.ok()));
         }
         let facts = last.as_ref().and_then(|it| it.1.as_ref());
@@ -75,6 +76,7 @@ impl Service {
         }
         for hold in self.counted_pages::<Hold>(&keys, RowFilter::State(OPEN)).await? {
             let hold = hold.record;
+            // An expired review is no longer pending, even if the worker has not ended it yet.
             if hold.is_open(now) {
                 let open = facts.open.entry(hold.flow).or_default();
                 open.count += 1;
@@ -118,6 +120,7 @@ impl Service {
         let lanes = self.endpoint_positions().await?;
         let first =
             lanes.iter().map(|it| it.1.record.reached).min().unwrap_or(log).max(log.saturating_sub(UNWRITTEN_MAX));
+        // Read once for all endpoints.
         let last = if first < log { self.events_after(first, None, LIST_ROWS_MAX).await?.0 } else { Vec::new() };
         let mut told = BTreeMap::new();
         for (endpoint, lane) in lanes {

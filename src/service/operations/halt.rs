@@ -144,6 +144,7 @@ impl Service {
     pub async fn halts(&self) -> Result<Vec<HaltState>> {
         let keys = self.keys()?;
         let mut all = vec![HaltRow::Gateway(self.gateway(&keys).await?).standing()];
+        // A gateway has a few flows, so one list is enough.
         let flows = self.reader(&keys).list::<Flow>(RowFilter::All, None, LIST_ROWS_MAX).await?;
         all.extend(flows.into_iter().map(|it| HaltRow::Flow(it).standing()));
         Ok(all)
@@ -187,6 +188,7 @@ impl Service {
         // A long reason is cut instead of refused: an emergency halt must not fail for its length.
         let reason = cut_reason(&wish.halt().reason);
         let reason = self.mask_reason(&*self.keys()?, scope.flow(), &reason).await;
+        // Masked before the first attempt, because the masking reads policies and needs no retry.
         let wish = &wish.saying(reason);
         retrying!(self.request_halt_once(who, scope, wish, told))
     }
@@ -213,6 +215,7 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         who.rely(&mut draft);
         let lift = self.lift_of(&mut draft, &keys, &row, (who, &next, now)).await?;
+        // The person confirmed another result than the request would have now.
         if told.is_some_and(|it| it != preview_of(lift.as_ref())) {
             return Err(Error::WrongState(MOVED_ON));
         }
@@ -250,6 +253,8 @@ impl Service {
         confirms: Option<&LiftPair<'_>>,
     ) -> Result<Option<ActiveHalts>> {
         let stop = HaltRecord { by: by.clone(), name: name.to_owned(), at, reason: halt.reason.clone() };
+        // The stricter of the setting and the stored value, so that a changed setting cannot weaken an active
+        // halt.
         let needs = self.lift_needs(row.stops());
         let stops = ActiveHalts::after(row.stops(), halt, &stop, needs);
         row.replace(draft, halt.clone(), stops.clone())?;
@@ -283,6 +288,7 @@ impl Service {
         (who, next, at): (Actor<'_>, &Halt, Timestamp),
     ) -> Result<(LiftOutcome, AccountId)> {
         let refused = |why: LiftRejected| Error::WrongState(why.words());
+        // One request must not both halt and lift, because only the lift needs two people.
         if halt::stops(row.halt(), next) {
             return Err(refused(LiftRejected::Both));
         }

@@ -28,6 +28,7 @@ impl Service {
     /// Checks that the keys are available, the gateway's row is intact, and the database accepts commits.
     pub async fn ready_to_work(&self) -> Result<()> {
         let keys = self.keys()?;
+        // The lock is held until the check ends, so concurrent requests share one result.
         let mut last = self.last_check.0.lock().await;
         if let Some((at, outage)) = *last
             && self.instant().saturating_duration_since(at) < FRESH
@@ -39,6 +40,7 @@ impl Service {
         *last = match &checked {
             Ok(()) => Some((self.instant(), None)),
             Err(Error::Unavailable(StoreError::Unavailable { outage, .. })) => Some((self.instant(), Some(*outage))),
+            // Other errors are not cached: they may be over at the next request.
             Err(_) => None,
         };
         checked

@@ -39,6 +39,7 @@ struct LeaseScanTimes {
 impl LeaseScanCursor {
     /// Returns the scans that are still valid, or `None` if a full scan is due.
     fn done(&self, now: Timestamp) -> Option<LeaseScanTimes> {
+        // A poisoned lock is safe here: the value is replaced as a whole.
         let done = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         done.filter(|it| it.last <= now && it.whole.until(now) < WHOLE_EVERY)
     }
@@ -65,6 +66,7 @@ impl Service {
     pub async fn expired_leases(&self) -> Result<Vec<ThreadId>> {
         let (keys, now) = (self.keys()?, self.now());
         let done = self.swept.done(now);
+
         let from = done.map_or(0, |it| it.last.minus(LEASE_MAX).millis());
         let (mut found, mut after) = (Vec::new(), Cursor { due: from, id: String::new() });
         loop {
@@ -75,6 +77,7 @@ impl Service {
             let unlogged = |it: &Thread| it.expired_write(now).is_some_and(|write| !it.unresolved.contains(write));
             found.extend(page.into_iter().map(|it| it.record).filter(unlogged).map(|it| it.id));
         }
+        // The cursor moves only when every expired lease is logged.
         if found.is_empty() {
             self.swept.put(LeaseScanTimes { whole: done.map_or(now, |it| it.whole), last: now });
         }

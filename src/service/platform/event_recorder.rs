@@ -35,6 +35,7 @@ pub(in crate::service) fn append_thread_event(
         previous: last.map(|link| link.hash),
         data,
     };
+    // The hash chain of the thread: the next event contains the hash of this one.
     thread.last_event = event.link();
     put(draft, &event)
 }
@@ -52,6 +53,7 @@ pub(in crate::service) fn outside(
 
 fn put(draft: &mut Draft<'_>, event: &Event) -> Result<()> {
     draft.insert(event)?;
+    // The sequencer finds new events through these rows, because the log position is unknown at the commit.
     draft.insert(&UnsequencedEvent { event: event.id.clone(), trace: trace_context::trace() })?;
     Ok(())
 }

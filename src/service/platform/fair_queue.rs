@@ -105,6 +105,7 @@ impl QueuePermit {
             drop(turn);
             done
         };
+        // The task fails only if the work panics or the runtime stops.
         tokio::task::spawn_blocking(working).await.map_err(|_| Error::Broken(what))
     }
 }
@@ -119,6 +120,7 @@ impl FairQueue {
         let own = self.asker(asker);
         // Acquiring fails only on a closed semaphore, and neither is ever closed.
         let of_asker = own.acquire_owned().await.map_err(|_| Error::Busy)?;
+        // After the caller's own permit, so that a waiting caller occupies no shared slot.
         let of_all = Arc::clone(&self.all).acquire_owned().await.map_err(|_| Error::Busy)?;
         Ok(QueuePermit { _permits: Arc::new(QueuePermits { _of_all: of_all, _of_asker: of_asker }) })
     }
@@ -129,6 +131,7 @@ impl FairQueue {
             // A caller that works or waits has another reference to its semaphore.
             askers.retain(|_, it| Arc::strong_count(it) > 1);
         }
+        // Semaphores are fair: waiting callers get their permits in order.
         let own = askers.entry(asker.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(1)));
         Arc::clone(own)
     }

@@ -96,12 +96,15 @@ impl Service {
         tell: impl Fn(&T) -> Result<StoredResponse> + Clone + 'static,
         work: impl Future<Output = Result<T>>,
     ) -> Result<IdempotentResponse> {
+        // Two requests with one key in this process: the second is refused. Other gateways conflict at the
+        // commit.
         let _run = self.running.begin(&request.id)?;
         let keys = self.keys()?;
         let before = self.fetch::<IdempotencyRecord>(&keys, &request.id).await?;
         if let Some(kept) = before.as_ref().filter(|it| it.record.is_kept(self.now())) {
             return again(&keys, &kept.record, request).map(IdempotentResponse::Again);
         }
+        // One encoder for the commit, and one for a response that is stored alone.
         let told = tell.clone();
         let tell_any: ResponseEncoder = Box::new(move |done| done.downcast_ref::<T>().and_then(|it| told(it).ok()));
         let asked = IdempotentExecution { request: request.clone(), before: before.clone(), tell: tell_any };
@@ -138,6 +141,7 @@ impl Service {
         self.put(&mut draft, keys, (request, before.as_ref()), &told)?;
         match self.commit(draft.finish()).await {
             Ok(()) => Ok(IdempotentResponse::First(told)),
+            // Another gateway stored the response of the same request first.
             Err(error) if error.is_conflict() => match self.current_response_record(keys, request).await? {
                 Some(kept) => answered(Ok(told), again(keys, &kept, request)),
                 None => Err(Error::Busy),

@@ -92,6 +92,7 @@ impl JudgingJob {
         let mut nodes = committed_nodes;
         let with_branches: BTreeSet<_>;
         if let JudgedRequest::Join(merged, _) = &self.asks {
+            // Policies may require that a node has committed before. A commit on a joined branch counts.
             with_branches = nodes.union(&merged.carried().committed_nodes).cloned().collect();
             nodes = &with_branches;
         }
@@ -125,6 +126,7 @@ impl Service {
 
     async fn judged_among(&self, (queue, by): (&FairQueue, &str), judging: JudgingJob) -> Result<Judgement> {
         let limits = *self.limits();
+        // Most requests are light. The queue would cost more than the judgement.
         if judging.effort(&limits).is_light() {
             return Ok(judging.judged(&limits));
         }

@@ -41,6 +41,7 @@ impl Service {
         let keys = self.keys()?;
         let mut draft = Draft::new(keys.row(), self.now());
         draft.set(LabelChange::Put(settled()));
+        // Markers of older editions would otherwise stay forever.
         for before in 1..EDITION {
             draft.set(LabelChange::Remove(Label { due: before, ..settled() }));
         }

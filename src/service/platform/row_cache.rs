@@ -38,6 +38,7 @@ impl<V: Clone> GenerationalCache<V> {
         if let Some((found, _)) = self.young.get(name) {
             return Some(found.clone());
         }
+        // A use moves the entry to the young generation, so that it survives the next change.
         let (name, (found, bytes)) = self.old.remove_entry(name)?;
         self.put(name, found.clone(), bytes);
         Some(found)

@@ -71,9 +71,11 @@ impl Service {
         let row = self.fetch::<PolicyRow>(keys, &digest.to_string()).await?;
         let row = row.ok_or(Error::Broken("a policy is missing"))?.record;
         let source = PolicySource { text: row.text, schemas: row.schemas };
+        // The row is sealed too. The digest is the one that statements name.
         if source.digest() != digest {
             return Err(Error::Broken("a policy's text does not match its digest"));
         }
+        // Queued by digest, so that requests for the same policy compile it once.
         let turn = self.turns.judging.take(&digest.to_string()).await?;
         if let Some(policy) = self.policies.get(digest) {
             return Ok(policy);
@@ -81,6 +83,7 @@ impl Service {
         let compiling = self.apart(&turn, BlockingWork::Policy, move || Policy::compile(&source));
         let policy = Arc::new(compiling.await?.map_err(Error::Policy)?);
         let mut compiled = self.policies.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        // Clearing everything is simple, and a gateway reaches this limit rarely.
         if compiled.len() >= POLICIES_MAX {
             compiled.clear();
         }
@@ -114,6 +117,7 @@ impl Service {
         let (id, digest) = (policy.flow().clone(), policy.digest());
         for accepted in accepts {
             let known = self.fetch::<PolicyRow>(&keys, &accepted.to_string()).await?;
+            // Heads of another flow were never judged for this one.
             if known.is_none_or(|it| it.record.flow != id) {
                 return Err(Error::invalid(
                     "/accepts",
@@ -145,6 +149,7 @@ impl Service {
             self.commit(draft.finish()).await?;
             return Ok(active);
         };
+        // A repeated activation changes nothing, so that a deployment script can retry.
         if old.record.policy == digest && old.record.accepts == *accepts {
             return Ok(active(old.record));
         }

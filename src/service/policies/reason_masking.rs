@@ -24,6 +24,7 @@ impl Service {
     async fn masked_by_detectors(&self, keys: &Keys, flow: Option<&FlowId>, words: &str) -> Result<String> {
         let active: BTreeSet<Digest> = match flow {
             Some(flow) => BTreeSet::from([self.flow(keys, flow).await?.record.policy]),
+            // A halt of all flows is shown in every flow, so the detectors of all policies apply.
             None => self.active_policy_by_flow(keys).await?.into_values().map(|it| it.policy).collect(),
         };
         let mut words = words.to_owned();

@@ -60,6 +60,7 @@ impl Service {
         if let Some(same) = open.iter().find(|it| it.record.change == change && it.record.is_open(now)) {
             return Ok(ActivationOutcome::Waiting(Box::new(same.record.clone())));
         }
+        // Reviewers have limited attention, so an agent or an administrator must not flood them.
         if open.len() >= OPEN_MAX {
             return Err(Error::WrongState(TOO_MANY));
         }
@@ -121,6 +122,7 @@ impl Service {
                 break;
             }
         }
+        // Ids begin with their time, so the list by id has the oldest first.
         all.reverse();
         Ok(all)
     }
@@ -175,6 +177,7 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.amendment_row(&keys, id).await?;
         let flow = self.flow(&keys, &stored.record.change.flow).await?;
+        // The reviewers compared the new policy with one that is not active any more.
         if stored.record.is_open(now) && stored.record.change.over != ReplacedPolicy::of(&flow.record) {
             return Err(VoteRejected::PolicyChanged.into());
         }
@@ -185,6 +188,7 @@ impl Service {
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let outcome = stored.record.clone().vote(ballot, person, &rolled.roll)?;
         let now = rolled.roll.now;
+        // After the vote was judged, so that a person without the right to vote gets that reason first.
         stored.record.passkey_need(stage).met_by(&proof, now)?;
         let mut draft = Draft::new(keys.row(), now);
         rolled.rely(&mut draft);
@@ -205,6 +209,7 @@ impl Service {
         if voted == VoteOutcome::Approved {
             self.apply_policy_change(&mut draft, &keys, &flow, (&amendment, now)).await?;
         } else {
+            // A halt or an activation in the same moment must conflict with this vote.
             draft.require_unchanged(&flow);
         }
         self.commit(draft.finish()).await?;
@@ -267,6 +272,7 @@ impl Service {
         let stored = self.amendment_row(&keys, id).await?;
         match &stored.record.state {
             PolicyChangeState::Open {} => {}
+            // A repeated cancellation succeeds, so that a client can retry.
             PolicyChangeState::Cancelled { .. } => return Ok(stored.record.clone()),
             _ => return Err(Error::WrongState("The policy change request has ended and cannot be cancelled")),
         }
@@ -302,6 +308,7 @@ impl Service {
             return Ok(());
         }
         let mut draft = Draft::new(keys.row(), self.now());
+        // The database's clock decides, as it does for votes.
         draft.not_before(stored.record.expires_at);
         self.end_policy_change(&mut draft, &stored, |at| PolicyChangeState::Expired { at })?;
         self.commit(draft.finish()).await

@@ -38,6 +38,7 @@ impl Service {
             return Ok(None);
         }
         let turn = self.turns.counting.take(by).await?;
+        // Projected here and not in the blocking task, because the task cannot borrow the state.
         let (view, wish) = (project(policy, node, state), policy.wish(node));
         let (requires, priority, receives) = (wish.requires.to_vec(), wish.priority.to_vec(), wish.receives.cloned());
         let (max_tokens, encoding) = (wish.max_tokens, wish.encoding);

@@ -90,6 +90,7 @@ impl Service {
     ) -> Result<Option<EarlierDenials>> {
         let (Some(effect), approval) = (hold.effect, policy.approval()) else { return Ok(None) };
         let within = approval.attempts_within();
+        // Counted back from the opening of this review, so that its page stays the same over time.
         let since = hold.opened_at.minus(within);
         let until = Cursor { due: hold.opened_at.millis(), id: String::new() };
         let attempts = self.attempts_at(keys, effect, (since, Some(&until)), approval.attempts()).await?;

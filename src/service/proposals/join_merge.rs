@@ -87,6 +87,7 @@ impl Service {
         (node, head): (&NodeId, &Arc<Version>),
         ask: &JoinProposal,
     ) -> Result<std::result::Result<(MergedBranches, QueuePermit), Violation>> {
+        // The permit is taken before the branches are loaded, because their states take memory.
         let turn = ask.turn.clone().ok_or(Error::Broken("a join out of turn"))?;
         let (policy, node, head, ask) = (Arc::clone(policy), node.clone(), Arc::clone(head), ask.clone());
         let merged = turn.work("the merging of branches", move || joined(&policy, (&node, &head), &ask)).await??;
@@ -126,6 +127,7 @@ impl Service {
             states.push(tip.state.clone());
             rows.push(row);
         }
+        // The statement does not depend on the order of the request.
         branches.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(GatheredBranches { joining: JoinStatement { branches, strategy }, carried, states, set, rows })
     }
@@ -134,6 +136,7 @@ impl Service {
     async fn origin(&self, keys: &Keys, branch: &Thread, (origin, head): (&Branch, &Version)) -> Result<Version> {
         let first = self.version(keys, &branch.id, 0).await?;
         let said = first.statement.kind == TransitionType::Fork && first.statement.fork.as_ref() == Some(origin);
+        // A branch from an edited database must not enter the thread.
         let same = first.statement.flow == head.statement.flow && first.state == head.state;
         if said && same { Ok(first) } else { Err(Error::Broken("a branch")) }
     }
@@ -224,6 +227,7 @@ pub(in crate::service) fn replayed(
     (ask, said): (&JoinProposal, &JoinStatement),
     states: &[Value],
 ) -> Option<Value> {
+    // An audit replays stored joins, so a request that does not match its statement is an error there.
     let names: BTreeSet<&BranchName> = ask.branches.iter().collect();
     let stated: BTreeSet<&BranchName> = said.branches.iter().map(|it| &it.name).collect();
     if names != stated || ask.strategy != said.strategy {

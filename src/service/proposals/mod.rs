@@ -52,6 +52,7 @@ impl Service {
     async fn propose_once(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<ProposalOutcome> {
         let keys = self.keys()?;
         let thread = self.thread(&keys, &proposal.thread).await?;
+        // Looks like an unknown thread, so that a token cannot probe the threads of other flows.
         if !token.record.of_flow(&thread.record.flow) {
             return Err(Error::NotFound("thread"));
         }
@@ -62,9 +63,11 @@ impl Service {
         }
         let by = Proposer::Token(token);
         let identity = identity_of(&keys, by, proposal);
+        // Before the head is checked: a repeated proposal gets its response even if the head has moved since.
         if let Some(answer) = self.answered(&keys, (&thread.record, proposal), identity).await? {
             return Ok(answer);
         }
+        // Steps are checked on every head, because a step has one effect in the whole thread.
         let trying = match self.prior_step(&keys, &thread.record, proposal).await? {
             PriorStep::Done(answer) => return Ok(*answer),
             PriorStep::Open(trying) => trying,
@@ -83,6 +86,7 @@ impl Service {
             return self.reject(&asking, RejectionCause::NoTries(attempts_exhausted())).await;
         }
         let is_branch = standing.thread.record.branch.is_some();
+        // A branch may be discarded, but a tool call has an effect outside of the gateway.
         if is_branch && proposal.tool.is_some() {
             return self.reject(&asking, RejectionCause::of(vec![branch_violation(RejectCode::ToolNotAllowed)])).await;
         }
@@ -194,6 +198,7 @@ impl Service {
             None => TransitionOutcome::Committed { entry },
         };
         let transition = Transition { outcome, ..effect.transition.clone() };
+        // Stored even without approval, so that a repeated proposal finds its response.
         draft.insert(&transition)?;
         record_step_attempt(&mut draft, asking, Some(transition.digest))?;
         draft.replace(&asking.standing.thread, &thread)?;
@@ -212,6 +217,7 @@ impl Service {
     ) -> Result<ProposalOutcome> {
         let thread = &asking.standing.thread.record;
         let opened = thread.holds_opened.get(&asking.proposal.node).copied().unwrap_or(0);
+        // Reviewers have limited attention, so an agent must not flood them with reviews.
         if asking.by.has_tries() && opened >= asking.policy.approval().attempts() {
             let detail = "the node has used up its approval requests on this head";
             return self

@@ -155,10 +155,12 @@ impl Service {
         };
         let now = rejection.at;
         let mut draft = asking.draft(now);
+        // The id is the identity of the proposal, so a repetition finds this rejection.
         draft.insert(&rejection)?;
         if counted {
             record_step_attempt(&mut draft, asking, None)?;
         }
+        // The event extends the hash chain, so it must be part of the same commit.
         let (kind, data) = (EventType::TransitionRejected, event_data(&rejection));
         event_recorder::append_thread_event(&mut draft, &mut thread, now, kind, data)?;
         draft.replace(&asking.standing.thread, &thread)?;
@@ -256,6 +258,7 @@ fn sent_at(ask: &ProposalKind, pointer: &str) -> Option<Value> {
         PatchFormat::Merge | PatchFormat::MergePatch => pointer.resolve(patch)?,
         PatchFormat::JsonPatch => patch.as_array()?.iter().rev().find_map(|step| put_at(step, &pointer))?,
     };
+    // A long value is left out instead of cut, because a part could be mistaken for the whole.
     (canonical(value).len() <= VALUE_BYTES_MAX).then(|| value.clone())
 }
 

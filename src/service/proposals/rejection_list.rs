@@ -50,6 +50,7 @@ impl Service {
                 && reader.could_have_written_as(&self.party_of(&keys, &rejection.principal).await?);
             rejections.push(if own { rejection.as_its_own() } else { rejection });
         }
+        // A short page is the last one.
         let last = rejections.last().filter(|_| rejections.len() == limit as usize);
         let next = last.map(|it| OlderCursor::at(it.at, &it.identity.to_string()));
         Ok((rejections, next))

@@ -40,6 +40,8 @@ impl Service {
     async fn ask_for_rollback_once(&self, person: &AccountId, rollback: &RollbackInput) -> Result<ReviewId> {
         let keys = self.keys()?;
         let account = self.need::<Account>(&keys, person.as_str(), "account").await?;
+        // Checked here and not only on the page, because the account may have changed since the page was
+        // loaded.
         if account.record.disabled || account.record.role != PersonRole::Reviewer {
             return Err(Error::Forbidden("only an active reviewer can request a rollback. Ask a reviewer"));
         }

@@ -53,6 +53,7 @@ impl Service {
         let Some(row) = &known else {
             return Ok(PriorStep::Open(Some(StepAttempt { step: step.clone(), content, known })));
         };
+        // The content is compared by a keyed digest, so the row reveals nothing about it.
         if let Some(digest) = row.record.stated_as(content) {
             let transition = self.stated(keys, digest).await?;
             return Ok(PriorStep::Done(Box::new(self.proposal_outcome(keys, transition).await?)));

@@ -33,6 +33,7 @@ impl Service {
     async fn comment_once(&self, person: &AccountId, review: &ReviewId, saying: &NewComment) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        // The account may have been disabled after the request was authenticated.
         if person.record.disabled {
             return Err(VoteRejected::from(Ineligible::Disabled).into());
         }

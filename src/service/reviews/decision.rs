@@ -95,6 +95,7 @@ impl Service {
         let Some(hold) = self.hold_of(&keys, digest).await? else {
             return Ok((thread, Some(committed(&transition))));
         };
+        // A passed deadline is a decision even before the worker has recorded it.
         if matches!(hold.record.state, HoldState::Open {}) && !hold.record.is_open(self.now()) {
             self.expire_hold(&hold.record.id).await?;
             let hold = self.hold_of(&keys, digest).await?.map(|it| it.record);
@@ -126,6 +127,8 @@ impl Service {
         ended: &HoldState,
     ) -> Result<Option<Digest>> {
         let HoldState::Superseded { by: Some(next), .. } = ended else { return Ok(None) };
+        // A confirmed write ends the review too, but its transition is no proposal that the agent could wait
+        // for.
         let asks = self.stated(keys, *next).await?.statement.kind != TransitionType::Confirm;
         Ok(asks.then_some(*next))
     }
@@ -166,6 +169,7 @@ impl Service {
         ];
         let tool = transition.tool.as_ref();
         let states_reader = match part {
+            // A receiver never triggers a trace of leaves, whose duration could reveal a redacted value.
             RedactionDetail::OfAnAgent => &Party::Receiver,
             RedactionDetail::Whole => reader,
         };
@@ -216,6 +220,7 @@ impl Service {
         let thread = self.thread(&keys, &told.thread).await?;
         let active = self.flow(&keys, &thread.record.flow).await?.record.policy;
         let mut policies = self.policies_of(&keys, &told.statement).await?;
+        // The active policy may redact paths that the old policy showed.
         policies.push(self.policy(&keys, active).await?);
         let reads = |policy: &Policy, node: &NodeId, change: &LeafChange| {
             policy.node(node).is_some_and(|it| it.reads().covers(&change.pointer))
@@ -295,6 +300,8 @@ fn decision_of(hold: &Hold, receipt: Option<ReceiptRow>) -> Option<DecisionRespo
     Some(match &hold.state {
         HoldState::Open {} => return None,
         HoldState::Approved { receipt: jti, version, .. } => {
+            // The gateway signed this receipt itself and its row is sealed, so the claims need no
+            // verification here.
             let claims = receipt.as_ref().and_then(|it| crate::service::writes::verify::peek_receipt(&it.token));
             DecisionResponse {
                 approved: true,
@@ -317,6 +324,7 @@ fn voted(hold: &Hold, verdict: VoteVerdict, mut decision: DecisionResponse) -> D
     let absent = |vote: &Vote| Some((vote.reviewer.clone(), vote.absent.as_ref()?.person.clone()));
     decision.absent = deciders.clone().filter_map(absent).collect();
     decision.reviewers = deciders.clone().map(|vote| vote.reviewer.clone()).collect();
+    // The last vote completed the quorum, so its comment is the decision's comment.
     let last = deciders.next_back();
     decision.reviewer_id = last.map(|vote| vote.reviewer.clone());
     decision.comment = last.and_then(|vote| vote.comment.clone());

@@ -129,6 +129,7 @@ impl Service {
         let policy = self.policy(&keys, hold.policy).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
         let written = self.written_state(&keys, &thread).await?;
+        // Both policies redact: the active one may hide more than the one of the review.
         let policies = self.policies_under(&keys, standing.flow.record.policy, [hold.policy]).await?;
         let (reader, tool) = (Party::from(viewer), transition.tool.as_ref());
         let sides = [
@@ -184,6 +185,7 @@ impl Service {
         reveal: Option<&Pointer>,
     ) -> Result<Option<(Pointer, Opening)>> {
         let Some(revealed) = reveal else { return Ok(None) };
+        // Only this leaf opens. Its siblings stay closed.
         let hides = |at: &Pointer| hides(at) && at != revealed;
         Ok(Some((revealed.clone(), self.open_transition(keys, transition, policy, &hides).await?)))
     }
@@ -267,6 +269,7 @@ impl Service {
                 (version.state, version.tree)
             }
             None => {
+                // Version 0 has no predecessor, so everything in it is a change.
                 let nothing = Value::Object(Default::default());
                 let tree = Tree::new(&secret, &nothing, &statement.proposal);
                 (nothing, tree)
@@ -278,6 +281,7 @@ impl Service {
             0 => Tree::new(&secret, &after, &statement.proposal),
             _ => tree.advance(&secret, &before, &after, &setting),
         };
+        // The opening must prove exactly the signed roots, or a reviewer would decide on changed data.
         if next.root() != statement.to || tree.root() != statement.from {
             return Err(Error::Broken("a transition does not match its statement"));
         }
@@ -289,6 +293,7 @@ impl Service {
     pub async fn chain(&self, thread: &ThreadId, from: u64, limit: u32) -> Result<Vec<(ChainRow, Transition)>> {
         let keys = self.keys()?;
         let head = self.thread(&keys, thread).await?.record.head.version;
+        // Saturating, because `from` comes from the request.
         let last = head.min(from.saturating_add(u64::from(limit)).saturating_sub(1));
         let mut files = ArchiveFiles::default();
         let rows = self.links((&keys, &mut files), thread, from..=last).await?;

@@ -59,6 +59,8 @@ const NOBODY: &str = "no reviewer would be left who could approve the edit";
 impl Service {
     /// Replaces a held proposal with an edit, which is held for approval.
     pub async fn rewrite(&self, editor: &AccountId, review: &ReviewId, ask: &EditRequest) -> Result<EditResult> {
+        // The database's clock decides about the deadline, so the commit can fail after the check below
+        // passed.
         let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         let length = ask.why.trim().chars().count();
         if length == 0 || length > RATIONALE_CHARS_MAX {
@@ -115,6 +117,7 @@ impl Service {
             node: hold.record.node.clone(),
             parent: head.entry.transition,
             ask: ProposalKind::Edit { format: transition.format, patch, supersedes: transition.digest },
+            // `next_attempt` below finds the first unused number.
             attempt: 0,
             rationale: Some(ask.why.clone()),
             tool: transition.tool.clone(),
@@ -134,6 +137,7 @@ impl Service {
                 self.hold_edit(&asking, hold, (effected, reasons)).await
             }
             Judgement::Reject { violations } => Ok(EditResult::Rejected(hiding.violations(violations))),
+            // `JudgedRequest::Edit` never commits without approval.
             Judgement::Commit { .. } => Err(Error::Broken("an edit is always held")),
         }
     }
@@ -192,6 +196,7 @@ impl Service {
         let Some(person) = asking.by.editor() else { return Err(Error::Broken("an edit without an editor")) };
         let mut excluded: BTreeSet<String> = hold.record.excluded.clone();
         excluded.extend(authors_with(&asking.standing.thread.record, asking.by.author(), &asking.proposal.ask));
+        // Separation of duties: the editor is now an author and has no vote on the edit.
         excluded.insert(person.record.id.to_string());
         let people = self.accounts_all(asking.keys).await?;
         if !can_be_approved(&stages_of(asking.policy), &excluded, &people) {
@@ -200,8 +205,10 @@ impl Service {
         let now = self.now();
         let step = self.create_statement(asking, effected, now).await?;
         let mut draft = asking.draft(now);
+        // An edit after the deadline would revive an expired review.
         draft.before(hold.record.expires_at);
         let mut thread = asking.standing.thread.record.clone();
+        // The agent follows this digest to the decision on the edit.
         let by = Some(step.transition.digest);
         let end = (HoldState::Superseded { at: now, by, policy: None }, HoldEndReason::Superseded, now);
         self.add_hold_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
@@ -218,6 +225,7 @@ impl Service {
 /// insertion moves the other items. It never compares the new value, because the result would confirm a
 /// guess.
 fn touches_redacted(hiding: &Redactor<'_>, states: [&Value; 2], place: &Pointer) -> bool {
+    // `-` appends to a list in JSON Patch.
     let listed = place.tokens().last().is_some_and(|it| it == "-" || array_index(&it).is_some());
     let around = if listed { place.parent().unwrap_or_else(Pointer::root) } else { place.clone() };
     let below = |state: &Value| leaves(state).iter().any(|(at, _)| around.covers(at) && hiding.hides(at));

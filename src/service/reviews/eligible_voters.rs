@@ -27,10 +27,12 @@ impl Service {
         let standing = self.standing(&keys, thread).await?;
         let delegations = self.active_delegations(&keys).await?;
         let roll = VoterRoll { people: self.accounts_all(&keys).await?, delegations, now };
+        // The groups of a passed escalation count too.
         let in_groups = |it: &Account| hold.record.asks(&it.groups, now);
         let asked = |it: &Account| in_groups(it) || roll.away_for(&it.id).any(|(_, away)| in_groups(away));
         let mut people: Vec<Account> =
             roll.people.iter().filter(|it| it.role == PersonRole::Reviewer && asked(it)).cloned().collect();
+        // Sorted before the cut, so that the shortened list is stable.
         people.sort_by(|one, other| one.name.cmp(&other.name));
         people.truncate(ELECTORS_MAX);
         let elector = |account: Account| {

@@ -19,6 +19,7 @@ impl Service {
     /// Records the reminder or escalation of a review that is due, if any.
     pub async fn notice(&self, review: &ReviewId) -> Result<()> {
         match retrying!(self.notice_once(review)) {
+            // After the deadline a reminder has no purpose.
             Err(error) if error.is_too_late() => Ok(()),
             done => done,
         }

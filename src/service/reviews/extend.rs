@@ -34,6 +34,7 @@ impl Service {
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let stored = self.thread(&keys, &hold.record.thread).await?;
         let ask = ExtensionRequest { reason: ask.reason.trim().to_owned(), ..ask.clone() };
+        // An account that cannot sign in counts as disabled, for example if its sign-in method is off.
         let standing = self.with_effective_status(person.record.clone());
         let longer = hold.record.clone().extended(ask, &standing, now)?;
         let mut thread = stored.record.clone();

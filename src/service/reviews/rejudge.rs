@@ -65,6 +65,7 @@ impl Service {
         loop {
             let page = self.reader(keys).list::<Flow>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
+            // A short page is the last one.
             let full = page.len() == LIST_ROWS_MAX as usize;
             judging.extend(page.into_iter().map(|it| (it.record.id.clone(), ReplacedPolicy::of(&it.record))));
             if !full {
@@ -102,6 +103,8 @@ impl Service {
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let thread = self.thread(&keys, &hold.record.thread).await?;
         let standing = self.standing(&keys, thread).await?;
+        // During a halt nothing new is stated. The review is judged again after the halt, or before the next
+        // vote.
         if !hold.record.is_open(self.now()) || standing.proposing_halted() {
             return Ok(());
         }
@@ -173,6 +176,7 @@ impl Service {
         let old = self.policy(asking.keys, hold.record.policy).await?;
         let told: Vec<HoldReason> = reasons.iter().cloned().map(hold_reason).collect();
         let effect = transition.delta.apply(&asking.head.state).map_err(|_| Error::Broken("a transition's effect"))?;
+        // The votes stay valid only if the reviewers would decide on exactly the same facts and terms.
         let same = flow.accepts.contains(&hold.record.policy)
             && told == hold.record.reasons
             && effect == effected.after
@@ -183,6 +187,7 @@ impl Service {
             return Ok(RejudgedProposal::Same);
         }
         let effect = effect_of(asking, &effected, &reasons);
+        // A restated review counts as an attempt, so a stricter policy can leave none.
         if is_exhausted(asking) || self.is_effect_exhausted(asking.keys, policy, effect).await? {
             return Ok(RejudgedProposal::Nobody);
         }
@@ -224,6 +229,7 @@ impl Service {
         let mut draft = asking.draft(now);
         draft.before(hold.record.expires_at);
         let mut thread = asking.standing.thread.record.clone();
+        // Waiting agents follow this digest to the new review.
         let end = superseded(now, Some(step.transition.digest), asking.policy);
         self.add_hold_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
         add_hold(&mut draft, &mut thread, asking, step, (reasons, authors, effect, now))?;

@@ -70,6 +70,8 @@ impl Service {
     async fn record_look(&self, person: &AccountId, review: &ReviewId, look: &RevealRequest) -> Result<Account> {
         let (keys, now) = (self.keys()?, self.now());
         let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        // Loaded without the value first: the checks below must pass and the record must be committed before
+        // it is read.
         let facts = self.review_once(review, &person.record, None).await?;
         let groups = facts.reveal_groups(&person.record)?;
         check_look(&facts, look)?;
@@ -81,6 +83,7 @@ impl Service {
             name: person.record.name.clone(),
             groups,
             pointer: look.pointer.clone(),
+            // The reason is stored and shown to others, so redacted values in it are masked.
             reason: facts.said(&person.record.id, look.reason.trim()).into_owned(),
             at: now,
         };

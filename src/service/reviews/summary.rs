@@ -62,6 +62,7 @@ fn risk_of(hold: &Hold, hides: impl Fn(&Pointer) -> bool) -> String {
         match reason.pointer.as_deref() {
             None => other = true,
             Some(key) => {
+                // The pattern is `$.a.b`, `a.b` or a JSON Pointer.
                 let dotted = key.strip_prefix("$.").unwrap_or(key);
                 let pointer =
                     if dotted.starts_with('/') { dotted.to_owned() } else { format!("/{}", dotted.replace('.', "/")) };

@@ -114,16 +114,21 @@ impl Service {
             (VoteSubmission::AmongSeveral, None) => None,
             (VoteSubmission::Alone(signature), _) => signature,
         };
+        // Votes must never count under a policy that no longer judges the flow.
         if self.rejudge(&keys, &standing, &hold).await? != RejudgeOutcome::Kept {
             return Err(VoteRejected::PolicyChanged.into());
         }
         let rolled = self.load_voter_roll(&keys, &hold.record.votes, (voter, ballot.delegation.as_ref())).await?;
+        // One time for the whole vote, so that delegations and the deadline are judged at the same moment.
         let now = rolled.roll.now;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
+        // Reviewers must know that an earlier write may have happened, so the quorum checks their
+        // acknowledgement.
         let outcome_unknown = standing.thread.record.outcome_unknown(now);
         let bench = VoteContext { roll: &rolled.roll, outcome_unknown };
         let (ballot, passkey) =
             self.verify_voter_proof(&keys, (BallotSubject::Review(review), voter), ballot.clone(), signature).await?;
+        // The tally consumes the ballot, and the passkey requirement is checked after it.
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let tally = hold.record.clone().vote(ballot, person, &bench)?;
         hold.record.passkey_need(stage).met_by(&proof, now)?;
@@ -161,6 +166,7 @@ impl Service {
             outcome: "denied".to_owned(),
             reviewers: refusals,
         };
+        // A signed denial lets an agent prove the decision to others without the gateway.
         let denial = jws::sign(poll.keys.signing(KeyUse::Chain), TokenType::Denial, &denial);
         let mut draft = poll.draft()?;
         let mut thread = poll.standing.thread.record.clone();
@@ -190,6 +196,8 @@ impl Service {
         let mut draft = poll.draft()?;
         let mut thread = poll.standing.thread.record.clone();
         put_vote_event(&mut draft, &mut thread, &counted, poll.now)?;
+        // The excluded people are the authors of the approved change, and they stay excluded until the next
+        // write.
         thread.authors.clone_from(&counted.excluded);
         let gate = CommitGate::Approved { review: counted.id.clone(), receipt: receipt.jti.clone() };
         let base = CommitBase { head: &head, policy: &policy, flow: &poll.standing.flow.record };
@@ -213,6 +221,7 @@ impl Service {
         draft.replace(poll.hold, &counted.ended(HoldState::Approved { at, receipt: jti, version })?)?;
         draft.replace(&poll.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
+        // The caches are filled only after the commit, because a failed commit must leave no head behind.
         self.heads.put(Arc::new(advanced));
         self.issued.put(issued);
         Ok(VoteOutcome::Approved)
@@ -223,6 +232,8 @@ impl Service {
     fn approved_step(&self, keys: &Keys, head: &Version, transition: &Transition) -> Result<StatedTransition> {
         let statement = transition.statement.clone();
         let changed = Error::Broken("the held transition does not match its statement");
+        // The proposal was made on this head. Another head would apply the approved difference to other
+        // values.
         if statement.parent != Some(head.entry.transition) || statement.from != head.tree.root() {
             return Err(changed);
         }
@@ -301,6 +312,7 @@ pub(in crate::service) fn new_jti() -> Jti {
 }
 
 fn put_vote_event(draft: &mut Draft<'_>, thread: &mut Thread, counted: &Hold, now: Timestamp) -> Result<()> {
+    // The vote that was just counted is always the last one.
     let Some(vote) = counted.votes.last() else { return Ok(()) };
     record_expired_lease(draft, thread, now)?;
     event_recorder::append_thread_event(draft, thread, now, EventType::ReviewVote, vote_data(counted, vote))

@@ -46,6 +46,7 @@ impl Service {
         votes: &[Vote],
         (voter, by): (&AccountId, Option<&DelegationId>),
     ) -> Result<LoadedVoterRoll> {
+        // Withdrawn votes do not matter any more, so their voters need not be unchanged.
         let standing = votes.iter().filter(|it| it.stands());
         let absent = standing.clone().filter_map(|it| it.absent.as_ref());
         let by: BTreeSet<String> = absent.clone().map(|it| &it.delegation).chain(by).map(ToString::to_string).collect();
@@ -114,6 +115,7 @@ impl Service {
         person: &AccountId,
         now: Timestamp,
     ) -> Result<Vec<Delegation>> {
+        // Skips delegations that are too old to be active, so the list stays short.
         let after = Cursor { due: 0, id: made_before(now) };
         let owned = RowFilter::Owner(person.as_str());
         let rows = self.reader(keys).list::<Delegation>(owned, Some(&after), LIST_ROWS_MAX).await?;

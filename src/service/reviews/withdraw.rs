@@ -18,6 +18,7 @@ impl Service {
     /// ended. It is also allowed in a halted flow and during a write, so that a reviewer can always retract a
     /// doubtful approval.
     pub async fn withdraw_vote(&self, voter: &AccountId, review: &ReviewId, ask: &WithdrawalRequest) -> Result<()> {
+        // The database's clock decides about the deadline, so the commit can fail after the check passed.
         let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         retrying!(self.withdraw_vote_once(voter, review, ask)).map_err(late)
     }

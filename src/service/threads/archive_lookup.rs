@@ -108,6 +108,7 @@ impl Service {
     ) -> Result<Transition> {
         let file = self.file_over((keys, files), &place.thread, place.version).await?.ok_or(BROKEN)?;
         let row = file.at(place.version).map(ArchivedVersion::row).ok_or(BROKEN)?;
+        // The digest is computed again, because an archive is only a file.
         if row.digest == place.transition && row.statement.digest() == row.digest { Ok(row) } else { Err(BROKEN) }
     }
 
@@ -144,6 +145,7 @@ impl Service {
             return Ok(None);
         }
         let place = self.place_of(keys, parent).await?.filter(|it| it.thread == thread.id);
+        // Versions from `archived` on are in the database, where the caller has already looked.
         let next = place.and_then(|it| it.version.checked_add(1)).filter(|it| *it < thread.gone.archived);
         let Some(next) = next else { return Ok(None) };
         let mut files = ArchiveFiles::default();

@@ -29,6 +29,7 @@ impl Service {
         if record.closed.is_some() {
             return Ok(());
         }
+        // Otherwise the result of the write could not be committed any more.
         if record.live_write(now).is_some() {
             return Err(Error::WriteInProgress);
         }

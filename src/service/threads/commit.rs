@@ -246,6 +246,7 @@ impl Service {
         identity: Digest,
     ) -> Result<Option<ProposalOutcome>> {
         let (name, ask) = (identity.to_string(), &proposal.ask);
+        // A rejection is final for its identity. A new attempt number gets a new judgement.
         if let Some(rejection) = self.fetch::<Rejection>(keys, &name).await? {
             let checkpoint = self.rejected_head(keys, &rejection.record).await?;
             return Ok(Some(ProposalOutcome::Rejected(RejectionBody::of(rejection.record, ask, checkpoint))));
@@ -348,6 +349,7 @@ fn kept_state(head: &Version, step: &StatedTransition) -> Result<StateContent> {
         difference += length(serde_json::to_string(named))?;
     }
     let whole = length(serde_json::to_string(&step.after.state))?;
+    // Whole states at intervals limit how many differences a read has to apply.
     if version - head.base > STATE_DELTAS_MAX || difference * 2 > whole {
         let origins = step.after.tree.origins();
         return Ok(StateContent::Full { state: step.after.state.clone(), origins });

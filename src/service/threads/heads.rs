@@ -85,6 +85,7 @@ impl HeadCache {
 
     pub(in crate::service) fn put(&self, head: Arc<Version>) {
         let size = ValueSize::of(&head.state);
+        // An estimate is enough: the limit only protects the memory of the process.
         let bytes = HEAD_BYTES + head.token.len() + size.bytes + size.leaves * LEAF_BYTES;
         let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
         heads.put(head.entry.thread.to_string(), head, bytes);
@@ -122,6 +123,7 @@ impl Service {
     fn still_trusted(&self, keys: &Keys, head: &Version) -> bool {
         let good = |kid: &String| {
             let state = keys.public(KeyUse::Chain, kid).map(PublicKey::state);
+            // A retired key signs nothing new, but its signatures stay valid.
             matches!(state, Some(KeyState::Signing | KeyState::Retired))
         };
         good(&head.kid) && head.parent_kid.iter().all(good)
@@ -133,6 +135,7 @@ impl Service {
         let Some(last) = thread.last_event else { return Err(BROKEN) };
         let reader = self.reader(keys);
         let stored = reader.get_by_alias::<Event>(&event_alias(&thread.id, last.seq)).await?;
+        // An event after the last one shows that an older thread row was restored.
         let beyond = reader.get_by_alias::<Event>(&event_alias(&thread.id, last.seq + 1)).await?;
         let agrees = stored.is_some_and(|it| it.record.hash() == last.hash);
         if agrees && beyond.is_none() {
@@ -140,6 +143,7 @@ impl Service {
         }
         // Either another gateway committed between these reads, or the row does not belong to its events.
         let again = self.thread(keys, &thread.id).await?;
+        // The row is unchanged, so the events were tampered with.
         if again.record.last_event == thread.last_event {
             Err(BROKEN)
         } else {
@@ -161,6 +165,7 @@ impl Service {
         let mut asked: Vec<(Digest, ThreadId, u64)> = Vec::new();
         for transition in transitions {
             let statement = &transition.statement;
+            // Most listed transitions are based on a current head, which is in the cache.
             let known = statement.parent.and_then(|it| self.heads.get(&statement.thread, it));
             match (known, statement.version.checked_sub(1)) {
                 (Some(head), _) => drop(states.insert(transition.digest, head.state.clone())),

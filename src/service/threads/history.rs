@@ -114,6 +114,7 @@ impl Service {
     ) -> Result<(Thread, Vec<HistoryItem>)> {
         let keys = self.keys()?;
         let record = self.thread(&keys, thread).await?.record;
+        // A larger value would ask for versions that do not exist.
         let top = below.unwrap_or(record.head.version + 1).min(record.head.version + 1);
         if top == 0 {
             return Ok((record, Vec::new()));
@@ -190,8 +191,10 @@ impl Service {
             CommitGate::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
             _ => None,
         };
+        // The page shows if the key was retired or revoked since.
         let key = keys.trusted().public(KeyUse::Chain, &checked.kid).map(|it| it.state());
         let active = policies.iter().find(|it| Some(it.digest()) == active).or(policies.last());
+        // Otherwise the rollback form would only lead to a refusal.
         let behind = version < record.head.version && record.closed.is_none() && record.hold.is_none();
         let nodes = active.filter(|_| behind).into_iter().flat_map(|it| it.nodes());
         let nodes = nodes.filter(|(_, rules)| rules.may_roll_back()).map(|(node, _)| node.clone());

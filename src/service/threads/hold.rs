@@ -64,6 +64,7 @@ impl Service {
         policy: &Policy,
         excluded: &BTreeSet<String>,
     ) -> Result<bool> {
+        // All accounts, because any of them may be in the required groups.
         let people = self.accounts_all(keys).await?;
         Ok(can_be_approved(&stages_of(policy), excluded, &people))
     }
@@ -97,6 +98,7 @@ impl Service {
         let at = self.now();
         let end = (HoldState::Expired { at }, HoldEndReason::Expired, at);
         let mut draft = Draft::new(keys.row(), at);
+        // The commit fails if the deadline has not passed for the database.
         draft.not_before(hold.record.expires_at);
         match self.end_hold(draft, keys, &thread, &hold, end).await {
             Err(error) if error.is_too_soon() => Ok(thread),
@@ -147,6 +149,7 @@ impl Service {
                     return Err(Error::Expired);
                 }
             }
+            // A repeated cancellation succeeds, so that an agent can retry.
             HoldState::Cancelled { .. } => return Ok(()),
             HoldState::Expired { .. } => return Err(Error::Expired),
             HoldState::Approved { .. } | HoldState::Denied { .. } | HoldState::Superseded { .. } => {
@@ -193,6 +196,7 @@ impl Service {
         if thread.hold.as_ref() == Some(&review) {
             thread.hold = None;
         }
+        // An ended review that does not count as an attempt gives the attempt back to its node.
         if !ended.counts()
             && let Some(opened) = thread.holds_opened.get_mut(&ended.node)
         {

@@ -33,6 +33,8 @@ pub(super) fn check(context: &Context) -> Result<()> {
 fn is_web_address(link: &str) -> bool {
     let url = Url::parse(link);
     url.is_ok_and(|it| matches!(it.scheme(), "http" | "https") && it.has_host())
+        // The URL parser removes these characters, and a page would show another link than the one that was
+        // checked.
         && !link.chars().any(|it| it.is_control() || it.is_whitespace())
 }
 

@@ -58,5 +58,6 @@ fn changed_text(change: &RedactedChange) -> Option<String> {
 
 fn key_of(pointer: &Pointer) -> Option<String> {
     let names: Vec<_> = pointer.tokens().collect();
+    // An index has no meaning of its own, so items of a list share the key of the list.
     names.into_iter().rev().find(|it| !it.bytes().all(|it| it.is_ascii_digit())).map(Into::into)
 }

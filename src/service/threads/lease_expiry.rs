@@ -24,6 +24,7 @@ pub(in crate::service) fn record_expired_lease(
     if lease_expires_at > now {
         return Ok(());
     }
+    // The local clock may be ahead. The commit fails if the lease is still valid for the database.
     draft.not_before(lease_expires_at);
     let data = json!({"write_id": write.write_id, "by": write.principal, "fence": thread.fence});
     if thread.unresolved.insert(write) {

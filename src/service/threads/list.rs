@@ -106,10 +106,12 @@ impl Service {
                 Err(_) => None,
             };
             found.threads.extend(exactly.map(|it| it.record).filter(|it| sought.fits(it, now)));
+            // The list continues after this name, so the exact match above is not found twice.
             cursor = Some(Cursor { due: 0, id: name.clone() });
         }
         while found.looked < LOOKED_MAX {
             let page = self.look(sought, cursor.as_ref()).await?;
+            // A short page is the last one.
             let last = page.len() < LOOK_ROWS as usize;
             for (at, thread) in page {
                 if sought.is_past(&thread) {

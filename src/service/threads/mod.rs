@@ -106,6 +106,7 @@ impl Service {
             terms.check().map_err(wrong)?;
         }
         let keys = self.keys()?;
+        // The token may have been revoked while the request waited.
         let token = &self.token_still(&keys, token).await?;
         let flow = self.flow(&keys, &new.flow).await?;
         let gateway = self.gateway(&keys).await?;
@@ -119,6 +120,7 @@ impl Service {
         // The time is read last, because the judgement may have waited in the fair queue.
         let now = self.now();
         let id = names::name_for(&new.flow, new.thread.as_ref(), now)?;
+        // A repeated request gets the same response, so that a client can retry.
         if let Some(made) = self.made_before(&keys, token, &id, new).await? {
             return Ok(made);
         }
@@ -157,6 +159,7 @@ impl Service {
     ) -> Result<Option<CreatedThread>> {
         let Some(thread) = self.fetch::<Thread>(keys, id.as_str()).await? else { return Ok(None) };
         let first = self.version(keys, id, 0).await?;
+        // The whole request is compared: a different one with the same name must not get this response.
         let same = first.state == new.state
             && first.statement.flow == new.flow
             && first.statement.principal == token.record.principal()

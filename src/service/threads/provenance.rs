@@ -153,6 +153,7 @@ impl<'s> ProvenanceTrace<'s> {
         let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
         for _ in 0..STEPS_MAX {
             let Some(leaf) = open.pop() else { return Ok(Some(chosen)) };
+            // Several copies can lead to the same leaf.
             if !seen.insert(leaf.clone()) {
                 continue;
             }
@@ -188,6 +189,7 @@ impl<'s> ProvenanceTrace<'s> {
         while let (TransitionType::Edit, Some(earlier)) = (transition.statement.kind, transition.statement.supersedes) {
             let earlier = service.transition(keys, earlier).await?;
             let would_be = earlier.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
+            // The editor changed this leaf.
             if at.resolve(&would_be) != at.resolve(after) {
                 break;
             }

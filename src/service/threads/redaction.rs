@@ -217,7 +217,9 @@ impl Service {
                 states.iter().zip(spared).map(|(state, spared)| ScannedState { state, spared }).collect();
             hidings(policies, &sides, tools)
         };
+        // Most states have no such leaf, and then no history is read.
         let strict = sides(&spared);
+        // A reader without an id cannot be an author, so nothing is spared.
         let Some(asker) = reader.id() else { return Ok(strict) };
         let mut turn = None;
         let (mut traces, mut known) = (ProvenanceTrace::new(self, keys), AuthorRedactors::default());

@@ -59,6 +59,7 @@ impl Service {
         }
         let mut files = ArchiveFiles::default();
         let rows = self.links((keys, &mut files), thread, first.saturating_sub(1)..=last).await?;
+        // The first row belongs to the version before the range, except at version 0.
         let own = usize::from(first > 0);
         let digests: Vec<Digest> = rows[own..].iter().map(|it| it.transition).collect();
         let mut transitions = self.transitions_of((keys, &mut files), &digests).await?;
@@ -133,6 +134,7 @@ impl Service {
             Some(StateContent::Delta { base, .. }) => *base,
             _ => first,
         };
+        // A forged row must not make the gateway load an unlimited number of versions.
         if base > first || first - base > STATE_DELTAS_MAX {
             return Err(BROKEN);
         }
@@ -177,6 +179,7 @@ fn check_parent(keys: &Keys, entry: &Entry, before: Option<&ChainRow>) -> Result
     };
     let unverified = jws::read::<Entry>(&row.entry, TokenType::Entry).map_err(|_| BROKEN)?;
     let key = keys.trusted().public(KeyUse::Chain, unverified.kid()).ok_or(BROKEN)?;
+    // A revoked key may have leaked, and the next key must not have signed anything yet.
     if matches!(key.state(), KeyState::Revoked | KeyState::Next) {
         return Err(BROKEN);
     }

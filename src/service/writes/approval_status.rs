@@ -24,6 +24,7 @@ impl Service {
         let signed = jws::read::<Entry>(entry, TokenType::Entry).is_ok_and(|it| is_trusted(&keys, it.kid()));
         let thread = self.thread(&keys, &transition.statement.thread).await?;
         let standing = self.standing(&keys, thread).await?;
+        // The order is the one of `verify`, so that both report the same code.
         Ok(if standing.verifying_halted() {
             Some(DenialCode::Halted)
         } else if standing.thread.record.closed.is_some() {

@@ -57,6 +57,7 @@ impl Service {
 
     async fn confirm_once(&self, token: &Stored<Token>, write_id: &WriteId, result: &Value) -> Result<Write> {
         let ending = self.end_context(token, write_id).await?;
+        // A repeated confirmation gets the stored outcome, so that a writer can retry safely.
         if !ending.write.record.is_open() {
             return Ok(ending.write.record);
         }
@@ -69,6 +70,7 @@ impl Service {
     async fn end_context(&self, token: &Stored<Token>, write_id: &WriteId) -> Result<WriteEndContext> {
         writer_node(&token.record)?;
         let keys = self.keys()?;
+        // The token may have been revoked while the request waited.
         let token = self.token_still(&keys, token).await?;
         let key = WriteKey { principal: token.record.principal(), write_id: write_id.clone() };
         let write: Stored<Write> = self.need(&keys, &write_row_id(&key), "write").await?;
@@ -79,6 +81,7 @@ impl Service {
 
     async fn confirm_late(&self, ending: &WriteEndContext) -> Result<Write> {
         let now = self.now();
+        // The head belongs to another write by now, so the result is logged and changes no state.
         let (write, mut thread) = ending.write.record.clone().late(ending.standing.thread.record.clone(), now);
         let mut draft = Draft::new(ending.keys.row(), now);
         let data =
@@ -101,6 +104,7 @@ impl Service {
             committed_nodes: ending.standing.thread.record.committed_nodes.clone(),
             tool: None,
             usage: Usage::default(),
+            // Budgets limit agents. A write that has happened must not fail on a budget.
             spent: None,
             context_tokens: None,
         };
@@ -133,6 +137,7 @@ impl Service {
         let gate = CommitGate::Written { write_id: write.key.write_id.clone(), receipt: write.receipt.clone() };
         let transition = step.transition.clone();
         let base = CommitBase { head: &head, policy: &policy, flow: &ending.standing.flow.record };
+        // Set before `advance`, which would otherwise record an expired lease for a confirmed write.
         thread.head.usage = crate::domain::threads::thread::HeadUse::Used {};
         // The change is written, so the revocation of its receipt has no effect any more.
         thread.taken_back = false;
@@ -170,6 +175,7 @@ impl Service {
             Judgement::Commit { after, named, warnings, .. } => {
                 (JudgedEffect { after, named: named.into_iter().collect(), warnings }, result.clone(), Vec::new())
             }
+            // A result is never held: the write has already happened.
             Judgement::Hold { .. } => (nothing(), json!({}), vec![unreadable("")]),
             Judgement::Reject { violations } => (nothing(), json!({}), violations.iter().map(result_error).collect()),
         })
@@ -199,6 +205,7 @@ impl Service {
 
     async fn abort_once(&self, token: &Stored<Token>, write_id: &WriteId, reason: &str) -> Result<Write> {
         let ending = self.end_context(token, write_id).await?;
+        // A repeated abort gets the stored outcome, so that a writer can retry safely.
         if !ending.write.record.is_open() {
             return Ok(ending.write.record);
         }
@@ -251,6 +258,7 @@ impl Service {
         if !matches!(write.record.state, WriteState::Reserved {}) {
             return Err(Error::WrongState("the write has ended, so its outcome is already known"));
         }
+        // The writer may still report the outcome itself, and it knows best.
         if write.record.is_live(now) {
             return Err(Error::WriteInProgress);
         }
@@ -278,6 +286,7 @@ fn confirmed(
     now: crate::domain::primitives::time::Timestamp,
 ) -> Write {
     thread.unresolved.remove(&write.key);
+    // The state is written, so its authors count no more for later approvals.
     thread.authors.clear();
     thread.written_version = advanced.entry.version;
     let (version, transition) = (advanced.entry.version, advanced.entry.transition);

@@ -75,6 +75,7 @@ impl Service {
             return Ok(ReceiptLookupResult::Nothing);
         };
         let row = row.record;
+        // Receipts are compared as bytes, because a different encoding of the same claims was never issued.
         if row.token != receipt {
             return Ok(ReceiptLookupResult::Another);
         }

@@ -41,6 +41,7 @@ impl Service {
                 ));
             }
         };
+        // A repeated revocation succeeds, so that an emergency script can retry.
         if receipt.record.revoked.is_some() {
             return Ok(());
         }
@@ -49,6 +50,7 @@ impl Service {
         if thread.head.transition == receipt.record.transition && thread.head.usage == (HeadUse::Unused {}) {
             thread.head.usage = HeadUse::Revoked {};
         } else {
+            // The approved version is in use or was built upon, so later commits require their own approval.
             thread.taken_back |= rests_on(&thread, &receipt.record);
         }
         let mut record = receipt.record.clone();

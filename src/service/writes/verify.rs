@@ -93,11 +93,14 @@ impl Service {
                 other => other,
             });
         };
+        // The flow is checked before any detail of the thread is read.
         if !token.record.of_flow(&thread.record.flow) {
             return Err(Error::Denied(DenialCode::Forbidden));
         }
         let standing = self.standing(&keys, thread).await?;
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
+        // A broken chain is a denial with a code of its own, so that the writer alerts an operator instead of
+        // a retry.
         let head = match self.head(&keys, &standing.thread.record).await {
             Ok(head) => Ok(head),
             Err(Error::Broken(_) | Error::Store(StoreError::Unsealed(_) | StoreError::Unreadable(_))) => {
@@ -106,9 +109,12 @@ impl Service {
             Err(other) => return Err(other),
         };
         let write = self.write_named(&keys, token, &ask.write_id).await?;
+        // The two rows were read at different times. A conflict makes this attempt read both again.
         if write.as_ref().is_some_and(|it| reserved_after(&it.record, &standing.thread.record)) {
             return Err(Error::Store(StoreError::Conflict(Table::Threads.name())));
         }
+        // The receipt of the head's gate is loaded, not the presented one. A revocation must count even if
+        // another receipt is sent.
         let receipt = match head.as_ref().ok().and_then(|head| gate_receipt(head)) {
             Some(jti) => self.fetch(&keys, jti.as_str()).await?.map(Arc::new),
             None => None,
@@ -141,6 +147,7 @@ impl Service {
     async fn conclude(&self, keeping: &VerifyContext<'_>) -> Result<VerifiedWrite> {
         let node = writer_node(&keeping.token.record)?;
         let flow = &keeping.standing.thread.record.flow;
+        // The token names the node, but only the active policy makes it a writer.
         let is_writer = keeping.policy.node(node).is_some_and(|it| it.is_writer());
         if !keeping.token.record.of_flow(flow) || !is_writer {
             return Err(Error::Denied(DenialCode::Forbidden));
@@ -148,6 +155,7 @@ impl Service {
         let issued = keeping.receipt.as_ref().and_then(|it| self.issued.get(&it.record.jti));
         let allow = keeping.decide(node, issued.as_deref())?;
         let head = keeping.head.as_ref().map_err(|code| Error::Denied(*code))?;
+        // Before the reservation: a failed expectation must not use up the receipt.
         let view = self.shown(keeping.keys, &keeping.policy, node, head).await?;
         check_expectations(&keeping.policy, node, &view, &keeping.ask.expect)?;
         match allow {
@@ -170,6 +178,7 @@ impl Service {
         draft.require_unchanged(keeping.token).require_unchanged(&*keeping.standing.thread).require_unchanged(stored);
         keeping.standing.rely(&mut draft);
         draft.before(stored.record.lease_expires_at);
+        // The lease expired between the decision and the commit, by the database's clock.
         let late = |error: Error| if error.is_too_late() { Error::Denied(DenialCode::AlreadyUsed) } else { error };
         self.commit(draft.finish()).await.map_err(late)?;
         Ok(stored.record.clone())
@@ -233,11 +242,13 @@ impl Service {
         draft.require_unchanged(keeping.token);
         standing.rely(&mut draft);
         if let Some(receipt) = &keeping.receipt {
+            // A concurrent revocation changes this row and makes the commit fail.
             draft.require_unchanged(receipt);
         }
         if let Some(moment) = not_after {
             draft.before(moment);
         }
+        // The id contains the write id, so a second reservation with the same write id is a conflict.
         draft.insert(&write)?;
         let data = json!({
             "write_id": write.key.write_id, "by": write.key.principal, "node": write.node, "fence": write.fence,
@@ -245,6 +256,7 @@ impl Service {
         });
         event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteReserved, data)?;
         draft.replace(&standing.thread, &thread)?;
+        // The receipt expired between the decision and the commit, by the database's clock.
         let late = |error: Error| if error.is_too_late() { Error::Denied(DenialCode::Expired) } else { error };
         self.commit(draft.finish()).await.map_err(late)?;
         Ok(write)
@@ -302,6 +314,7 @@ pub(in crate::service) fn writer_node(token: &Token) -> Result<&NodeId> {
     let mut nodes = token.nodes.iter();
     match (token.role, nodes.next(), nodes.next()) {
         (MachineRole::Writer, Some(node), None) => Ok(node),
+        // A token of several nodes would leave open for which node it verifies.
         _ => Err(Error::Denied(DenialCode::Forbidden)),
     }
 }
@@ -320,6 +333,7 @@ const EXPECTATIONS_MAX: usize = 100;
 
 /// Reads the `expect` member of a request.
 pub fn read_expectations(expect: Map<String, Value>) -> Result<Vec<(Pointer, Value)>> {
+    // Each expectation is resolved against the whole view, so the number is limited.
     if expect.len() > EXPECTATIONS_MAX {
         return Err(Error::Denied(DenialCode::Malformed));
     }

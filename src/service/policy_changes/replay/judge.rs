@@ -44,6 +44,7 @@ impl Service {
                 why: if erased { ReplayUnknownCause::Erased } else { ReplayUnknownCause::NotKept },
             });
         };
+        // Rules may depend on the owner of the token.
         let Some(token) = self.fetch::<Token>(trial.keys, row.principal.as_str()).await? else {
             return Ok(ReplayComparison::Unknown { why: ReplayUnknownCause::NoAsker });
         };
@@ -72,7 +73,7 @@ impl Service {
                 JoinJudgement::Refused(code) => HypotheticalOutcome::refused(code),
             },
             _ => {
-                let judgement = match self.request_of(trial, (row, request), &head).await? {
+                let judgement = match self.recorded_request(trial, (row, request), &head).await? {
                     Ok(asks) => self.judged_by(trial, (&row.node, &head), past, (asks, around)).await?,
                     Err(unreadable) => unreadable,
                 };
@@ -100,7 +101,7 @@ impl Service {
     }
 
     /// Returns the recorded request, or the rejection of a patch that is invalid in its format.
-    async fn request_of(
+    async fn recorded_request(
         &self,
         trial: &ReplayContext<'_>,
         (row, request): (&ReplayedProposal, &RejectedRequest),

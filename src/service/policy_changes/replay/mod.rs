@@ -146,6 +146,7 @@ impl Service {
         loop {
             let cursor = last.as_ref().map(|it| Cursor { due: 0, id: it.to_string() });
             let filter = RowFilter::Owner(flow.as_str());
+            // Loaded in small groups, because a page may end in the first of them.
             let threads = self.reader(&keys).list::<Thread>(filter, cursor.as_ref(), THREADS_AT_ONCE).await?;
             if threads.is_empty() {
                 return Ok(ReplayResult { policy, rows: page.rows, next: None });

@@ -162,6 +162,7 @@ impl Service {
     ) -> Result<Option<u64>> {
         let last = thread.last_event.ok_or(BROKEN)?.seq;
         let begun = self.initial_replay_state(trial, thread, page).await?;
+        // Without a known initial state no proposal of the branch can be judged.
         let known = if begun.is_some() { EVENTS_BACK_MAX } else { 0 };
         let mut past = begun.unwrap_or_default();
         let first = if after >= EVENTS_BACK_MAX { after.saturating_add(1) } else { 1 };

@@ -117,7 +117,6 @@ impl Service {
         let (id, digest) = (policy.flow().clone(), policy.digest());
         for accepted in accepts {
             let known = self.fetch::<PolicyRow>(&keys, &accepted.to_string()).await?;
-            // Heads of another flow were never judged for this one.
             if known.is_none_or(|it| it.record.flow != id) {
                 return Err(Error::invalid(
                     "/accepts",

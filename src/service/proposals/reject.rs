@@ -149,18 +149,15 @@ impl Service {
             counted,
             instruction,
             request: kept(asking, &own),
-            // The time is read last, because the redaction of a large request takes long and a decision must
-            // not be old at its commit.
+            // Read last: the redaction above takes long, and a decision must not be old at its commit.
             at: self.now(),
         };
         let now = rejection.at;
         let mut draft = asking.draft(now);
-        // The id is the identity of the proposal, so a repetition finds this rejection.
         draft.insert(&rejection)?;
         if counted {
             record_step_attempt(&mut draft, asking, None)?;
         }
-        // The event extends the hash chain, so it must be part of the same commit.
         let (kind, data) = (EventType::TransitionRejected, event_data(&rejection));
         event_recorder::append_thread_event(&mut draft, &mut thread, now, kind, data)?;
         draft.replace(&asking.standing.thread, &thread)?;

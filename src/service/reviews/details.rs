@@ -129,7 +129,6 @@ impl Service {
         let policy = self.policy(&keys, hold.policy).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
         let written = self.written_state(&keys, &thread).await?;
-        // Both policies redact: the active one may hide more than the one of the review.
         let policies = self.policies_under(&keys, standing.flow.record.policy, [hold.policy]).await?;
         let (reader, tool) = (Party::from(viewer), transition.tool.as_ref());
         let sides = [

@@ -111,7 +111,6 @@ impl Service {
             named: effected.named,
             rationale: stating.rationale,
             tool: stating.tool,
-            // Stored only if the redaction changes them, which is rare.
             warnings_cut: shown.filter(|it| *it != effected.warnings),
             warnings: effected.warnings,
             step: stating.step,

@@ -104,7 +104,6 @@ impl Service {
             committed_nodes: ending.standing.thread.record.committed_nodes.clone(),
             tool: None,
             usage: Usage::default(),
-            // Budgets limit agents. A write that has happened must not fail on a budget.
             spent: None,
             context_tokens: None,
         };

@@ -153,7 +153,7 @@ impl Service {
         Ok(file.at(next).map(ArchivedVersion::row).filter(|it| it.identity == identity))
     }
 
-    /// Returns the log position of a transition in its chain, if it is committed.
+    /// Returns the thread and version of a transition, if it is committed.
     pub(in crate::service) async fn place_of(
         &self,
         keys: &Keys,

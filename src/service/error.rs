@@ -1,4 +1,4 @@
-//! Why the gateway did not do as asked. Nothing was changed in any of these cases, unless said.
+//! The errors of the use cases. Unless a variant states otherwise, nothing was changed.
 
 use serde_json::Value;
 
@@ -21,146 +21,133 @@ use crate::store::StoreError;
 use super::episodes::envelope_error::{EnvelopeCreationError, EnvelopeRejected};
 use super::platform::rejection_body::RejectionBody;
 
-/// Why the gateway did not do as asked.
+/// The reason why a use case failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such thing, or the asker may not know of it.
-    #[error("there is no such {0}")]
+    /// The thing does not exist, or the caller may not see it. Both cases look the same, so that a caller cannot probe for names.
+    #[error("The {0} does not exist, or you may not see it. Check its name or id.")]
     NotFound(&'static str),
-    /// The asker may not do that.
     #[error("{0}")]
     Forbidden(&'static str),
-    /// The asker's role may not do that.
-    #[error("the role {role} may not do that: it takes {may}")]
+    #[error("The role {role} may not do that: it takes {may}")]
     NotOfRole { role: &'static str, may: String },
-    #[error("sign in, or send a valid token")]
+    #[error("This request needs a session or a valid token. Sign in, or send a token.")]
     Unauthenticated,
-    /// The request's JSON is not strict JSON.
-    #[error("the JSON is refused: {}", .0.code.as_str())]
+    #[error("The request is not strict JSON ({}). Correct it and send it again.", .0.code.as_str())]
     Json(JsonError),
-    /// The request is well-formed and asks for something that cannot be.
+    /// The request is well-formed and cannot be carried out as it is.
     #[error("{detail}")]
     Invalid {
         pointer: String,
-        /// What is wrong and what to do, in fixed words.
+        /// The problem and the next step, in fixed words: unauthenticated clients must not see their own
+        /// input quoted.
         detail: String,
     },
-    /// The policy rejects the transition.
-    #[error("the policy rejects it")]
+    #[error("The policy rejects the transition. Correct what `errors` names and propose again.")]
     Rejected(RejectionBody),
-    /// A policy that does not compile.
-    #[error("the policy is refused: {0}")]
+    #[error("The policy does not compile: {0}. Correct it and send it again.")]
     Policy(PolicyError),
-    /// Something else was committed since.
-    #[error("the head has moved; read it and propose again")]
+    /// Another commit changed the head after the caller read it.
+    #[error("Another commit moved the head. Read the head and propose again.")]
     HeadMoved { version: u64, transition: Digest },
-    /// Something else was done under the name of this step.
-    #[error("this step has done something else; give what is new a name of its own, or read what became of it")]
+    /// The step name was used for another request.
+    #[error(
+        "This step was already used for another request. Use a new step name, or read the outcome of the first one."
+    )]
     StepReused {
-        /// What it has done, or people may still let it do.
+        /// The transition that the step committed, or that is held for approval.
         transition: Digest,
         checkpoint: Checkpoint,
     },
-    /// Branches have several values at one place.
-    #[error("the branches do not agree; settle it by another strategy, or by `resolve`")]
+    /// Several branches changed the same path to different values.
+    #[error(
+        "The branches changed the same path to different values. Use another strategy, or set the values by `resolve`."
+    )]
     Conflict {
         places: Vec<Pointer>,
-        /// The head that they were to be joined on, as it is.
+        /// The current head of the thread that the branches were to be joined on.
         checkpoint: Checkpoint,
     },
-    /// No envelope is made of a view.
     #[error(transparent)]
     NotSealed(#[from] EnvelopeCreationError),
-    /// An envelope is not believed.
-    #[error("the envelope is not believed: {}", .0.code.as_str())]
+    #[error("The envelope is invalid ({}). Request a new envelope and propose again.", .0.code.as_str())]
     Envelope(EnvelopeRejected),
-    /// The thread waits for people.
-    #[error("the thread is held by a review")]
+    #[error("A pending review holds the thread. Wait until it is decided, or cancel its proposal.")]
     ThreadHeld(ReviewId),
-    /// A writer was let through and has not said how it went.
-    #[error("a write is in progress; wait until it ends")]
+    /// A writer has a reservation and has not reported its outcome.
+    #[error("A write is in progress on this thread. Wait until it ends, then repeat the request.")]
     WriteInProgress,
-    #[error("halted; it goes on when an administrator lifts the halt")]
+    #[error("An administrator has halted the flow or the gateway. Repeat the request after the halt is lifted.")]
     Halted,
-    /// The thread takes nothing.
-    #[error("the thread is closed")]
+    #[error("The thread is closed. Reopen it, or use another thread.")]
     Closed,
-    /// The thread is a run that was imported.
-    #[error("this is a run that was imported; it is read, and nothing else is done with it")]
+    #[error("This thread is an imported run, which is read-only. Use another thread.")]
     Imported,
-    /// It is there already, and not the same.
+    /// A different object with the same name exists.
     #[error("{0}")]
     Exists(&'static str),
-    /// It is not in the state that the request needs.
     #[error("{0}")]
     WrongState(&'static str),
-    /// A writer is not let through.
-    #[error("denied: {}", .0.as_str())]
+    /// The gateway does not allow the write.
+    #[error("The gateway denies the write ({}). The errors reference has the next step for this code.", .0.as_str())]
     Denied(DenialCode),
-    /// What a host posted is not taken.
     #[error(transparent)]
     NotTaken(#[from] InterruptRejected),
-    /// A request that has a key is neither carried out nor answered as before.
+    /// The idempotency key of the request was used before, and its stored response cannot be returned.
     #[error(transparent)]
     NotRepeated(#[from] IdempotencyError),
     #[error(transparent)]
     Vote(#[from] VoteRejected),
-    /// A passkey does not count.
-    #[error("the passkey does not count: {0}")]
+    #[error("The passkey signature is invalid: {0}. Repeat the request with a new challenge.")]
     Passkey(#[from] AssertionRejected),
-    /// It came another way than through a named proxy.
-    #[error("ask at the gateway's public address; it answers nobody else than its proxy here")]
+    /// The request did not come from the configured proxy. Such requests could forge the client's address.
+    #[error("This address accepts requests only from the configured proxy. Use the gateway's public URL.")]
     Misdirected,
-    /// Whom an OpenID provider sent back is not let in.
-    #[error("signing in with the organisation did not work: {}", .0.as_str())]
+    /// The gateway refuses the sign-in that the OpenID provider confirmed.
+    #[error("Sign-in with the OpenID provider failed ({}). Try again, or ask an administrator.", .0.as_str())]
     NotLetIn(SignInRejected),
-    /// Too much at once from one asker.
-    #[error("too many requests; wait a little")]
+    /// The rate limit of one client is reached.
+    #[error("Too many requests from this client. Wait as long as `Retry-After` states, then try again.")]
     TooMany,
-    /// Others were faster three times in a row.
-    #[error("the thread is busy; try again")]
+    /// Three attempts in a row lost against concurrent commits.
+    #[error("Concurrent requests changed the same thread. Repeat the request.")]
     Busy,
-    /// A deadline has passed before it was done.
-    #[error("the deadline has passed; nobody decided in time")]
+    #[error("The deadline has passed without a decision. Propose again.")]
     Expired,
-    /// The gateway's clock and the database's differ: what it would sign would bear a wrong time.
+    /// The clocks of the gateway and the database differ. A signature now would contain a wrong time.
     #[error(
-        "this gateway's clock is more than 2 s off its database's, so it decides nothing; an administrator must set the clocks right"
+        "The clocks of the gateway and its database differ by more than 2 s, so the gateway decides nothing. An administrator must set the clocks right."
     )]
     ClockSkew,
-    /// The values of a version are erased.
-    #[error("the values of this version are erased, as the policy has it; what was signed of it stays")]
+    #[error("The values of this version were erased under the policy's retention. Its signed digests remain.")]
     Erased,
-    /// A version's values are in an archive whose file cannot be used.
-    #[error("an archive cannot be used")]
+    /// The values of a version are in an archive file that cannot be read.
+    #[error("An archive cannot be read. An administrator finds the cause in the server log.")]
     Archive(#[source] ArchiveFileError),
-    /// A version's values are in an archive, and this gateway was not told where those are.
-    #[error("it is not known where archives are")]
+    /// The values of a version are in an archive, and this gateway has no archive directory configured.
+    #[error("This gateway has no archive directory. Set `archives` in its configuration.")]
     NoArchives,
-    /// An archive cannot be written or removed.
-    #[error("an archive cannot be written or removed")]
+    #[error("An archive cannot be written or removed. Check the permissions and the space of the archive directory.")]
     Unwritten(#[source] std::io::Error),
-    /// What is stored does not agree with what was signed.
-    #[error("what is stored is not what was signed")]
+    /// Stored data does not match its signature or seal: it was tampered with or damaged.
+    #[error("Stored data does not match what was signed. An administrator must run `countersign audit`.")]
     Broken(&'static str),
-    /// The database is down, read-only, full or damaged. What was under way may have been carried out all the same.
-    #[error("the database cannot be used now")]
+    /// The database is down, read-only, full or damaged. A commit that was in progress may have succeeded.
+    #[error("The database is unavailable. Repeat the request later.")]
     Unavailable(#[source] StoreError),
-    /// The store failed. If the database itself did, what was under way may have been carried out all the same.
-    #[error("the store failed")]
+    /// The store failed. If the database itself failed, a commit that was in progress may have succeeded.
+    #[error("The store failed. An administrator finds the cause in the server log.")]
     Store(#[source] StoreError),
-    /// The copy of the log cannot be written.
-    #[error("the copy of the log cannot be written")]
+    /// The log export cannot be written.
+    #[error("The log export cannot be written. Check its destination in the configuration.")]
     Copy(#[source] std::io::Error),
-    /// People cannot be told by mail.
-    #[error("the mail server cannot be used")]
+    #[error("The mail server cannot be used. Check the `mail` section of the configuration.")]
     Mail(#[source] crate::mail::MailError),
-    /// The keyring cannot be used.
-    #[error("the keyring cannot be used")]
+    #[error("The keyring cannot be used. Check its file and permissions.")]
     Keyring(#[from] KeyringError),
 }
 
-/// What a service method gives.
+/// The result of a use case.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl From<StoreError> for Error {
@@ -168,6 +155,7 @@ impl From<StoreError> for Error {
         match error {
             StoreError::Busy => Self::Busy,
             StoreError::ClockSkew => Self::ClockSkew,
+            // The decision relied on an expired lease that is still valid for the database. Use cases that rely on a deadline handle this error themselves.
             StoreError::TooSoon => Self::WriteInProgress,
             unavailable @ StoreError::Unavailable { .. } => Self::Unavailable(unavailable),
             other => Self::Store(other),
@@ -182,12 +170,12 @@ impl From<JsonError> for Error {
 }
 
 impl Error {
-    /// A part of a request that cannot be.
+    /// Returns an error about one member of a request. `pointer` is its JSON Pointer.
     pub fn invalid(pointer: &str, detail: impl Into<String>) -> Self {
         Self::Invalid { pointer: pointer.to_owned(), detail: detail.into() }
     }
 
-    /// Whether what is stored was found not to be what was signed, or sealed.
+    /// Returns whether stored data did not match its signature or seal.
     pub const fn is_chain_failure(&self) -> bool {
         matches!(
             self,
@@ -197,47 +185,47 @@ impl Error {
         )
     }
 
-    /// Whether it is what is told of that cannot be read, now or ever, and not the gateway or its database that fails: another
-    /// thing can be told all the same.
+    /// Returns whether only the requested object is unreadable, now or permanently, while the gateway and its
+    /// database work. Other objects can still be read.
     pub const fn is_of_what_is_told(&self) -> bool {
         let gone = matches!(self, Self::NotFound(_) | Self::Archive(_) | Self::NoArchives | Self::Erased);
         gone || self.is_chain_failure()
     }
 
-    /// Whether the request may have been carried out although it failed: the database failed, perhaps after it had the
-    /// commit. The same request can be sent again, and nothing is done twice.
+    /// Returns whether the request may have been carried out although it failed, because the database failed
+    /// during the commit. The caller can repeat the same request safely: nothing is done twice.
     pub const fn outcome_is_unknown(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Store(StoreError::Database(_)))
     }
 
-    /// Whether the database cannot be used, so that whatever else needs it fails as well.
+    /// Returns whether the database is unavailable, so that every other use of it fails too.
     pub const fn is_outage(&self) -> bool {
         matches!(self, Self::Unavailable(_))
     }
 
-    /// By the database's clock, a deadline passed between deciding and committing.
+    /// Returns whether a deadline passed, by the database's clock, between the decision and the commit.
     pub(super) fn is_too_late(&self) -> bool {
         matches!(self, Self::Store(StoreError::TooLate))
     }
 
-    /// By the database's clock, what was relied on having passed has not: a lease, which the asker is told of so, or a
-    /// deadline.
+    /// Returns whether the decision relied on a lease or a deadline that has not yet passed by the database's
+    /// clock.
     pub(super) fn is_too_soon(&self) -> bool {
         matches!(self, Self::WriteInProgress)
     }
 
-    /// Whoever decides only once has been too slow, and may come again.
+    /// Turns a conflict into [`Error::Busy`], for use cases that do not decide again.
     pub(super) fn busy_if_conflict(self) -> Self {
         if self.is_conflict() { Self::Busy } else { self }
     }
 
-    /// Whether deciding again on fresh facts may succeed.
+    /// Returns whether a new decision on fresh data may succeed.
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, Self::Store(StoreError::Conflict(_)))
     }
 }
 
-/// A JSON object as events carry it.
+/// The `data` member of an event.
 pub type EventData = Value;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The use cases: load, decide by the pure domain, commit, answer.
+//! The use cases of the gateway.
 //!
-//! Every method that changes something loads what it needs, decides, and hands the store one change
-//! with everything the decision relied on; on a conflict it loads and decides again.
+//! A use case loads the rows that it needs, decides with the pure domain, and commits one change. The change
+//! lists every row that the decision relied on. On a conflict, the use case loads and decides again.
 
 pub mod archive;
 pub mod audit;
@@ -63,7 +63,7 @@ use policies::PolicyCache;
 use reviews::rejudge_cache::RejudgeCache;
 use threads::heads::HeadCache;
 
-/// Everything a use case needs.
+/// The state that all use cases share.
 pub struct Service {
     store: Arc<dyn Store>,
     keyring: Keyring,
@@ -94,12 +94,12 @@ pub struct Service {
     boundary: EnvelopeRefusals,
 }
 
-/// The facts that nearly every decision relies on.
+/// The rows that nearly every decision relies on.
 pub(super) struct ThreadContext {
     pub(super) gateway: Arc<Stored<Gateway>>,
     pub(super) flow: Arc<Stored<Flow>>,
     pub(super) thread: Arc<Stored<Thread>>,
-    /// The thread that it is a branch of, if it is one.
+    /// The thread that this thread is a branch of.
     pub(super) origin: Option<Arc<Stored<Thread>>>,
 }
 
@@ -111,7 +111,8 @@ impl ThreadContext {
         }
     }
 
-    /// How often this node violated the policy on this head; on a branch together with the head that it was made of.
+    /// Returns how often a node violated the policy on this head. On a branch, violations on the head that it
+    /// was made from count too, so that a new branch does not reset the limit.
     pub(super) fn violations(&self, node: &NodeId) -> u32 {
         let threads = self.origin.iter().chain([&self.thread]);
         threads.filter_map(|it| it.record.violations.get(node)).fold(0, |sum, it| sum.saturating_add(*it))
@@ -127,7 +128,8 @@ impl ThreadContext {
 }
 
 impl Service {
-    /// Opens the gateway on a store: at the very first start its identity is written down, and ever after it must be the same.
+    /// Opens the gateway on a store. The first start stores the gateway's identity, and every later start
+    /// must have the same one.
     pub async fn open(
         store: Arc<dyn Store>,
         keyring: Keyring,
@@ -163,6 +165,7 @@ impl Service {
             rotation: Rotation::default(),
             boundary: EnvelopeRefusals::default(),
         };
+        // Before anything else, so that a wrong keyring changes nothing in the database.
         service.settle_identity().await?;
         service.settle_labels().await?;
         Ok(service)
@@ -171,10 +174,10 @@ impl Service {
     async fn settle_identity(&self) -> Result<()> {
         let keys = self.keys()?;
         if self.fetch::<Gateway>(&keys, GATEWAY_ID).await?.is_none() {
-            // Nothing is written before this row: where there is something, the row was taken away, and with it
-            // perhaps a halt.
+            // The first commit writes this row. If other rows exist without it, the row was deleted, perhaps
+            // to remove a halt.
             if !self.reader(&keys).list::<Flow>(RowFilter::All, None, 1).await?.is_empty() {
-                return Err(Error::Broken("the gateway's own row is gone"));
+                return Err(Error::Broken("the gateway's own row is missing"));
             }
             let now = self.now();
             let gateway =
@@ -182,6 +185,7 @@ impl Service {
             let mut draft = Draft::new(keys.row(), now);
             draft.insert(&gateway)?;
             match self.commit(draft.finish()).await {
+                // On a conflict another gateway has created the row. It is compared below.
                 Err(error) if !error.is_conflict() => return Err(error),
                 _ => {}
             }
@@ -190,17 +194,19 @@ impl Service {
         if gateway.record.issuer == keys.issuer() {
             Ok(())
         } else {
-            Err(Error::WrongState("this database belongs to a gateway with another keyring; give it that keyring"))
+            Err(Error::WrongState(
+                "This database was created with another keyring. Start the gateway with that keyring.",
+            ))
         }
     }
 
-    /// The same service, with the place of archives. Without it no state leaves the database.
+    /// Sets the archive directory. Without it, state stays in the database.
     #[must_use]
     pub fn archiving_in(self, archives: Archives) -> Self {
         Self { archives: Some(archives), ..self }
     }
 
-    /// The same service, its traces going there.
+    /// Sets the destination of traces.
     #[must_use]
     pub fn traced_by(self, traces: TraceSink) -> Self {
         Self { traces, ..self }
@@ -210,27 +216,26 @@ impl Service {
         &self.traces
     }
 
-    /// The time by the gateway's own clock.
+    /// Returns the time by the gateway's own clock.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// A moment for measuring how long something takes.
+    /// Returns a moment of the monotonic clock, for measurements.
     pub fn instant(&self) -> Instant {
         self.clock.instant()
     }
 
-    /// Where people find the gateway.
+    /// Returns the base URL under which people reach the gateway.
     pub fn public_url(&self) -> &str {
         &self.settings.public_url
     }
 
-    /// The keys as they stand now.
+    /// Returns the current keys of the keyring.
     pub fn keys(&self) -> Result<Arc<Keys>> {
         Ok(self.keyring.current()?)
     }
 
-    /// How large a state may be.
     pub fn limits(&self) -> &StateLimits {
         &self.settings.limits
     }
@@ -241,6 +246,7 @@ impl Service {
 
     async fn fetch<R: Record>(&self, keys: &Keys, id: &str) -> Result<Option<Stored<R>>> {
         let Some(row) = self.store.get(R::TABLE, id).await? else { return Ok(None) };
+        // Opening a row verifies its HMAC, so that an edit of the database is detected.
         let stored = self.reader(keys).opened::<R>(&row, id)?;
         if let Some(known) = CachedRecord::of(&row, &stored.record) {
             self.memory.keep(known);
@@ -253,7 +259,7 @@ impl Service {
     }
 
     async fn gateway(&self, keys: &Keys) -> Result<Stored<Gateway>> {
-        self.fetch(keys, GATEWAY_ID).await?.ok_or(Error::Broken("the gateway's own row is gone"))
+        self.fetch(keys, GATEWAY_ID).await?.ok_or(Error::Broken("the gateway's own row is missing"))
     }
 
     async fn flow(&self, keys: &Keys, flow: &FlowId) -> Result<Stored<Flow>> {
@@ -270,11 +276,12 @@ impl Service {
     async fn standing(&self, keys: &Keys, thread: Stored<Thread>) -> Result<ThreadContext> {
         let gateway = self.gateway(keys).await?;
         let flow = self.fetch::<Flow>(keys, thread.record.flow.as_str()).await?;
-        let flow = flow.ok_or(Error::Broken("the thread's flow is gone"))?;
+        let flow = flow.ok_or(Error::Broken("the thread's flow is missing"))?;
         Ok(ThreadContext { gateway: Arc::new(gateway), flow: Arc::new(flow), thread: Arc::new(thread), origin: None })
     }
 
-    /// Commits, and remembers what stands then; a refusal is a reason to forget what it was decided on.
+    /// Commits a change and caches its rows. After a conflict it drops the cached rows that the decision
+    /// relied on, because they may be stale.
     async fn commit(&self, drafted: PreparedChange) -> Result<()> {
         let names: Vec<_> = drafted.change.names().map(|(table, id)| (table, id.to_owned())).collect();
         match self.store.commit(drafted.change).await {
@@ -289,7 +296,7 @@ impl Service {
         }
     }
 
-    /// Waits for a commit by anyone, or as long as `patience`; a hint to look again.
+    /// Waits until a gateway commits, or for at most `patience`. The return is only a hint to check again.
     pub async fn changed(&self, patience: Duration) {
         self.store.changed(patience).await;
     }

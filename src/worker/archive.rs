@@ -1,4 +1,4 @@
-//! Takes states out of the database that policies let go, and erases those whose time is over.
+//! Moves states to archives and erases them, as the retention of their policy says.
 
 use tokio::sync::Mutex;
 
@@ -6,17 +6,18 @@ use crate::service::Service;
 use crate::service::archive::ArchiveScanCursor;
 use crate::service::error::Result;
 
-/// A run goes through so many stretches of threads, so that a busy gateway can still be stopped.
+/// Scans in one run, so that a busy gateway can still stop.
 const LOOKS_MAX: usize = 20;
 
-/// Where the last run stopped: the next goes on there.
+/// The position of the last run, where the next one continues.
 #[derive(Debug, Default)]
 pub struct Archiver {
     place: Mutex<ArchiveScanCursor>,
 }
 
 impl Archiver {
-    /// Goes through the next threads, to the end of all at most; says how many archives were made or erased.
+    /// Processes the next threads, up to the end of the list. Returns how many archives were written or
+    /// erased.
     pub async fn run_once(&self, service: &Service) -> Result<usize> {
         let mut place = self.place.lock().await;
         let mut done = 0;

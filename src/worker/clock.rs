@@ -1,4 +1,5 @@
-//! Watches for a clock that went back. The gateway goes on: a halt, a denial or an expiry must not wait for a clock.
+//! Warns about a clock that was set back. The gateway keeps working, because a halt, a denial or an expiry
+//! must not wait for a clock.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,27 +7,27 @@ use std::time::{Duration, Instant};
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// Often enough for whoever reads the log, and no flood of lines.
+/// Often enough for an operator, without flooding the server log.
 const WARNED_EVERY: Duration = Duration::from_secs(60);
 
-/// When this gateway warned last.
+/// The time of the last warning.
 #[derive(Debug, Default)]
 pub struct ClockWatch(Mutex<Option<Instant>>);
 
 impl ClockWatch {
-    /// Measures how far the clock is behind the newest event, and warns of it at most once a minute.
+    /// Measures how far the clock is behind the newest event, and warns at most once a minute.
     pub async fn run_once(&self, service: &Service) -> Result<usize> {
         let behind = service.clock_behind().await?;
         service.metrics().clock_behind(behind.map_or(Duration::ZERO, |it| it.by()));
         if let Some(behind) = behind
             && self.is_due(service.instant())
         {
-            tracing::warn!("{behind}: set the clock; until then deadlines pass too late");
+            tracing::warn!("{behind}; set the clock, because until then deadlines pass too late");
         }
         Ok(0)
     }
 
-    /// Whether it is time to warn. If it is, the time counts from now.
+    /// Returns whether a warning is due, and starts the next interval if it is.
     fn is_due(&self, now: Instant) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let due = last.is_none_or(|it| now.saturating_duration_since(it) >= WARNED_EVERY);

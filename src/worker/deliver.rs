@@ -1,4 +1,5 @@
-//! Sends events to endpoints. Each lane is a task of its own, so that none waits for another.
+//! Delivers events to endpoints. Each endpoint has a delivery cursor and a task of its own, so that none
+//! waits for another.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -15,20 +16,21 @@ use crate::service::delivery::cursor::EndpointCursor;
 use crate::service::delivery::job::{CompletedJob, DeliveryJob};
 use crate::service::error::{Error, Result};
 
-/// Requests to one endpoint at a time, while they arrive. One that fails gets one at a time.
+/// Concurrent requests to one healthy endpoint. A failing endpoint gets one at a time.
 pub const LANE_WIDTH_MAX: usize = 8;
 
-/// Requests to one endpoint that are under way, or over and not written down yet.
+/// Requests to one endpoint that are in progress, or finished and not yet stored.
 pub const LANE_UNWRITTEN_MAX: usize = 32;
 
-/// Requests to all endpoints beyond the one that each may always have: an endpoint that hangs keeps none of these, so
-/// that the others never wait for it.
+/// Requests to all endpoints, beyond one that each endpoint always has. An endpoint that hangs can use these
+/// up, and the others still have their own one.
 pub const SHARED_MAX: usize = 64;
 
-/// How often a gateway that is not the one that sends looks whether it has to be.
+/// How often a standby gateway tries to take over the delivery.
 const STANDBY: Duration = Duration::from_secs(1);
 
-/// Sends everything that is due, once; says how much was sent. Nothing to do where another gateway sends.
+/// Sends everything that is due, once. Returns how much was sent. If another gateway is the leader, it sends
+/// nothing.
 pub async fn run_once(service: &Arc<Service>) -> Result<usize> {
     let sender = DeliveryWorker::new(service);
     sender.round().await?;
@@ -40,22 +42,21 @@ pub struct DeliveryWorker {
     shared: Arc<Semaphore>,
     stop: watch::Sender<bool>,
     state: Mutex<DeliveryWorkerState>,
-    /// Lanes that are not served at the moment, with what is known of them.
+    /// Delivery cursors that no task serves now, with their cached state.
     parked: Arc<std::sync::Mutex<HashMap<EndpointId, EndpointCursor>>>,
 }
 
 #[derive(Default)]
 struct DeliveryWorkerState {
     duty: Option<DeliveryLeadership>,
-    /// When it is looked again whether the duty is free.
+    /// The time of the next attempt to get the leader lock.
     look_at: Option<Timestamp>,
-    /// Whose lane each task serves.
+    /// The endpoint of each task.
     served: HashMap<task::Id, EndpointId>,
     tasks: JoinSet<Result<usize>>,
 }
 
 impl DeliveryWorker {
-    /// One that has begun nothing yet.
     pub fn new(service: &Arc<Service>) -> Self {
         Self {
             service: Arc::clone(service),
@@ -66,14 +67,14 @@ impl DeliveryWorker {
         }
     }
 
-    /// Begins to serve every lane that is not served; says what those sent that have come to rest.
+    /// Starts a task for every endpoint that has none. Returns how much the finished tasks sent.
     pub async fn round(&self) -> Result<usize> {
         let mut state = self.state.lock().await;
         let mut sent = Ok(0);
         while let Some(ended) = state.tasks.try_join_next_with_id() {
             sent = add(&mut state, sent, ended);
         }
-        if !self.is_on_duty(&mut state).await? {
+        if !self.ensure_leadership(&mut state).await? {
             return sent;
         }
         for (endpoint, row) in self.service.endpoint_positions().await? {
@@ -81,6 +82,7 @@ impl DeliveryWorker {
             if state.served.values().any(|it| *it == id) {
                 continue;
             }
+            // The cached state saves queries, and it is only used if the endpoint is unchanged.
             let known = self.parked.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
             let lane = match known.filter(|it| it.is_of(&endpoint, &row)) {
                 Some(lane) => lane,
@@ -96,7 +98,7 @@ impl DeliveryWorker {
             let begun = state.tasks.spawn(async move {
                 let mut lane = lane;
                 let sent = serving.serve(&mut lane).await;
-                // What failed is opened anew: what is known of it may be wrong.
+                // After a failure the cursor is loaded again, because its cached state may be wrong.
                 if sent.is_ok() {
                     parked.lock().unwrap_or_else(PoisonError::into_inner).insert(id, lane);
                 }
@@ -107,7 +109,7 @@ impl DeliveryWorker {
         sent
     }
 
-    /// Waits until nothing is under way; says what was sent.
+    /// Waits until no request is in progress. Returns how much was sent.
     pub async fn rest(&self) -> Result<usize> {
         let mut state = self.state.lock().await;
         let mut sent = Ok(0);
@@ -117,30 +119,38 @@ impl DeliveryWorker {
         sent
     }
 
-    /// Whether it is the one that sends. It may not be yet: a connection that was closed keeps the duty for a moment.
+    /// Returns whether this gateway is the leader. Takeover can take a moment, because the database holds the
+    /// lock until it notices a closed connection.
     pub async fn stands(&self) -> bool {
         self.state.lock().await.duty.as_ref().is_some_and(|it| it.stands())
     }
 
-    /// Begins nothing any more, and waits a little for what is under way. What is not over by then is sent again later,
-    /// under the same id.
+    /// Starts nothing more, and waits for the requests in progress for at most `patience`. Unfinished ones
+    /// are sent again later under the same id.
     pub async fn end(&self, patience: Duration) {
+        // `send_replace` also works without receivers, when no task runs.
         self.stop.send_replace(true);
         if let Ok(Err(error)) = tokio::time::timeout(patience, self.rest()).await {
-            tracing::error!(error = &error as &dyn std::error::Error, "what was under way could not be written down");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "the results of the last deliveries could not be stored; these events are sent again"
+            );
         }
+        // The remaining tasks are aborted. Their requests were not stored as delivered, so they are repeated
+        // later.
         self.state.lock().await.tasks.shutdown().await;
     }
 
-    async fn is_on_duty(&self, state: &mut DeliveryWorkerState) -> Result<bool> {
+    async fn ensure_leadership(&self, state: &mut DeliveryWorkerState) -> Result<bool> {
         if state.duty.as_ref().is_some_and(|it| it.stands()) {
             return Ok(true);
         }
         let now = self.service.now();
+        // If the clock went back, the second comparison prevents a long wait.
         if state.look_at.is_some_and(|it| now < it && it <= now.plus(STANDBY)) {
             return Ok(false);
         }
-        // Another may have served since.
+        // Another gateway may have been the leader since, so the cached cursors may be stale.
         self.parked.lock().unwrap_or_else(PoisonError::into_inner).clear();
         state.duty = self.service.acquire_delivery_lock().await?;
         state.look_at = state.duty.is_none().then(|| now.plus(STANDBY));
@@ -148,7 +158,7 @@ impl DeliveryWorker {
     }
 }
 
-/// One lane has come to rest. One that did not end in order is opened anew.
+/// Records that a task has finished. After a panic its cursor is loaded again.
 fn add(
     state: &mut DeliveryWorkerState,
     sent: Result<usize>,
@@ -157,7 +167,7 @@ fn add(
     let (id, more) = match ended {
         Ok(ended) => ended,
         Err(error) => {
-            tracing::error!(%error, "a lane did not end in order");
+            tracing::error!(%error, "a delivery task panicked; it is started again");
             (error.id(), Ok(0))
         }
     };
@@ -175,28 +185,29 @@ struct EndpointDelivery {
 }
 
 impl EndpointDelivery {
-    /// Sends until nothing is due; says how much.
+    /// Sends until nothing is due. Returns how much was sent.
     async fn serve(&self, lane: &mut EndpointCursor) -> Result<usize> {
         let mut under_way = JoinSet::new();
         let mut ended = FinishedDeliveries::default();
-        // One at a time, while the lane goes on.
+        // One result is stored at a time, while requests continue.
         let mut writing = None;
         let mut ahead = true;
         let mut sent = 0;
         loop {
             if writing.is_none() && (lane.has_news() || !ended.done.is_empty()) {
-                // A leave lasts until it is written down how it went: no more than these is repeated after a crash.
+                // A request holds its permit until its result is stored. This limits how many requests a
+                // crash can repeat.
                 let FinishedDeliveries { done, leaves } = std::mem::take(&mut ended);
                 ahead = lane.scans_ahead() && done.iter().all(CompletedJob::arrived);
                 let planned = self.service.plan(lane, done).await?;
                 writing = Some(Box::pin(async { (planned.put(&self.service).await, leaves) }));
             }
-            // What failed may be the reason to send nothing more.
+            // A failure may mean that nothing more may be sent, so its result is stored first.
             while (writing.is_none() || ahead)
                 && ended.done.iter().all(CompletedJob::arrived)
                 && self.has_room(lane, under_way.len())
             {
-                // The first one needs nobody's leave.
+                // The first request of an endpoint needs no shared permit.
                 let leave = match lane.unpersisted_count() {
                     0 => None,
                     _ => match Arc::clone(&self.shared).try_acquire_owned() {
@@ -229,6 +240,7 @@ impl EndpointDelivery {
     }
 
     fn has_room(&self, lane: &EndpointCursor, under_way: usize) -> bool {
+        // One request is enough to notice that a failing endpoint has recovered.
         let width = if lane.is_failing() { 1 } else { LANE_WIDTH_MAX };
         !*self.stopping.borrow() && under_way < width && lane.unpersisted_count() < LANE_UNWRITTEN_MAX
     }
@@ -242,9 +254,9 @@ impl EndpointDelivery {
         let piece = job.traced(self.service.traces());
         let errand = match lane.errand(&self.service, &job, (now, &piece)).await {
             Ok(errand) => Some(errand),
-            // One event that cannot be told does not keep the others.
+            // One event that cannot be read does not block the others.
             Err(error) if error.is_of_what_is_told() => {
-                tracing::warn!(%error, event = job.event().as_str(), "an event cannot be told");
+                tracing::warn!(%error, event = job.event().as_str(), "an event cannot be read, so it is not delivered");
                 None
             }
             Err(error) => return Err(error),
@@ -261,7 +273,7 @@ impl EndpointDelivery {
     }
 }
 
-/// What is over, and not written down yet.
+/// Finished requests whose results are not yet stored.
 #[derive(Default)]
 struct FinishedDeliveries {
     done: Vec<CompletedJob>,

@@ -1,9 +1,9 @@
-//! Tells of reminders and escalations that are due.
+//! Records reminders and escalations that are due.
 
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// Tells everything that is due; says of how many holds.
+/// Records everything that is due. Returns the number of reviews.
 pub async fn run_once(service: &Service) -> Result<usize> {
     super::each(service.reminders_due().await?, |review| async move { service.notice(&review).await }).await
 }

@@ -1,11 +1,12 @@
-//! Ends holds, amendments and interrupts whose deadline has passed, so that whoever waits hears of it.
+//! Expires reviews, policy change requests and interrupts whose deadline has passed, so that waiting clients
+//! are notified.
 
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// Ends everything that is due; says how many.
+/// Expires everything that is due. Returns how many.
 pub async fn run_once(service: &Service) -> Result<usize> {
-    // One that cannot be ended stands in the way of nothing else.
+    // A failure in one kind must not stop the others, so errors are returned at the end.
     let interrupts = service.interrupts_due().await?;
     let settled = super::each(interrupts, |id| async move { service.end_interrupt_if_due(&id).await }).await;
     let amendments = service.policy_changes_due().await?;

@@ -1,9 +1,9 @@
-//! Logs leases that passed without a word from their writer.
+//! Logs leases that expired without an outcome from their writer.
 
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// Logs every lapse that is not logged yet; says how many.
+/// Logs every expired lease that is not logged yet. Returns how many.
 pub async fn run_once(service: &Service) -> Result<usize> {
     super::each(service.expired_leases().await?, |thread| async move { service.log_expired_lease(&thread).await }).await
 }

@@ -1,19 +1,20 @@
-//! Copies the log out, for whoever collects what happens.
+//! Writes the log export for a SIEM or log collector.
 
 use crate::config::LogExportTarget;
 use crate::log_sink;
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// A run ends after so many batches, so that a busy gateway can still be stopped.
+/// Batches in one run, so that a busy gateway can still stop.
 const BATCHES_MAX: usize = 100;
 
-/// Copies every event that has its place and was not copied yet; says how many.
+/// Exports every event with a position that is not exported yet. Returns how many.
 pub async fn run_once(service: &Service, to: &LogExportTarget) -> Result<usize> {
     let mut copied = 0;
     for _ in 0..BATCHES_MAX {
         let to = to.clone();
         let write = |lines: String| async move {
+            // File writes block, so they run on a blocking thread.
             tokio::task::spawn_blocking(move || log_sink::append(&to, &lines)).await.map_err(std::io::Error::other)?
         };
         match service.copy_log(write).await? {

@@ -1,4 +1,4 @@
-//! Tells people by mail what waits for them.
+//! Sends email notifications.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use crate::mail::Mailer;
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// A run ends after so many batches, so that a busy gateway can still be stopped.
+/// Batches in one run, so that a busy gateway can still stop.
 const BATCHES_MAX: usize = 20;
 
-/// Writes down who is to be told, and tells those who are due; says how many letters were done with.
-/// Nothing to do where another gateway tells.
+/// Queues the email notifications of new events, and sends those that are due. Returns how many were handled,
+/// or `None` if another gateway is the leader.
 pub async fn run_once(service: &Service, mailer: &Mailer, digests: Duration) -> Result<Option<usize>> {
     for _ in 0..BATCHES_MAX {
         if service.queue_mail(digests).await?.unwrap_or_default() == 0 {

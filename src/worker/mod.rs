@@ -1,8 +1,8 @@
-//! Workers: what is done because time passed, not because somebody asked. Correctness never waits for them:
-//! whoever reads counts a passed deadline as passed, whether or not a worker saw it.
+//! Background workers: work that is due because time passed. Correctness never depends on them, because every
+//! read treats a passed deadline as passed.
 //!
-//! Each worker is one function that does all there is to do now; tests call it by hand. The supervisor calls
-//! it again and again until the gateway stops.
+//! Each worker is one function that does all work that is due now. Tests call it directly, and the supervisor
+//! repeats it until the gateway stops.
 
 pub mod archive;
 pub mod clock;
@@ -36,7 +36,6 @@ use archive::Archiver;
 use clock::ClockWatch;
 use deliver::DeliveryWorker;
 
-/// The workers of a running gateway.
 pub struct Workers {
     stop: watch::Sender<bool>,
     loops: Vec<JoinHandle<()>>,
@@ -44,11 +43,11 @@ pub struct Workers {
     sender: Arc<DeliveryWorker>,
 }
 
-/// When a gateway stops, what is being sent gets so long to be answered.
+/// How long a stopping gateway waits for the responses to its last requests.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 impl Workers {
-    /// Starts them all; each looks at once and then at every interval.
+    /// Starts all workers. Each runs at once and then at every interval.
     pub fn start(service: &Arc<Service>, interval: Duration) -> Self {
         let (stop, stopping) = watch::channel(false);
         let rounds = |name| WorkerLoop { name, interval, wakes: WakeTrigger::AtIntervals, stopping: stopping.clone() };
@@ -95,7 +94,7 @@ impl Workers {
         Self { stop, loops, interval, sender }
     }
 
-    /// One more, that copies the log there.
+    /// Adds the worker for the log export.
     #[must_use]
     pub fn copying(mut self, service: &Arc<Service>, to: &LogExportTarget) -> Self {
         let (interval, stopping, to) = (self.interval, self.stop.subscribe(), to.clone());
@@ -111,7 +110,7 @@ impl Workers {
         self.loops.len()
     }
 
-    /// One more, that tells people by mail, digests so far apart.
+    /// Adds the worker for email notifications. `digests` is the time between two digests.
     #[must_use]
     pub fn telling(mut self, service: &Arc<Service>, mailer: &Mailer, digests: Duration) -> Self {
         let (interval, stopping, mailer) = (self.interval, self.stop.subscribe(), mailer.clone());
@@ -123,29 +122,28 @@ impl Workers {
         self
     }
 
-    /// Lets each end the run that it is in, and starts none any more.
+    /// Stops all workers after their current run.
     pub async fn stop(self) {
-        // No receiver is left only if every loop has ended already.
+        // Sending fails only if every loop has already ended.
         let _ = self.stop.send(true);
         for it in self.loops {
             if let Err(error) = it.await {
-                tracing::error!(%error, "a worker did not end in order");
+                tracing::error!(%error, "a worker did not end normally");
             }
         }
         self.sender.end(LAST_ANSWERS).await;
     }
 }
 
-/// While one commit follows another, what follows from them is done this often: soon enough for who watches, and for
-/// many at once.
+/// The pause between two runs during a series of commits. It is short for people who watch, and long enough
+/// to handle many commits at once.
 const PACE: Duration = Duration::from_millis(50);
 
-/// When a worker runs again.
 #[derive(Clone, Copy)]
 enum WakeTrigger {
-    /// At every interval: time makes its work.
+    /// At every interval, for work that time creates.
     AtIntervals,
-    /// After a commit by anybody, and at every interval: commits make its work.
+    /// After every commit and at every interval, for work that commits create.
     AfterCommits,
 }
 
@@ -170,35 +168,36 @@ impl WorkerLoop {
             failing = outcome.is_err();
             tokio::select! {
                 () = rest(&service, self.wakes, self.interval) => {}
-                // The loop's condition says so too.
+                // The condition of the loop reads the value.
                 _ = self.stopping.changed() => {}
             }
         }
     }
 
-    /// A worker that keeps failing says so once, and once more when it works again.
+    /// Logs the first failure of a worker and its recovery, so that a long failure does not flood the server
+    /// log.
     fn note(&self, outcome: &Result<usize>, failing: bool) {
         let worker = self.name;
         match outcome {
-            // The store logs an outage of the database itself, once for all that meet it.
+            // The store logs an outage of the database once for all workers.
             Err(error) if error.is_outage() => {}
             Err(error) if !failing => {
                 tracing::error!(
                     worker,
                     error = error as &dyn std::error::Error,
-                    "a worker's run failed; it is tried again"
+                    "a worker failed; it runs again at the next interval"
                 );
             }
             Err(_) => {}
-            Ok(done) if failing => tracing::info!(worker, done, "the worker works again"),
+            Ok(done) if failing => tracing::info!(worker, done, "the worker has recovered"),
             Ok(0) => {}
-            Ok(done) => tracing::debug!(worker, done, "a worker's run"),
+            Ok(done) => tracing::debug!(worker, done, "a worker has finished a run"),
         }
     }
 }
 
-/// A run, whatever becomes of it. One that panics has failed like another, and is tried again: were it to end its worker, nobody
-/// would do that one's work until the gateway is started anew.
+/// Runs a worker and turns a panic into an error. Otherwise a panic would end the worker until the gateway is
+/// restarted.
 async fn tried(run: impl Future<Output = Result<usize>>) -> Result<usize> {
     AssertUnwindSafe(run).catch_unwind().await.unwrap_or(Err(Error::Broken("a worker's run")))
 }
@@ -208,13 +207,14 @@ async fn rest(service: &Service, wakes: WakeTrigger, interval: Duration) {
         WakeTrigger::AtIntervals => tokio::time::sleep(interval).await,
         WakeTrigger::AfterCommits => {
             service.changed(interval).await;
+            // Collects the commits of this pause into one run.
             tokio::time::sleep(interval.min(PACE)).await;
         }
     }
 }
 
-/// Goes through what is due. One that fails does not keep the others waiting; the first failure is told. An outage of the
-/// database ends the run: each of the others would wait for it, too.
+/// Runs a function for each item that is due. A failed item does not stop the others, and the first error is
+/// returned. An outage of the database stops the run, because every other item would wait for it too.
 async fn each<I, F: Future<Output = Result<()>>>(due: Vec<I>, run: impl Fn(I) -> F) -> Result<usize> {
     let mut failed: Option<Error> = None;
     let mut done = 0;
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_run_that_panics_has_failed_and_its_worker_runs_again() {
+    async fn run_that_panics_fails_and_is_repeated() {
         let runs = AtomicUsize::new(0);
         let run = || async {
             assert!(runs.fetch_add(1, Ordering::Relaxed) > 0, "the first run panics");

@@ -1,12 +1,12 @@
-//! Forgets deliveries and kept answers that are old. The log forgets nothing.
+//! Deletes old deliveries and stored responses. Events of the audit log are never deleted.
 
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// A run ends after so many batches, so that a busy gateway can still be stopped.
+/// Batches in one run, so that a busy gateway can still stop.
 const BATCHES_MAX: usize = 100;
 
-/// Forgets what is old enough; says how much.
+/// Deletes everything that is old enough. Returns how many rows.
 pub async fn run_once(service: &Service) -> Result<usize> {
     let mut forgotten = 0;
     for _ in 0..BATCHES_MAX {

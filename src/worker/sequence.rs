@@ -1,12 +1,13 @@
-//! Gives events their place in the log.
+//! Assigns log positions to events.
 
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// A run ends after so many batches, so that a busy gateway can still be stopped.
+/// Batches in one run, so that a busy gateway can still stop.
 const BATCHES_MAX: usize = 100;
 
-/// Gives every waiting event its place; says how many. Nothing to do where another sequencer works.
+/// Assigns a position to every waiting event. Returns how many. If another gateway is the leader, it does
+/// nothing.
 pub async fn run_once(service: &Service) -> Result<usize> {
     let mut placed = 0;
     for _ in 0..BATCHES_MAX {

@@ -155,7 +155,7 @@ async fn what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_chang
     let same = asks(&held, &[("/target_user_id", json!(42))], None);
     assert!(why(rewrite(g, &g.alice, &held, &same).await).contains("the edit changes nothing"));
     g.service.set_admission("bob", countersign::service::identity::revocation::SignInAccess::Barred).await.unwrap();
-    assert!(why(rewrite(g, &g.alice, &held, &user(&held, 43)).await).contains("nobody would be left"));
+    assert!(why(rewrite(g, &g.alice, &held, &user(&held, 43)).await).contains("no reviewer would be left"));
     still_waits(g, &held).await;
     scene.passes_an_audit().await;
 }
@@ -176,11 +176,17 @@ async fn what_is_hidden_is_neither_rewritten_nor_guessed(scene: ApiScenario) {
             asks(&held, &[], Some(json!({"payment": guess}))),
         ];
         for ask in &blind {
-            assert!(why(rewrite(g, &g.alice, &held, ask).await).contains("hidden"), "{ask:?}");
+            assert!(
+                why(rewrite(g, &g.alice, &held, ask).await).contains("the edit touches a redacted value"),
+                "{ask:?}"
+            );
         }
     }
     for gone in [json!({"payment": null}), json!({"payment": {"card": null}})] {
-        assert!(why(rewrite(g, &g.alice, &held, &asks(&held, &[], Some(gone))).await).contains("hidden"));
+        assert!(
+            why(rewrite(g, &g.alice, &held, &asks(&held, &[], Some(gone))).await)
+                .contains("the edit touches a redacted value")
+        );
     }
     still_waits(g, &held).await;
     let next = rewritten(g, &g.alice, &held, &user(&held, 43)).await;
@@ -210,7 +216,7 @@ async fn only_who_is_asked_rewrites_a_proposal_that_is_held(scene: ApiScenario) 
     let other = g.held(&g.thread().await).await;
     assert_eq!(why(rewrite(g, &g.alice, &held, &user(&other, 43)).await), "digest_mismatch");
     let silent = EditRequest { why: " ".to_owned(), ..user(&held, 43) };
-    assert!(why(rewrite(g, &g.alice, &held, &silent).await).contains("say why"));
+    assert!(why(rewrite(g, &g.alice, &held, &silent).await).contains("give a reason of at most"));
     g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap();
     assert_eq!(why(rewrite(g, &g.alice, &held, &user(&held, 43)).await), "review_ended");
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -243,7 +249,7 @@ async fn edits_of_edits_come_to_an_end(scene: ApiScenario) {
     for turn in 0..EDITS_MAX as u64 {
         held = rewritten(g, &g.alice, &held, &user(&held, 50 + turn)).await;
     }
-    assert!(why(rewrite(g, &g.alice, &held, &user(&held, 99)).await).contains("as often as may be"));
+    assert!(why(rewrite(g, &g.alice, &held, &user(&held, 99)).await).contains("reached the limit of edits"));
     g.vote(&g.bob, &held, VoteVerdict::Deny).await.unwrap();
     scene.passes_an_audit().await;
 }

@@ -151,11 +151,11 @@ async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for
     assert_eq!(code(moves(g, &g.alice, &held, &of_another).await), "digest_mismatch");
     let milli = |moment: Timestamp, by: i64| Timestamp::from_millis(moment.millis() + by);
     for (until, why) in [
-        (now.expires_at, "the new deadline has to be later than the one there is"),
-        (milli(now.expires_at, -1), "the new deadline has to be later than the one there is"),
+        (now.expires_at, "the new deadline must be later than the current one"),
+        (milli(now.expires_at, -1), "the new deadline must be later than the current one"),
         (
             milli(now.expires_at.plus(4 * HOUR), 1),
-            "a deadline is moved to at most twice the time that the policy gives",
+            "a review can be extended to at most twice the time that the policy gives",
         ),
     ] {
         assert_eq!(code(moves(g, &g.alice, &held, &ExtensionRequest { until, ..ask.clone() }).await), why);
@@ -169,14 +169,17 @@ async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for
         moves(g, &g.alice, &held, &longer(&now, HOUR / 2)).await.expect("whoever voted is still asked");
     }
     let now = hold(g, &held).await;
-    assert_eq!(code(moves(g, &g.alice, &held, &longer(&now, HOUR)).await), "a deadline is moved at most five times");
+    assert_eq!(
+        code(moves(g, &g.alice, &held, &longer(&now, HOUR)).await),
+        "a deadline can be extended at most five times"
+    );
     // What is counted from is the first deadline, however often it is moved.
     let far = g.held(&g.thread().await).await;
     let first = hold(g, &far).await;
     moves(g, &g.bob, &far, &longer(&first, 4 * HOUR)).await.unwrap();
     let now = hold(g, &far).await;
     let more = longer(&now, Duration::from_millis(1));
-    let too_late = "a deadline is moved to at most twice the time that the policy gives";
+    let too_late = "a review can be extended to at most twice the time that the policy gives";
     assert_eq!(code(moves(g, &g.bob, &far, &more).await), too_late);
     let late = hold(g, &g.held(&g.thread().await).await).await;
     g.pass(4 * HOUR);
@@ -196,8 +199,11 @@ async fn of_two_who_move_it_at_once_one_does_and_a_form_moves_it_once(scene: Api
         let (one, other) = tokio::join!(moves(g, &g.alice, &held, &ask), moves(g, &g.bob, &held, &ask));
         let mut came = [code(one), code(other)];
         came.sort();
-        assert_eq!(came, ["done", "the deadline was moved meanwhile; look again"]);
-        assert_eq!(code(moves(g, &g.alice, &held, &ask).await), "the deadline was moved meanwhile; look again");
+        assert_eq!(came, ["done", "the deadline has changed since you opened the page; reload it"]);
+        assert_eq!(
+            code(moves(g, &g.alice, &held, &ask).await),
+            "the deadline has changed since you opened the page; reload it"
+        );
     }
     scene.passes_an_audit().await;
 }

@@ -304,7 +304,7 @@ async fn a_comment_in_a_hosts_answer_is_read_on_the_interrupts_page() {
     let events = g.service.events_after(0, None, 500).await.unwrap().0.into_iter().map(|it| it.event);
     let ended = events.into_iter().find(|it| it.kind == EventType::InterruptDenied).unwrap();
     let told = g.service.event_view(&ended.id, &g.bob).await.unwrap().event;
-    assert_eq!(told.data["answer"]["comment"], "[on the interrupt's page]", "{}", told.data);
+    assert_eq!(told.data["answer"]["comment"], "[shown on the interrupt's page]", "{}", told.data);
     let shown = g.service.interrupt_view(&id).await.unwrap();
     let words = format!("is it {card}");
     assert_eq!(shown.said((&g.bob.id, &g.bob.id), &words), words.as_str());

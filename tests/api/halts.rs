@@ -117,7 +117,10 @@ async fn who_was_told_that_they_only_ask_lifts_nothing_and_the_other_way_round()
         assert_eq!(g.service.preview_halt(me, &HaltScope::All, &lift).await.unwrap(), told);
         let refused =
             g.service.request_halt_as_previewed(me, &HaltScope::All, &lift, Some(otherwise)).await.unwrap_err();
-        assert!(matches!(refused, Error::WrongState(why) if why.contains("look again")), "{refused:?}");
+        assert!(
+            matches!(refused, Error::WrongState(why) if why.contains("Check the halt and try again")),
+            "{refused:?}"
+        );
         assert!(g.service.halts().await.unwrap()[0].halt.verifying, "nothing was done");
         let standing = g.service.request_halt_as_previewed(me, &HaltScope::All, &lift, Some(told)).await.unwrap();
         assert_eq!(standing.halt.verifying, told == HaltPreview::Asked);

@@ -301,7 +301,7 @@ async fn what_the_policy_hides_is_not_named() {
     g.pass(PATIENCE);
     tell(&g.service, &post).await;
     let data = post.mail()["data"].as_str().unwrap().to_owned();
-    assert!(data.contains("something hidden") && !data.contains("target_user_id"), "{data}");
+    assert!(data.contains("a redacted key") && !data.contains("target_user_id"), "{data}");
 }
 
 /// The server is down, does not know us, is somebody else, or speaks in the clear: nothing is lost, and nothing is said.

@@ -154,7 +154,7 @@ async fn only_single_hidden_values_of_that_very_transition_are_shown(scene: ApiS
     let pointers = ["", "/payment", "/payment/amount", "/target_user_id", "/payment/card/0", "/nothing", "/raw_text"];
     for pointer in pointers {
         let refused = looks(g, &this.grace, &this, pointer).await;
-        assert!(matches!(refused, Err(Error::NotFound("hidden value"))), "{pointer}: {:?}", refused.err());
+        assert!(matches!(refused, Err(Error::NotFound("redacted value"))), "{pointer}: {:?}", refused.err());
     }
     let other = Digest::try_from(format!("sha256:{}", "0".repeat(64)).as_str()).unwrap();
     let wrong = RevealRequest { transition: other, ..look(&this, "/payment/card", "why not") };
@@ -291,6 +291,6 @@ async fn what_has_parts_is_not_shown_as_a_whole() {
     let refused = looks(&g, &held.grace, &held, "/payment").await;
     assert!(matches!(refused, Err(Error::WrongState(_))), "{:?}", refused.err());
     let refused = looks(&g, &held.grace, &held, "/payment/card").await;
-    assert!(matches!(refused, Err(Error::NotFound("hidden value"))), "{:?}", refused.err());
+    assert!(matches!(refused, Err(Error::NotFound("redacted value"))), "{:?}", refused.err());
     nothing_is_recorded(&g, &held).await;
 }

@@ -63,8 +63,8 @@ async fn what_cannot_be_is_said_and_what_was_typed_is_kept() {
     };
     for (extra, words) in [
         (("value:/target_user_id", "no json"), "is not JSON"),
-        (("value:/payment/card/number", "\"4929 0000 0000 0000\""), "something hidden"),
-        (("value:/payment/card/number", "\"1\""), "something hidden"),
+        (("value:/payment/card/number", "\"4929 0000 0000 0000\""), "a redacted value"),
+        (("value:/payment/card/number", "\"1\""), "a redacted value"),
         (("more", "{\"result_ref\": 1}"), "write_not_allowed"),
         (("more", "["), "is not JSON"),
         (("value:/target_user_id", "42"), "the edit changes nothing; change a value or approve the proposal"),

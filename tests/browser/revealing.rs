@@ -82,14 +82,23 @@ async fn a_look_made_by_hand_is_refused_unless_all_of_it_is_right() {
     let (hers, anas) = (fields(&grace, &held).await, fields(&ana, &held).await);
     let refused = ana.post(&path, &with(&anas, "", "")).await;
     assert_eq!(refused.status, 403, "{}", refused.text);
-    assert!(refused.text.contains("The policy lets none of your groups look at hidden values"), "{}", refused.text);
+    assert!(
+        refused.text.contains("The policy does not allow any of your groups to reveal redacted values"),
+        "{}",
+        refused.text
+    );
     for (name, value, status, words) in [
         ("csrf", "x", 403, ""),
         ("digest", "x", 400, ""),
-        ("digest", &*format!("sha256:{}", "0".repeat(64)), 409, "the digest is not the one that is held"),
-        ("pointer", "/target_user_id", 404, "There is no such hidden value"),
-        ("pointer", "x", 404, "There is no such hidden value"),
-        ("reason", " ", 422, "say why, in at most 500 characters"),
+        (
+            "digest",
+            &*format!("sha256:{}", "0".repeat(64)),
+            409,
+            "the digest is not the one under review; reload the page",
+        ),
+        ("pointer", "/target_user_id", 404, "There is no such redacted value"),
+        ("pointer", "x", 404, "There is no such redacted value"),
+        ("reason", " ", 422, "give a reason of at most 500 characters"),
     ] {
         let refused = grace.post(&path, &with(&hers, name, value)).await;
         assert_eq!(refused.status, status, "{name}={value}: {}", refused.text);

@@ -1,4 +1,4 @@
-//! The log as people look through it: the last first, a bounded number of events at a time.
+//! Browsing the audit log: newest events first, in bounded pages.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,74 +22,75 @@ use crate::service::threads::redaction::{Redaction, RedactionDetail};
 use crate::store::records::{HUNDRED, LogRow, events_alias, log_id};
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
-/// What is looked for. Everything that is said must fit.
+/// The criteria of a search. An event has to match all of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LogFilter {
-    /// Of this kind: the name of an event, or what names begin with, before the dot.
+    /// The name of an event, or the part of its name before the dot.
     pub kind: Option<String>,
     pub thread: Option<ThreadId>,
     pub flow: Option<FlowId>,
-    /// By or about this person or token: a name or an id.
+    /// The name or id of an account or token that acted or that the event names.
     pub who: Option<String>,
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
 }
 
-/// Who looks: what is told of people's comings and goings is for those who oversee them.
+/// The audience of a page. Events about sign-ins and access are only for people who oversee others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogAudience {
     Reviewers,
-    /// Whoever runs the gateway or reads everything.
+    /// Administrators and auditors.
     Overseers,
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct LogLine {
-    /// Its place in the log; where only a thread is looked through, that is not asked for.
+    /// The position in the log. It is not read if only one thread is searched.
     pub index: Option<u64>,
     pub event: Event,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct LogListing {
-    /// The lines, the last first.
     pub lines: Vec<LogLine>,
-    /// How many were looked at for them.
+    /// How many events were examined for this page.
     pub looked: u64,
-    /// Where to go on: below this place in the log, or in the thread; nowhere if all were looked at.
+    /// The position below which the next page starts, in the log or in the thread. `None` if every event was
+    /// examined.
     pub below: Option<u64>,
-    /// Who the lines name, by id.
+    /// Names of the accounts and tokens in the lines, by id.
     pub names: BTreeMap<String, RequesterName>,
 }
 
 /// One event as a person may read it.
 #[derive(Clone, Debug)]
 pub struct EventView {
-    /// Its place in the log, once it has one.
+    /// The position in the log, once the sequencer has assigned it.
     pub index: Option<u64>,
-    /// The event. What is hidden in its texts is masked.
+    /// The event, with redacted values masked in its texts.
     pub event: Event,
-    /// Its hash, as the next one in its thread and the log have it.
+    /// The hash by which the thread's next event and the log refer to this event.
     pub hash: Digest,
     pub names: BTreeMap<String, RequesterName>,
 }
 
-/// Events that one page looks at: opening a row costs some microseconds, and a person can go on.
+/// How many events one page examines. Opening a row costs some microseconds, and the reader can request the
+/// next page.
 const LOOKED_MAX: u64 = 1_000;
 
-/// Events that are read at once.
+/// Events that one query reads.
 const WINDOW: u64 = 250;
 
-/// How far events may stand out of the order of their times: gateways' clocks differ by less, and an event waits no
-/// longer for its place unless nobody gives places.
+/// How far the time of an event may differ from its order in the log. The clocks of gateways differ by less,
+/// and the sequencer assigns positions sooner unless it is down.
 const DISORDER: Duration = Duration::from_secs(60);
 
-/// What is put in place of a text that cannot be masked.
+/// The text that replaces one that cannot be masked.
 pub(in crate::service) const WITHHELD: &str =
-    "[withheld: what is hidden in it cannot be told where the thread's chain is broken, or its values are erased]";
+    "[withheld: its redacted values cannot be masked, because the thread's chain is broken or its values are erased]";
 
-/// What is put in place of a comment that is shown elsewhere.
-const ON_ITS_PAGE: &str = "[on the interrupt's page]";
+/// The text that replaces a comment that has its own page.
+const ON_ITS_PAGE: &str = "[shown on the interrupt's page]";
 
 impl LogAudience {
     pub const fn of(role: PersonRole) -> Self {
@@ -99,13 +100,13 @@ impl LogAudience {
         }
     }
 
-    /// Whether an event of that kind is told to them.
+    /// Returns whether this audience may read events of this kind.
     pub fn may_see(self, kind: EventType) -> bool {
         self == Self::Overseers || !kind.name().starts_with("access.")
     }
 }
 
-/// What is looked for, with the names that it gives resolved.
+/// The criteria of a search, with names resolved to ids.
 struct ResolvedLogFilter<'a> {
     sought: &'a LogFilter,
     audience: LogAudience,
@@ -125,21 +126,21 @@ impl ResolvedLogFilter<'_> {
             && (self.who.is_empty() || self.who.iter().any(|it| names(&event.data, it)))
     }
 
-    /// Whether nothing before this event can be kept.
+    /// Returns whether no event before this one can match.
     fn is_past(&self, event: &Event) -> bool {
         self.sought.since.is_some_and(|it| event.at < it.minus(DISORDER))
     }
 }
 
-/// What of an event's facts people said, and may quote what is hidden: it is masked where it is told, and names nobody.
+/// Members that contain text by people. They may quote redacted values, so they are masked, and a match in them is no name.
 const QUOTING: [&str; 2] = ["reason", "comment"];
 
-/// Whether an event's facts name somebody.
+/// Returns whether the data of an event contains this id.
 fn names(data: &Value, id: &str) -> bool {
     texts(data).any(|it| it == id)
 }
 
-/// The texts of an event's facts, which are flat but for lists.
+/// Returns the texts in the data of an event. The data has no nesting except lists.
 fn texts(data: &Value) -> impl Iterator<Item = &str> {
     let members = data.as_object().into_iter().flatten().filter(|(name, _)| !QUOTING.contains(&name.as_str()));
     let items = members.flat_map(|(_, it)| match it {
@@ -150,7 +151,7 @@ fn texts(data: &Value) -> impl Iterator<Item = &str> {
 }
 
 impl Service {
-    /// A page of the log, the last first, from `below` downwards.
+    /// Returns a page of the log, newest first, that starts below `below`.
     pub async fn log_page(
         &self,
         sought: &LogFilter,
@@ -160,6 +161,7 @@ impl Service {
     ) -> Result<LogListing> {
         let keys = self.keys()?;
         let sieve = ResolvedLogFilter { sought, audience, who: self.ids_of(&keys, sought.who.as_deref()).await? };
+        // A search in one thread walks the numbers of its own events, which is shorter than the log.
         let last = match (&sought.thread, below) {
             (Some(thread), _) => self.thread(&keys, thread).await?.record.last_event.map_or(0, |it| it.seq),
             (None, Some(_)) => self.log_length().await?,
@@ -173,10 +175,13 @@ impl Service {
                 None => self.log_lines(&keys, top).await?,
             };
             for (place, line) in lines {
+                // Events are ordered by time within `DISORDER`, so no earlier one can match.
                 if sieve.is_past(&line.event) {
                     return self.named(&keys, LogListing { below: None, ..page }).await;
                 }
                 page.looked += 1;
+                // Set before the filter, so that the next page starts below this event even if it does not
+                // match.
                 top = place - 1;
                 if sieve.keeps(&line.event) {
                     page.lines.push(line);
@@ -196,18 +201,18 @@ impl Service {
         Ok(LogListing { names: self.names_of(keys, &ids).await?, ..page })
     }
 
-    /// The ids that somebody is named by in events: as typed, and that of the account of this name.
+    /// Returns the ids that match a name: the text itself, and the id of the account with that name.
     async fn ids_of(&self, keys: &Keys, who: Option<&str>) -> Result<Vec<String>> {
         let Some(who) = who else { return Ok(Vec::new()) };
         let account = self.reader(keys).get_by_alias::<Account>(who).await?;
         Ok(account.map(|it| it.record.id.to_string()).into_iter().chain([who.to_owned()]).collect())
     }
 
-    /// The last place in the log at which an event of that time or before can stand.
+    /// Returns the last log position that can hold an event of that time or before.
     async fn log_until(&self, keys: &Keys, until: Option<Timestamp>) -> Result<u64> {
         let length = self.log_length().await?;
         let Some(until) = until else { return Ok(length) };
-        // Events' ids begin with their time, so the first one that is certainly later is found by name.
+        // Event ids begin with their time, so one query by id finds the first event that is certainly later.
         let after = Cursor { due: 0, id: event_ids_from(until.plus(DISORDER)) };
         let later = self.reader(keys).list::<Event>(RowFilter::All, Some(&after), 1).await?;
         let Some(later) = later.first() else { return Ok(length) };
@@ -235,7 +240,7 @@ impl Service {
         if lines.len() == ids.len() && !lines.is_empty() { Ok(lines) } else { Err(Error::Broken("the log")) }
     }
 
-    /// The events of a hundred neighbouring places, as many as are up to `top`, the last first.
+    /// Returns up to a hundred events of a thread, ending at `top`, newest first.
     pub(in crate::service) async fn thread_lines(
         &self,
         keys: &Keys,
@@ -243,33 +248,36 @@ impl Service {
         top: u64,
     ) -> Result<Vec<(u64, LogLine)>> {
         let first = (top - top % HUNDRED).max(1);
+        // Event numbers are stored with a fixed width, so one prefix selects a hundred of them.
         let begins = events_alias(thread, top / HUNDRED);
         let found = self.reader(keys).by_alias_prefix::<Event>(&begins, LIST_ROWS_MAX).await?.into_iter();
         let own = found.map(|it| it.record).filter(|it| it.thread.as_ref() == Some(thread));
         let events = own.filter_map(|event| Some((event.seq?, LogLine { index: None, event })));
         let mut lines: Vec<(u64, LogLine)> = events.filter(|(seq, _)| *seq <= top).collect();
         lines.sort_by_key(|(seq, _)| std::cmp::Reverse(*seq));
+        // A gap in the numbers means that an event was deleted.
         let whole = lines.iter().map(|(seq, _)| *seq).eq((first..=top).rev());
         if whole { Ok(lines) } else { Err(Error::Broken("a thread's events")) }
     }
 
-    /// One event with everything that it tells.
+    /// Returns one event with its position, hash and names.
     pub async fn event_view(&self, id: &EventId, viewer: &Account) -> Result<EventView> {
         let keys = self.keys()?;
         let event = self.need::<Event>(&keys, id.as_str(), "event").await?.record;
         if !LogAudience::of(viewer.role).may_see(event.kind) {
+            // Not `Forbidden`, which would confirm that the event exists.
             return Err(Error::NotFound("event"));
         }
         let place = self.reader(&keys).get_by_alias::<LogRow>(id.as_str()).await?;
         let names = self.names_of(&keys, &principals(&event)).await?;
         let hash = event.hash();
         let mut event = self.masked_event(&keys, event, &viewer.into()).await?;
-        leave_out_answers_comment(&mut event);
+        remove_answer_comment(&mut event);
         Ok(EventView { index: place.map(|it| it.record.index), event, hash, names })
     }
 
-    /// What people said of a thread may quote what is hidden in it. A broken chain does not keep its events from
-    /// being looked at; only what cannot be masked then is not shown.
+    /// Masks redacted values in texts that people wrote. If the chain of the thread is broken, its events
+    /// stay readable and only the texts that cannot be masked are withheld.
     pub(in crate::service) async fn masked_event(
         &self,
         keys: &Keys,
@@ -278,7 +286,7 @@ impl Service {
     ) -> Result<Event> {
         let Some(thread) = event.thread.clone() else { return Ok(event) };
         if event.data.get("warnings").is_some() {
-            self.put_own_warnings(keys, &mut event, reader).await?;
+            self.restore_own_warnings(keys, &mut event, reader).await?;
         }
         if !QUOTING.iter().any(|it| event.data.get(*it).is_some_and(Value::is_string)) {
             return Ok(event);
@@ -293,7 +301,9 @@ impl Service {
             if let Some(Value::String(text)) = members.get_mut(name) {
                 *text = match &redaction {
                     Ok(redaction) => redaction.words(&author, text).into_owned(),
+                    // The text is withheld instead of shown unmasked.
                     Err(error) if is_out_of_reach(error) => WITHHELD.to_owned(),
+                    // A failure that may pass must not withhold the text for good, so the reader tries again.
                     Err(_) => return Err(Error::Busy),
                 };
             }
@@ -301,9 +311,9 @@ impl Service {
         Ok(event)
     }
 
-    /// An event is written with warnings that end before a name with a redacted value. A reader who could have chosen the
-    /// names is shown them as far as that tells nothing.
-    async fn put_own_warnings(&self, keys: &Keys, event: &mut Event, reader: &Party) -> Result<()> {
+    /// Replaces the stored warnings of an event, which end before a name with a redacted value. A reader who
+    /// could have chosen the names sees them as far as they reveal nothing.
+    async fn restore_own_warnings(&self, keys: &Keys, event: &mut Event, reader: &Party) -> Result<()> {
         let Some(digest) = self.transition_named(keys, event).await? else { return Ok(()) };
         let transition = self.stated(keys, digest).await?;
         let author = self.author_of(keys, &transition).await?;
@@ -317,7 +327,7 @@ impl Service {
         Ok(())
     }
 
-    /// What an event is about: the transition that it names, or that of its receipt.
+    /// Returns the transition that an event names, or the one of its receipt.
     async fn transition_named(&self, keys: &Keys, event: &Event) -> Result<Option<Digest>> {
         let named = |name: &str| event.data.get(name).and_then(Value::as_str);
         if let Some(digest) = named("transition") {
@@ -349,28 +359,30 @@ impl Service {
     }
 }
 
-/// The answer to an interrupt stands in its event as its host was given it: with a comment from which what the host said of
-/// redacted places is masked. Whoever wrote the comment would find guesses answered, so people read it on the interrupt's page.
-fn leave_out_answers_comment(event: &mut Event) {
+/// Removes the comment of an interrupt's answer from its event. The comment is masked for the host
+/// application, so its author could test guesses of redacted values with it. People read it on the
+/// interrupt's page.
+fn remove_answer_comment(event: &mut Event) {
     if let Some(comment) = event.data.get_mut("answer").and_then(|it| it.get_mut("comment")).filter(|it| it.is_string())
     {
         *comment = ON_ITS_PAGE.into();
     }
 }
 
-/// Whether a version cannot be read, so that nothing can be compared with it.
+/// Returns whether a version cannot be read, so that no text can be compared with its redacted values.
 const fn is_out_of_reach(error: &Error) -> bool {
     matches!(error, Error::Broken(_) | Error::NotFound(_) | Error::Erased | Error::Archive(_) | Error::NoArchives)
 }
 
-/// Who wrote what an event quotes.
+/// Returns the author of the text that an event quotes.
 fn author_in(event: &Event) -> Option<PrincipalId> {
     const WRITTEN_BY: [&str; 4] = ["person", "reviewer", "by", "principal"];
     let member = |name: &&str| event.data.get(*name)?.as_str();
     WRITTEN_BY.iter().find_map(member).and_then(|it| PrincipalId::try_from(it).ok())
 }
 
-/// Everybody whom an event may name, by id. What is no id of anybody finds nobody.
+/// Returns the ids of all accounts and tokens that an event may name. Unknown ids are harmless: no name is
+/// found for them.
 fn principals(event: &Event) -> Vec<PrincipalId> {
     const NAMED_BY: [&str; 5] = ["by", "principal", "reviewer", "account", "token"];
     let member = |name: &&str| event.data.get(*name)?.as_str();

@@ -1,4 +1,4 @@
-//! A clock that went back: the time is held against the newest event.
+//! Detects a clock that was set back, by comparing it with the newest event.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::service::error::Result;
 use crate::store::records::{LOG, LogRow};
 use crate::store::{CLOCK_SKEW_MILLIS_MAX, Cursor, RowFilter};
 
-/// Two gateways may each differ from the database's clock by the skew, in opposite directions.
+/// Two gateways may each differ from the database's clock by the allowed skew, in opposite directions.
 const APART: Duration = Duration::from_millis(2 * CLOCK_SKEW_MILLIS_MAX.unsigned_abs());
 
 /// A clock that is behind the newest event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClockBehind {
-    /// When the newest event was written, by the clock of then.
+    /// The time of the newest event, by the clock that wrote it.
     pub newest: Timestamp,
     pub now: Timestamp,
 }
@@ -40,19 +40,21 @@ impl Service {
     pub async fn clock_behind(&self) -> Result<Option<ClockBehind>> {
         let (keys, now) = (self.keys()?, self.now());
         let reader = self.reader(&keys);
-        // The id of an event begins with its time, so that the first later one is found without reading the others.
+        // An event id begins with its time, so one query finds the first later event without reading the
+        // others.
         let after = Cursor { due: 0, id: event_ids_from(now.plus(APART)) };
         let Some(later) = reader.list::<Event>(RowFilter::All, Some(&after), 1).await?.pop() else { return Ok(None) };
         let last = match reader.last_of::<LogRow>(LOG).await? {
             Some(row) => self.fetch::<Event>(&keys, row.record.event.as_str()).await?,
             None => None,
         };
+        // One later event proves the problem. The last of the log is only closer to the real distance.
         let newest = last.map_or(later.record.at, |it| it.record.at.max(later.record.at));
         Ok(Some(ClockBehind { newest, now }))
     }
 }
 
-/// What the ids of events from that moment on do not come before.
+/// Returns the lowest id that an event of that moment can have.
 pub(in crate::service) fn event_ids_from(moment: Timestamp) -> String {
     let millis = moment.millis().max(0);
     format!("{:08x}-{:04x}", millis >> 16, millis & 0xffff)

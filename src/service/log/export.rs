@@ -1,4 +1,4 @@
-//! Copying the log out, line by line: in its order, each line at least once, going on where it stopped.
+//! The log export: writes every event at least once, in log order, and resumes where it stopped.
 
 use std::future::Future;
 use std::io;
@@ -11,12 +11,13 @@ use crate::store::LeaderTask;
 use crate::store::change::Draft;
 use crate::store::records::{LogCursor, LogFollower};
 
-/// Events that are written out at once: what a crash between writing and noting it makes twice.
+/// Events in one write. A crash between the write and the stored cursor repeats these.
 const COPIED_AT_ONCE: u32 = 250;
 
 impl Service {
-    /// Hands the next events of the log to `write`, a line of JSON each, and notes how far it came once they are
-    /// written. Returns how many. Of all gateways one does so at a time; if another does, there is nothing to do here.
+    /// Passes the next events of the log to `write`, one line of JSON each, and stores the cursor after the
+    /// write. Returns the number of events. The leader lock allows one gateway at a time, and the others
+    /// return 0.
     pub async fn copy_log<F: Future<Output = io::Result<()>>>(&self, write: impl FnOnce(String) -> F) -> Result<usize> {
         Ok(self.run_as_leader(LeaderTask::Copying, self.copy_next(write)).await?.unwrap_or(0))
     }
@@ -32,9 +33,11 @@ impl Service {
         if events.is_empty() {
             return Ok(0);
         }
+        // A missing event would silently end up as a gap in the export.
         if events.len() as u64 != last - reached {
             return Err(Error::Broken("the log"));
         }
+        // Written before the cursor is stored: a crash between the two repeats events and loses none.
         write(lines(&events)).await.map_err(Error::Copy)?;
         let mut draft = Draft::new(keys.row(), self.now());
         let next = LogCursor { of: LogFollower::Copy, reached: last };
@@ -47,7 +50,7 @@ impl Service {
     }
 }
 
-/// A line each, in which nothing acts on who looks at it.
+/// Returns one line for each event, sanitized so that a terminal that shows it executes nothing.
 fn lines(events: &[SequencedEvent]) -> String {
     events.iter().map(|it| sanitize::json(&it.told().to_string()) + "\n").collect()
 }

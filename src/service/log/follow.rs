@@ -1,4 +1,4 @@
-//! Following the log: whoever waits for what happens next, and whether they still may.
+//! Waiting for the next events of the log, and checks that a waiting client is still authorized.
 
 use std::time::{Duration, Instant};
 
@@ -10,18 +10,18 @@ use crate::service::error::Result;
 use crate::service::identity::session::SignedIn;
 use crate::store::record::Stored;
 
-/// How old the length of the log may be that is told to many. A thousand who wait ask the store ten times a second
-/// between them.
+/// How old the shared log length may be. With it, a thousand waiting clients cause ten queries a second in
+/// total.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// The length of the log as it was read last.
+/// The log length that was last read.
 #[derive(Debug, Default)]
 pub(in crate::service) struct LogEndCache(Mutex<Option<(Instant, u64)>>);
 
 impl Service {
-    /// How far the log reaches, or did a moment ago.
+    /// Returns the length of the log, at most [`FRESH`] old.
     pub async fn log_end(&self) -> Result<u64> {
-        // Who waits here while another asks takes that one's answer.
+        // The lock is held during the query on purpose: the clients that wait for it share one result.
         let mut known = self.reach.0.lock().await;
         let now = self.clock.instant();
         match *known {
@@ -34,28 +34,30 @@ impl Service {
         }
     }
 
-    /// Waits until the log reaches beyond a place, or as long as `patience`. How far it reaches then.
+    /// Waits until the log grows beyond `place`, for at most `patience`. Returns the length of the log.
     pub async fn wait_for_log(&self, place: u64, patience: Duration) -> Result<u64> {
         let begun = self.clock.instant();
         loop {
             let reach = self.log_end().await?;
             let waited = self.clock.instant().saturating_duration_since(begun);
             let left = patience.saturating_sub(waited);
+            // The length is read at least once, even without patience.
             if reach > place || left.is_zero() {
                 return Ok(reach);
             }
-            // What is rung for is written before the log tells of it, so it is looked for again soon after.
+            // The store signals a commit before the sequencer assigns its position, so this checks again soon
+            // after the signal.
             self.changed(left).await;
         }
     }
 
-    /// Whether a token may still be used as it could when it was asked for.
+    /// Checks that a token is still valid with the same rights as when it was authenticated.
     pub async fn token_is_current(&self, token: &Stored<Token>) -> Result<()> {
         let keys = self.keys()?;
         self.token_still(&keys, token).await.map(drop)
     }
 
-    /// A person as they stand now, if they are still signed in with that session.
+    /// Returns the current account of a session, if the session is still valid.
     pub async fn current_session(&self, person: &SignedIn) -> Result<SignedIn> {
         self.session_by(&person.session.record.id).await
     }

@@ -1,4 +1,4 @@
-//! What people are asked, and how long they take: counted from the log, batch by batch, and read for the page.
+//! Insight: counts reviews and their duration from the log in batches, and reads the counts for the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,28 +15,27 @@ use crate::store::record::Stored;
 use crate::store::records::{COUNTED, InsightRow, LOG, LogRow, log_id};
 use crate::store::{Cursor, RowFilter};
 
-/// Events that are counted in one change: enough to catch up with a busy log, and some milliseconds of work.
+/// Events in one counting batch: enough to catch up with a busy log, in some milliseconds of work.
 const COUNTED_AT_ONCE: u32 = 500;
 
-/// What Insight shows of a stretch of time.
+/// The figures that Insight shows for a period.
 #[derive(Clone, Debug)]
 pub struct InsightFacts {
-    /// Its hours or days, in their order, those in which nothing happened too.
+    /// The hours or days of the period in order, including empty ones.
     pub figures: Vec<PeriodFigures>,
-    /// Since when, where not all of it was looked through.
+    /// The start of the counted time, if the figures do not cover the whole period.
     pub since: Option<Timestamp>,
-    /// How far the log was counted.
     pub counted: CountProgress,
-    /// How many events of the log were not counted yet.
+    /// How many events of the log are not counted yet.
     pub behind: u64,
     pub flows: Vec<FlowId>,
-    /// The time all this was true.
+    /// The time at which the figures were read.
     pub now: Timestamp,
 }
 
 impl Service {
-    /// Counts the next events of the log. Returns how many. The place that was reached is replaced with what was
-    /// counted, in one change: whoever counts beside this one counts nothing twice, and a crash counts nothing less.
+    /// Counts the next events of the log and returns their number. One commit stores both the counts and the
+    /// position. Therefore concurrent gateways count nothing twice, and a crash loses nothing.
     pub async fn count_events(&self) -> Result<usize> {
         match self.count_batch().await {
             // Another gateway counted it.
@@ -87,7 +86,7 @@ impl Service {
         Ok(events.len())
     }
 
-    /// The next events after a place in the log, each with its own place.
+    /// Returns the events after a log position, each with its own position.
     async fn events_beyond(&self, keys: &Keys, index: u64) -> Result<Vec<(u64, Event)>> {
         let reader = self.reader(keys);
         let after = Cursor { due: 0, id: log_id(index) };
@@ -96,13 +95,14 @@ impl Service {
         let events = reader.get_many::<Event>(&ids).await?.into_iter();
         let mut events: BTreeMap<String, Event> = events.map(|it| (it.record.id.to_string(), it.record)).collect();
         let event = |it: &Stored<LogRow>| {
+            // Removed instead of cloned, because each event has one position.
             let event = events.remove(it.record.event.as_str());
             event.map(|event| (it.record.index, event)).ok_or(Error::Broken("an event that the log names"))
         };
         rows.iter().map(event).collect()
     }
 
-    /// The holds of the reviews that events open or end, by name.
+    /// Returns the pending or closed reviews that these events name, by id.
     async fn holds_named(&self, keys: &Keys, events: impl Iterator<Item = &Event>) -> Result<BTreeMap<String, Hold>> {
         let named: BTreeSet<String> =
             events.filter_map(|it| Some(CountedEvent::of(it)?.review()?.to_string())).collect();
@@ -111,7 +111,7 @@ impl Service {
         Ok(holds.into_iter().map(|it| (it.record.id.to_string(), it.record)).collect())
     }
 
-    /// What was counted before of the hours and days in which these moments lie.
+    /// Returns the stored figures of the hours and days that contain these moments.
     async fn figures_of(
         &self,
         keys: &Keys,
@@ -133,7 +133,7 @@ impl Service {
         Ok(found)
     }
 
-    /// What rows say of hours or days that follow one another.
+    /// Returns the stored figures of consecutive hours or days.
     async fn kept_figures(&self, keys: &Keys, wanted: &[Period]) -> Result<InsightRows> {
         let before = wanted.first().map(|it| Cursor { due: 0, id: it.previous().name() });
         let most = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
@@ -145,13 +145,16 @@ impl Service {
         Ok(figures.collect())
     }
 
-    /// The last events up to a place, by the minute; and since when these are, unless they are all.
+    /// Counts the last events up to a position by the minute. The second part is the start of these events,
+    /// unless they are all events.
     async fn lately(&self, keys: &Keys, index: u64) -> Result<(InsightRows, Option<Timestamp>)> {
         let after = index.saturating_sub(u64::from(COUNTED_AT_ONCE));
         let mut events = self.events_beyond(keys, after).await?;
         events.retain(|it| it.0 <= index);
         let holds = self.holds_named(keys, events.iter().map(|it| &it.1)).await?;
         let mut sheet = InsightRows::new();
+        // After the commit, so that an event that another gateway counted is not added to the metrics here
+        // too.
         for (_, event) in &events {
             let review = CountedEvent::of(event).and_then(|it| it.review().cloned());
             add(&mut sheet, BucketWidth::Minute, event, review.and_then(|it| holds.get(it.as_str())));
@@ -159,7 +162,7 @@ impl Service {
         Ok((sheet, events.first().filter(|_| after > 0).map(|it| it.1.at)))
     }
 
-    /// What was counted of so many minutes, hours or days, the last of which is the present one.
+    /// Returns the figures of the last `periods` minutes, hours or days, the current one included.
     pub async fn insight(&self, step: BucketWidth, periods: u32) -> Result<InsightFacts> {
         let (keys, now) = (self.keys()?, self.now());
         let reader = self.reader(&keys);
@@ -190,7 +193,7 @@ impl Service {
 fn counted_of(row: &Stored<InsightRow>) -> CountProgress {
     match &row.record {
         InsightRow::Counted(counted) => counted.clone(),
-        // Rows are named after what they are, and opening one compares the two.
+        // A row of figures cannot have this id: opening a row compares its id with its content.
         InsightRow::Figures(_) => CountProgress::default(),
     }
 }

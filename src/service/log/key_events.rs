@@ -1,4 +1,4 @@
-//! The log's word on changes of the keyring, which itself lies outside the database.
+//! Log events for changes of the keyring, which is a file outside the database.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
 
 impl Service {
-    /// Logs that another key signs for a use now, or that one was revoked.
+    /// Logs that another key signs for a use, or that a key was revoked.
     pub async fn note_keys_changed(&self, by: &PrincipalId, key_use: KeyUse, revoked: Option<&str>) -> Result<()> {
         retrying!(self.note_keys_changed_once(by, key_use, revoked))
     }

@@ -1,4 +1,4 @@
-//! Events as they leave the gateway: without what only reviewers and auditors may read.
+//! Events as machines receive them, without the texts that only reviewers and auditors may read.
 
 use serde_json::{Value, json};
 
@@ -9,19 +9,20 @@ use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::threads::commit::reasons_for_requester;
 
-/// The audience of a warning that everybody may read.
+/// The audience of a warning without restrictions.
 const EVERYONE: &str = "everyone";
 
 impl Service {
-    /// Returns an event without the reasons and warnings that would tell a proposer what it may not read: a host, the
-    /// receiver of a webhook or a log collector may pass on what it is sent. The stored event keeps them for audits.
+    /// Removes the reasons and warnings that a proposer may not read: a host application, a webhook receiver
+    /// or a log collector may forward its events. The stored event has them for audits.
     pub(in crate::service) async fn for_machines(&self, keys: &Keys, mut event: Event) -> Result<Event> {
         if let Some(warnings) = event.data.get_mut("warnings").and_then(Value::as_array_mut) {
             warnings.retain(|it| it.get("audience").and_then(Value::as_str) == Some(EVERYONE));
         }
+        // No review has an empty id, so an event without one finds no row.
         let review = event.data.get("review").and_then(Value::as_str).unwrap_or_default();
         if event.kind == EventType::TransitionHeld {
-            // Without the review's row nobody knows which reasons these are, and none is sent.
+            // Without the row of the review, the audience of its reasons is unknown, so none is sent.
             let hold = self.fetch::<Hold>(keys, review).await?;
             let told = hold.map(|it| reasons_for_requester(&it.record.reasons)).unwrap_or_default();
             event.data["reasons"] = told.iter().map(|it| json!(it.text)).collect();

@@ -1,4 +1,4 @@
-//! The log: giving events their place, and reading them in it.
+//! The sequencer: assigns a log position to each event, and reads events by position.
 
 use serde_json::{Value, json};
 
@@ -14,24 +14,24 @@ use crate::store::record::Stored;
 use crate::store::records::{LOG, LogRow, UnsequencedEvent, log_id};
 use crate::store::{Cursor, LIST_ROWS_MAX, LeaderTask, RowFilter};
 
-/// An event with its place in the log.
+/// An event with its position in the log.
 #[derive(Clone, Debug)]
 pub struct SequencedEvent {
-    /// Dense from 1; what cursors are.
+    /// The position. Positions start at 1 without gaps, and cursors consist of them.
     pub index: u64,
     pub event: Event,
-    /// The trace that it is told in.
+    /// The trace context that the event is delivered with.
     pub trace: Option<TraceParent>,
 }
 
-/// How many events get their place in one change.
+/// Events that get their position in one commit.
 const SEQUENCED_AT_ONCE: u32 = 250;
 
-/// Pages of waiting events that one look goes through for some whose place is next.
+/// Pages of waiting events that one run reads to find events whose position is next.
 const PAGES_MAX: usize = 40;
 
 impl SequencedEvent {
-    /// One that is looked at, and told nobody.
+    /// Returns an event without a trace context, for views that deliver nothing.
     pub const fn untraced(index: u64, event: Event) -> Self {
         Self { index, event, trace: None }
     }
@@ -46,13 +46,14 @@ impl SequencedEvent {
 }
 
 impl Service {
-    /// Gives waiting events their place in the log, a thread's in the thread's own order. Returns how many.
-    /// Only one sequencer works at a time; if another does, there is nothing to do here.
+    /// Assigns positions to waiting events, in the order of each thread. Returns the number of events. The
+    /// leader lock allows one sequencer at a time, and the others return 0.
     pub async fn sequence(&self) -> Result<usize> {
         Ok(self.run_as_leader(LeaderTask::Sequencing, self.sequence_next()).await?.unwrap_or(0))
     }
 
-    /// What waits for an event that is gone keeps nobody else's waiting, and does not wait unsaid.
+    /// Sequences the first page that has a ready event. If an event is missing, events of its thread stay
+    /// blocked, events of other threads proceed, and the blocked ones are reported as an error.
     async fn sequence_next(&self) -> Result<usize> {
         let keys = self.keys()?;
         let mut after: Option<Cursor> = None;
@@ -66,14 +67,16 @@ impl Service {
                 return Ok(placed);
             }
         }
+        // Events wait and none of the examined ones is ready, so a predecessor is missing.
         if after.is_none() { Ok(0) } else { Err(Error::Broken("the log")) }
     }
 
-    /// Gives those of these their place that have one next.
+    /// Assigns positions to the events of one page that are ready.
     async fn sequence_page(&self, keys: &Keys, waiting: &[Stored<UnsequencedEvent>]) -> Result<usize> {
         let reader = self.reader(keys);
         let ids: Vec<String> = waiting.iter().map(|it| it.record.event.to_string()).collect();
         let mut events: Vec<Event> = reader.get_many::<Event>(&ids).await?.into_iter().map(|it| it.record).collect();
+        // The id breaks ties, so that the order does not depend on the database.
         events.sort_by(|a, b| (a.at, a.seq, &a.id).cmp(&(b.at, b.seq, &b.id)));
         let ready = self.in_thread_order(keys, events).await?;
         if ready.is_empty() {
@@ -94,13 +97,14 @@ impl Service {
         Ok(ready.len())
     }
 
-    /// An event waits until the thread's event before it has its place: one that was committed earlier by
-    /// another gateway's clock may still be waiting in a later batch.
+    /// Returns the events whose predecessor in their thread has a position. The predecessor may wait in a
+    /// later batch, because another gateway's clock dated it.
     async fn in_thread_order(&self, keys: &Keys, mut events: Vec<Event>) -> Result<Vec<Event>> {
         events.sort_by(|a, b| (&a.thread, a.seq, &a.id).cmp(&(&b.thread, b.seq, &b.id)));
         let mut ready: Vec<Event> = Vec::with_capacity(events.len());
         for event in events {
             let follows = match (&event.thread, event.seq) {
+                // The first event of a thread and events outside of threads have no predecessor.
                 (Some(_), Some(1)) | (None, _) | (_, None) => true,
                 (Some(thread), Some(seq)) => {
                     let here =
@@ -122,14 +126,15 @@ impl Service {
         Ok(self.reader(keys).get_by_alias::<LogRow>(event.record.id.as_str()).await?.is_some())
     }
 
-    /// How many events have their place.
+    /// Returns how many events have a position.
     pub async fn log_length(&self) -> Result<u64> {
         let keys = self.keys()?;
         let last: Option<Stored<LogRow>> = self.reader(&keys).last_of(LOG).await?;
         Ok(last.map_or(0, |it| it.record.index))
     }
 
-    /// Events after a place, as this machine may be told them: its flow's, without what is hidden. Auditors are told everything.
+    /// Returns the events after a position that a token may read: those of its flow, with redacted values
+    /// masked. Auditors read everything.
     pub async fn events_for_machine(
         &self,
         token: &Token,
@@ -148,7 +153,8 @@ impl Service {
         Ok((events, next))
     }
 
-    /// Events after a place, of one flow or of all. The second part is where to go on from.
+    /// Returns the events after a position, of one flow or of all. The second part is the position to
+    /// continue from.
     pub async fn events_after(
         &self,
         after: u64,
@@ -173,7 +179,7 @@ impl Service {
     }
 }
 
-/// The order by time, with each thread's events in the thread's own order within it.
+/// Returns the events by time, and the events of each thread in the order of the thread.
 fn stable_by_thread(events: Vec<Event>) -> Vec<Event> {
     use std::collections::BTreeMap;
     use std::collections::VecDeque;

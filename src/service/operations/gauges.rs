@@ -1,5 +1,5 @@
-//! What is so in the database, for whoever watches the gateway: a bounded number of questions, asked once for all who
-//! look at the same time, however much there was before.
+//! Gauges read from the database for `/metrics`. The number of queries is bounded, and concurrent scrapes
+//! share one result.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,27 +22,28 @@ use crate::store::record::{Record, Stored};
 use crate::store::records::{COUNTED, InsightRow, LogRow, OPEN, RESERVED, UnsequencedEvent, log_id};
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
-/// How long what was read is told again. Prometheus looks every 15 seconds; a thousand who look at once ask the store
-/// once.
+/// How long a result is reused. Prometheus scrapes every 15 seconds, and a thousand concurrent scrapes cause
+/// one query.
 const FRESH_MILLIS: i64 = 2_000;
 
-/// Of what is open, reserved or waiting, so many pages are counted, each of a thousand rows. Opening a row costs some
-/// microseconds, so this is a tenth of a second; more waits for people only where something else is wrong.
+/// How many pages of a thousand rows are counted for each gauge. Opening a row costs some microseconds, so
+/// this takes a tenth of a second. More rows than this only exist if something else is wrong.
 const PAGES_MAX: usize = 10;
 
-/// What was read last, and when; nothing where it could not be.
+/// The last result and its time. The result is `None` if the database could not be read.
 #[derive(Debug, Default)]
 pub(in crate::service) struct GaugeCache(Mutex<Option<(Timestamp, Option<DatabaseGauges>)>>);
 
 impl Service {
-    /// What this gateway counts of itself.
+    /// Returns the counters of this gateway.
     pub const fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Everything that is counted, and what is so in the database, in Prometheus' text.
+    /// Returns all counters and gauges in the Prometheus text format.
     pub async fn metrics_text(&self) -> String {
-        // Who waits here while another asks takes that one's answer; and nobody sets what another is writing down.
+        // The lock is held during the queries on purpose: concurrent scrapes wait for it and share one
+        // result.
         let mut last = self.last_facts.0.lock().await;
         let now = self.now();
         let fresh = |at: &Timestamp| (0..FRESH_MILLIS).contains(&(now.millis() - at.millis()));
@@ -50,8 +51,9 @@ impl Service {
             let facts = self.facts(now).await;
             if let Err(error) = &facts {
                 let error = error as &dyn std::error::Error;
-                tracing::error!(error, "what is so in the database could not be read for /metrics");
+                tracing::error!(error, "the gauges of /metrics could not be read from the database");
             }
+            // A failure is cached too, so that scrapes do not add load to a failing database.
             *last = Some((now, facts.ok()));
         }
         let facts = last.as_ref().and_then(|it| it.1.as_ref());
@@ -65,7 +67,7 @@ impl Service {
             let flow = match halting.scope {
                 HaltScope::All => None,
                 HaltScope::Flow(flow) => {
-                    // A flow in which nothing is open is told as such.
+                    // A flow without a pending review gets a gauge of 0, so that its time series exists.
                     facts.open.entry(flow.clone()).or_default();
                     Some(flow)
                 }
@@ -74,6 +76,7 @@ impl Service {
         }
         for hold in self.counted_pages::<Hold>(&keys, RowFilter::State(OPEN)).await? {
             let hold = hold.record;
+            // An expired review is no longer pending, even if the worker has not ended it yet.
             if hold.is_open(now) {
                 let open = facts.open.entry(hold.flow).or_default();
                 open.count += 1;
@@ -88,7 +91,7 @@ impl Service {
         let waiting = self.counted_pages::<UnsequencedEvent>(&keys, RowFilter::All).await?;
         facts.unplaced = waiting.len() as u64;
         if let Some(first) = waiting.first() {
-            // It may have got its place meanwhile; the event stays.
+            // The sequencer may have assigned its position since then. The event itself is never deleted.
             let event = self.need::<Event>(&keys, first.record.event.as_str(), "event").await?;
             facts.unplaced_oldest = event.record.at.until(now);
         }
@@ -106,8 +109,8 @@ impl Service {
         Ok(facts)
     }
 
-    /// How each endpoint is served. A lane that finds nothing for its endpoint writes down how far it has looked once in
-    /// so many events, so those after that are looked at here.
+    /// Returns the gauges of each endpoint. A delivery cursor that finds nothing for its endpoint is stored
+    /// only once in [`UNWRITTEN_MAX`] events, so this examines the events after it.
     async fn lane_facts(
         &self,
         keys: &Keys,
@@ -117,12 +120,13 @@ impl Service {
         let lanes = self.endpoint_positions().await?;
         let first =
             lanes.iter().map(|it| it.1.record.reached).min().unwrap_or(log).max(log.saturating_sub(UNWRITTEN_MAX));
+        // Read once for all endpoints.
         let last = if first < log { self.events_after(first, None, LIST_ROWS_MAX).await?.0 } else { Vec::new() };
         let mut told = BTreeMap::new();
         for (endpoint, lane) in lanes {
             let (endpoint, lane) = (endpoint.record, lane.record);
             let (unsent, oldest) = if lane.reached < first {
-                let oldest = self.need::<LogRow>(keys, &log_id(lane.reached + 1), "place in the log").await?;
+                let oldest = self.need::<LogRow>(keys, &log_id(lane.reached + 1), "log entry").await?;
                 let oldest = self.need::<Event>(keys, oldest.record.event.as_str(), "event").await?;
                 (log - lane.reached, Some(oldest.record.at))
             } else {
@@ -142,7 +146,7 @@ impl Service {
         Ok(told)
     }
 
-    /// A list from its beginning, as far as is counted.
+    /// Returns the first rows of a list, up to [`PAGES_MAX`] pages.
     async fn counted_pages<R: Record>(&self, keys: &Keys, filter: RowFilter<'_>) -> Result<Vec<Stored<R>>> {
         let mut found: Vec<Stored<R>> = Vec::new();
         for _ in 0..PAGES_MAX {

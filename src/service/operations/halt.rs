@@ -1,4 +1,4 @@
-//! Stops: proposing and verifying, of one flow or of all; who pulls them, and who lets things go on.
+//! Halts (kill switch) of one flow or of all flows: setting them, and lifting them by one or two people.
 
 pub use super::halt_request::{Actor, HaltPreview, HaltRequest};
 
@@ -23,7 +23,8 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::{LIST_ROWS_MAX, RowFilter};
 
-/// Whoever may run commands on the gateway's own machine, with its keyring: nobody else lifts alone what needs two.
+/// The name of an operator with shell access to the gateway's host and its keyring. Only an operator can lift
+/// a halt alone if two people are needed.
 pub const OPERATOR: &str = "command-line";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,7 +34,7 @@ pub enum HaltScope {
 }
 
 impl HaltScope {
-    /// Which flow, unless it is all of them.
+    /// Returns the flow, or `None` for all flows.
     const fn flow(&self) -> Option<&FlowId> {
         match self {
             Self::All => None,
@@ -42,24 +43,24 @@ impl HaltScope {
     }
 }
 
-/// Two people who lift together.
+/// Two people who lift a halt together.
 struct LiftPair<'a> {
     first: &'a LiftRequest,
     second: AccountId,
 }
 
 const MOVED_ON: &str =
-    "Somebody else has asked to lift it, or lifted it, since you read this. Nothing was done: look again";
+    "The halt, or a request to lift it, has changed since you read this page. Check the halt and try again";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HaltState {
     pub scope: HaltScope,
     pub halt: Halt,
-    /// By whom, and how it may go on.
+    /// Who halted it, and how many people must lift it.
     pub stops: Option<ActiveHalts>,
 }
 
-/// The row that a scope's halt stands in.
+/// The row that stores the halt of a scope.
 enum HaltRow {
     Gateway(Stored<Gateway>),
     Flow(Stored<Flow>),
@@ -87,7 +88,8 @@ impl HaltRow {
         }
     }
 
-    /// Which revision of it is next: an audit sees by it that a lifted halt was not put back, or the reverse.
+    /// Returns the next revision of the row. An audit uses it to detect a restored old row, which would undo
+    /// a halt or a lift.
     const fn next_revision(&self) -> i64 {
         match self {
             Self::Gateway(row) => row.revision + 1,
@@ -109,7 +111,7 @@ impl HaltRow {
     }
 }
 
-/// Somebody in particular, as they stand now, with the rows that say so.
+/// A person who lifts a halt, with the rows that prove the person's rights.
 struct HaltApprover {
     account: Stored<Account>,
     token: Option<Stored<Token>>,
@@ -122,7 +124,8 @@ impl HaltApprover {
         LiftRequester { account, since: token.map_or(account.settled_at(), |it| it.max(account.settled_at())) }
     }
 
-    /// Whether it is who asked, and still one of those who may. A token says itself what it may.
+    /// Returns whether this is the person who made the request, and whether the person may still lift halts.
+    /// A token has its own scope, so the account's role does not matter for it.
     fn is_still(&self, asked: &LiftRequest) -> bool {
         let account = &self.account.record;
         account.id == asked.person && (self.token.is_some() || account.administers())
@@ -137,22 +140,23 @@ impl HaltApprover {
 }
 
 impl Service {
-    /// How the whole and each flow stand.
+    /// Returns the halts of the gateway and of each flow.
     pub async fn halts(&self) -> Result<Vec<HaltState>> {
         let keys = self.keys()?;
         let mut all = vec![HaltRow::Gateway(self.gateway(&keys).await?).standing()];
+        // A gateway has a few flows, so one list is enough.
         let flows = self.reader(&keys).list::<Flow>(RowFilter::All, None, LIST_ROWS_MAX).await?;
         all.extend(flows.into_iter().map(|it| HaltRow::Flow(it).standing()));
         Ok(all)
     }
 
-    /// How many people lift a halt that stands so, or would be set now.
+    /// Returns how many people must lift this halt, or a halt that is set now.
     pub fn lift_needs(&self, stops: Option<&ActiveHalts>) -> LiftQuorum {
         self.settings.people.lift_needs.max(stops.map_or(LiftQuorum::One, |it| it.lift_needs))
     }
 
-    /// Sets the stops of a scope as they shall be, by whoever holds the keyring: nobody else is asked. What is in
-    /// progress is not undone, but asking again is refused.
+    /// Sets the halts of a scope on behalf of an operator with the keyring, without a second person. Writes
+    /// in progress continue, and new requests are refused.
     pub async fn set_halt(&self, by: &PrincipalId, scope: &HaltScope, halt: &Halt) -> Result<()> {
         let reason = self.mask_reason(&*self.keys()?, scope.flow(), &halt.reason).await;
         let halt = &Halt { reason, ..halt.clone() };
@@ -167,13 +171,13 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Stops, or lets go on, as somebody wishes; where that needs two people, the first one's wish is only written
-    /// down. How the scope stands then.
+    /// Halts or resumes a scope. If two people must lift the halt, the request of the first one is only
+    /// stored. Returns the resulting state of the scope.
     pub async fn request_halt(&self, who: Actor<'_>, scope: &HaltScope, wish: &HaltRequest) -> Result<HaltState> {
         self.request_halt_as_previewed(who, scope, wish, None).await
     }
 
-    /// The same, if it comes to what they were told.
+    /// Halts or resumes a scope, if the result still is the one that the person saw in a preview.
     pub async fn request_halt_as_previewed(
         &self,
         who: Actor<'_>,
@@ -181,23 +185,24 @@ impl Service {
         wish: &HaltRequest,
         told: Option<HaltPreview>,
     ) -> Result<HaltState> {
-        // Nobody's stop fails for the length of its reason.
+        // A long reason is cut instead of refused: an emergency halt must not fail for its length.
         let reason = cut_reason(&wish.halt().reason);
         let reason = self.mask_reason(&*self.keys()?, scope.flow(), &reason).await;
+        // Masked before the first attempt, because the masking reads policies and needs no retry.
         let wish = &wish.saying(reason);
-        retrying!(self.wish_halt_once(who, scope, wish, told))
+        retrying!(self.request_halt_once(who, scope, wish, told))
     }
 
-    /// What a wish would come to now.
+    /// Returns what a request would do now.
     pub async fn preview_halt(&self, who: Actor<'_>, scope: &HaltScope, wish: &HaltRequest) -> Result<HaltPreview> {
         let (keys, now) = (self.keys()?, self.now());
         let row = self.halt_row(&keys, scope).await?;
         let next = wish.next(row.halt());
         let lift = self.lift_of(&mut Draft::new(keys.row(), now), &keys, &row, (who, &next, now)).await?;
-        Ok(foreseen(lift.as_ref()))
+        Ok(preview_of(lift.as_ref()))
     }
 
-    async fn wish_halt_once(
+    async fn request_halt_once(
         &self,
         who: Actor<'_>,
         scope: &HaltScope,
@@ -210,7 +215,8 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         who.rely(&mut draft);
         let lift = self.lift_of(&mut draft, &keys, &row, (who, &next, now)).await?;
-        if told.is_some_and(|it| it != foreseen(lift.as_ref())) {
+        // The person confirmed another result than the request would have now.
+        if told.is_some_and(|it| it != preview_of(lift.as_ref())) {
             return Err(Error::WrongState(MOVED_ON));
         }
         let confirms = match lift {
@@ -247,6 +253,8 @@ impl Service {
         confirms: Option<&LiftPair<'_>>,
     ) -> Result<Option<ActiveHalts>> {
         let stop = HaltRecord { by: by.clone(), name: name.to_owned(), at, reason: halt.reason.clone() };
+        // The stricter of the setting and the stored value, so that a changed setting cannot weaken an active
+        // halt.
         let needs = self.lift_needs(row.stops());
         let stops = ActiveHalts::after(row.stops(), halt, &stop, needs);
         row.replace(draft, halt.clone(), stops.clone())?;
@@ -256,7 +264,8 @@ impl Service {
         Ok(stops)
     }
 
-    /// What a wish comes to that lifts what two people lift, and who has it; nothing for any other.
+    /// Returns the outcome of a request to lift a halt that needs two people, and the requester's account.
+    /// Returns `None` for any other request.
     async fn lift_of(
         &self,
         draft: &mut Draft<'_>,
@@ -270,7 +279,7 @@ impl Service {
         self.lift(draft, keys, row, (who, next, now)).await.map(Some)
     }
 
-    /// Judges a wish to lift where two are needed, on both people as they stand.
+    /// Judges a request to lift a halt that needs two people, by the current rights of both.
     async fn lift(
         &self,
         draft: &mut Draft<'_>,
@@ -279,13 +288,14 @@ impl Service {
         (who, next, at): (Actor<'_>, &Halt, Timestamp),
     ) -> Result<(LiftOutcome, AccountId)> {
         let refused = |why: LiftRejected| Error::WrongState(why.words());
+        // One request must not both halt and lift, because only the lift needs two people.
         if halt::stops(row.halt(), next) {
             return Err(refused(LiftRejected::Both));
         }
-        let me = self.somebody(keys, &who.principal()).await?.ok_or(refused(LiftRejected::Nobody))?;
+        let me = self.halt_approver(keys, &who.principal()).await?.ok_or(refused(LiftRejected::Nobody))?;
         let asked = row.stops().and_then(|it| it.lifting.as_ref());
         let first = match asked {
-            Some(asked) => self.somebody(keys, &asked.by).await?.filter(|it| it.is_still(asked)),
+            Some(asked) => self.halt_approver(keys, &asked.by).await?.filter(|it| it.is_still(asked)),
             None => None,
         };
         let wish = LiftRequest {
@@ -306,8 +316,9 @@ impl Service {
         Ok((lift, me.account.record.id))
     }
 
-    /// Which person an account or a token is; the token of a team is nobody in particular, and a revoked one nobody.
-    async fn somebody(&self, keys: &Keys, by: &PrincipalId) -> Result<Option<HaltApprover>> {
+    /// Returns the person who owns an account or a token. The token of a team identifies no person, and a
+    /// revoked token is invalid.
+    async fn halt_approver(&self, keys: &Keys, by: &PrincipalId) -> Result<Option<HaltApprover>> {
         let standing = |it: Stored<Account>| Stored { record: self.with_effective_status(it.record), ..it };
         if let Some(account) = self.fetch::<Account>(keys, by.as_str()).await?.map(standing) {
             return Ok(Some(HaltApprover { account, token: None }));
@@ -319,7 +330,7 @@ impl Service {
     }
 }
 
-const fn foreseen(lift: Option<&(LiftOutcome, AccountId)>) -> HaltPreview {
+const fn preview_of(lift: Option<&(LiftOutcome, AccountId)>) -> HaltPreview {
     match lift {
         Some((LiftOutcome::Asked(_) | LiftOutcome::Waiting, _)) => HaltPreview::Asked,
         Some((LiftOutcome::Confirmed, _)) | None => HaltPreview::Done,

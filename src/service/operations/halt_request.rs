@@ -1,4 +1,4 @@
-//! What somebody wishes about a stop, who they are, and what the wish comes to.
+//! Requests to halt or resume, their requesters and their previews.
 
 use crate::domain::identity::account::{Account, Token};
 use crate::domain::operations::halt::Halt;
@@ -6,7 +6,7 @@ use crate::domain::primitives::id::PrincipalId;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// Who pulls a stop, or lets go.
+/// The person or token that halts or resumes.
 #[derive(Clone, Copy, Debug)]
 pub enum Actor<'a> {
     Person(&'a Stored<Account>),
@@ -15,18 +15,18 @@ pub enum Actor<'a> {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HaltRequest {
-    /// Both as they are said here.
+    /// Sets both halts to these values.
     Set(Halt),
-    /// What is true here stops; the rest stays.
+    /// Sets the halts that are true here and leaves the other one.
     Stop(Halt),
-    /// What is true here goes on; the rest stays.
+    /// Lifts the halts that are true here and leaves the other one.
     Lift(Halt),
 }
 
-/// What a wish comes to, as whoever has it is told before.
+/// The result of a request, as the preview shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HaltPreview {
-    /// It is written down, and somebody else has to have the same.
+    /// The request is stored, and another person has to make the same one.
     Asked,
     Done,
 }
@@ -37,7 +37,7 @@ impl HaltRequest {
         halt
     }
 
-    /// The same, for another reason.
+    /// Returns the same request with another reason.
     pub(super) fn saying(&self, reason: String) -> Self {
         let halt = Halt { reason, ..self.halt().clone() };
         match self {
@@ -79,7 +79,7 @@ impl Actor<'_> {
         }
     }
 
-    /// What they do counts only if they still stand as they did when they asked.
+    /// Requires at commit time that the rights of the requester are unchanged.
     pub(in crate::service) fn rely(&self, draft: &mut Draft<'_>) {
         match self {
             Self::Person(account) => drop(draft.require_unchanged(account)),

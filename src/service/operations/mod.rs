@@ -1,4 +1,4 @@
-//! What operators use: halts, readiness and gauges.
+//! Operations: halts, readiness and gauges.
 
 pub(crate) mod gauges;
 pub mod halt;

@@ -1,4 +1,4 @@
-//! Readiness: whether this gateway can do its work now. The answer comes from a commit, because a database that is
+//! Readiness: whether this gateway can work now. The check commits a row, because a database that is
 //! read-only or full still answers reads.
 
 use std::time::{Duration, Instant};
@@ -13,20 +13,22 @@ use crate::store::change::Draft;
 use crate::store::outage::Outage;
 use crate::store::records::{LastSeenRow, READY};
 
-/// How long one check answers for all: anyone may ask, and each check writes to the disk.
+/// How long one result is reused. The endpoint needs no authentication, and each check writes to the disk.
 const FRESH: Duration = Duration::from_millis(250);
 
-/// How long a check takes at most. With [`FRESH`] it stays under two seconds, within which an outage has to show.
+/// The timeout of a check. Together with [`FRESH`] it is under two seconds, the time in which an outage has
+/// to show.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 
-/// The last check, and the outage that it met.
+/// The last check, and its outage.
 #[derive(Debug, Default)]
 pub(in crate::service) struct ReadinessCache(Mutex<Option<(Instant, Option<Outage>)>>);
 
 impl Service {
-    /// Whether keys are there, the gateway is still itself, and the database takes commits.
+    /// Checks that the keys are available, the gateway's row is intact, and the database accepts commits.
     pub async fn ready_to_work(&self) -> Result<()> {
         let keys = self.keys()?;
+        // The lock is held until the check ends, so concurrent requests share one result.
         let mut last = self.last_check.0.lock().await;
         if let Some((at, outage)) = *last
             && self.instant().saturating_duration_since(at) < FRESH
@@ -38,12 +40,13 @@ impl Service {
         *last = match &checked {
             Ok(()) => Some((self.instant(), None)),
             Err(Error::Unavailable(StoreError::Unavailable { outage, .. })) => Some((self.instant(), Some(*outage))),
+            // Other errors are not cached: they may be over at the next request.
             Err(_) => None,
         };
         checked
     }
 
-    /// Returns once a file of the database was removed or replaced while it was open, and says which.
+    /// Waits until a file of the open database is removed or replaced. Returns which file.
     pub async fn database_replaced(&self) -> String {
         self.store.replaced().await
     }
@@ -55,7 +58,7 @@ impl Service {
         self.store.recent_outage().map_or(Ok(()), |outage| Err(unavailable(outage)))
     }
 
-    /// Commits one small row that no decision relies on.
+    /// Commits a small row that no decision relies on.
     async fn commit_sighting(&self, keys: &Keys) -> Result<()> {
         let before = self.fetch::<LastSeenRow>(keys, READY).await?;
         let now = self.now();

@@ -1,4 +1,4 @@
-//! What has passed its moment: the lists that workers go through.
+//! Lists of rows whose deadline has passed, for the workers.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,21 +14,22 @@ use crate::store::record::Record;
 use crate::store::records::{OPEN, RESERVED};
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
-/// Rows that are in hand at once: what hosts ask about may be a hundred kilobytes each, and all of it fall due together.
+/// Rows that are in memory at once. An interrupt may have a hundred kilobytes, and all of them can be due
+/// together.
 const IN_HAND: u32 = 100;
 
-/// No lease is longer: whatever lapses was reserved within it.
+/// The longest lease. An expired lease was therefore reserved at most this long before its end.
 const LEASE_MAX: Duration = Duration::from_secs(3600);
 
-/// How often all that lapsed are looked through: a thread that is reopened may have lapsed long ago.
+/// How often all expired leases are scanned: the lease of a reopened thread may have expired long ago.
 const WHOLE_EVERY: Duration = Duration::from_secs(600);
 
-/// Since when every lease that lapsed is logged. Their heads stay reserved until people say what became of the writes, however
-/// many there are, and are not read again every second.
+/// The time up to which all expired leases are logged. Heads with an expired lease stay reserved until a
+/// person resolves the write. The cursor avoids that every scan reads them again.
 #[derive(Debug, Default)]
 pub(in crate::service) struct LeaseScanCursor(Mutex<Option<LeaseScanTimes>>);
 
-/// When all were looked through, and when those of late.
+/// The time of the last full scan, and of the last scan of recent leases.
 #[derive(Clone, Copy, Debug)]
 struct LeaseScanTimes {
     whole: Timestamp,
@@ -36,8 +37,9 @@ struct LeaseScanTimes {
 }
 
 impl LeaseScanCursor {
-    /// What need not be looked through by now, if anything.
+    /// Returns the scans that are still valid, or `None` if a full scan is due.
     fn done(&self, now: Timestamp) -> Option<LeaseScanTimes> {
+        // A poisoned lock is safe here: the value is replaced as a whole.
         let done = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         done.filter(|it| it.last <= now && it.whole.until(now) < WHOLE_EVERY)
     }
@@ -48,22 +50,23 @@ impl LeaseScanCursor {
 }
 
 impl Service {
-    /// Open holds whose deadline has passed, the longest passed first.
+    /// Returns open reviews whose deadline has passed, the oldest deadline first.
     pub async fn holds_due(&self) -> Result<Vec<ReviewId>> {
         let now = self.now();
         self.due(OPEN, |it: Hold| (!it.is_open(now)).then_some(it.id)).await
     }
 
-    /// Open holds of which something is to be told that was not told yet.
+    /// Returns open reviews that may have a reminder to send.
     pub async fn reminders_due(&self) -> Result<Vec<ReviewId>> {
         let now = self.now();
         self.due(OPEN, |it: Hold| it.is_open(now).then_some(it.id)).await
     }
 
-    /// Threads whose head's lease has passed without a word, and where that is not logged yet.
+    /// Returns threads whose lease has expired without a reported outcome, if the expiry is not logged yet.
     pub async fn expired_leases(&self) -> Result<Vec<ThreadId>> {
         let (keys, now) = (self.keys()?, self.now());
         let done = self.swept.done(now);
+
         let from = done.map_or(0, |it| it.last.minus(LEASE_MAX).millis());
         let (mut found, mut after) = (Vec::new(), Cursor { due: from, id: String::new() });
         loop {
@@ -74,13 +77,14 @@ impl Service {
             let unlogged = |it: &Thread| it.expired_write(now).is_some_and(|write| !it.unresolved.contains(write));
             found.extend(page.into_iter().map(|it| it.record).filter(unlogged).map(|it| it.id));
         }
+        // The cursor moves only when every expired lease is logged.
         if found.is_empty() {
             self.swept.put(LeaseScanTimes { whole: done.map_or(now, |it| it.whole), last: now });
         }
         Ok(found)
     }
 
-    /// What is picked out of everything of one kind that is open.
+    /// Returns what `pick` selects from all open rows of a kind.
     pub(in crate::service) async fn select_open<R: Record, T>(
         &self,
         keys: &Keys,
@@ -95,7 +99,7 @@ impl Service {
         }
     }
 
-    /// What is picked out of what is in a state and due.
+    /// Returns what `pick` selects from all rows in a state whose time has come.
     pub(in crate::service) async fn due<R: Record, T>(
         &self,
         state: &str,

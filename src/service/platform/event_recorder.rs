@@ -1,4 +1,4 @@
-//! Writes events down: each in the change that makes it true, numbered densely in its thread.
+//! Records events in the commit that makes them true. Events of a thread have sequence numbers without gaps.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn event_id(now: Timestamp) -> EventId {
     EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name")
 }
 
-/// Adds a thread's next event to the change, and to the thread that the change will write.
+/// Adds the next event of a thread to the change, and its number to the thread row that the change writes.
 pub(in crate::service) fn append_thread_event(
     draft: &mut Draft<'_>,
     thread: &mut Thread,
@@ -35,11 +35,11 @@ pub(in crate::service) fn append_thread_event(
         previous: last.map(|link| link.hash),
         data,
     };
+    // The hash chain of the thread: the next event contains the hash of this one.
     thread.last_event = event.link();
     put(draft, &event)
 }
 
-/// Adds an event that belongs to no thread.
 pub(in crate::service) fn outside(
     draft: &mut Draft<'_>,
     flow: Option<&FlowId>,
@@ -53,6 +53,7 @@ pub(in crate::service) fn outside(
 
 fn put(draft: &mut Draft<'_>, event: &Event) -> Result<()> {
     draft.insert(event)?;
+    // The sequencer finds new events through these rows, because the log position is unknown at the commit.
     draft.insert(&UnsequencedEvent { event: event.id.clone(), trace: trace_context::trace() })?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Turns: work that takes the processor or the memory for long is done a little at a time, so that whoever asks for much of
-//! it waits for it themselves, and nobody else does.
+//! The fair queue: limits the concurrency of expensive work. One caller runs one piece of work at a time, so
+//! that a caller with many requests delays only itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,45 +8,48 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::service::error::{Error, Result};
 
-/// Joins that are worked on at once: each has up to 32 states in hand, and merging them takes as long as many proposals.
+/// Joins at once. Each has up to 32 states in memory, and a merge takes as long as many proposals.
 const JOINED_AT_ONCE: usize = 2;
 
-/// States whose tokens are counted at once: a large one takes a second of the processor.
+/// States whose tokens are counted at once. A large one takes a second of CPU time.
 const COUNTED_AT_ONCE: usize = 2;
 
-/// Archives and imported runs that are in memory at once for whoever reads: a large one takes some hundred megabytes, and seconds.
+/// Archives and imported runs that are in memory at once. A large one takes some hundred megabytes, and
+/// seconds.
 const UNPACKED_AT_ONCE: usize = 2;
 
-/// Large states that are rolled forward and committed to their roots at once: each takes the processor for some tenths of a second at
+/// Large states that are rolled forward and hashed at once. Each takes some tenths of a second of CPU time at
 /// most.
 const ROLLED_AT_ONCE: usize = 2;
 
-/// Runs that are told at once: a long one is some megabytes of events, and a second of the processor.
+/// Episodes that are rendered at once. A long one has some megabytes of events and takes a second of CPU
+/// time.
 const TOLD_AT_ONCE: usize = 2;
 
-/// Judgements that are large, and are decided at once: each takes the processor for some tenths of a second at most.
+/// Large requests that are judged at once. Each takes some tenths of a second of CPU time at most.
 const JUDGED_AT_ONCE: usize = 2;
 
-/// Dry runs that are done at once, policies that are compiled among them. They wait for each other and not for what is
-/// decided: an auditor who tries policies keeps no agent waiting.
+/// Dry runs and policy compilations at once. They have a queue of their own, so that an auditor who tests
+/// policies delays no agent.
 const TRIED_AT_ONCE: usize = 2;
 
 #[derive(Debug)]
 pub(in crate::service) struct FairQueues {
     pub(in crate::service) joining: FairQueue,
-    /// Counting what nodes are given, by who asks.
+    /// Counting the context tokens of nodes, by caller.
     pub(in crate::service) counting: FairQueue,
-    /// Judging what is large, by who asks.
+    /// Judging large requests, by caller.
     pub(in crate::service) judging: FairQueue,
-    /// Judging writers' results that are large, by who asks: their writes have happened, and their leases run out.
+    /// Judging large results of writers, by caller. The queue is separate because these writes have happened
+    /// and their leases run out.
     pub(in crate::service) confirming: FairQueue,
-    /// Compiling policies, and judging what has no effect, by who asks.
+    /// Compiling policies and dry runs, by caller.
     pub(in crate::service) trying: FairQueue,
-    /// Telling runs, by who asks.
+    /// Rendering episodes, by caller.
     pub(in crate::service) telling: FairQueue,
-    /// Rolling large states forward, by whose they are.
+    /// Rolling large states forward, by thread.
     pub(in crate::service) rolling: FairQueue,
-    /// Reading archives and imported runs, by whose they are.
+    /// Reading archives and imported runs, by thread.
     pub(in crate::service) unpacking: FairQueue,
 }
 
@@ -65,18 +68,18 @@ impl Default for FairQueues {
     }
 }
 
-/// Askers that are remembered before those are forgotten who ask for nothing now.
+/// Callers in memory before idle ones are removed.
 const ASKERS_KEPT: usize = 1_000;
 
-/// Who works, and who waits. Of one asker one thing is done at a time, and of all of them so many: so a thousand requests of
-/// one asker keep another's waiting for one of them.
+/// A semaphore for all callers, and one for each caller. Each caller runs one piece of work at a time, so a
+/// thousand requests of one caller delay another caller by at most one of them.
 #[derive(Debug)]
 pub(in crate::service) struct FairQueue {
     all: Arc<Semaphore>,
     askers: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// The right to work, until everybody who shares it has dropped it.
+/// The permission to work. It ends when its last clone is dropped.
 #[derive(Clone, Debug)]
 pub(in crate::service) struct QueuePermit {
     _permits: Arc<QueuePermits>,
@@ -89,8 +92,8 @@ struct QueuePermits {
 }
 
 impl QueuePermit {
-    /// Does the work where no request waits for it. What was begun goes on to its end, whoever is left to hear of it, and until
-    /// then the turn is not over: a caller that hangs up has not made room for the next.
+    /// Runs work on a blocking thread. The work owns a clone of the permit, so a client that disconnects does
+    /// not free the slot before the work ends.
     pub(in crate::service) async fn work<T: Send + 'static>(
         &self,
         what: &'static str,
@@ -102,6 +105,7 @@ impl QueuePermit {
             drop(turn);
             done
         };
+        // The task fails only if the work panics or the runtime stops.
         tokio::task::spawn_blocking(working).await.map_err(|_| Error::Broken(what))
     }
 }
@@ -111,11 +115,12 @@ impl FairQueue {
         Self { all: Arc::new(Semaphore::new(at_once)), askers: Mutex::default() }
     }
 
-    /// Waits for the asker's turn.
+    /// Waits until this caller may work.
     pub(in crate::service) async fn take(&self, asker: &str) -> Result<QueuePermit> {
         let own = self.asker(asker);
-        // Neither is ever closed.
+        // Acquiring fails only on a closed semaphore, and neither is ever closed.
         let of_asker = own.acquire_owned().await.map_err(|_| Error::Busy)?;
+        // After the caller's own permit, so that a waiting caller occupies no shared slot.
         let of_all = Arc::clone(&self.all).acquire_owned().await.map_err(|_| Error::Busy)?;
         Ok(QueuePermit { _permits: Arc::new(QueuePermits { _of_all: of_all, _of_asker: of_asker }) })
     }
@@ -123,9 +128,10 @@ impl FairQueue {
     fn asker(&self, asker: &str) -> Arc<Semaphore> {
         let mut askers = self.askers.lock().unwrap_or_else(PoisonError::into_inner);
         if askers.len() >= ASKERS_KEPT {
-            // Whoever waits or works has a share of it.
+            // A caller that works or waits has another reference to its semaphore.
             askers.retain(|_, it| Arc::strong_count(it) > 1);
         }
+        // Semaphores are fair: waiting callers get their permits in order.
         let own = askers.entry(asker.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(1)));
         Arc::clone(own)
     }
@@ -139,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether it is the asker's turn at once.
+    /// Returns the permit if the caller may work without waiting.
     fn at_once(turns: &FairQueue, asker: &str) -> Option<QueuePermit> {
         let mut context = Context::from_waker(Waker::noop());
         match pin!(turns.take(asker)).as_mut().poll(&mut context) {
@@ -149,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thing_of_an_asker_is_done_at_a_time_and_so_many_of_all() {
+    fn one_permit_per_caller_and_a_limit_for_all() {
         let turns = FairQueue::of(2);
         let first = at_once(&turns, "a");
         assert!(first.is_some() && at_once(&turns, "a").is_none());
@@ -160,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asked_a_thousand_times_is_before_another_once() {
+    fn thousand_requests_delay_another_caller_once() {
         let turns = FairQueue::of(1);
         let working = at_once(&turns, "a");
         let mut context = Context::from_waker(Waker::noop());
@@ -169,16 +175,19 @@ mod tests {
         let mut other = Box::pin(turns.take("b"));
         assert!(other.as_mut().poll(&mut context).is_pending());
         drop(working);
-        // One of the first asker's was asked for before, and stands in line with the other's.
+        // One request of the first caller was queued earlier, so it may come first.
         let next = many.iter_mut().position(|it| it.as_mut().poll(&mut context).is_ready());
         let theirs = other.as_mut().poll(&mut context).is_ready();
         assert!(theirs || next.is_some());
         drop(many);
-        assert!(theirs || other.as_mut().poll(&mut context).is_ready(), "the rest of them is not before it");
+        assert!(
+            theirs || other.as_mut().poll(&mut context).is_ready(),
+            "the other requests of the first caller wait longer"
+        );
     }
 
     #[tokio::test]
-    async fn a_turn_lasts_as_long_as_what_was_begun_in_it_whoever_hangs_up() {
+    async fn permit_lasts_until_the_work_ends_after_a_disconnect() {
         let turns = FairQueue::of(1);
         let (go_on, told) = std::sync::mpsc::channel::<()>();
         let turn = turns.take("a").await.unwrap();
@@ -193,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_panics_ends_its_turn() {
+    async fn work_that_panics_releases_its_permit() {
         let turns = FairQueue::of(1);
         let turn = turns.take("a").await.unwrap();
         let failed = turn.work("a test", || panic!("as asked")).await;
@@ -203,11 +212,11 @@ mod tests {
     }
 
     #[test]
-    fn askers_are_forgotten_once_they_ask_for_nothing() {
+    fn idle_callers_are_removed() {
         let turns = FairQueue::of(1);
         let kept = turns.asker("kept");
         (0..ASKERS_KEPT * 3).for_each(|it| drop(turns.asker(&it.to_string())));
         assert!(turns.askers.lock().unwrap().len() <= ASKERS_KEPT + 1);
-        assert!(Arc::ptr_eq(&kept, &turns.asker("kept")), "who waits is not forgotten");
+        assert!(Arc::ptr_eq(&kept, &turns.asker("kept")), "a waiting caller is not removed");
     }
 }

@@ -1,9 +1,9 @@
-//! Requests that have a key: carried out once, and answered as before whenever they come again.
+//! Idempotency keys: a request with a key is carried out once, and a repetition gets the stored response.
 //!
-//! The answer is kept in the change that makes it true, so neither is ever there without the other. What a use case
-//! commits is decided far below the handler that knows the words; so a handler leaves here how it would tell what was
-//! done, for as long as the request runs, and the use case puts the answer into its change by [`Service::put_answer`].
-//! Where nobody asked for that, it puts nothing.
+//! The commit that carries out the request also stores its response, so one never exists without the other.
+//! Only the handler can encode the response, and the commit happens deep in a use case. Therefore the handler
+//! leaves an encoder in a task-local, and the use case calls [`Service::store_response`]. Without an encoder
+//! that call does nothing.
 
 use std::any::Any;
 use std::collections::HashSet;
@@ -21,36 +21,36 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::KEPT;
 
-/// A night, and the day on which somebody sees what went wrong in it.
+/// Long enough for a failure at night that is noticed on the next day.
 pub const ANSWERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
-/// A request that had nothing to change may be sent under any number of keys. What it is answered is kept up to here; what is
-/// longer is told anew, and nothing is done twice by that.
+/// The longest stored response of a request that changed nothing. Such requests cost a client nothing and
+/// could fill the database. A longer response is computed again, which is safe because nothing is done twice.
 const ALONE_BYTES_MAX: usize = 16 * 1024;
 
-/// Rows that one change forgets. Each may be as long as an answer.
+/// Rows that one commit deletes. Each may be as long as a response.
 const AT_ONCE: u32 = 16;
 
 tokio::task_local! {
     static ASKED: IdempotentExecution;
 }
 
-/// How the request that runs is to be answered, for who keeps that.
+/// The running request and the encoder of its response.
 struct IdempotentExecution {
     request: IdempotentRequest,
-    /// What was kept under the key before, and is kept no longer.
+    /// The expired response under the same key, which the new one replaces.
     before: Option<Stored<IdempotencyRecord>>,
     tell: ResponseEncoder,
 }
 
-/// What was done, in words; nothing, if it did not succeed.
+/// Encodes the result of a use case. Returns `None` if the use case did not succeed.
 type ResponseEncoder = Box<dyn Fn(&dyn Any) -> Option<StoredResponse>>;
 
-/// The keys of the requests that run here.
+/// The keys of requests that run in this process.
 #[derive(Debug, Default)]
 pub(in crate::service) struct InFlightKeys(Mutex<HashSet<String>>);
 
-/// One of them, for as long as it runs.
+/// Removes a key from [`InFlightKeys`] when its request ends.
 struct ExecutionGuard<'a> {
     running: &'a InFlightKeys,
     id: String,
@@ -73,7 +73,7 @@ impl Drop for ExecutionGuard<'_> {
     }
 }
 
-/// An answer, and whether it was given before.
+/// A response, and whether it is the stored one of an earlier request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum IdempotentResponse {
     First(StoredResponse),
@@ -81,32 +81,37 @@ pub enum IdempotentResponse {
 }
 
 impl Service {
-    /// The same service, which keeps answers for so long.
+    /// Sets how long responses are stored.
     #[must_use]
     pub fn with_response_ttl(self, time: Duration) -> Self {
         Self { answers_kept: time, ..self }
     }
 
-    /// Carries a request out, unless it was before: then the answer is the one of that time. `tell` says what was done
-    /// in the words of the answer. Of any number that run at once, on any gateways, one is carried out.
+    /// Carries a request out, or returns the stored response of an earlier one with the same key. `tell`
+    /// encodes the result as a response. If several requests with one key run at once, on any gateways, one
+    /// is carried out.
     pub async fn once<T: Any>(
         &self,
         request: &IdempotentRequest,
         tell: impl Fn(&T) -> Result<StoredResponse> + Clone + 'static,
         work: impl Future<Output = Result<T>>,
     ) -> Result<IdempotentResponse> {
+        // Two requests with one key in this process: the second is refused. Other gateways conflict at the
+        // commit.
         let _run = self.running.begin(&request.id)?;
         let keys = self.keys()?;
         let before = self.fetch::<IdempotencyRecord>(&keys, &request.id).await?;
         if let Some(kept) = before.as_ref().filter(|it| it.record.is_kept(self.now())) {
             return again(&keys, &kept.record, request).map(IdempotentResponse::Again);
         }
+        // One encoder for the commit, and one for a response that is stored alone.
         let told = tell.clone();
         let tell_any: ResponseEncoder = Box::new(move |done| done.downcast_ref::<T>().and_then(|it| told(it).ok()));
         let asked = IdempotentExecution { request: request.clone(), before: before.clone(), tell: tell_any };
         let done = ASKED.scope(asked, work).await.and_then(|done| tell(&done));
         match self.current_response_record(&keys, request).await? {
-            // With the effect, a moment ago; or by another gateway that was faster with the same request.
+            // The response was committed with the effect, or by another gateway that was faster with the same
+            // request.
             Some(kept) => answered(done, again(&keys, &kept, request)),
             None => self.store_response_alone(&keys, request, before, done.map_err(Error::busy_if_conflict)?).await,
         }
@@ -121,7 +126,7 @@ impl Service {
         Ok(kept.filter(|it| it.is_kept(self.now())))
     }
 
-    /// Keeps the answer to a request that had nothing to change: it was done before, or asks only.
+    /// Stores the response of a request that changed nothing, because it was done before or only reads.
     async fn store_response_alone(
         &self,
         keys: &Keys,
@@ -136,6 +141,7 @@ impl Service {
         self.put(&mut draft, keys, (request, before.as_ref()), &told)?;
         match self.commit(draft.finish()).await {
             Ok(()) => Ok(IdempotentResponse::First(told)),
+            // Another gateway stored the response of the same request first.
             Err(error) if error.is_conflict() => match self.current_response_record(keys, request).await? {
                 Some(kept) => answered(Ok(told), again(keys, &kept, request)),
                 None => Err(Error::Busy),
@@ -144,8 +150,8 @@ impl Service {
         }
     }
 
-    /// Adds the answer to the change that makes it true, if the request that runs has a key. `done` is what the use
-    /// case gives back once the change is committed.
+    /// Adds the response to the change, if the running request has a key. `done` is the value that the use
+    /// case returns after the commit.
     pub(in crate::service) fn store_response<T: Any>(
         &self,
         draft: &mut Draft<'_>,
@@ -154,7 +160,7 @@ impl Service {
     ) -> Result<()> {
         let put = |asked: &IdempotentExecution| {
             let told = (asked.tell)(done);
-            debug_assert!(told.is_some(), "what is kept is what the use case gives back");
+            debug_assert!(told.is_some(), "the use case stores the type that it returns");
             told.map_or(Ok(()), |told| self.put(draft, keys, (&asked.request, asked.before.as_ref()), &told))
         };
         ASKED.try_with(put).unwrap_or(Ok(()))
@@ -176,7 +182,7 @@ impl Service {
         Ok(())
     }
 
-    /// Forgets answers that are kept no longer. Says how many.
+    /// Deletes expired responses. Returns how many.
     pub async fn prune_responses(&self) -> Result<usize> {
         let (keys, now) = (self.keys()?, self.now());
         let old = self.reader(&keys).list::<IdempotencyRecord>(RowFilter::DueBy(KEPT, now), None, AT_ONCE).await?;
@@ -188,7 +194,7 @@ impl Service {
             draft.remove(stored);
         }
         match self.commit(draft.finish()).await {
-            // Another gateway forgets, too, or a key was used again: the next run looks again.
+            // Another gateway deletes too, or a key was used again. The next run deletes the rest.
             Err(error) if error.is_conflict() => Ok(0),
             done => done.map(|()| old.len()),
         }
@@ -196,11 +202,11 @@ impl Service {
 }
 
 fn again(keys: &Keys, kept: &IdempotencyRecord, request: &IdempotentRequest) -> Result<StoredResponse> {
-    let answer = kept.answer(keys.row(), request).ok_or(Error::Broken("an answer that was kept"))?;
+    let answer = kept.answer(keys.row(), request).ok_or(Error::Broken("a stored response"))?;
     Ok(answer?)
 }
 
-/// What was kept counts. What is too long for that is given this once.
+/// Prefers the stored response. One that was too long to store is returned this once.
 fn answered(done: Result<StoredResponse>, kept: Result<StoredResponse>) -> Result<IdempotentResponse> {
     match (done, kept) {
         (Ok(done), Err(Error::NotRepeated(IdempotencyError::TooLong))) => Ok(IdempotentResponse::First(done)),

@@ -1,5 +1,5 @@
-//! Judging where no request waits for it: at once if it is little work, and else off the threads that answer requests, in
-//! the asker's turn. A judgement borrows nothing, so that it can move there.
+//! Runs judgements without blocking other requests: a light one at once, a heavy one on a blocking thread
+//! after a wait in the fair queue. A judgement owns its data, so that it can move to that thread.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::service::error::{Error, Result};
 use crate::service::proposals::join_merge::MergedBranches;
 use crate::service::threads::heads::Version;
 
-/// What is asked, with everything that it takes.
+/// The request, with the data that its judgement needs.
 pub(in crate::service) enum JudgedRequest {
     Propose(Patch),
     Edit(Patch),
     Confirm(Patch),
     Reaffirm,
     Rollback(Arc<Version>),
-    /// What comes of branches, in the turn in which they were merged.
+    /// The merged branches of a join, and the permit under which they were merged.
     Join(Arc<MergedBranches>, QueuePermit),
 }
 
-/// Who asks, and what is known around it.
+/// The caller, and the facts about it that policies may use.
 pub(in crate::service) struct JudgingContext {
     pub(in crate::service) principal: String,
     pub(in crate::service) owner: String,
@@ -44,7 +44,7 @@ pub(in crate::service) struct JudgingContext {
     pub(in crate::service) context_tokens: Option<u64>,
 }
 
-/// A request with all that it is judged on.
+/// A request with everything that it is judged on.
 pub(in crate::service) struct JudgingJob {
     pub(in crate::service) policy: Arc<Policy>,
     pub(in crate::service) head: Arc<Version>,
@@ -54,7 +54,7 @@ pub(in crate::service) struct JudgingJob {
 }
 
 impl JudgedRequest {
-    /// What is asked, as it is judged.
+    /// Returns the request as the policy judges it.
     fn kind(&self) -> RequestKind<'_> {
         match self {
             Self::Propose(patch) => RequestKind::Propose { patch },
@@ -92,6 +92,7 @@ impl JudgingJob {
         let mut nodes = committed_nodes;
         let with_branches: BTreeSet<_>;
         if let JudgedRequest::Join(merged, _) = &self.asks {
+            // Policies may require that a node has committed before. A commit on a joined branch counts.
             with_branches = nodes.union(&merged.carried().committed_nodes).cloned().collect();
             nodes = &with_branches;
         }
@@ -108,7 +109,7 @@ impl JudgingJob {
 }
 
 impl Service {
-    /// Judges a request that is decided.
+    /// Judges a request whose result is committed.
     pub(in crate::service) async fn judged(&self, judging: JudgingJob) -> Result<Judgement> {
         let by = judging.around.principal.clone();
         let queue = match &judging.asks {
@@ -118,17 +119,18 @@ impl Service {
         self.judged_among((queue, &by), judging).await
     }
 
-    /// Judges a request of which nothing comes, for an asker who made another's request theirs.
+    /// Judges a request without an effect. `by` is the auditor who repeats the request of an agent.
     pub(in crate::service) async fn judge_without_effect(&self, by: &str, judging: JudgingJob) -> Result<Judgement> {
         self.judged_among((&self.turns.trying, by), judging).await
     }
 
     async fn judged_among(&self, (queue, by): (&FairQueue, &str), judging: JudgingJob) -> Result<Judgement> {
         let limits = *self.limits();
+        // Most requests are light. The queue would cost more than the judgement.
         if judging.effort(&limits).is_light() {
             return Ok(judging.judged(&limits));
         }
-        // Whoever has a turn already waits for no other: two of them could wait for one another.
+        // A job with a permit must not wait for another one: two such jobs could deadlock.
         let turn = match &judging.asks {
             JudgedRequest::Join(_, turn) => turn.clone(),
             _ => queue.take(by).await?,
@@ -136,7 +138,7 @@ impl Service {
         self.apart(&turn, BlockingWork::Judgement, move || judging.judged(&limits)).await
     }
 
-    /// Judges the state that a host starts a thread with.
+    /// Judges the initial state that a host application creates a thread with.
     pub(in crate::service) async fn judge_initial_state(
         &self,
         by: &str,
@@ -152,14 +154,15 @@ impl Service {
         self.apart(&turn, BlockingWork::Judgement, move || judge_initial(&policy, &state, &limits)).await
     }
 
-    /// Compiles a policy that was handed in. A megabyte of schemas takes seconds.
+    /// Compiles a submitted policy. A megabyte of schemas takes seconds, so this runs in the queue for dry
+    /// runs.
     pub(in crate::service) async fn compiled(&self, by: &str, source: &PolicySource) -> Result<Policy> {
         let source = source.clone();
         let turn = self.turns.trying.take(by).await?;
         self.apart(&turn, BlockingWork::Policy, move || Policy::compile(&source)).await?.map_err(Error::Policy)
     }
 
-    /// Does work where no request waits for it, and counts it.
+    /// Runs work on a blocking thread, and counts it in the metrics.
     pub(in crate::service) async fn apart<T: Send + 'static>(
         &self,
         turn: &QueuePermit,

@@ -1,4 +1,4 @@
-//! Labels on rows of before there were labels.
+//! Adds labels to rows that an older version stored without them.
 
 use super::retry::retrying;
 use crate::domain::keys::Keys;
@@ -11,15 +11,15 @@ use crate::store::label::{Label, LabelChange};
 use crate::store::record::{Record, Stored};
 use crate::store::{Cursor, RowFilter, Store, StoreError};
 
-/// Which labels records bear is said by the program. One that says otherwise counts on, and every row is labelled again
-/// at the first start.
+/// The edition of the labels that records compute. A change of the labels increments it, and the next start
+/// labels every row again.
 const EDITION: i64 = 2;
 
-/// Rows that are labelled in one change: each bears a few dozen labels at most, and a change has a bound.
+/// Rows in one commit. A row has a few dozen labels at most, and the size of a commit is limited.
 const ROWS_AT_ONCE: u32 = 50;
 
-/// What stands among the labels once every row bears its own. The migration that makes the table puts it there if
-/// there are no rows.
+/// Returns the marker that all rows have labels of this edition. The migration that creates the table inserts
+/// it if there are no rows.
 pub(in crate::service) fn settled() -> Label {
     Label { kept_in: "labels".to_owned(), word: "edition".to_owned(), due: EDITION, id: Hold::TABLE.name().to_owned() }
 }
@@ -31,8 +31,7 @@ pub(in crate::service) async fn are_settled(store: &dyn Store) -> std::result::R
 }
 
 impl Service {
-    /// Labels what was kept before there were labels, once. Whoever starts beside this one does the same, and it
-    /// comes to the same.
+    /// Labels all rows once. Another gateway may do the same concurrently, because the result is the same.
     pub(in crate::service) async fn settle_labels(&self) -> Result<()> {
         if are_settled(&*self.store).await? {
             return Ok(());
@@ -42,6 +41,7 @@ impl Service {
         let keys = self.keys()?;
         let mut draft = Draft::new(keys.row(), self.now());
         draft.set(LabelChange::Put(settled()));
+        // Markers of older editions would otherwise stay forever.
         for before in 1..EDITION {
             draft.set(LabelChange::Remove(Label { due: before, ..settled() }));
         }

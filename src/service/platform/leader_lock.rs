@@ -1,4 +1,4 @@
-//! Duties: what one gateway does at a time, of all that share a database.
+//! Leader locks: tasks that only one of the gateways on a database runs at a time.
 
 use std::future::Future;
 
@@ -7,8 +7,8 @@ use crate::service::error::Result;
 use crate::store::LeaderTask;
 
 impl Service {
-    /// Does this while nobody else does; `None` if another is at it. However it ends, the duty is anybody's by then: who
-    /// goes on at once is never told that another is at it where it is only they themselves, a moment ago.
+    /// Runs a task under its leader lock. Returns `None` if another gateway holds the lock. The lock is
+    /// released on every outcome, so that the next call of the same gateway does not find its own lock.
     pub(in crate::service) async fn run_as_leader<T>(
         &self,
         duty: LeaderTask,

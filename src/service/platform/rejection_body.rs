@@ -1,4 +1,4 @@
-//! A refusal: what is said of a proposal that is rejected.
+//! The body of a rejection.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,15 @@ use crate::domain::policy::Instruction;
 use crate::domain::threads::thread::Checkpoint;
 use crate::domain::writes::write::ResultError;
 
-/// What is said of a proposal that is rejected.
+/// The reasons for a rejection, as the proposer receives them.
 #[derive(Clone, Debug, Default)]
 pub struct RejectionBody {
-    /// Each thing that is wrong.
     pub errors: Vec<ResultError>,
-    /// What the proposer itself sent there, by the error's place in the list. Never kept: made from the request
-    /// each time, so that nobody else is told, and nothing that was not sent.
+    /// The values that the proposer sent at the paths of the errors, by the index of the error. They are
+    /// taken from the request and never stored, so that they reveal nothing to others.
     pub values: BTreeMap<usize, Value>,
     pub instruction: Option<Instruction>,
-    /// What it was proposed on, and still stands.
+    /// The head that the proposal was based on, if it is still the head.
     pub checkpoint: Option<Checkpoint>,
 }
 

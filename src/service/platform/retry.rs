@@ -1,9 +1,9 @@
-//! Deciding again.
+//! Retries after a commit conflict.
 
-/// How often a decision is made again when others were faster; after that the asker is told to try again.
+/// How often a decision is made before the caller gets [`Error::Busy`](crate::service::error::Error::Busy).
 pub(in crate::service) const ATTEMPTS_MAX: usize = 3;
 
-/// Decides again while others are faster, but not for ever.
+/// Repeats a decision after each conflict, up to [`ATTEMPTS_MAX`] attempts.
 macro_rules! retrying {
     ($attempt:expr) => {{
         let mut tries = 1;

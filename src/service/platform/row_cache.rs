@@ -1,8 +1,8 @@
-//! What this gateway last saw of rows: read and opened, or written, by itself.
+//! A cache of the rows that this gateway last read or wrote.
 //!
-//! A decision may start from memory where it ends in a commit: the store looks at every row that a change
-//! relies on when it commits, and another seal than the one remembered is a conflict. Whatever ends otherwise,
-//! a refusal too, is decided again from rows read afresh: memory alone never answers anybody.
+//! A decision may start from the cache only if it ends in a commit. The commit checks every row that it
+//! relied on, and a row with another seal is a conflict. A decision that ends otherwise, for example in a
+//! refusal, is repeated on rows from the database. Therefore no answer depends on the cache alone.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -13,14 +13,13 @@ use crate::domain::primitives::id::Jti;
 use crate::store::record::{CachedRecord, Record, Stored};
 use crate::store::row::Table;
 
-/// As much of each table as is kept, by the length of its rows' content.
+/// Bytes of row content in the cache for each table.
 const TABLE_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// What a row costs besides its content.
+/// The memory overhead of a row.
 const ROW_BYTES: usize = 512;
 
-/// Things by name, the last used of them: those that were not asked for since half the room filled up are
-/// forgotten together.
+/// A cache with two generations. When the young one fills half of the limit, it becomes the old one, and the entries without a use since then are dropped together.
 #[derive(Debug)]
 pub(in crate::service) struct GenerationalCache<V> {
     young: HashMap<String, (V, usize)>,
@@ -30,7 +29,7 @@ pub(in crate::service) struct GenerationalCache<V> {
 }
 
 impl<V: Clone> GenerationalCache<V> {
-    /// Room for so many bytes.
+    /// Creates a cache that holds at most so many bytes.
     pub(in crate::service) fn new(bytes_max: usize) -> Self {
         Self { young: HashMap::new(), old: HashMap::new(), bytes: 0, half: bytes_max / 2 }
     }
@@ -39,6 +38,7 @@ impl<V: Clone> GenerationalCache<V> {
         if let Some((found, _)) = self.young.get(name) {
             return Some(found.clone());
         }
+        // A use moves the entry to the young generation, so that it survives the next change.
         let (name, (found, bytes)) = self.old.remove_entry(name)?;
         self.put(name, found.clone(), bytes);
         Some(found)
@@ -63,7 +63,7 @@ impl<V: Clone> GenerationalCache<V> {
     }
 }
 
-/// The rows, a shelf for each table.
+/// The cached rows, with one cache for each table.
 #[derive(Debug)]
 pub(in crate::service) struct RowCache {
     shelves: Vec<Mutex<GenerationalCache<Arc<dyn Any + Send + Sync>>>>,
@@ -80,18 +80,17 @@ impl RowCache {
         self.shelves[table as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The record as this gateway last saw it. For beginning a decision that ends in a commit, and nothing else.
+    /// Returns the record as this gateway last saw it. Use it only for a decision that ends in a commit.
     pub(in crate::service) fn recall<R: Record>(&self, id: &str) -> Option<Arc<Stored<R>>> {
         let known = self.shelf(R::TABLE).get(id)?;
         known.downcast().ok()
     }
 
-    /// Keeps what was just read or written.
     pub(in crate::service) fn keep(&self, known: CachedRecord) {
         self.shelf(known.table).put(known.id, known.stored, known.bytes + ROW_BYTES);
     }
 
-    /// Forgets everything that a change relied on or wrote: it was refused, or nobody knows what became of it.
+    /// Removes the rows that a change relied on or wrote. The change was refused, or its outcome is unknown.
     pub(in crate::service) fn forget(&self, names: &[(Table, String)]) {
         for (table, id) in names {
             self.shelf(*table).forget(id);
@@ -99,10 +98,10 @@ impl RowCache {
     }
 }
 
-/// As much as is kept of receipts that this process signed.
+/// Bytes of cached receipts.
 const ISSUED_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Receipts as this process signed them, by their ids.
+/// Receipts that this process signed, by id.
 #[derive(Debug)]
 pub(in crate::service) struct IssuedReceipts {
     receipts: Mutex<GenerationalCache<Arc<IssuedReceipt>>>,
@@ -120,7 +119,7 @@ impl IssuedReceipts {
     }
 
     pub(in crate::service) fn put(&self, issued: IssuedReceipt) {
-        // Its claims are about as long again as its token.
+        // The claims take about as much memory as the token.
         let (id, bytes) = (issued.claims().jti.to_string(), ROW_BYTES + 2 * issued.token().len());
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner).put(id, Arc::new(issued), bytes);
     }

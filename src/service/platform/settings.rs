@@ -1,29 +1,23 @@
-//! What a deployment decides about the service.
-
 use std::time::Duration;
 
 use crate::domain::identity::login_throttle::LoginThrottleLimits;
 use crate::domain::json::size::StateLimits;
 use crate::domain::operations::halt::LiftQuorum;
 
-/// What a deployment decides.
+/// The settings that a deployment chooses.
 #[derive(Clone, Debug)]
 pub struct ServiceSettings {
-    /// How large a state may be.
     pub limits: StateLimits,
-    /// Where people find the gateway.
+    /// The base URL under which people reach the gateway.
     pub public_url: String,
-    /// How long a person stays signed in.
     pub session_lifetime: Duration,
-    /// What it takes where people themselves are concerned.
     pub people: PeopleSettings,
 }
 
-/// What it takes where people themselves are concerned.
+/// Settings for sign-in and for halts.
 #[derive(Clone, Debug, Default)]
 pub struct PeopleSettings {
-    /// How many let go on what was stopped.
+    /// How many people must lift a halt.
     pub lift_needs: LiftQuorum,
-    /// How often a sign-in may fail.
     pub sign_ins: LoginThrottleLimits,
 }

@@ -1,7 +1,7 @@
-//! Whose trace the work at hand belongs to.
+//! The trace context of the running work.
 //!
-//! A request's goes along with its task, and not through every function: nothing is decided by it, and only two places
-//! ask, where an event is written down and where it is told.
+//! It travels in a task-local instead of through every function. No decision depends on it, and only the
+//! recording and the delivery of events read it.
 
 use tokio::task::futures::TaskLocalFuture;
 
@@ -11,12 +11,12 @@ tokio::task_local! {
     static TRACE: Option<TraceParent>;
 }
 
-/// Work that belongs to a trace, or to none.
+/// Runs work within a trace context, or within none.
 pub fn within<F: Future>(trace: Option<TraceParent>, work: F) -> TaskLocalFuture<Option<TraceParent>, F> {
     TRACE.scope(trace, work)
 }
 
-/// The trace of the work that this is a part of.
+/// Returns the trace context of the running work.
 pub fn trace() -> Option<TraceParent> {
     TRACE.try_with(Clone::clone).ok().flatten()
 }

@@ -1,4 +1,4 @@
-//! Policies: activating them, and compiling each once.
+//! Activating policies, and caching compiled ones.
 
 pub(crate) mod reason_masking;
 
@@ -26,10 +26,14 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::{LIST_ROWS_MAX, RowFilter};
 
-/// How many compiled policies are kept; a gateway has a few flows with a few versions each.
+/// The error for a policy that was sent to the address of another flow.
+pub(in crate::service) const OTHER_FLOW: &str =
+    "The `flow` of the policy is not the flow in the address. Correct one of them";
+
+/// How many compiled policies are cached. A gateway has a few flows with a few versions each.
 const POLICIES_MAX: usize = 256;
 
-/// Compiled policies by digest. A policy never changes, so nothing here goes stale.
+/// Compiled policies by digest. A policy with a digest never changes, so entries never become stale.
 #[derive(Default)]
 pub(super) struct PolicyCache {
     compiled: Mutex<HashMap<Digest, Arc<Policy>>>,
@@ -45,30 +49,33 @@ impl PolicyCache {
 pub struct ActivatedPolicy {
     pub flow: FlowId,
     pub policy: Digest,
-    /// Older policies whose heads may still be written.
+    /// Older policies under which heads may still be written.
     pub accepts: BTreeSet<Digest>,
 }
 
-/// What became of a policy that was to be activated.
+/// The result of an activation.
 #[derive(Clone, Debug)]
 pub enum ActivationOutcome {
     Active(ActivatedPolicy),
-    /// The policy that judges until now wants people to approve it first.
+    /// The current policy requires approval for a new policy.
     Waiting(Box<PolicyChangeRequest>),
 }
 
 impl Service {
-    /// The policy of that digest, compiled; its stored text is hashed again before it is believed.
+    /// Returns the compiled policy with this digest. The stored text is hashed again first, so that a changed
+    /// row is detected.
     pub(super) async fn policy(&self, keys: &Keys, digest: Digest) -> Result<Arc<Policy>> {
         if let Some(policy) = self.policies.get(digest) {
             return Ok(policy);
         }
         let row = self.fetch::<PolicyRow>(keys, &digest.to_string()).await?;
-        let row = row.ok_or(Error::Broken("a policy is gone"))?.record;
+        let row = row.ok_or(Error::Broken("a policy is missing"))?.record;
         let source = PolicySource { text: row.text, schemas: row.schemas };
+        // The row is sealed too. The digest is the one that statements name.
         if source.digest() != digest {
-            return Err(Error::Broken("a policy's text is not what its digest says"));
+            return Err(Error::Broken("a policy's text does not match its digest"));
         }
+        // Queued by digest, so that requests for the same policy compile it once.
         let turn = self.turns.judging.take(&digest.to_string()).await?;
         if let Some(policy) = self.policies.get(digest) {
             return Ok(policy);
@@ -76,6 +83,7 @@ impl Service {
         let compiling = self.apart(&turn, BlockingWork::Policy, move || Policy::compile(&source));
         let policy = Arc::new(compiling.await?.map_err(Error::Policy)?);
         let mut compiled = self.policies.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        // Clearing everything is simple, and a gateway reaches this limit rarely.
         if compiled.len() >= POLICIES_MAX {
             compiled.clear();
         }
@@ -83,7 +91,8 @@ impl Service {
         Ok(policy)
     }
 
-    /// Activates a policy for its flow, or asks people first; a new flow comes into being by its first policy.
+    /// Activates a policy for its flow, or requests approval for it. The first policy of a new flow creates
+    /// the flow.
     pub async fn activate_policy(
         &self,
         by: &PrincipalId,
@@ -93,7 +102,7 @@ impl Service {
     ) -> Result<ActivationOutcome> {
         let policy = self.compiled(by.as_str(), &source).await?;
         if flow.is_some_and(|it| it != policy.flow()) {
-            return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
+            return Err(Error::invalid("/policy", OTHER_FLOW));
         }
         retrying!(self.activate_once(by, &policy, &accepts))
     }
@@ -109,7 +118,10 @@ impl Service {
         for accepted in accepts {
             let known = self.fetch::<PolicyRow>(&keys, &accepted.to_string()).await?;
             if known.is_none_or(|it| it.record.flow != id) {
-                return Err(Error::invalid("/accepts", "accepts names a policy that this flow never had"));
+                return Err(Error::invalid(
+                    "/accepts",
+                    "`accepts` names a policy that was never active in this flow. Remove its digest",
+                ));
             }
         }
         let mut draft = Draft::new(keys.row(), now);
@@ -136,10 +148,12 @@ impl Service {
             self.commit(draft.finish()).await?;
             return Ok(active);
         };
+        // A repeated activation changes nothing, so that a deployment script can retry.
         if old.record.policy == digest && old.record.accepts == *accepts {
             return Ok(active(old.record));
         }
-        // Whom to ask is said by the policy that judges until now: no other can lift it.
+        // The current policy defines the approval, because a new policy must not remove the approval of its
+        // own change.
         let judging = self.policy(&keys, old.record.policy).await?;
         if let Some(terms) = judging.approval().amending() {
             return self.request_policy_change(draft, &keys, (&old, by), (policy, accepts), terms).await;
@@ -154,14 +168,14 @@ impl Service {
         Ok(active)
     }
 
-    /// A flow comes into being once. Where there is something of it, its row was taken away, and with it perhaps a
-    /// halt, or the people who must be asked.
+    /// Checks that no row of a new flow exists. If one does, the row of the flow was deleted, perhaps to
+    /// remove a halt or an approval requirement.
     async fn check_never_was(&self, keys: &Keys, id: &FlowId) -> Result<()> {
         let (reader, of_flow) = (self.reader(keys), RowFilter::Owner(id.as_str()));
         let nothing = reader.list::<PolicyRow>(of_flow, None, 1).await?.is_empty()
             && reader.list::<Thread>(of_flow, None, 1).await?.is_empty()
             && reader.list::<PolicyChangeRequest>(of_flow, None, 1).await?.is_empty();
-        if nothing { Ok(()) } else { Err(Error::Broken("a flow's row is gone")) }
+        if nothing { Ok(()) } else { Err(Error::Broken("a flow's row is missing")) }
     }
 
     pub async fn flows(&self) -> Result<Vec<FlowId>> {
@@ -170,19 +184,17 @@ impl Service {
         Ok(flows.into_iter().map(|it| it.record.id).collect())
     }
 
-    /// A flow with its active policy, who activated it, and since when.
     pub async fn flow_with_policy(&self, flow: &FlowId) -> Result<Flow> {
         let keys = self.keys()?;
         Ok(self.flow(&keys, flow).await?.record)
     }
 
-    /// A policy's text and schemas, active or not.
+    /// Returns the text and schemas of a policy, active or not.
     pub async fn policy_source(&self, digest: Digest) -> Result<PolicySource> {
         let keys = self.keys()?;
         Ok(self.policy(&keys, digest).await?.source().clone())
     }
 
-    /// The active policy of a flow, with its text.
     pub async fn active_policy(&self, flow: &FlowId) -> Result<Arc<Policy>> {
         let keys = self.keys()?;
         let flow = self.flow(&keys, flow).await?;
@@ -205,7 +217,7 @@ fn active(flow: Flow) -> ActivationOutcome {
     ActivationOutcome::Active(ActivatedPolicy { flow: flow.id, policy: flow.policy, accepts: flow.accepts })
 }
 
-/// The flow with another policy.
+/// Returns the flow row with another active policy.
 pub(super) fn activated_flow(
     old: &Stored<Flow>,
     (policy, accepts): (Digest, &BTreeSet<Digest>),
@@ -221,7 +233,7 @@ pub(super) fn activated_flow(
     }
 }
 
-/// What is told of an activation.
+/// Returns the event data of an activation.
 pub(super) fn activation_data(flow: &Flow, revision: i64) -> serde_json::Value {
     let mut data =
         json!({"policy": flow.policy, "accepts": flow.accepts, "by": flow.activated_by, "revision": revision});

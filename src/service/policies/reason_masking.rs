@@ -1,5 +1,5 @@
-//! What people say of a flow, or of all of them, and of no thread: there is no state whose values could be looked for in
-//! it, so what detectors find is masked, and before it is kept.
+//! Masks reasons that belong to a flow or to the gateway instead of a thread. There is no state to compare
+//! them with, so only detectors are applied, before the reason is stored.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use crate::service::error::Result;
 use crate::service::log::browse::WITHHELD;
 
 impl Service {
-    /// A reason as everybody may read it. Nobody is kept from stopping a flow by a policy that cannot be read: what they
-    /// said is withheld then.
+    /// Returns a reason with detected secrets masked. If a policy cannot be read, the reason is withheld,
+    /// because a halt must not fail for that.
     pub(in crate::service) async fn mask_reason(&self, keys: &Keys, flow: Option<&FlowId>, words: &str) -> String {
         if words.is_empty() {
             return String::new();
@@ -24,6 +24,7 @@ impl Service {
     async fn masked_by_detectors(&self, keys: &Keys, flow: Option<&FlowId>, words: &str) -> Result<String> {
         let active: BTreeSet<Digest> = match flow {
             Some(flow) => BTreeSet::from([self.flow(keys, flow).await?.record.policy]),
+            // A halt of all flows is shown in every flow, so the detectors of all policies apply.
             None => self.active_policy_by_flow(keys).await?.into_values().map(|it| it.policy).collect(),
         };
         let mut words = words.to_owned();

@@ -1,4 +1,4 @@
-//! Dry runs: what a policy would make of a supposed request. Nothing comes of one.
+//! Dry runs (what-if): judges a hypothetical request by a policy without any effect.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::metrics::BlockingWork;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 
-/// A state that may be made up, and what a node would ask on it.
+/// A hypothetical request on a state that may be invented.
 #[derive(Clone, Debug)]
 pub struct DryRun {
     pub state: Value,
     pub node: NodeId,
     pub format: PatchFormat,
     pub patch: Value,
-    /// Who would ask, with what along with it, after what.
+    /// The caller of the request, its tool call and usage, and the nodes that committed before it.
     pub around: HypotheticalContext,
 }
 
@@ -31,8 +31,8 @@ impl DryRun {
 }
 
 impl Service {
-    /// Judges a supposed request by the flow's active policy, or by a candidate. A dry run is always done in its asker's
-    /// turn: state, policy and request are the asker's choice.
+    /// Judges a hypothetical request by the active policy of a flow, or by a candidate policy. Dry runs
+    /// always wait in the fair queue, because the caller chooses the state, the policy and the request.
     pub async fn what_if(
         &self,
         by: &str,
@@ -41,7 +41,7 @@ impl Service {
         dry_run: DryRun,
     ) -> Result<WhatIf> {
         if !dry_run.state.is_object() {
-            return Err(Error::invalid("/state", "a state is a JSON object"));
+            return Err(Error::invalid("/state", "The state is not a JSON object. Send an object"));
         }
         let active = self.active_policy(flow).await?;
         let policy = match candidate {
@@ -49,7 +49,7 @@ impl Service {
             None => active,
         };
         if policy.flow() != flow {
-            return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
+            return Err(Error::invalid("/policy", crate::service::policies::OTHER_FLOW));
         }
         let (limits, turn) = (*self.limits(), self.turns.trying.take(by).await?);
         self.apart(&turn, BlockingWork::DryRun, move || dry_run.judged(&policy, &limits)).await

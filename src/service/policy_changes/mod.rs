@@ -1,4 +1,4 @@
-//! Amendments: asking people about a policy, counting their votes, and activating it by the last one.
+//! Policy change requests: opens them, counts their votes, and activates the approved policy.
 
 pub mod dry_run;
 pub mod replay;
@@ -33,17 +33,17 @@ use crate::store::record::Stored;
 use crate::store::records::OPEN;
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
-/// How many amendments of one flow people are asked about at a time: they read every one of them whole.
+/// Pending policy change requests of one flow. Reviewers read each of them whole.
 const OPEN_MAX: usize = 16;
 
-/// How many pages of amendments one look goes through.
 const PAGES_MAX: usize = 100;
 
-const TOO_MANY: &str = "as many policies wait for people as may; cancel one first";
-const NOBODY: &str = "nobody who did not propose it could approve the policy; add people to the groups that the active policy's [approval.policy] names";
+const TOO_MANY: &str = "The flow has the most pending policy change requests that are allowed. Cancel one first";
+const NOBODY: &str = "No reviewer other than the proposer could approve the policy. Add people to the groups that `[approval.policy]` of the active policy names";
 
 impl Service {
-    /// Asks people about a policy, as the active one demands. The same asked again is the same amendment.
+    /// Opens a policy change request, as the active policy demands. The same request while the first one is
+    /// pending returns the first one.
     pub(super) async fn request_policy_change(
         &self,
         mut draft: Draft<'_>,
@@ -60,10 +60,11 @@ impl Service {
         if let Some(same) = open.iter().find(|it| it.record.change == change && it.record.is_open(now)) {
             return Ok(ActivationOutcome::Waiting(Box::new(same.record.clone())));
         }
+        // Reviewers have limited attention, so an agent or an administrator must not flood them.
         if open.len() >= OPEN_MAX {
             return Err(Error::WrongState(TOO_MANY));
         }
-        // Whoever answers for the token that asks has had their say.
+        // Separation of duties: the owner of the proposing token may not vote.
         let token = self.fetch::<Token>(keys, by.as_str()).await?;
         let excluded: BTreeSet<String> = token.map(|it| it.record.owner).into_iter().collect();
         let stage = super::threads::hold::stage_of(terms.stage());
@@ -89,25 +90,24 @@ impl Service {
         Ok(waiting)
     }
 
-    /// An amendment as it stands.
     pub async fn amendment(&self, id: &AmendmentId) -> Result<PolicyChangeRequest> {
         let keys = self.keys()?;
         Ok(self.amendment_row(&keys, id).await?.record)
     }
 
     async fn amendment_row(&self, keys: &Keys, id: &AmendmentId) -> Result<Stored<PolicyChangeRequest>> {
-        let stored: Stored<PolicyChangeRequest> = self.need(keys, id.as_str(), "amendment").await?;
-        if stored.record.is_whole() { Ok(stored) } else { Err(Error::Broken("an amendment")) }
+        let stored: Stored<PolicyChangeRequest> = self.need(keys, id.as_str(), "policy change request").await?;
+        if stored.record.is_whole() { Ok(stored) } else { Err(Error::Broken("a policy change request")) }
     }
 
-    /// The amendments that people are asked about, the nearest deadline first.
+    /// Returns the pending policy change requests, the nearest deadline first.
     pub async fn open_policy_changes(&self) -> Result<Vec<PolicyChangeRequest>> {
         let (keys, now) = (self.keys()?, self.now());
         let open = self.reader(&keys).list::<PolicyChangeRequest>(RowFilter::State(OPEN), None, LIST_ROWS_MAX).await?;
         Ok(open.into_iter().map(|it| it.record).filter(|it| it.is_open(now)).collect())
     }
 
-    /// The amendments of a flow, the latest first.
+    /// Returns the policy change requests of a flow, the latest first.
     pub async fn policy_changes_of(&self, flow: &FlowId) -> Result<Vec<PolicyChangeRequest>> {
         let keys = self.keys()?;
         self.flow(&keys, flow).await?;
@@ -122,6 +122,7 @@ impl Service {
                 break;
             }
         }
+        // Ids begin with their time, so the list by id has the oldest first.
         all.reverse();
         Ok(all)
     }
@@ -144,7 +145,7 @@ impl Service {
         Ok(open)
     }
 
-    /// Counts a person's vote on exactly the digest it carries; the last one activates the policy.
+    /// Counts a vote on exactly the digest that the ballot contains. The last approval activates the policy.
     pub async fn vote_on_policy_change(
         &self,
         voter: &AccountId,
@@ -154,7 +155,7 @@ impl Service {
         self.vote_signed_on_policy_change(voter, id, ballot, None).await
     }
 
-    /// The same, with a passkey's signature over it if there is one.
+    /// Counts a vote, with a passkey signature over it if there is one.
     pub async fn vote_signed_on_policy_change(
         &self,
         voter: &AccountId,
@@ -176,6 +177,7 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.amendment_row(&keys, id).await?;
         let flow = self.flow(&keys, &stored.record.change.flow).await?;
+        // The reviewers compared the new policy with one that is not active any more.
         if stored.record.is_open(now) && stored.record.change.over != ReplacedPolicy::of(&flow.record) {
             return Err(VoteRejected::PolicyChanged.into());
         }
@@ -186,6 +188,7 @@ impl Service {
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let outcome = stored.record.clone().vote(ballot, person, &rolled.roll)?;
         let now = rolled.roll.now;
+        // After the vote was judged, so that a person without the right to vote gets that reason first.
         stored.record.passkey_need(stage).met_by(&proof, now)?;
         let mut draft = Draft::new(keys.row(), now);
         rolled.rely(&mut draft);
@@ -206,14 +209,15 @@ impl Service {
         if voted == VoteOutcome::Approved {
             self.apply_policy_change(&mut draft, &keys, &flow, (&amendment, now)).await?;
         } else {
+            // A halt or an activation in the same moment must conflict with this vote.
             draft.require_unchanged(&flow);
         }
         self.commit(draft.finish()).await?;
         Ok(voted)
     }
 
-    /// Adds to a change what an approved amendment does: the flow has its policy, and what waits over the one before
-    /// waits for nothing.
+    /// Adds the activation of an approved policy to a change. Other pending requests of the flow are
+    /// superseded, because they were made against the replaced policy.
     async fn apply_policy_change(
         &self,
         draft: &mut Draft<'_>,
@@ -248,7 +252,7 @@ impl Service {
         Ok(ended)
     }
 
-    /// Takes an amendment back. Gives it as it ended.
+    /// Cancels a policy change request. Returns its final state.
     pub async fn cancel_policy_change(
         &self,
         by: &PrincipalId,
@@ -268,8 +272,9 @@ impl Service {
         let stored = self.amendment_row(&keys, id).await?;
         match &stored.record.state {
             PolicyChangeState::Open {} => {}
+            // A repeated cancellation succeeds, so that a client can retry.
             PolicyChangeState::Cancelled { .. } => return Ok(stored.record.clone()),
-            _ => return Err(Error::WrongState("the amendment has ended")),
+            _ => return Err(Error::WrongState("The policy change request has ended and cannot be cancelled")),
         }
         let mut draft = Draft::new(keys.row(), self.now());
         let (by, reason) =
@@ -281,15 +286,15 @@ impl Service {
         Ok(ended)
     }
 
-    /// Amendments whose deadline has passed.
+    /// Returns policy change requests whose deadline has passed.
     pub async fn policy_changes_due(&self) -> Result<Vec<AmendmentId>> {
         self.due(OPEN, |it: PolicyChangeRequest| Some(it.id)).await
     }
 
-    /// Ends an amendment whose deadline has passed, if it still is open.
+    /// Expires a policy change request, if it is still open after its deadline.
     pub async fn expire_policy_change(&self, id: &AmendmentId) -> Result<()> {
         match retrying!(self.expire_amendment_once(id)) {
-            // By the database's clock its deadline has not passed.
+            // By the database's clock the deadline has not passed.
             Err(error) if error.is_too_soon() => Ok(()),
             done => done,
         }
@@ -303,13 +308,14 @@ impl Service {
             return Ok(());
         }
         let mut draft = Draft::new(keys.row(), self.now());
+        // The database's clock decides, as it does for votes.
         draft.not_before(stored.record.expires_at);
         self.end_policy_change(&mut draft, &stored, |at| PolicyChangeState::Expired { at })?;
         self.commit(draft.finish()).await
     }
 }
 
-/// What is told of a new amendment.
+/// Returns the event data of a new policy change request.
 pub(super) fn proposal_data(amendment: &PolicyChangeRequest) -> Value {
     let PolicyChangeRequest { id, change, proposer, digest, excluded, stages, expires_at, .. } = amendment;
     json!({
@@ -318,7 +324,7 @@ pub(super) fn proposal_data(amendment: &PolicyChangeRequest) -> Value {
     })
 }
 
-/// What is told of a vote on it.
+/// Returns the event data of a vote on a policy change request.
 pub(super) fn vote_data(amendment: &PolicyChangeRequest, vote: &Vote) -> Value {
     let data = json!({
         "amendment": amendment.id, "digest": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,

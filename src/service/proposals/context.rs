@@ -1,4 +1,4 @@
-//! Asking: everything around one proposal while it is decided.
+//! The context of one proposal while it is decided.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +15,7 @@ use crate::service::threads::heads::Version;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// A step that may be tried, as it was found.
+/// An attempt of a step, with its row as it was read.
 #[derive(Debug)]
 pub(in crate::service) struct StepAttempt {
     pub(in crate::service) step: StepKey,
@@ -24,13 +24,13 @@ pub(in crate::service) struct StepAttempt {
 }
 
 impl StepAttempt {
-    /// Whether it was tried as often as may be.
+    /// Returns whether the step has used up its attempts.
     pub(in crate::service) fn is_exhausted(&self, attempts: u32) -> bool {
         self.known.as_ref().is_some_and(|it| it.record.tries.len() >= attempts as usize)
     }
 }
 
-/// Everything around one proposal while it is decided.
+/// The context of one proposal while it is decided.
 pub(in crate::service) struct ProposalContext<'a> {
     pub(in crate::service) keys: &'a Keys,
     pub(in crate::service) by: Proposer<'a>,
@@ -39,14 +39,14 @@ pub(in crate::service) struct ProposalContext<'a> {
     pub(in crate::service) standing: &'a ThreadContext,
     pub(in crate::service) head: &'a Arc<Version>,
     pub(in crate::service) policy: &'a Arc<Policy>,
-    /// The step that it is, as it was found.
+    /// The attempt, if the proposal is a step.
     pub(in crate::service) trying: Option<&'a StepAttempt>,
-    /// What its node is given of the head, once that was counted.
+    /// The context tokens of the node, once they are counted.
     pub(in crate::service) given: OnceLock<Option<u64>>,
 }
 
 impl<'a> ProposalContext<'a> {
-    /// An empty change that relies on everything this decision relied on.
+    /// Returns an empty change that requires all rows of this decision to be unchanged.
     pub(in crate::service) fn draft(&self, now: Timestamp) -> Draft<'a> {
         let mut draft = Draft::new(self.keys.row(), now);
         self.by.rely(&mut draft);

@@ -1,4 +1,4 @@
-//! What a node is given of a head, counted for the budgets: once for each decision, and not where others wait.
+//! Counts the context tokens of a node for the budgets, once for each decision and in the fair queue.
 
 use serde_json::Value;
 
@@ -9,11 +9,11 @@ use crate::domain::primitives::id::NodeId;
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// What fails if a count does not come to its end.
+/// The name of the work in an error, if the count fails.
 pub(in crate::service) const COUNTING: &str = "the counting of tokens";
 
 impl Service {
-    /// How many tokens the node of a proposal is given of its head, if the policy that judges it bounds that.
+    /// Returns the context tokens of the proposing node, if the policy has a budget for them.
     pub(in crate::service) async fn context_tokens_for(&self, asking: &ProposalContext<'_>) -> Result<Option<u64>> {
         if !asking.proposal.ask.kind().is_given_context() {
             return Ok(None);
@@ -26,8 +26,8 @@ impl Service {
         Ok(*asking.given.get_or_init(|| counted))
     }
 
-    /// How many tokens a node is given of a state, if a budget of the policy bounds that. Counting a large state takes long:
-    /// whoever asks waits for a turn.
+    /// Returns the context tokens of a node on a state, if the policy has a budget for them. The count of a
+    /// large state takes long, so the caller waits in the fair queue.
     pub(in crate::service) async fn given(
         &self,
         policy: &Policy,
@@ -38,6 +38,7 @@ impl Service {
             return Ok(None);
         }
         let turn = self.turns.counting.take(by).await?;
+        // Projected here and not in the blocking task, because the task cannot borrow the state.
         let (view, wish) = (project(policy, node, state), policy.wish(node));
         let (requires, priority, receives) = (wish.requires.to_vec(), wish.priority.to_vec(), wish.receives.cloned());
         let (max_tokens, encoding) = (wish.max_tokens, wish.encoding);

@@ -1,4 +1,5 @@
-//! How often an agent has asked for the same change. Heads come and go, and the answer of reviewers stays.
+//! Limits how often a node may request the same change. The limit applies across heads, because a new head
+//! does not change the reviewers' answer.
 
 use std::time::Duration;
 
@@ -19,14 +20,15 @@ use crate::service::threads::hold::hold_reason;
 use crate::service::threads::statement::JudgedEffect;
 use crate::store::{Cursor, Direction};
 
-/// What an agent is told that asks for the same change too often.
+/// Returns the violation for a node that requested the same change too often.
 pub(in crate::service) fn effect_attempts_exhausted() -> Violation {
-    let detail = "this node has asked for this change as often as the policy lets it, and it was not approved; propose \
-        another change, or wait until `attempts_within` has passed";
+    let detail = "the node has used up its attempts for this change, and no reviewer approved it. Propose \
+        another change, or wait until `attempts_within` has passed.";
     Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)
 }
 
-/// The effect by which an agent's attempts are counted. A person's rollback is not bounded and has none.
+/// Returns the effect by which the attempts of an agent are counted. A rollback by a person is not limited
+/// and has none.
 pub(in crate::service) fn effect_of(
     asking: &ProposalContext<'_>,
     effected: &JudgedEffect,
@@ -47,24 +49,25 @@ pub(in crate::service) fn effect_of(
     asking.by.has_tries().then(|| effect.digest(&secret))
 }
 
-/// Earlier denials of the change that a review is about.
+/// Earlier denials of the change under review.
 #[derive(Clone, Debug)]
 pub struct EarlierDenials {
-    /// How many reviews of it were denied.
+    /// How many reviews of the change were denied.
     pub times: usize,
-    /// In which time before this review was opened.
+    /// The period before this review in which denials count.
     pub within: Duration,
     pub last: Hold,
     pub by: AccountId,
     pub name: String,
-    /// Their comment. What the states of that review hide is hidden in it from everybody but its author.
+    /// The comment of the last denial. The redacted values of that review are masked for everyone except the
+    /// author of the comment.
     pub comment: Option<String>,
 }
 
 impl Service {
-    /// Returns whether a node has asked for an effect as often as the policy allows. The change that opens a hold
-    /// replaces the row of its thread, and so does the end of every earlier one: two gateways cannot both count the
-    /// same attempts and open a hold.
+    /// Returns whether a node has used up its attempts for an effect. The start and the end of a review both
+    /// replace the row of the thread. Therefore two gateways cannot count the same attempts concurrently and
+    /// both open a review.
     pub(in crate::service) async fn is_effect_exhausted(
         &self,
         keys: &Keys,
@@ -73,12 +76,12 @@ impl Service {
     ) -> Result<bool> {
         let (Some(effect), approval) = (effect, policy.approval()) else { return Ok(false) };
         let since = self.now().minus(approval.attempts_within());
-        // One more: a review that is still open stands before those that ended.
+        // One more than the limit, because a pending review is listed before the ended ones.
         let attempts = self.attempts_at(keys, effect, (since, None), approval.attempts().saturating_add(1)).await?;
         Ok(attempts.len() >= approval.attempts() as usize)
     }
 
-    /// Returns the earlier denials of the change that a review is about, as the viewer may read them.
+    /// Returns the earlier denials of the change under review, as the viewer may read them.
     pub(in crate::service) async fn denied_before(
         &self,
         keys: &Keys,
@@ -87,6 +90,7 @@ impl Service {
     ) -> Result<Option<EarlierDenials>> {
         let (Some(effect), approval) = (hold.effect, policy.approval()) else { return Ok(None) };
         let within = approval.attempts_within();
+        // Counted back from the opening of this review, so that its page stays the same over time.
         let since = hold.opened_at.minus(within);
         let until = Cursor { due: hold.opened_at.millis(), id: String::new() };
         let attempts = self.attempts_at(keys, effect, (since, Some(&until)), approval.attempts()).await?;
@@ -104,7 +108,7 @@ impl Service {
         Ok(Some(EarlierDenials { times, within, last, by: vote.reviewer, name: vote.name, comment }))
     }
 
-    /// Attempts at an effect that ended after `since` and were not approved, the last first. At most `limit` of them.
+    /// Returns the latest attempts at an effect that ended after `since` without approval, at most `limit`.
     async fn attempts_at(
         &self,
         keys: &Keys,
@@ -118,7 +122,7 @@ impl Service {
         Ok(found.into_iter().map(|it| it.record).filter(is_recent).collect())
     }
 
-    /// A comment whose states cannot be read any more is withheld, and does not keep the page from being shown.
+    /// Masks a comment. If its states cannot be read, the comment is withheld, so that the page still works.
     async fn earlier_comment(
         &self,
         keys: &Keys,

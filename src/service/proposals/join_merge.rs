@@ -1,4 +1,4 @@
-//! Joins: what branches changed, gathered, and merged into one proposal on the thread that they were made of.
+//! Joins: gathers the changes of branches and merges them into one proposal on their thread.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -22,13 +22,12 @@ use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
 use crate::service::threads::heads::Version;
 
-/// How many conflicts are told at once.
+/// Conflicts in one response.
 const CONFLICTS_TOLD_MAX: usize = 100;
 
-/// A confidence of 1.
 const CERTAIN: f64 = 1_000_000.0;
 
-/// What comes of branches, and what they changed.
+/// The merged state, and the paths that the branches changed.
 pub(in crate::service) struct MergedBranches {
     pub(in crate::service) after: Value,
     pub(in crate::service) changed: Vec<Pointer>,
@@ -36,14 +35,15 @@ pub(in crate::service) struct MergedBranches {
 }
 
 impl MergedBranches {
-    /// What the branches bring along.
+    /// Returns what the branches add to their thread in addition to the merged state, such as their authors and
+    /// usage.
     pub(in crate::service) fn carried(&self) -> &JoinCarryover {
         &self.found.carried
     }
 }
 
 impl Service {
-    /// A proposal in its asker's turn, if it takes long to look at what is asked for.
+    /// Adds a permit of the fair queue to a join, because it is expensive. Other proposals are unchanged.
     pub(in crate::service) async fn in_turn<'a>(&self, proposal: &'a Proposal, by: &str) -> Result<Cow<'a, Proposal>> {
         let mut proposal = Cow::Borrowed(proposal);
         if matches!(proposal.ask, ProposalKind::Join(_)) {
@@ -55,7 +55,7 @@ impl Service {
         Ok(proposal)
     }
 
-    /// A proposal with everything that it is judged on: of a join what its branches have come to. Any other as it is.
+    /// Adds the current state of its branches to a join. Other proposals are unchanged.
     pub(in crate::service) async fn gather_inputs(
         &self,
         keys: &Keys,
@@ -64,7 +64,9 @@ impl Service {
     ) -> Result<Proposal> {
         let ProposalKind::Join(join) = &mut proposal.ask else { return Ok(proposal) };
         if thread.branch.is_some() {
-            return Err(Error::WrongState("a branch is not joined into: join into the thread that it was made of"));
+            return Err(Error::WrongState(
+                "A branch cannot be the target of a join. Join into the thread that it was made from",
+            ));
         }
         let found = match &join.source {
             JoinSource::Found(_) => return Ok(proposal),
@@ -77,21 +79,22 @@ impl Service {
         Ok(proposal)
     }
 
-    /// What comes of the branches, with the turn in which they were merged, or why this node may not join them. Large states
-    /// take long, so they are merged where that keeps no other request waiting.
+    /// Merges the branches of a join on a blocking thread. Returns the merged state with its permit, or the
+    /// violation if this node may not join them.
     pub(in crate::service) async fn joined(
         &self,
         policy: &Arc<Policy>,
         (node, head): (&NodeId, &Arc<Version>),
         ask: &JoinProposal,
     ) -> Result<std::result::Result<(MergedBranches, QueuePermit), Violation>> {
+        // The permit is taken before the branches are loaded, because their states take memory.
         let turn = ask.turn.clone().ok_or(Error::Broken("a join out of turn"))?;
         let (policy, node, head, ask) = (Arc::clone(policy), node.clone(), Arc::clone(head), ask.clone());
         let merged = turn.work("the merging of branches", move || joined(&policy, (&node, &head), &ask)).await??;
         Ok(merged.map(|it| (it, turn)))
     }
 
-    /// The branches of this very head, as they stand.
+    /// Returns the current state of the branches of this head.
     async fn branches_now(
         &self,
         keys: &Keys,
@@ -106,8 +109,7 @@ impl Service {
             let (thread_id, transition, version) = (thread.id.clone(), head.entry.transition, head.entry.version);
             let origin = Branch { name: name.clone(), thread: thread_id, transition, version };
             let row = self.fetch::<Thread>(keys, origin.own_thread().as_str()).await?;
-            let unknown =
-                || Error::invalid(&format!("/branches/{index}"), "no branch of this name was made of this head");
+            let unknown = || Error::invalid(&format!("/branches/{index}"), "no branch of this head has this name");
             let row = row.filter(|it| it.record.branch.as_ref() == Some(&origin)).ok_or_else(unknown)?;
             if row.record.closed.is_some() {
                 return Err(Error::Closed);
@@ -116,7 +118,8 @@ impl Service {
             let tip = self.head(keys, &row.record).await?;
             set.extend(tip.tree.origins().set_after(&first.statement.proposal));
             let Thread { id, authors, committed_nodes, spent, .. } = row.record.clone();
-            // As on a head of the thread's own: what only a policy admitted that was withdrawn since, people are asked about.
+            // The same rule as for a head of the thread: a version that only a withdrawn policy admitted
+            // requires its own approval.
             let stands = accepted.contains(&tip.entry.policy) && row.record.lineage.is_accepted(&accepted);
             let owes = tip.entry.owes || !stands;
             carried.add(&thread.spent, ThreadContributions { authors, committed_nodes, spent }, owes);
@@ -124,19 +127,21 @@ impl Service {
             states.push(tip.state.clone());
             rows.push(row);
         }
+        // The statement does not depend on the order of the request.
         branches.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(GatheredBranches { joining: JoinStatement { branches, strategy }, carried, states, set, rows })
     }
 
-    /// What a branch begins with: exactly this head, by what was signed and by what its state is.
+    /// Returns version 0 of a branch. Its signature and its state must match this head.
     async fn origin(&self, keys: &Keys, branch: &Thread, (origin, head): (&Branch, &Version)) -> Result<Version> {
         let first = self.version(keys, &branch.id, 0).await?;
         let said = first.statement.kind == TransitionType::Fork && first.statement.fork.as_ref() == Some(origin);
+        // A branch from an edited database must not enter the thread.
         let same = first.statement.flow == head.statement.flow && first.state == head.state;
         if said && same { Ok(first) } else { Err(Error::Broken("a branch")) }
     }
 
-    /// The branches as a statement names them.
+    /// Returns the branches at the versions that a statement names.
     async fn branches_then(
         &self,
         keys: &Keys,
@@ -144,7 +149,7 @@ impl Service {
         joining: JoinStatement,
         carried: JoinCarryover,
     ) -> Result<GatheredBranches> {
-        let broken = || Error::Broken("what a join says that it joins");
+        let broken = || Error::Broken("the branches of a join");
         let (mut states, mut set) = (Vec::with_capacity(names.len()), BTreeSet::new());
         for name in names {
             let branch = joining.branches.iter().find(|it| it.name == *name).ok_or_else(broken)?;
@@ -161,7 +166,7 @@ impl Service {
     }
 }
 
-/// What comes of the branches, or why this node may not join them.
+/// Merges the branches of a join, or returns the violation if this node may not join them.
 fn joined(
     policy: &Policy,
     (node, head): (&NodeId, &Version),
@@ -172,13 +177,15 @@ fn joined(
     changed.extend(found.set.iter().cloned());
     let changed: Vec<Pointer> = changed.into_iter().collect();
     let mut seen = changed.clone();
-    // What the request itself puts somewhere replaces all that stands there.
+    // A resolution replaces everything at its path, so the node must be allowed to read that path too.
     seen.extend(ask.resolutions.places().cloned());
     let by_confidence = ask.strategy == Strategy::Confidence;
-    let no_place = || Error::invalid("/strategy", "the flow's policy names no place of confidence");
+    let no_place =
+        || Error::invalid("/strategy", "the policy of the flow has no confidence path. Use another strategy");
     let place = by_confidence.then(|| policy.confidence().ok_or_else(no_place)).transpose()?;
     seen.extend(place.cloned());
-    // Whoever may not read all of it is told nothing of it: not even whether branches agree.
+    // A node that may not read all changes gets no detail. Even a conflict would reveal whether branches
+    // agree.
     if let Some(unread) = unread(policy, node, &seen) {
         return Ok(Err(unread));
     }
@@ -196,30 +203,31 @@ fn joined(
             Err(Error::Conflict { places, checkpoint })
         }
         Err(JoinRejected::NoConflict(_)) => {
-            Err(Error::invalid("/resolve", "it settles a place where nothing is in conflict"))
+            Err(Error::invalid("/resolve", "`resolve` contains a path without a conflict. Remove that path"))
         }
     }
 }
 
-/// How sure a branch is, in millionths; where nobody asks, that does not matter.
+/// Returns the confidence of a branch in millionths. Without a confidence path the value is unused.
 fn confidence(place: Option<&Pointer>, state: &Value, index: usize) -> Result<u32> {
     let Some(place) = place else { return Ok(0) };
     let number = place.resolve(state).and_then(Value::as_f64).filter(|it| (0.0..=1.0).contains(it));
     let number = number.ok_or_else(|| {
-        let detail = "this branch has no number from 0 to 1 at the place of confidence that the policy names";
+        let detail = "this branch has no number from 0 to 1 at the confidence path of the policy";
         Error::invalid(&format!("/branches/{index}"), detail)
     })?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and a million")]
     Ok((number * CERTAIN).round() as u32)
 }
 
-/// What a stated join comes to again, from its branches' states in the order in which the statement names them.
+/// Merges a stored join again, from the states of its branches in the order of its statement.
 pub(in crate::service) fn replayed(
     policy: &Policy,
     base: &Value,
     (ask, said): (&JoinProposal, &JoinStatement),
     states: &[Value],
 ) -> Option<Value> {
+    // An audit replays stored joins, so a request that does not match its statement is an error there.
     let names: BTreeSet<&BranchName> = ask.branches.iter().collect();
     let stated: BTreeSet<&BranchName> = said.branches.iter().map(|it| &it.name).collect();
     if names != stated || ask.strategy != said.strategy {

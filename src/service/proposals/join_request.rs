@@ -1,4 +1,4 @@
-//! A join: what is to be joined, and what was found of it.
+//! Join requests, and the branches that they name.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,26 +17,26 @@ use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
 use crate::store::record::Stored;
 
-/// What is to be joined, and what was found of it.
+/// A request to join branches.
 #[derive(Clone, Debug)]
 pub struct JoinProposal {
-    /// The branches, in the order in which they were named.
+    /// The branches, in the order of the request.
     pub(in crate::service) branches: Vec<BranchName>,
     pub(in crate::service) strategy: Strategy,
-    /// What was said of conflicts, as sent.
+    /// The resolutions of conflicts, as the request contains them.
     pub(in crate::service) resolve: Option<Value>,
     pub(in crate::service) resolutions: Resolutions,
     pub(in crate::service) source: JoinSource,
-    /// Its asker's turn to have it looked at.
+    /// The permit of the fair queue.
     pub(in crate::service) turn: Option<QueuePermit>,
 }
 
-/// Of what the branches had come to.
+/// The versions of the branches that a join uses.
 #[derive(Clone, Debug)]
 pub(in crate::service) enum JoinSource {
-    /// As they stand; nobody has looked yet.
+    /// The current versions. They are not loaded yet.
     Named,
-    /// As it was stated before, whatever became of them since.
+    /// The versions of an earlier statement, even if the branches have changed since then.
     Stated(JoinStatement, JoinCarryover),
     Found(Arc<GatheredBranches>),
 }
@@ -45,24 +45,28 @@ pub(in crate::service) enum JoinSource {
 pub(in crate::service) struct GatheredBranches {
     pub(in crate::service) joining: JoinStatement,
     pub(in crate::service) carried: JoinCarryover,
-    /// In the order in which the branches were named.
+    /// The states, in the order of the request.
     pub(in crate::service) states: Vec<Value>,
-    /// Every leaf that somebody set on a branch, to whatever it was: a value that was guessed right is no change.
+    /// Every leaf that a node set on a branch, even to the same value. Otherwise a node could confirm a guess
+    /// of a value that it may not read.
     pub(in crate::service) set: BTreeSet<Pointer>,
-    /// The branches that must still stand like that when it is committed.
+    /// The branches, which must be unchanged at the commit.
     pub(in crate::service) rows: Vec<Stored<Thread>>,
 }
 
 impl JoinProposal {
     pub fn read(branches: Vec<BranchName>, strategy: Strategy, resolve: Option<Value>) -> Result<Self> {
         if branches.is_empty() || branches.len() > BRANCHES_MAX as usize {
-            return Err(Error::invalid("/branches", format!("name 1 to {BRANCHES_MAX} branches")));
+            return Err(Error::invalid("/branches", format!("a join needs 1 to {BRANCHES_MAX} branches")));
         }
         if branches.iter().collect::<BTreeSet<_>>().len() < branches.len() {
-            return Err(Error::invalid("/branches", "name each branch once"));
+            return Err(Error::invalid("/branches", "a branch occurs twice. Name each branch once"));
         }
         if resolve.is_some() != (strategy == Strategy::Explicit) {
-            return Err(Error::invalid("/resolve", "`resolve` belongs to the strategy `explicit`, and to no other"));
+            return Err(Error::invalid(
+                "/resolve",
+                "the strategy `explicit` requires `resolve`, and no other strategy allows it",
+            ));
         }
         let resolutions = resolve.as_ref().map(Resolutions::read).transpose();
         let resolutions = resolutions.map_err(|it| Error::invalid(&format!("/resolve{}", it.pointer), it.detail))?;
@@ -70,13 +74,13 @@ impl JoinProposal {
         Ok(Self { branches, strategy, resolve, resolutions, source: JoinSource::Named, turn: None })
     }
 
-    /// What was asked for by a stored join, on what its branches had come to then.
+    /// Returns the request of a stored join, with its branches as they were then.
     pub(in crate::service) fn of(transition: &Transition) -> Option<Self> {
         let carried = transition.carried.as_deref()?.clone();
         Self::asked(&transition.patch, transition.statement.join.clone()?, carried)
     }
 
-    /// The same of one that was turned away.
+    /// Returns the request of a rejected join.
     pub(in crate::service) fn of_kept(request: &RejectedRequest) -> Option<Self> {
         let RejectedJoin { joining, carried } = request.join.as_deref()?.clone();
         Self::asked(&request.content, joining, carried)
@@ -89,7 +93,7 @@ impl JoinProposal {
         Some(Self { source: JoinSource::Stated(joining, carried), ..asked })
     }
 
-    /// What is hashed as the request's content.
+    /// Returns the content that the digest of the request covers.
     pub(in crate::service) fn content(&self) -> Value {
         let mut content = self.told();
         if let Some(resolve) = &self.resolve {
@@ -98,12 +102,12 @@ impl JoinProposal {
         content
     }
 
-    /// What was said of conflicts: operations that put values at places of a state.
+    /// Returns the resolutions of conflicts: patch operations that set values at paths of the state.
     pub(in crate::service) const fn resolve(&self) -> Option<&Value> {
         self.resolve.as_ref()
     }
 
-    /// The same without values of states: the places of `resolve` are those of a state, and some are hidden.
+    /// Returns the request without state values and paths. The paths in `resolve` may be redacted.
     pub(in crate::service) fn told(&self) -> Value {
         json!({"branches": self.branches, "strategy": self.strategy})
     }
@@ -111,7 +115,7 @@ impl JoinProposal {
     pub(in crate::service) fn found(&self) -> Result<&Arc<GatheredBranches>> {
         match &self.source {
             JoinSource::Found(found) => Ok(found),
-            JoinSource::Named | JoinSource::Stated(..) => Err(Error::Broken("a join whose branches nobody looked at")),
+            JoinSource::Named | JoinSource::Stated(..) => Err(Error::Broken("a join without loaded branches")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Proposing: the one way in which anything comes into a thread's state.
+//! Proposals: the only way to change the state of a thread.
 
 pub(crate) mod context;
 pub(crate) mod context_tokens;
@@ -42,7 +42,7 @@ use request::{Proposal, ProposalKind, RATIONALE_CHARS_MAX};
 use steps::{PriorStep, record_step_attempt, step_attempts_exhausted};
 
 impl Service {
-    /// Takes a proposal: commits it, holds it, or rejects it; asking the same again gives the same answer.
+    /// Commits, holds or rejects a proposal. The same proposal again gets the same response.
     pub async fn propose(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<ProposalOutcome> {
         check_words(proposal)?;
         let proposal = self.in_turn(proposal, token.record.principal().as_str()).await?;
@@ -52,17 +52,22 @@ impl Service {
     async fn propose_once(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<ProposalOutcome> {
         let keys = self.keys()?;
         let thread = self.thread(&keys, &proposal.thread).await?;
+        // Looks like an unknown thread, so that a token cannot probe the threads of other flows.
         if !token.record.of_flow(&thread.record.flow) {
             return Err(Error::NotFound("thread"));
         }
         if !token.record.acts_as(&thread.record.flow, &proposal.node) {
-            return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
+            return Err(Error::Forbidden(
+                "this token may not act as this node of the thread's flow. Use a node that the token names",
+            ));
         }
         let by = Proposer::Token(token);
         let identity = identity_of(&keys, by, proposal);
+        // Before the head is checked: a repeated proposal gets its response even if the head has moved since.
         if let Some(answer) = self.answered(&keys, (&thread.record, proposal), identity).await? {
             return Ok(answer);
         }
+        // Steps are checked on every head, because a step has one effect in the whole thread.
         let trying = match self.prior_step(&keys, &thread.record, proposal).await? {
             PriorStep::Done(answer) => return Ok(*answer),
             PriorStep::Open(trying) => trying,
@@ -81,6 +86,7 @@ impl Service {
             return self.reject(&asking, RejectionCause::NoTries(attempts_exhausted())).await;
         }
         let is_branch = standing.thread.record.branch.is_some();
+        // A branch may be discarded, but a tool call has an effect outside of the gateway.
         if is_branch && proposal.tool.is_some() {
             return self.reject(&asking, RejectionCause::of(vec![branch_violation(RejectCode::ToolNotAllowed)])).await;
         }
@@ -102,8 +108,8 @@ impl Service {
         }
     }
 
-    /// The thread as it may be built upon: open, not halted, on the head that the proposal names.
-    /// A hold past its deadline is ended first: correctness never waits for a worker.
+    /// Checks that a thread accepts proposals: it is open, not halted, and on the parent of the proposal. A
+    /// review past its deadline is ended first, because correctness must not depend on a worker.
     pub(super) async fn ready(&self, keys: &Keys, thread: Stored<Thread>, parent: Digest) -> Result<ThreadContext> {
         let thread = self.expire_hold_if_due(keys, thread).await?;
         let mut standing = self.standing(keys, thread).await?;
@@ -142,7 +148,10 @@ impl Service {
             ProposalKind::Reaffirm => JudgedRequest::Reaffirm,
             ProposalKind::Rollback { to_version } => {
                 if *to_version >= head.entry.version {
-                    return Err(Error::invalid("/to_version", "a rollback names a version before the head"));
+                    return Err(Error::invalid(
+                        "/to_version",
+                        "the version is not before the head. Name an earlier version",
+                    ));
                 }
                 JudgedRequest::Rollback(Arc::new(self.version(keys, &proposal.thread, *to_version).await?))
             }
@@ -165,7 +174,8 @@ impl Service {
         self.judged(JudgingJob { policy, head, node, asks, around }).await
     }
 
-    /// Commits without asking anybody. In a flow that only observes there may be reasons why people should have been.
+    /// Commits a transition without approval. In observe mode it records the reasons for which the transition
+    /// would have been held.
     pub(super) async fn commit_without_approval(
         &self,
         asking: &ProposalContext<'_>,
@@ -188,6 +198,7 @@ impl Service {
             None => TransitionOutcome::Committed { entry },
         };
         let transition = Transition { outcome, ..effect.transition.clone() };
+        // Stored even without approval, so that a repeated proposal finds its response.
         draft.insert(&transition)?;
         record_step_attempt(&mut draft, asking, Some(transition.digest))?;
         draft.replace(&asking.standing.thread, &thread)?;
@@ -206,8 +217,9 @@ impl Service {
     ) -> Result<ProposalOutcome> {
         let thread = &asking.standing.thread.record;
         let opened = thread.holds_opened.get(&asking.proposal.node).copied().unwrap_or(0);
+        // Reviewers have limited attention, so an agent must not flood them with reviews.
         if asking.by.has_tries() && opened >= asking.policy.approval().attempts() {
-            let detail = "this node has asked for approval on this head as often as the policy lets it";
+            let detail = "the node has used up its approval requests on this head";
             return self
                 .reject(
                     asking,
@@ -221,7 +233,7 @@ impl Service {
         }
         let authors = authors_with(thread, asking.by.author(), &asking.proposal.ask);
         if !self.somebody_can_approve(asking.keys, asking.policy, &authors).await? {
-            let detail = "nobody who is not an author could approve this; ask an administrator to add reviewers, then ask again as the next `attempt`";
+            let detail = "no reviewer other than the authors could approve this. Ask an administrator to add reviewers, then propose again with the next `attempt`";
             return self
                 .reject(
                     asking,
@@ -233,7 +245,8 @@ impl Service {
         self.hold(asking, step, reasons, (authors, effect)).await
     }
 
-    /// States what would happen, once; the statement is stored and never made again.
+    /// Creates the statement of a transition. It is stored and never created again, so that its signature
+    /// stays stable.
     pub(super) async fn create_statement(
         &self,
         asking: &ProposalContext<'_>,
@@ -278,13 +291,20 @@ impl Service {
 
 pub(super) fn check_words(proposal: &Proposal) -> Result<()> {
     if proposal.attempt == 0 {
-        return Err(Error::invalid("/attempt", "attempts count from 1"));
+        return Err(Error::invalid("/attempt", "the first attempt has the number 1"));
     }
     let Some(rationale) = &proposal.rationale else { return Ok(()) };
     if rationale.trim().is_empty() {
-        // What has no room on the page cannot be seen to be what was signed, and nobody could decide there.
-        return Err(Error::invalid("/rationale", "it says nothing; leave it out"));
+        // The page could not show that an invisible text is what was signed, so no reviewer could decide.
+        return Err(Error::invalid("/rationale", "the rationale has no visible text. Leave it out"));
     }
     let long = rationale.chars().count() > RATIONALE_CHARS_MAX;
-    if long { Err(Error::invalid("/rationale", format!("at most {RATIONALE_CHARS_MAX} characters"))) } else { Ok(()) }
+    if long {
+        Err(Error::invalid(
+            "/rationale",
+            format!("the rationale has more than {RATIONALE_CHARS_MAX} characters. Shorten it"),
+        ))
+    } else {
+        Ok(())
+    }
 }

@@ -1,4 +1,4 @@
-//! Who proposes: a machine by its token, or a person by their account.
+//! The proposer of a change: a machine with a token, or a person.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,19 @@ use crate::domain::primitives::id::{NodeId, PrincipalId};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// As which a person reads nothing.
+/// A person is no node, so no value is readable to a person as a node.
 static NO_NODES: BTreeSet<NodeId> = BTreeSet::new();
 
 #[derive(Clone, Copy)]
 pub(in crate::service) enum Proposer<'a> {
     Token(&'a Stored<Token>),
-    /// A person, by their account.
     Person(&'a Stored<Account>),
-    /// A person, who rewrites what a machine asked for.
+    /// A person who edits the proposal of a machine.
     Editor(&'a Stored<Account>, &'a Stored<Token>),
 }
 
 impl Proposer<'_> {
-    /// Whom the statement names.
+    /// Returns the principal that the statement names.
     pub(in crate::service) fn principal(&self) -> PrincipalId {
         match self {
             Self::Token(it) => it.record.principal(),
@@ -29,7 +28,8 @@ impl Proposer<'_> {
         }
     }
 
-    /// As whom it is judged: what was rewritten, as if the agent itself had asked.
+    /// Returns the principal that the policy judges. An edit is judged as if the agent itself had proposed
+    /// it.
     pub(in crate::service) fn judged_as(&self) -> PrincipalId {
         match self {
             Self::Editor(_, agent) => agent.record.principal(),
@@ -37,13 +37,12 @@ impl Proposer<'_> {
         }
     }
 
-    /// Whether a policy bounds how often it may ask. People are not kept from asking by what an agent asked before, in the
-    /// name of the same node.
+    /// Returns whether the policy limits the attempts. The earlier attempts of an agent must not block a
+    /// person who acts for the same node.
     pub(in crate::service) fn has_tries(&self) -> bool {
         matches!(self, Self::Token(_) | Self::Editor(..))
     }
 
-    /// Who rewrites what was asked for, if somebody does.
     pub(in crate::service) fn editor(&self) -> Option<&Stored<Account>> {
         match self {
             Self::Editor(person, _) => Some(person),
@@ -51,7 +50,8 @@ impl Proposer<'_> {
         }
     }
 
-    /// Who had a hand in it, and so cannot approve it: whoever answers for the token, or the person.
+    /// Returns the author, who cannot approve the change (separation of duties): the owner of the token, or
+    /// the person.
     pub(in crate::service) fn author(&self) -> &str {
         match self {
             Self::Token(it) | Self::Editor(_, it) => &it.record.owner,
@@ -59,7 +59,7 @@ impl Proposer<'_> {
         }
     }
 
-    /// Which redacted values its request is compared with where it may see the result.
+    /// Returns the redacted values that the request is compared with before the proposer sees the result.
     pub(in crate::service) fn comparison(&self) -> ComparedValues<'_> {
         match self {
             Self::Token(it) => ComparedValues::WithReadable(&it.record.nodes),
@@ -67,7 +67,7 @@ impl Proposer<'_> {
         }
     }
 
-    /// The decision relies on the rows as they were read.
+    /// Requires at commit time that the rows of the proposer are unchanged.
     pub(in crate::service) fn rely(&self, draft: &mut Draft<'_>) {
         match self {
             Self::Token(it) => draft.require_unchanged(it),

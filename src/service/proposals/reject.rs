@@ -1,4 +1,5 @@
-//! Rejecting a proposal: recorded whole, applied in no part, and answered with what its node is to do next.
+//! Rejections: records a rejected proposal without applying any part of it, and returns an instruction to its
+//! node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,11 +26,11 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::rejection_body::RejectionBody;
 use crate::service::threads::commit::ProposalOutcome;
 
-/// A value in an error is there to be recognised, not to be read back.
+/// The longest value that an error repeats. The value helps to recognize the request and is not a copy of it.
 const VALUE_BYTES_MAX: usize = 1_024;
 
 impl RejectionBody {
-    /// As its own proposer is told.
+    /// Builds the body that the proposer receives.
     pub(in crate::service) fn of(rejection: Rejection, ask: &ProposalKind, checkpoint: Option<Checkpoint>) -> Self {
         let Rejection { errors, instruction, hidden, .. } = rejection;
         let shown = errors.iter().enumerate().filter(|(index, _)| !hidden.contains(index));
@@ -38,22 +39,21 @@ impl RejectionBody {
     }
 }
 
-/// Why a proposal is rejected.
 pub(in crate::service) enum RejectionCause {
-    /// It violates the policy, which counts against its node's tries.
+    /// A violation of the policy. It counts against the attempts of the node.
     Violations(Vec<Violation>),
-    /// Its node has no tries left on this head.
+    /// The node has no attempts left on this head.
     NoTries(Violation),
-    /// Its step was tried as often as may be.
+    /// The step has no attempts left.
     StepOver(Violation),
-    /// Its change was asked for as often as may be, on whatever head.
+    /// The change has no attempts left on any head.
     EffectOver(Violation),
-    /// Nobody could approve it: nothing that its node did wrong.
+    /// No reviewer could approve the change. The node is not at fault.
     Nobody(Violation),
 }
 
 impl RejectionCause {
-    /// A judgement's violations; that the policy has nobody to ask is not its node's.
+    /// Returns the cause for the violations of a judgement. A missing approver is not the fault of the node.
     pub(in crate::service) fn of(violations: Vec<Violation>) -> Self {
         match violations.as_slice() {
             [only] if only.code == RejectCode::NobodyCanApprove => Self::Nobody(only.clone()),
@@ -74,7 +74,7 @@ impl RejectionCause {
         }
     }
 
-    /// Everything that is wrong; the second violation also ends its node's tries, and says so.
+    /// Returns all violations. If the last attempt of the node is used up, another violation states that.
     fn told(self, instruction: Option<Instruction>) -> Vec<Violation> {
         match self {
             Self::Violations(mut violations) => {
@@ -91,21 +91,21 @@ impl RejectionCause {
     }
 }
 
-/// What is said once a node has been rejected twice on a head whose policy lets it retry once.
+/// Returns the violation for a second rejection on one head, if the policy allows one retry.
 pub(in crate::service) fn attempts_exhausted() -> Violation {
-    let detail = "this node was rejected twice on this head, and the policy lets it retry once";
+    let detail = "the node was rejected twice on this head, and the policy allows one retry";
     Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)
 }
 
-/// How often each node was rejected on one head, as it is written down.
+/// Counts a rejection of a node on one head.
 pub(in crate::service) fn count(violations: &mut BTreeMap<NodeId, u32>, node: &NodeId) {
     let count = violations.entry(node.clone()).or_insert(0);
     *count = count.saturating_add(1);
 }
 
 impl Service {
-    /// Records a rejection. The thread's row is replaced as it was read, so of two at once the second is decided
-    /// again, and finds the first one counted.
+    /// Records a rejection. It replaces the row of the thread. Therefore a concurrent second rejection is
+    /// decided again and counts the first one.
     pub(in crate::service) async fn reject(
         &self,
         asking: &ProposalContext<'_>,
@@ -149,7 +149,7 @@ impl Service {
             counted,
             instruction,
             request: kept(asking, &own),
-            // Not before: what is said of a large request takes its time, and no decision may be old when it commits.
+            // Read last: the redaction above takes long, and a decision must not be old at its commit.
             at: self.now(),
         };
         let now = rejection.at;
@@ -167,7 +167,8 @@ impl Service {
         Ok(ProposalOutcome::Rejected(RejectionBody::of(rejection, &proposal.ask, Some(checkpoint))))
     }
 
-    /// What a rejection told before was made on: it is told again as it was.
+    /// Returns the head that a stored rejection was based on, so that a repeated request gets the same
+    /// response.
     pub(in crate::service) async fn rejected_head(
         &self,
         keys: &Keys,
@@ -179,7 +180,7 @@ impl Service {
     }
 }
 
-/// What of a rejected request is shown.
+/// Returns the redacted excerpt of a rejected request.
 fn excerpt_of(hiding: &Redactor<'_>, violations: &[Violation], request: (PatchFormat, &Value)) -> AuthorExcerpt {
     let cut = |(index, it): (usize, &Violation)| {
         let cut = hiding.cut(&it.pointer);
@@ -189,8 +190,9 @@ fn excerpt_of(hiding: &Redactor<'_>, violations: &[Violation], request: (PatchFo
     AuthorExcerpt { excerpt: excerpt(hiding, request.0, request.1), cut }
 }
 
-/// The request, to be judged again; not if it is long, nor if any of it is redacted that its node could read. Its event says
-/// whether it is kept, and so must not tell anything else.
+/// Returns the request for a later judgement, unless it is too long or contains a redacted value that its
+/// node can read. The rejection event reveals whether the request is stored, so this must not depend on
+/// values that the node cannot read.
 fn kept(asking: &ProposalContext<'_>, hiding: &Redactor<'_>) -> Option<String> {
     let (proposal, kept) = (asking.proposal, asking.proposal.kept());
     let whole = match &proposal.ask {
@@ -209,7 +211,7 @@ fn kept(asking: &ProposalContext<'_>, hiding: &Redactor<'_>) -> Option<String> {
     whole.then(|| kept.text()).flatten()
 }
 
-/// What the event of a rejection says.
+/// Returns the data of a rejection event.
 pub(in crate::service) fn event_data(rejection: &Rejection) -> Value {
     let codes: BTreeSet<&str> = rejection.errors.iter().map(|it| it.code.as_str()).collect();
     let mut data = json!({
@@ -222,7 +224,7 @@ pub(in crate::service) fn event_data(rejection: &Rejection) -> Value {
     if let Some(step) = &rejection.step {
         data["step"] = json!(step);
     }
-    // Nothing of what was asked for is told but what its identity does not cover.
+    // The data contains only parts of the request that its identity does not cover.
     if let Some(kept) = rejection.request.as_deref() {
         data["kept"] = json!(true);
         let kept = RejectedRequest::read(kept);
@@ -245,7 +247,7 @@ pub(in crate::service) fn result_error(violation: &Violation) -> ResultError {
     }
 }
 
-/// The value that the request itself puts at a place; nothing of any state.
+/// Returns the value that the request itself sets at a path. It never comes from a state.
 fn sent_at(ask: &ProposalKind, pointer: &str) -> Option<Value> {
     let ProposalKind::Patch { format, patch } = ask else { return None };
     let pointer = Pointer::try_from(pointer).ok().filter(|it| !it.is_root())?;
@@ -253,6 +255,7 @@ fn sent_at(ask: &ProposalKind, pointer: &str) -> Option<Value> {
         PatchFormat::Merge | PatchFormat::MergePatch => pointer.resolve(patch)?,
         PatchFormat::JsonPatch => patch.as_array()?.iter().rev().find_map(|step| put_at(step, &pointer))?,
     };
+    // A long value is left out instead of cut, because a part could be mistaken for the whole.
     (canonical(value).len() <= VALUE_BYTES_MAX).then(|| value.clone())
 }
 
@@ -272,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_told_from_the_request_alone() {
+    fn value_comes_from_the_request_only() {
         for format in [PatchFormat::Merge, PatchFormat::MergePatch] {
             let patch = json!({"a": {"b": 1}, "c": null});
             assert_eq!(sent(format, patch.clone(), "/a/b"), Some(json!(1)));
@@ -285,14 +288,14 @@ mod tests {
             {"op": "test", "path": "/t", "value": 3}, {"op": "remove", "path": "/r"},
             {"op": "copy", "from": "/s", "path": "/d"},
         ]);
-        assert_eq!(sent(PatchFormat::JsonPatch, steps.clone(), "/a/b"), Some(json!(2)), "the last one stands");
+        assert_eq!(sent(PatchFormat::JsonPatch, steps.clone(), "/a/b"), Some(json!(2)), "the last operation wins");
         for nowhere in ["/t", "/r", "/d", "/ab", ""] {
             assert_eq!(sent(PatchFormat::JsonPatch, steps.clone(), nowhere), None, "{nowhere}");
         }
     }
 
     #[test]
-    fn a_long_value_is_not_told_back() {
+    fn long_value_is_not_repeated() {
         let fits = "x".repeat(VALUE_BYTES_MAX - 2);
         assert!(sent(PatchFormat::Merge, json!({"a": fits}), "/a").is_some());
         assert!(sent(PatchFormat::Merge, json!({"a": format!("{fits}x")}), "/a").is_none());

@@ -1,4 +1,4 @@
-//! Rejected attempts: kept apart from every state, to be looked through.
+//! Lists rejected attempts. They are stored apart from every state.
 
 use crate::domain::identity::party::Party;
 use crate::domain::primitives::time::Timestamp;
@@ -7,12 +7,12 @@ use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::{Cursor, RowFilter};
 
-/// Where a list goes on that has the latest first.
+/// The cursor of a list with the latest entry first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OlderCursor(Cursor);
 
 impl OlderCursor {
-    /// After the row of that moment and name.
+    /// Returns a cursor after the row with this time and id.
     pub(in crate::service) fn at(at: Timestamp, id: &str) -> Self {
         Self(Cursor { due: at.millis(), id: id.to_owned() })
     }
@@ -21,12 +21,12 @@ impl OlderCursor {
         &self.0
     }
 
-    /// As an address carries it.
+    /// Returns the cursor as a URL parameter.
     pub fn token(&self) -> String {
         format!("{}.{}", self.0.due, self.0.id)
     }
 
-    /// Reads what [`Self::token`] wrote.
+    /// Reads the output of [`Self::token`]. Returns `None` for other text.
     pub fn read(token: &str) -> Option<Self> {
         let (due, id) = token.split_once('.')?;
         Some(Self(Cursor { due: due.parse().ok()?, id: id.to_owned() }))
@@ -34,7 +34,7 @@ impl OlderCursor {
 }
 
 impl Service {
-    /// Rejected attempts of every flow, the latest first, and where the next page begins.
+    /// Returns the latest rejected attempts of all flows, and the cursor of the next page.
     pub async fn rejections(
         &self,
         reader: &Party,
@@ -50,6 +50,7 @@ impl Service {
                 && reader.could_have_written_as(&self.party_of(&keys, &rejection.principal).await?);
             rejections.push(if own { rejection.as_its_own() } else { rejection });
         }
+        // A short page is the last one.
         let last = rejections.last().filter(|_| rejections.len() == limit as usize);
         let next = last.map(|it| OlderCursor::at(it.at, &it.identity.to_string()));
         Ok((rejections, next))

@@ -1,4 +1,4 @@
-//! A proposal: what a node asks for.
+//! The proposal of a node.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::domain::threads::usage::Usage;
 use crate::service::error::Result;
 use crate::store::change::Draft;
 
-/// A rationale is an argument, not a document.
+/// The maximum length of a rationale.
 pub const RATIONALE_CHARS_MAX: usize = 8_000;
 
 #[derive(Clone, Debug)]
@@ -26,13 +26,13 @@ pub struct Proposal {
     pub parent: Digest,
     pub ask: ProposalKind,
     pub attempt: u32,
-    /// Why, in the agent's words.
+    /// The reason, in the agent's words.
     pub rationale: Option<String>,
-    /// The tool that the agent calls along with it.
+    /// The tool call that belongs to the change.
     pub tool: Option<Tool>,
-    /// What it took, as the agent says.
+    /// The usage that the agent reports.
     pub usage: Usage,
-    /// The agent's own name for what it does: of one name there is one effect.
+    /// The agent's name for the step. A step has one effect, however often it is proposed.
     pub step: Option<StepKey>,
 }
 
@@ -42,15 +42,15 @@ pub enum ProposalKind {
         format: PatchFormat,
         patch: Value,
     },
-    /// What a person would rather have than what an agent asked for.
+    /// A reviewer's edit of an agent's proposal.
     Edit {
         format: PatchFormat,
         patch: Value,
         supersedes: Digest,
     },
-    /// A receipt for the head as it stands.
+    /// A request for a new receipt of the current head.
     Reaffirm,
-    /// An ancestor's state again.
+    /// A return to the state of an earlier version.
     Rollback {
         to_version: u64,
     },
@@ -75,7 +75,7 @@ impl ProposalKind {
         }
     }
 
-    /// What is hashed as the request's content.
+    /// Returns the content that the digest of the request covers.
     pub(in crate::service) fn content(&self) -> Value {
         match self {
             Self::Patch { patch, .. } | Self::Edit { patch, .. } => patch.clone(),
@@ -87,7 +87,7 @@ impl ProposalKind {
 }
 
 impl ProposalKind {
-    /// What a join brings along besides its effect.
+    /// Returns what a join adds to the thread in addition to its effect.
     pub(in crate::service) fn carried(&self) -> Option<&JoinCarryover> {
         let Self::Join(join) = self else { return None };
         join.found().ok().map(|it| &it.carried)
@@ -99,13 +99,13 @@ impl ProposalKind {
         Ok(Some((found.joining.clone(), found.carried.clone())))
     }
 
-    /// The same, to be judged again; nothing while nobody has looked at the branches.
+    /// Returns the join for a later judgement, or `None` if its branches are not loaded yet.
     pub(in crate::service) fn kept_join(&self) -> Option<Box<RejectedJoin>> {
         let (joining, carried) = self.joins().ok().flatten()?;
         Some(Box::new(RejectedJoin { joining, carried }))
     }
 
-    /// The decision relies on the branches as they were read.
+    /// Requires at commit time that the branches are unchanged.
     pub(in crate::service) fn rely(&self, draft: &mut Draft<'_>) {
         let Self::Join(join) = self else { return };
         for row in join.found().iter().flat_map(|it| &it.rows) {
@@ -113,7 +113,7 @@ impl ProposalKind {
         }
     }
 
-    /// What of the request may be kept where others read it.
+    /// Returns the parts of the request that may be stored where others read them.
     pub(in crate::service) fn told(&self) -> Value {
         match self {
             Self::Join(join) => join.told(),
@@ -123,7 +123,7 @@ impl ProposalKind {
 }
 
 impl Proposal {
-    /// What was asked for by a stored transition; nothing if no node asked for it.
+    /// Returns the proposal of a stored transition, or `None` if no node proposed it.
     pub(in crate::service) fn of(transition: &Transition) -> Option<Self> {
         let statement = &transition.statement;
         let ask = match statement.kind {
@@ -148,12 +148,12 @@ impl Proposal {
             rationale: transition.rationale.clone(),
             tool: transition.tool.clone(),
             usage: statement.usage.as_ref().map_or(Some(Usage::default()), |it| Usage::read(it).ok())?,
-            // Whatever is stated anew is found from what it takes the place of.
+            // A restated proposal is found through the transition that it replaces.
             step: None,
         })
     }
 
-    /// The request as it can be judged again.
+    /// Returns the request in the form that is stored for a later judgement.
     pub(in crate::service) fn kept(&self) -> RejectedRequest {
         RejectedRequest {
             kind: self.ask.kind(),

@@ -1,5 +1,5 @@
-//! Rollbacks that people ask for. Each is a proposal like any other, from a node that may roll back, and waits for
-//! others: whoever asks has no vote on it.
+//! Rollbacks that people request. A rollback is a proposal of a node that may roll back. It is always held
+//! for approval, and its requester has no vote.
 
 use std::sync::OnceLock;
 
@@ -21,17 +21,18 @@ use crate::service::threads::commit::ProposalOutcome;
 pub struct RollbackInput {
     pub thread: ThreadId,
     pub node: NodeId,
-    /// On which head: the one that they saw.
+    /// The head that the person saw.
     pub parent: Digest,
-    /// Which version's state they want again.
+    /// The version whose state is restored.
     pub to_version: u64,
-    /// Which try: the same form sent twice is one.
+    /// The number of the attempt. A form that is sent twice has the same number and counts once.
     pub attempt: u32,
     pub reason: Option<String>,
 }
 
 impl Service {
-    /// Asks people for an earlier state. It is held whatever the flow's mode: nobody rolls back alone.
+    /// Requests approval for a rollback to an earlier state. It is held even in observe mode, because no
+    /// person may roll back alone.
     pub async fn ask_for_rollback(&self, person: &AccountId, rollback: &RollbackInput) -> Result<ReviewId> {
         retrying!(self.ask_for_rollback_once(person, rollback))
     }
@@ -39,12 +40,14 @@ impl Service {
     async fn ask_for_rollback_once(&self, person: &AccountId, rollback: &RollbackInput) -> Result<ReviewId> {
         let keys = self.keys()?;
         let account = self.need::<Account>(&keys, person.as_str(), "account").await?;
+        // Checked here and not only on the page, because the account may have changed since the page was
+        // loaded.
         if account.record.disabled || account.record.role != PersonRole::Reviewer {
-            return Err(Error::Forbidden("only reviewers ask for a rollback"));
+            return Err(Error::Forbidden("only an active reviewer can request a rollback. Ask a reviewer"));
         }
         let thread = self.thread(&keys, &rollback.thread).await?;
         if thread.record.branch.is_some() {
-            return Err(Error::WrongState("this is a branch: people decide on its join"));
+            return Err(Error::WrongState("this thread is a branch, which has no reviews. Its join is reviewed"));
         }
         let proposal = proposal_of(rollback);
         check_words(&proposal)?;
@@ -76,10 +79,12 @@ impl Service {
                 };
                 held(self.hold_or_reject(&asking, effected, reasons).await?)
             }
-            Judgement::Commit { .. } => Err(Error::WrongState("a rollback waits for people, and this would not")),
+            Judgement::Commit { .. } => {
+                Err(Error::WrongState("the policy requires no approval for this rollback, so it was not requested"))
+            }
             Judgement::Reject { violations } => {
                 let why = violations.first().map_or("", |it| it.detail.as_ref());
-                Err(Error::invalid("", format!("the policy does not let this node roll back so: {why}")))
+                Err(Error::invalid("", format!("the policy rejects a rollback by this node: {why}")))
             }
         }
     }
@@ -104,8 +109,8 @@ fn held(answer: ProposalOutcome) -> Result<ReviewId> {
         ProposalOutcome::Held { hold, .. } => Ok(hold.id),
         ProposalOutcome::Rejected(refusal) => {
             let why = refusal.errors.first().map(|it| it.detail.clone()).unwrap_or_default();
-            Err(Error::invalid("", format!("it cannot be asked for: {why}")))
+            Err(Error::invalid("", format!("the rollback cannot be requested: {why}")))
         }
-        ProposalOutcome::Committed { .. } => Err(Error::WrongState("a rollback waits for people, and this did not")),
+        ProposalOutcome::Committed { .. } => Err(Error::WrongState("the rollback was committed without approval")),
     }
 }

@@ -1,5 +1,5 @@
-//! Steps: what an agent does under a name of its own happens once, however often it is asked for and on whatever head;
-//! and what does not happen is tried a bounded number of times.
+//! Steps: an agent's named action has its effect once, even if it is proposed again on another head. An
+//! action without effect has a limited number of attempts.
 
 use super::context::ProposalContext;
 use super::context::StepAttempt;
@@ -19,26 +19,27 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::step_row_id;
 
-/// How often something can have taken the place of what was held: people rewrite it five times in a row, and each
-/// activation of a policy may state it once more.
+/// How many times a held transition can be superseded. Reviewers can edit it five times in a row, and each
+/// activation of a policy may restate it.
 const FOLLOWED_MAX: usize = 1_000;
 
-/// What came of a step before.
+/// The earlier result of a step.
 pub(in crate::service) enum PriorStep {
-    /// This very thing, which was answered like this.
+    /// The same request was answered with this outcome.
     Done(Box<ProposalOutcome>),
-    /// Nothing that is in force; nothing to look after where the proposal is no step.
+    /// No result is in force. Contains `None` if the proposal is not a step.
     Open(Option<StepAttempt>),
 }
 
-/// What is said of a step that was tried as often as may be.
+/// Returns the violation for a step without attempts left.
 pub(in crate::service) fn step_attempts_exhausted() -> Violation {
-    let detail = "this step was tried as often as the policy lets it";
+    let detail = "the step has used up its attempts";
     Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)
 }
 
 impl Service {
-    /// What came of a proposal's step before; an error if it is another one that is in force.
+    /// Returns the earlier result of a proposal's step, or an error if another request with this step name is
+    /// in force.
     pub(in crate::service) async fn prior_step(
         &self,
         keys: &Keys,
@@ -52,6 +53,7 @@ impl Service {
         let Some(row) = &known else {
             return Ok(PriorStep::Open(Some(StepAttempt { step: step.clone(), content, known })));
         };
+        // The content is compared by a keyed digest, so the row reveals nothing about it.
         if let Some(digest) = row.record.stated_as(content) {
             let transition = self.stated(keys, digest).await?;
             return Ok(PriorStep::Done(Box::new(self.proposal_outcome(keys, transition).await?)));
@@ -65,7 +67,8 @@ impl Service {
         }
     }
 
-    /// Whether it is in the chain, or people may still bring it there, be it rewritten or asked anew.
+    /// Returns whether a transition is committed or may still be approved, including edits and restatements
+    /// of it.
     async fn is_in_force(&self, keys: &Keys, mut digest: Digest) -> Result<bool> {
         for _ in 0..FOLLOWED_MAX {
             let Transition { outcome, .. } = self.stated(keys, digest).await?;
@@ -77,7 +80,7 @@ impl Service {
             };
             let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
             let next = match hold.record.state {
-                // Past its deadline it is over, whether a worker saw it or not.
+                // After its deadline a review has ended, even if no worker has recorded that yet.
                 HoldState::Open {} => return Ok(hold.record.is_open(self.now())),
                 HoldState::Approved { .. } => return Ok(true),
                 HoldState::Denied { .. } | HoldState::Expired { .. } | HoldState::Cancelled { .. } => return Ok(false),
@@ -86,12 +89,12 @@ impl Service {
             let Some(next) = next else { return Ok(false) };
             digest = next;
         }
-        Err(Error::Broken("what took the place of a hold"))
+        Err(Error::Broken("the replacements of a review"))
     }
 }
 
-/// Adds a try to a change, so that it is known with its effect or not at all. Of two at once the second is decided
-/// again, and finds the first.
+/// Adds an attempt to the commit that contains its effect, so that neither exists alone. A concurrent second
+/// attempt is decided again and finds the first one.
 pub(in crate::service) fn record_step_attempt(
     draft: &mut Draft<'_>,
     asking: &ProposalContext<'_>,

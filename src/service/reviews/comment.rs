@@ -1,4 +1,4 @@
-//! Comments: what people say about a review without voting.
+//! Comments on reviews. A comment does not vote.
 
 use serde_json::{Value, json};
 
@@ -14,19 +14,18 @@ use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// What a person asks to have said.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewComment {
-    /// Of exactly which transition.
+    /// The exact transition that the comment is about.
     pub transition: Digest,
     pub words: String,
-    /// The page's nonce, already found to be ours.
+    /// The nonce of the page. The caller has checked that the gateway issued it.
     pub nonce: String,
 }
 
 impl Service {
-    /// Writes a comment down. A stopped flow, a closed thread and a review that has ended may be talked about: nothing
-    /// is decided.
+    /// Stores a comment. It is also allowed in a halted flow, in a closed thread and after the end of a
+    /// review, because it decides nothing.
     pub async fn comment(&self, person: &AccountId, review: &ReviewId, saying: &NewComment) -> Result<()> {
         retrying!(self.comment_once(person, review, saying))
     }
@@ -34,6 +33,7 @@ impl Service {
     async fn comment_once(&self, person: &AccountId, review: &ReviewId, saying: &NewComment) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        // The account may have been disabled after the request was authenticated.
         if person.record.disabled {
             return Err(VoteRejected::from(Ineligible::Disabled).into());
         }
@@ -60,7 +60,7 @@ impl Service {
     }
 }
 
-/// What the event of a comment tells: that there is one. What people say to each other is not for hosts.
+/// Returns the data of a comment event. It omits the text, which is not for host applications.
 pub(in crate::service) fn comment_data(hold: &Hold, comment: &ReviewComment) -> Value {
     json!({"review": hold.id, "transition": hold.transition, "person": comment.person})
 }
@@ -68,10 +68,12 @@ pub(in crate::service) fn comment_data(hold: &Hold, comment: &ReviewComment) -> 
 impl From<CommentRejected> for Error {
     fn from(refused: CommentRejected) -> Self {
         match refused {
-            CommentRejected::Empty => Self::invalid("/comment", "say something"),
+            CommentRejected::Empty => Self::invalid("/comment", "write a comment"),
             CommentRejected::TooLong => Self::invalid("/comment", refused.to_string()),
             CommentRejected::NonceUsed => VoteRejected::NonceUsed.into(),
-            CommentRejected::TooMany => Self::WrongState("no more comments fit here: 20 of one person, 100 of all"),
+            CommentRejected::TooMany => {
+                Self::WrongState("the review has the maximum of 20 comments by one person or 100 in total")
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The decision: what an agent resumes with. The same body for the same end, but for a comment that a later policy hides.
+//! The decision that an agent resumes with. The body for an outcome never changes, except if a later policy
+//! redacts its comment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ pub struct DecisionResponse {
     pub superseded_by: Option<Digest>,
 }
 
-/// A transition as it may be told.
+/// A transition as its reader may see it.
 #[derive(Clone, Debug)]
 pub struct TransitionView {
     pub thread: ThreadId,
@@ -71,22 +72,22 @@ pub struct TransitionView {
     /// The signed entry, if the transition is committed.
     pub entry: Option<String>,
     pub changes: Vec<LeafChange>,
-    /// The arguments of its tool, nothing hidden in them.
+    /// The arguments of its tool call, redacted.
     pub arguments: Option<Vec<RedactedLeaf>>,
-    /// The whole effect, nothing hidden in it.
+    /// The whole effect, redacted.
     pub redacted: Vec<RedactedChange>,
-    /// What rules warn of, as its own proposer is told.
+    /// The warnings of rules, for the proposer.
     pub warnings: Vec<JudgedWarning>,
-    /// The same, as others are: nothing hidden in it.
+    /// The warnings of rules, redacted for other readers.
     pub warnings_shown: Vec<JudgedWarning>,
-    /// What kinds of values its hidden lines stand for.
+    /// The kinds of the redacted values.
     pub hidden: Vec<RedactedField>,
-    /// The hold, if it was held.
+    /// The review, if the transition was held for approval.
     pub hold: Option<Hold>,
 }
 
 impl Service {
-    /// What became of a transition: `None` while people are asked.
+    /// Returns the decision on a transition, or `None` while its review is pending.
     pub async fn decision(&self, digest: Digest, reader: &Party) -> Result<(ThreadId, Option<DecisionResponse>)> {
         let keys = self.keys()?;
         let transition = self.stated(&keys, digest).await?;
@@ -94,6 +95,7 @@ impl Service {
         let Some(hold) = self.hold_of(&keys, digest).await? else {
             return Ok((thread, Some(committed(&transition))));
         };
+        // A passed deadline is a decision even before the worker has recorded it.
         if matches!(hold.record.state, HoldState::Open {}) && !hold.record.is_open(self.now()) {
             self.expire_hold(&hold.record.id).await?;
             let hold = self.hold_of(&keys, digest).await?.map(|it| it.record);
@@ -117,20 +119,22 @@ impl Service {
         Ok(Some(decision))
     }
 
-    /// What people are asked about in the place of a hold, if anything. A write that was confirmed meanwhile ended it,
-    /// but is somebody else's, and approves nothing of it.
+    /// Returns the transition under review that replaced a superseded one. A confirmed write may also end a
+    /// review. It belongs to another proposal and replaces nothing.
     pub(in crate::service) async fn superseding_review(
         &self,
         keys: &Keys,
         ended: &HoldState,
     ) -> Result<Option<Digest>> {
         let HoldState::Superseded { by: Some(next), .. } = ended else { return Ok(None) };
+        // A confirmed write ends the review too, but its transition is no proposal that the agent could wait
+        // for.
         let asks = self.stated(keys, *next).await?.statement.kind != TransitionType::Confirm;
         Ok(asks.then_some(*next))
     }
 
-    /// A comment as the asker may read it. What is hidden in it cannot be told once the values are erased: then nothing of
-    /// it is shown.
+    /// Returns a comment as the reader may see it. If the state values are erased, redacted values in it
+    /// cannot be found, so the whole comment is withheld.
     pub(in crate::service) async fn redacted_comment(
         &self,
         keys: &Keys,
@@ -151,7 +155,7 @@ impl Service {
         Ok(redaction.words(author, comment).into_owned())
     }
 
-    /// A transition with its statement and effect.
+    /// Returns a transition with its statement and redacted effect.
     pub async fn told(&self, digest: Digest, reader: &Party, part: RedactionDetail) -> Result<TransitionView> {
         let keys = self.keys()?;
         let transition = self.transition(&keys, digest).await?;
@@ -165,6 +169,7 @@ impl Service {
         ];
         let tool = transition.tool.as_ref();
         let states_reader = match part {
+            // A receiver never triggers a trace of leaves, whose duration could reveal a redacted value.
             RedactionDetail::OfAnAgent => &Party::Receiver,
             RedactionDetail::Whole => reader,
         };
@@ -192,12 +197,13 @@ impl Service {
         })
     }
 
-    /// The review of a transition, if it was held.
+    /// Returns the review of a transition, if it was held for approval.
     pub async fn review_about(&self, digest: Digest) -> Result<Option<ReviewId>> {
         Ok(self.hold_of(&*self.keys()?, digest).await?.map(|it| it.record.id))
     }
 
-    /// The flow of a transition, as the database says it: no file is read before it is known that the asker may know of it.
+    /// Returns the flow of a transition from the database alone. No archive is read before the caller's
+    /// access is checked.
     pub async fn flow_of_transition(&self, digest: Digest) -> Result<FlowId> {
         let keys = self.keys()?;
         if let Some(stored) = self.fetch::<Transition>(&keys, &digest.to_string()).await? {
@@ -207,13 +213,14 @@ impl Service {
         Ok(self.thread(&keys, &place.record.thread).await?.record.flow)
     }
 
-    /// What an agent may see of a transition's effect: what the policy of today lets one of its nodes read, and of that
-    /// what the policies of then let the same node read.
+    /// Returns the part of an effect that an agent may see. The active policy and the policy of the
+    /// transition must both allow it for the same node.
     pub async fn visible_effect(&self, token: &Token, told: &TransitionView) -> Result<Vec<LeafChange>> {
         let keys = self.keys()?;
         let thread = self.thread(&keys, &told.thread).await?;
         let active = self.flow(&keys, &thread.record.flow).await?.record.policy;
         let mut policies = self.policies_of(&keys, &told.statement).await?;
+        // The active policy may redact paths that the old policy showed.
         policies.push(self.policy(&keys, active).await?);
         let reads = |policy: &Policy, node: &NodeId, change: &LeafChange| {
             policy.node(node).is_some_and(|it| it.reads().covers(&change.pointer))
@@ -223,8 +230,8 @@ impl Service {
         Ok(told.changes.iter().filter(seen).cloned().collect())
     }
 
-    /// The policies that said what a node was let read of a transition's effect when it was stated: its own, and of a
-    /// rollback that of the version which comes back.
+    /// Returns the policies that restricted the readers of an effect when it was stated: its own, and for a
+    /// rollback that of the restored version.
     pub(in crate::service) async fn policies_of(&self, keys: &Keys, statement: &Statement) -> Result<Vec<Arc<Policy>>> {
         let mut policies = vec![self.policy(keys, statement.policy).await?];
         if let Some(restored) = statement.restores {
@@ -234,7 +241,7 @@ impl Service {
         Ok(policies)
     }
 
-    /// The opening of a transition along what it changed, for auditors: nothing hidden in it.
+    /// Returns the complete opening of a transition for auditors, without redaction.
     pub async fn opening(&self, digest: Digest) -> Result<Opening> {
         let keys = self.keys()?;
         let transition = self.transition(&keys, digest).await?;
@@ -243,7 +250,7 @@ impl Service {
     }
 }
 
-/// The review that a transition is or was decided on.
+/// Returns the review of a transition, pending or ended.
 pub fn review_of(transition: &Transition) -> Option<&ReviewId> {
     match &transition.outcome {
         TransitionOutcome::Held { review }
@@ -293,6 +300,8 @@ fn decision_of(hold: &Hold, receipt: Option<ReceiptRow>) -> Option<DecisionRespo
     Some(match &hold.state {
         HoldState::Open {} => return None,
         HoldState::Approved { receipt: jti, version, .. } => {
+            // The gateway signed this receipt itself and its row is sealed, so the claims need no
+            // verification here.
             let claims = receipt.as_ref().and_then(|it| crate::service::writes::verify::peek_receipt(&it.token));
             DecisionResponse {
                 approved: true,
@@ -315,6 +324,7 @@ fn voted(hold: &Hold, verdict: VoteVerdict, mut decision: DecisionResponse) -> D
     let absent = |vote: &Vote| Some((vote.reviewer.clone(), vote.absent.as_ref()?.person.clone()));
     decision.absent = deciders.clone().filter_map(absent).collect();
     decision.reviewers = deciders.clone().map(|vote| vote.reviewer.clone()).collect();
+    // The last vote completed the quorum, so its comment is the decision's comment.
     let last = deciders.next_back();
     decision.reviewer_id = last.map(|vote| vote.reviewer.clone());
     decision.comment = last.and_then(|vote| vote.comment.clone());

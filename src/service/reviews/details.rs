@@ -1,4 +1,4 @@
-//! What a reviewer is shown: everything the decision is about, redacted, and provable.
+//! The facts of a review: everything that a reviewer needs to decide, redacted and provable.
 
 use std::sync::Arc;
 
@@ -40,70 +40,65 @@ use crate::service::threads::redaction::{Redaction, TextComparisonScope, beside}
 use crate::service::threads::tool_call_view::{RedactedArguments, RedactedToolCall};
 use crate::store::records::event_alias;
 
-/// What one writer will read, if this is approved and written.
+/// The view of one writer if the change is approved and written.
 #[derive(Clone, Debug)]
 pub struct WriterView {
     pub node: NodeId,
-    /// Everything it will read, redacted.
+    /// All leaves that the writer reads, redacted.
     pub leaves: Vec<RedactedLeaf>,
-    /// Where that differs from the last confirmed write, or from version 0.
+    /// The differences from the last confirmed write, or from version 0.
     pub changed_since_write: Vec<RedactedChange>,
 }
 
-/// What the viewer of a review is shown of texts. Its policy redacts them, and the active one if it is another.
+/// The redaction of texts for the viewer of a review, under the policy of the review and the active one.
 pub(in crate::service) struct ReviewTexts {
     pub(in crate::service) redaction: Redaction,
-    /// Who wrote the rationale and the tool's arguments.
+    /// The author of the rationale and the tool arguments.
     pub(in crate::service) author: Author,
-    /// Who proposed the change, and can cancel it.
+    /// The proposer, who can cancel the proposal.
     pub(in crate::service) proposer: Author,
-    /// Who revoked the receipt that came of it, if somebody did.
+    /// The person who revoked the receipt, if it is revoked.
     pub(in crate::service) revoker: Author,
 }
 
-/// Everything a review is about.
 pub struct ReviewFacts {
     pub hold: Hold,
     pub transition: Transition,
     pub policy: Arc<Policy>,
-    /// What the viewer is shown of texts, by who wrote them.
+    /// The redaction of texts, by author.
     pub(in crate::service) texts: ReviewTexts,
     pub warnings: Vec<JudgedWarning>,
     pub thread: Thread,
-    /// What the thread is doing.
     pub status: ThreadStatusCode,
     pub diff: Vec<RedactedChange>,
-    /// Both trees, opened along the change and along what writers will read, closed where hidden.
+    /// The opening of both trees along the change and along the paths that writers read. Redacted leaves stay
+    /// closed.
     pub opening: Opening,
     pub hidden: Vec<RedactedField>,
-    /// Texts that are known at the keys of the change.
+    /// Values at the changed keys that reviewers know from earlier versions.
     pub known: KnownValues,
-    /// The same trees with one hidden value open, for whoever has just been recorded as looking at it.
+    /// The same opening with one redacted value open, for a viewer whose reveal was just recorded.
     pub revealed: Option<(Pointer, Opening)>,
-    /// What each writer will read.
     pub writers: Vec<WriterView>,
-    /// The tool that is called along with it.
+    /// The tool call that belongs to the change.
     pub call: Option<RedactedToolCall>,
     pub by: Option<RequesterName>,
-    /// Who voted and in whose place, for whom the viewer may vote, and who made the edit if it is one, as they stand now.
+    /// The accounts and delegations of the voters, the viewer and the editor, as they are now.
     pub roll: VoterRoll,
     pub viewer: AccountId,
-    /// In which places the viewer may decide now, or why in none.
+    /// The seats in which the viewer can vote now, or the reason why there is none.
     pub can_decide: std::result::Result<Vec<VotingSeat>, CannotDecide>,
-    /// Earlier denials of the same change.
     pub denied_before: Option<EarlierDenials>,
-    /// Whether an earlier write's outcome is unknown.
     pub outcome_unknown: bool,
-    /// The receipt that came of it.
     pub receipt: Option<ReceiptRow>,
-    /// What became of its write, once committed.
+    /// The write of the change, once it is committed.
     pub write: Option<Write>,
-    /// The time all this was true.
+    /// The time at which the facts were read.
     pub now: Timestamp,
 }
 
 impl ReviewFacts {
-    /// A delegation by which the viewer may vote here, who is away by it, and when that is so.
+    /// Returns a delegation by which the viewer may vote, the delegator, and the time of the facts.
     pub fn place_of(&self, delegation: Option<&DelegationId>) -> Option<(&Delegation, &Account, Timestamp)> {
         let delegation = delegation?;
         let (by, away) = self.roll.away_for(&self.viewer).find(|(by, _)| by.id == *delegation)?;
@@ -112,12 +107,13 @@ impl ReviewFacts {
 }
 
 impl Service {
-    /// A review as one viewer may see it. A hold past its deadline is ended first.
+    /// Returns a review as one viewer may see it. A review past its deadline is ended first.
     pub async fn review(&self, review: &ReviewId, viewer: &Account) -> Result<ReviewFacts> {
         retrying!(self.review_once(review, viewer, None))
     }
 
-    /// The same with one hidden value open. Whoever asks for it has recorded that first.
+    /// Returns a review, with one redacted value open if `reveal` is set. The caller must record the reveal
+    /// first.
     pub(in crate::service) async fn review_once(
         &self,
         review: &ReviewId,
@@ -179,7 +175,7 @@ impl Service {
         })
     }
 
-    /// The trees of a transition with one more place open.
+    /// Returns the opening of a transition with one more leaf open.
     async fn revealed_of(
         &self,
         keys: &Keys,
@@ -188,11 +184,11 @@ impl Service {
         reveal: Option<&Pointer>,
     ) -> Result<Option<(Pointer, Opening)>> {
         let Some(revealed) = reveal else { return Ok(None) };
+        // Only this leaf opens. Its siblings stay closed.
         let hides = |at: &Pointer| hides(at) && at != revealed;
         Ok(Some((revealed.clone(), self.open_transition(keys, transition, policy, &hides).await?)))
     }
 
-    /// The receipt that came of a review.
     async fn receipt_of(&self, keys: &Keys, hold: &Hold) -> Result<Option<ReceiptRow>> {
         let HoldState::Approved { receipt, .. } = &hold.state else { return Ok(None) };
         Ok(self.fetch::<ReceiptRow>(keys, receipt.as_str()).await?.map(|it| it.record))
@@ -212,14 +208,14 @@ impl Service {
         Ok(ReviewTexts { redaction, author, proposer, revoker: Author::of(revoker) })
     }
 
-    /// What became of the write of a transition, once it is committed.
+    /// Returns the write of a transition, once it is committed.
     async fn write_of(&self, keys: &Keys, thread: &Thread, transition: &Transition) -> Result<Option<Write>> {
         let writes = self.writes_of(keys, thread, transition.statement.version).await?;
         Ok(writes.into_iter().find(|it| it.transition == transition.digest))
     }
 
-    /// The state that was written last. Where its values are erased, or their archive cannot be read, everything counts as
-    /// changed since: who looks at more than there is to look at misses nothing.
+    /// Returns the state of the last confirmed write. If it is erased or its archive is unreadable, every
+    /// leaf counts as changed, so that a reviewer misses nothing.
     async fn written_state(&self, keys: &Keys, thread: &Thread) -> Result<Value> {
         let unread = match self.version(keys, &thread.id, thread.written_version).await {
             Err(unread @ (Error::Erased | Error::Archive(_) | Error::NoArchives)) => unread,
@@ -227,12 +223,12 @@ impl Service {
         };
         if !matches!(unread, Error::Erased) {
             let error = &unread as &dyn std::error::Error;
-            tracing::warn!(thread = %thread.id, error, "what was written last cannot be read: a review shows all as changed since");
+            tracing::warn!(thread = %thread.id, error, "the state of the last confirmed write cannot be read; the review shows every value as changed");
         }
         Ok(Value::Object(Default::default()))
     }
 
-    /// What is shown of a call is what was stated, or nothing is.
+    /// Returns the redacted tool call, after a check that it matches the statement.
     pub(in crate::service) fn call_of(
         &self,
         keys: &Keys,
@@ -243,7 +239,7 @@ impl Service {
         let statement = &transition.statement;
         let secret = self.secret(keys, &statement.thread);
         if statement.tool.as_ref() != Some(&tool.stated(&secret, &statement.proposal)) {
-            return Err(Error::Broken("a tool's call is not what was stated"));
+            return Err(Error::Broken("a tool call does not match its statement"));
         }
         let parts = shown_arguments_by(hidings, tool);
         let hidden = parts.iter().any(|it| matches!(it, RedactedLeaf::Hidden { .. }));
@@ -256,7 +252,7 @@ impl Service {
         Ok(Some(RedactedToolCall { name: tool.name.clone(), arguments }))
     }
 
-    /// Opens both trees of a transition along its change and along what its policy's writers read.
+    /// Opens both trees of a transition along its change and along the paths that writers of its policy read.
     pub(in crate::service) async fn open_transition(
         &self,
         keys: &Keys,
@@ -272,6 +268,7 @@ impl Service {
                 (version.state, version.tree)
             }
             None => {
+                // Version 0 has no predecessor, so everything in it is a change.
                 let nothing = Value::Object(Default::default());
                 let tree = Tree::new(&secret, &nothing, &statement.proposal);
                 (nothing, tree)
@@ -283,17 +280,19 @@ impl Service {
             0 => Tree::new(&secret, &after, &statement.proposal),
             _ => tree.advance(&secret, &before, &after, &setting),
         };
+        // The opening must prove exactly the signed roots, or a reviewer would decide on changed data.
         if next.root() != statement.to || tree.root() != statement.from {
-            return Err(Error::Broken("a transition is not what was stated"));
+            return Err(Error::Broken("a transition does not match its statement"));
         }
         let wanted = |at: &Pointer| policy.writers().any(|(_, rules)| rules.reads().touches(at));
         Ok(open((&before, &tree), (&after, &next), &OpeningSelection { hidden, wanted: &wanted }))
     }
 
-    /// A page of a thread's chain, oldest first.
+    /// Returns a page of a thread's chain, oldest first.
     pub async fn chain(&self, thread: &ThreadId, from: u64, limit: u32) -> Result<Vec<(ChainRow, Transition)>> {
         let keys = self.keys()?;
         let head = self.thread(&keys, thread).await?.record.head.version;
+        // Saturating, because `from` comes from the request.
         let last = head.min(from.saturating_add(u64::from(limit)).saturating_sub(1));
         let mut files = ArchiveFiles::default();
         let rows = self.links((&keys, &mut files), thread, from..=last).await?;
@@ -306,7 +305,7 @@ impl Service {
         rows.into_iter().map(with).collect()
     }
 
-    /// The thread of an event, for callers that follow one.
+    /// Returns an event by its sequence number in its thread.
     pub async fn event(&self, thread: &ThreadId, seq: u64) -> Result<Option<Event>> {
         let keys = self.keys()?;
         let stored = self.reader(&keys).get_by_alias::<Event>(&event_alias(thread, seq)).await?;
@@ -314,7 +313,7 @@ impl Service {
     }
 }
 
-/// What each writer will read, and what of it changed since the last confirmed write.
+/// Returns the view of each writer, with the changes since the last confirmed write.
 fn writer_views(hidings: &[Redactor<'_>], (written, after): (&Value, &Value), policy: &Policy) -> Vec<WriterView> {
     let changes = diff(written, after);
     let view = |(node, rules): (&NodeId, &NodePolicy)| {

@@ -1,5 +1,5 @@
-//! Edits: a reviewer's rewrite of what is held. It supersedes what the agent asked for, is judged as if its node had
-//! asked, and always held: others than its editor decide.
+//! Edits: a reviewer's change of a held proposal. The edit supersedes the proposal, is judged as if its node
+//! had proposed it, and is always held, because reviewers other than the editor must decide.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -43,25 +43,28 @@ pub struct EditRequest {
 
 #[derive(Clone, Debug)]
 pub enum EditResult {
-    /// People are asked about it instead.
+    /// The edit is held for approval in a new review.
     Held(ReviewId),
-    /// The policy rejects it: everything stays as it was. Places end where something hidden begins.
+    /// The policy rejects the edit, and nothing changed. Paths in the violations end before a redacted name.
     Rejected(Vec<Violation>),
 }
 
-const HIDDEN: &str = "it is about something hidden, which stays as it is";
-const NOT_EDITABLE: &str = "only a change that an agent proposed can be rewritten";
-const TOO_MANY: &str = "it was rewritten as often as may be; decide it, or let the agent ask again";
-const NO_AGENT: &str = "the token of the agent that asked was revoked, so nothing is asked in its name any more";
-const NOBODY: &str = "nobody would be left who could approve it";
+const HIDDEN: &str = "the edit touches a redacted value, which cannot be edited";
+const NOT_EDITABLE: &str = "only a change that an agent proposed can be edited";
+const TOO_MANY: &str =
+    "the proposal has reached the limit of edits; vote on it, or wait for a new proposal of the agent";
+const NO_AGENT: &str = "the agent's token is revoked, so its proposal cannot be edited; deny the review";
+const NOBODY: &str = "no reviewer would be left who could approve the edit";
 
 impl Service {
-    /// Puts a rewrite in the place of what is held.
+    /// Replaces a held proposal with an edit, which is held for approval.
     pub async fn rewrite(&self, editor: &AccountId, review: &ReviewId, ask: &EditRequest) -> Result<EditResult> {
+        // The database's clock decides about the deadline, so the commit can fail after the check below
+        // passed.
         let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         let length = ask.why.trim().chars().count();
         if length == 0 || length > RATIONALE_CHARS_MAX {
-            return Err(Error::invalid("/why", format!("say why, in at most {RATIONALE_CHARS_MAX} characters")));
+            return Err(Error::invalid("/why", format!("give a reason of at most {RATIONALE_CHARS_MAX} characters")));
         }
         retrying!(self.rewrite_once(editor, review, ask)).map_err(late)
     }
@@ -102,11 +105,11 @@ impl Service {
         let policy = self.policy(keys, standing.flow.record.policy).await?;
         let proposed = transition.delta.apply(&head.state).map_err(|_| Error::Broken("a transition's effect"))?;
         let hiding = self.hiding_for_edit(keys, person, (&policy, transition), (&head.state, &proposed), ask).await?;
-        if ask.edit.places(transition.format).iter().any(|it| meets_hidden(&hiding, [&head.state, &proposed], it)) {
+        if ask.edit.places(transition.format).iter().any(|it| touches_redacted(&hiding, [&head.state, &proposed], it)) {
             return Err(Error::WrongState(HIDDEN));
         }
         let patch = edited(transition.format, &transition.patch, &ask.edit)?;
-        self.check_unseen(transition, (&head.state, &proposed, &patch), &hiding)?;
+        self.check_redacted_unchanged(transition, (&head.state, &proposed, &patch), &hiding)?;
         let statement = &transition.statement;
         let usage = statement.usage.as_ref().map_or(Some(Usage::default()), |it| Usage::read(it).ok());
         let proposal = Proposal {
@@ -114,10 +117,11 @@ impl Service {
             node: hold.record.node.clone(),
             parent: head.entry.transition,
             ask: ProposalKind::Edit { format: transition.format, patch, supersedes: transition.digest },
+            // `next_attempt` below finds the first unused number.
             attempt: 0,
             rationale: Some(ask.why.clone()),
             tool: transition.tool.clone(),
-            usage: usage.ok_or(Error::Broken("what a statement says was used"))?,
+            usage: usage.ok_or(Error::Broken("the usage of a statement"))?,
             step: None,
         };
         let by = Proposer::Editor(person, token);
@@ -130,15 +134,16 @@ impl Service {
         match self.judge_proposal(&asking).await? {
             Judgement::Hold { after, named, reasons, warnings, .. } => {
                 let effected = JudgedEffect { after, named: named.into_iter().collect(), warnings };
-                self.ask_instead(&asking, hold, (effected, reasons)).await
+                self.hold_edit(&asking, hold, (effected, reasons)).await
             }
             Judgement::Reject { violations } => Ok(EditResult::Rejected(hiding.violations(violations))),
+            // `JudgedRequest::Edit` never commits without approval.
             Judgement::Commit { .. } => Err(Error::Broken("an edit is always held")),
         }
     }
 
-    /// What the editor may not touch. Leaves and names that they chose themselves are not compared with redacted values, or a
-    /// refusal would answer a guess.
+    /// Returns the redaction that the editor must not touch. Leaves and names that the editor chose are not
+    /// compared with redacted values, because a refusal would confirm a guess.
     async fn hiding_for_edit<'p>(
         &self,
         keys: &Keys,
@@ -154,7 +159,7 @@ impl Service {
         Ok(hiding.sparing(ask.edit.places(transition.format)))
     }
 
-    /// Only what an agent proposed is rewritten, and not for ever.
+    /// Checks that an agent made the original proposal, and that the limit of edits is not reached.
     async fn check_rewritable(&self, keys: &Keys, transition: &Transition) -> Result<()> {
         let mut of = transition.clone();
         for _ in 0..EDITS_MAX {
@@ -167,22 +172,22 @@ impl Service {
         Err(Error::WrongState(TOO_MANY))
     }
 
-    /// What the editor cannot see comes out as it was proposed, whatever they named.
-    fn check_unseen(
+    /// Checks that an edit changes no redacted value, whatever paths it names.
+    fn check_redacted_unchanged(
         &self,
         transition: &Transition,
         (before, proposed, patch): (&Value, &Value, &Value),
         hiding: &Redactor<'_>,
     ) -> Result<()> {
-        // What does not apply is for the judgement to say.
+        // The judgement reports a patch that does not apply.
         let Ok(read) = Patch::read(transition.format, patch.clone()) else { return Ok(()) };
         let Ok(after) = read.apply(before, self.limits()) else { return Ok(()) };
         let moved = diff(proposed, &after).into_iter().any(|it| hiding.hides(&it.pointer));
         if moved { Err(Error::WrongState(HIDDEN)) } else { Ok(()) }
     }
 
-    /// In one transaction: the old hold ends, and a new one asks others about the rewrite.
-    async fn ask_instead(
+    /// Ends the old review and opens one for the edit, in one transaction.
+    async fn hold_edit(
         &self,
         asking: &ProposalContext<'_>,
         hold: &Stored<Hold>,
@@ -191,6 +196,7 @@ impl Service {
         let Some(person) = asking.by.editor() else { return Err(Error::Broken("an edit without an editor")) };
         let mut excluded: BTreeSet<String> = hold.record.excluded.clone();
         excluded.extend(authors_with(&asking.standing.thread.record, asking.by.author(), &asking.proposal.ask));
+        // Separation of duties: the editor is now an author and has no vote on the edit.
         excluded.insert(person.record.id.to_string());
         let people = self.accounts_all(asking.keys).await?;
         if !can_be_approved(&stages_of(asking.policy), &excluded, &people) {
@@ -199,12 +205,15 @@ impl Service {
         let now = self.now();
         let step = self.create_statement(asking, effected, now).await?;
         let mut draft = asking.draft(now);
+        // An edit after the deadline would revive an expired review.
         draft.before(hold.record.expires_at);
         let mut thread = asking.standing.thread.record.clone();
+        // The agent follows this digest to the decision on the edit.
         let by = Some(step.transition.digest);
         let end = (HoldState::Superseded { at: now, by, policy: None }, HoldEndReason::Superseded, now);
         self.add_hold_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
-        // What counts is what the agent asked for: it learns nothing of the rewrite from its remaining attempts.
+        // The new review counts as an attempt at the agent's own change. Otherwise the agent could infer the
+        // edit from its remaining attempts.
         let (_, next) = add_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, hold.record.effect, now))?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
@@ -212,9 +221,11 @@ impl Service {
     }
 }
 
-/// Whether a place is hidden, or has something hidden in it or beside it in its list: what is put into a list moves
-/// the others. Asked of the place alone and never of the value that would stand there: a guess is not answered.
-fn meets_hidden(hiding: &Redactor<'_>, states: [&Value; 2], place: &Pointer) -> bool {
+/// Returns whether a path is redacted, or touches a redacted value below it or in the same list, because an
+/// insertion moves the other items. It never compares the new value, because the result would confirm a
+/// guess.
+fn touches_redacted(hiding: &Redactor<'_>, states: [&Value; 2], place: &Pointer) -> bool {
+    // `-` appends to a list in JSON Patch.
     let listed = place.tokens().last().is_some_and(|it| it == "-" || array_index(&it).is_some());
     let around = if listed { place.parent().unwrap_or_else(Pointer::root) } else { place.clone() };
     let below = |state: &Value| leaves(state).iter().any(|(at, _)| around.covers(at) && hiding.hides(at));

@@ -1,4 +1,4 @@
-//! Who can decide a review now, and why the others cannot: worked out here, and told on pages and by the API.
+//! The people who can decide a review now, and the reasons why others cannot, for pages and the API.
 
 use crate::domain::identity::account::{Account, PersonRole};
 use crate::domain::primitives::id::ReviewId;
@@ -10,16 +10,16 @@ use crate::store::record::Stored;
 #[derive(Clone, Debug)]
 pub struct EligibleVoter {
     pub account: Account,
-    /// In which places they may decide now, or why in none.
+    /// The seats in which the person can vote now, or the reason why there is none.
     pub can_decide: std::result::Result<Vec<VotingSeat>, CannotDecide>,
 }
 
-/// More people than can be meant by one question; an answer has a bound.
+/// The maximum length of the list.
 const ELECTORS_MAX: usize = 500;
 
 impl Service {
-    /// The reviewers of the groups that a review asks and those whom they have named to vote in their place, by name, and
-    /// whether each can decide it now.
+    /// Returns the reviewers in the groups of a review and their active delegates by name, with whether each
+    /// can decide now.
     pub async fn electorate(&self, review: &ReviewId) -> Result<Vec<EligibleVoter>> {
         let (keys, now) = (self.keys()?, self.now());
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
@@ -27,10 +27,12 @@ impl Service {
         let standing = self.standing(&keys, thread).await?;
         let delegations = self.active_delegations(&keys).await?;
         let roll = VoterRoll { people: self.accounts_all(&keys).await?, delegations, now };
+        // The groups of a passed escalation count too.
         let in_groups = |it: &Account| hold.record.asks(&it.groups, now);
         let asked = |it: &Account| in_groups(it) || roll.away_for(&it.id).any(|(_, away)| in_groups(away));
         let mut people: Vec<Account> =
             roll.people.iter().filter(|it| it.role == PersonRole::Reviewer && asked(it)).cloned().collect();
+        // Sorted before the cut, so that the shortened list is stable.
         people.sort_by(|one, other| one.name.cmp(&other.name));
         people.truncate(ELECTORS_MAX);
         let elector = |account: Account| {
@@ -41,7 +43,8 @@ impl Service {
     }
 }
 
-/// In which places a person may decide now, or why in none. The vote itself is judged once more, inside its transaction.
+/// Returns the seats in which a person can vote now, or the reason why there is none. The vote itself is
+/// judged again inside its transaction.
 pub(in crate::service) fn can_decide(
     standing: &ThreadContext,
     hold: &Hold,
@@ -52,7 +55,7 @@ pub(in crate::service) fn can_decide(
     if !hold.is_open(now) || thread.closed.is_some() {
         return Err(CannotDecide::Ended);
     }
-    // Who may not decide at all is told that, whatever else stands in the way for a while.
+    // A permanent reason is returned before a temporary one such as a halt.
     let places = hold.places(person, roll)?;
     if standing.proposing_halted() {
         return Err(CannotDecide::Halted);

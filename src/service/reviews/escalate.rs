@@ -1,4 +1,5 @@
-//! Reminders and escalations: their events, each once. Who may vote does not wait for them.
+//! Reminders and escalations: records the event of each once. The right to vote does not depend on these
+//! events.
 
 use serde_json::{Value, json};
 
@@ -15,9 +16,10 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 
 impl Service {
-    /// Tells what is due of a hold, if something is.
+    /// Records the reminder or escalation of a review that is due, if any.
     pub async fn notice(&self, review: &ReviewId) -> Result<()> {
         match retrying!(self.notice_once(review)) {
+            // After the deadline a reminder has no purpose.
             Err(error) if error.is_too_late() => Ok(()),
             done => done,
         }
@@ -32,7 +34,7 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         draft.before(hold.record.expires_at);
         for notice in told {
-            let (kind, data) = notice_data(&next, notice).ok_or(Error::Broken("a notice of nothing"))?;
+            let (kind, data) = notice_data(&next, notice).ok_or(Error::Broken("a reminder without a rule"))?;
             event_recorder::append_thread_event(&mut draft, &mut thread, now, kind, data)?;
         }
         draft.replace(&hold, &next)?;
@@ -41,7 +43,7 @@ impl Service {
     }
 }
 
-/// When people are reminded of a hold that was opened then, and who is asked later, as a policy says.
+/// Returns the reminder and the escalation of a review that opens now, as its policy defines them.
 pub(in crate::service) fn notices_of(approval: &ApprovalPolicy, opened_at: Timestamp) -> HoldReminders {
     let reminder = approval.remind_after().map(|it| Reminder { from: opened_at.plus(it), told_at: None });
     let escalation = approval.escalation().map(|it| Escalation {
@@ -52,7 +54,7 @@ pub(in crate::service) fn notices_of(approval: &ApprovalPolicy, opened_at: Times
     HoldReminders { reminder, escalation }
 }
 
-/// The event of a notice, and what it tells.
+/// Returns the event of a reminder or escalation.
 pub(in crate::service) fn notice_data(hold: &Hold, notice: DueReminder) -> Option<(EventType, Value)> {
     let mut data = json!({"review": hold.id, "transition": hold.transition, "expires_at": hold.first_deadline()});
     Some(match notice {

@@ -1,4 +1,4 @@
-//! Deadlines moved by those who are asked.
+//! Extending the deadline of a review.
 
 use serde_json::{Value, json};
 
@@ -16,12 +16,13 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 
 impl Service {
-    /// Moves a review's deadline. A stopped flow does not stand in the way: nothing is decided, and its time runs.
+    /// Extends the deadline of a review. It is also allowed in a halted flow, because it decides nothing and
+    /// the time of the review runs.
     pub async fn extend(&self, person: &AccountId, review: &ReviewId, ask: &ExtensionRequest) -> Result<()> {
         let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         let length = ask.reason.trim().chars().count();
         if length == 0 || length > EXTENSION_REASON_CHARS_MAX {
-            let why = format!("say why, in at most {EXTENSION_REASON_CHARS_MAX} characters");
+            let why = format!("give a reason of at most {EXTENSION_REASON_CHARS_MAX} characters");
             return Err(Error::invalid("/reason", why));
         }
         retrying!(self.extend_once(person, review, ask)).map_err(late)
@@ -33,6 +34,7 @@ impl Service {
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let stored = self.thread(&keys, &hold.record.thread).await?;
         let ask = ExtensionRequest { reason: ask.reason.trim().to_owned(), ..ask.clone() };
+        // An account that cannot sign in counts as disabled, for example if its sign-in method is off.
         let standing = self.with_effective_status(person.record.clone());
         let longer = hold.record.clone().extended(ask, &standing, now)?;
         let mut thread = stored.record.clone();
@@ -49,7 +51,7 @@ impl Service {
     }
 }
 
-/// What the event of an extension tells: all of it but the name, which is the account's.
+/// Returns the data of an extension event. It omits the name, which belongs to the account.
 pub(in crate::service) fn extension_data(hold: &Hold, extension: &Extension) -> Value {
     json!({
         "review": hold.id, "transition": hold.transition, "person": extension.person, "was": extension.was,
@@ -61,12 +63,14 @@ impl From<ExtensionRejected> for Error {
     fn from(refused: ExtensionRejected) -> Self {
         match refused {
             ExtensionRejected::Vote(refused) => refused.into(),
-            ExtensionRejected::Moved => Self::WrongState("the deadline was moved meanwhile; look again"),
-            ExtensionRejected::NotLater => Self::WrongState("the new deadline has to be later than the one there is"),
-            ExtensionRejected::TooLate => {
-                Self::WrongState("a deadline is moved to at most twice the time that the policy gives")
+            ExtensionRejected::Moved => {
+                Self::WrongState("the deadline has changed since you opened the page; reload it")
             }
-            ExtensionRejected::TooOften => Self::WrongState("a deadline is moved at most five times"),
+            ExtensionRejected::NotLater => Self::WrongState("the new deadline must be later than the current one"),
+            ExtensionRejected::TooLate => {
+                Self::WrongState("a review can be extended to at most twice the time that the policy gives")
+            }
+            ExtensionRejected::TooOften => Self::WrongState("a deadline can be extended at most five times"),
         }
     }
 }

@@ -1,8 +1,12 @@
-//! Holds judged again: while people were asked, another policy was activated for the flow.
+//! Judges pending reviews again after another policy was activated for the flow.
 //!
-//! A hold is never approved by a policy that does not judge its flow. Either everything that people decide by is the
-//! same, and its votes stand; or it is stated anew under the active policy, and people vote anew on what that says; or
-//! nobody is asked any more, and its proposer asks again. A vote makes sure of it, so nothing waits for the worker.
+//! A review is never approved under a policy that no longer judges its flow. Rejudging has three results:
+//!
+//! - All approval terms are the same, and the review stays open with its votes.
+//! - The proposal is restated under the active policy, and reviewers vote again.
+//! - The review ends, and the proposer can propose again.
+//!
+//! A vote rejudges its review first, so correctness does not depend on the worker.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -32,35 +36,36 @@ use crate::store::change::Draft;
 use crate::store::record::{Record, Stored};
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
-/// What became of a hold that was judged again.
+/// The result of rejudging a review.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RejudgeOutcome {
-    /// It stands, with its votes.
+    /// The review stays open, with its votes.
     Kept,
-    /// It ended: stated anew for people to vote on anew, or not asked any more.
+    /// The review ended, and a restated one may have replaced it.
     Ended,
 }
 
-/// How many further tries are looked at for one that nobody has asked for yet.
+/// How many further attempt numbers are examined to find an unused one.
 const TRIES_MAX: u32 = 100;
 
-/// What the active policy makes of a held proposal.
+/// The judgement of a held proposal by the active policy.
 enum RejudgedProposal {
-    /// The same, on the same terms.
+    /// The effect and the approval terms are the same.
     Same,
-    /// People are asked on its terms.
+    /// The proposal requires approval under other terms.
     Hold(JudgedEffect, Vec<JudgedReason>, BTreeSet<String>),
-    /// Nobody is asked: it would commit, or be rejected, or nobody could approve it.
+    /// The proposal cannot be reviewed: it would be committed or rejected, or no reviewer could approve it.
     Nobody,
 }
 
 impl Service {
-    /// Which policy judges each flow.
+    /// Returns the active policy of each flow.
     pub(in crate::service) async fn active_policy_by_flow(&self, keys: &Keys) -> Result<ActivePolicies> {
         let (mut judging, mut after) = (ActivePolicies::new(), None);
         loop {
             let page = self.reader(keys).list::<Flow>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
+            // A short page is the last one.
             let full = page.len() == LIST_ROWS_MAX as usize;
             judging.extend(page.into_iter().map(|it| (it.record.id.clone(), ReplacedPolicy::of(&it.record))));
             if !full {
@@ -69,11 +74,11 @@ impl Service {
         }
     }
 
-    /// Open holds of another policy than the one that judges their flow by now.
+    /// Returns pending reviews whose policy is no longer the active policy of their flow.
     pub async fn holds_to_rejudge(&self) -> Result<Vec<ReviewId>> {
         let keys = self.keys()?;
         let judging = self.active_policy_by_flow(&keys).await?;
-        // One whose flow is gone is for an audit to find, and stands in no other's way.
+        // A review without a flow row is skipped, so that it does not block the others. An audit reports it.
         let of_before = |hold: Hold| {
             let over = judging.get(&hold.flow).filter(|it| it.policy != hold.policy)?;
             (!self.holds_looked.stands(hold.id.as_str(), *over)).then_some(hold.id)
@@ -88,16 +93,18 @@ impl Service {
         Ok(found)
     }
 
-    /// Judges one hold again, if it is still open and can be decided on.
+    /// Judges one review again, if it is still open and its flow is not halted.
     pub async fn rejudge_hold(&self, review: &ReviewId) -> Result<()> {
-        retrying!(self.judge_hold_again_once(review))
+        retrying!(self.rejudge_hold_once(review))
     }
 
-    async fn judge_hold_again_once(&self, review: &ReviewId) -> Result<()> {
+    async fn rejudge_hold_once(&self, review: &ReviewId) -> Result<()> {
         let keys = self.keys()?;
         let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
         let thread = self.thread(&keys, &hold.record.thread).await?;
         let standing = self.standing(&keys, thread).await?;
+        // During a halt nothing new is stated. The review is judged again after the halt, or before the next
+        // vote.
         if !hold.record.is_open(self.now()) || standing.proposing_halted() {
             return Ok(());
         }
@@ -107,7 +114,8 @@ impl Service {
         }
     }
 
-    /// What the flow's active policy makes of an open hold. If it does not stand, it has ended when this returns.
+    /// Judges a pending review by the active policy of its flow. If the review does not stay open, it has
+    /// ended when this returns.
     pub(in crate::service) async fn rejudge(
         &self,
         keys: &Keys,
@@ -120,13 +128,13 @@ impl Service {
         }
         let policy = self.policy(keys, active).await?;
         let transition = self.transition(keys, hold.record.transition).await?;
-        // Nothing is accepted from a revoked token any more, so nothing is stated anew in its name either.
+        // A revoked token cannot propose, so the gateway does not restate its proposals either.
         let token = self.fetch::<Token>(keys, hold.record.proposer.as_str()).await?.filter(|it| !it.record.revoked);
         let (Some(token), Some(proposal)) = (token, Proposal::of(&transition)) else {
-            return self.set_aside(keys, standing, hold).await;
+            return self.end_without_replacement(keys, standing, hold).await;
         };
         let Some((proposal, identity)) = self.next_attempt(keys, Proposer::Token(&token), proposal).await? else {
-            return self.set_aside(keys, standing, hold).await;
+            return self.end_without_replacement(keys, standing, hold).await;
         };
         let thread = &standing.thread.record;
         let head = self.head(keys, thread).await?;
@@ -135,19 +143,19 @@ impl Service {
         let (by, proposal) = (Proposer::Token(&token), &proposal);
         let (head, policy, given) = (&head, &policy, OnceLock::new());
         let asking = ProposalContext { keys, by, proposal, identity, standing, head, policy, trying: None, given };
-        match self.anew(&asking, hold, &transition).await? {
+        match self.judge_under_active_policy(&asking, hold, &transition).await? {
             RejudgedProposal::Same => {
                 self.holds_looked.keep(hold.record.id.as_str(), ReplacedPolicy::of(&standing.flow.record));
                 Ok(RejudgeOutcome::Kept)
             }
             RejudgedProposal::Hold(effected, reasons, authors) => {
-                self.ask_anew(&asking, hold, (effected, reasons, authors)).await
+                self.restate_hold(&asking, hold, (effected, reasons, authors)).await
             }
-            RejudgedProposal::Nobody => self.set_aside(keys, standing, hold).await,
+            RejudgedProposal::Nobody => self.end_without_replacement(keys, standing, hold).await,
         }
     }
 
-    async fn anew(
+    async fn judge_under_active_policy(
         &self,
         asking: &ProposalContext<'_>,
         hold: &Stored<Hold>,
@@ -155,7 +163,7 @@ impl Service {
     ) -> Result<RejudgedProposal> {
         let (policy, flow) = (asking.policy, &asking.standing.flow.record);
         let judged = match self.judge_proposal(asking).await {
-            // Under this policy the branches of a join do not come to anything.
+            // The branches of the join cannot be merged under this policy.
             Err(Error::Conflict { .. } | Error::Invalid { .. }) if asking.proposal.ask.carried().is_some() => {
                 return Ok(RejudgedProposal::Nobody);
             }
@@ -168,6 +176,7 @@ impl Service {
         let old = self.policy(asking.keys, hold.record.policy).await?;
         let told: Vec<HoldReason> = reasons.iter().cloned().map(hold_reason).collect();
         let effect = transition.delta.apply(&asking.head.state).map_err(|_| Error::Broken("a transition's effect"))?;
+        // The votes stay valid only if the reviewers would decide on exactly the same facts and terms.
         let same = flow.accepts.contains(&hold.record.policy)
             && told == hold.record.reasons
             && effect == effected.after
@@ -178,6 +187,7 @@ impl Service {
             return Ok(RejudgedProposal::Same);
         }
         let effect = effect_of(asking, &effected, &reasons);
+        // A restated review counts as an attempt, so a stricter policy can leave none.
         if is_exhausted(asking) || self.is_effect_exhausted(asking.keys, policy, effect).await? {
             return Ok(RejudgedProposal::Nobody);
         }
@@ -186,7 +196,8 @@ impl Service {
         Ok(if asked { RejudgedProposal::Hold(effected, reasons, authors) } else { RejudgedProposal::Nobody })
     }
 
-    /// The same request as its next try: a proposal's name is never given twice.
+    /// Returns the same request with the next unused attempt number, because the identity of a proposal is
+    /// never reused.
     pub(in crate::service) async fn next_attempt(
         &self,
         keys: &Keys,
@@ -205,8 +216,8 @@ impl Service {
         Ok(None)
     }
 
-    /// In one transaction: the old hold ends, and a new one asks for the same under the active policy.
-    async fn ask_anew(
+    /// Ends the old review and opens one under the active policy, in one transaction.
+    async fn restate_hold(
         &self,
         asking: &ProposalContext<'_>,
         hold: &Stored<Hold>,
@@ -218,6 +229,7 @@ impl Service {
         let mut draft = asking.draft(now);
         draft.before(hold.record.expires_at);
         let mut thread = asking.standing.thread.record.clone();
+        // Waiting agents follow this digest to the new review.
         let end = superseded(now, Some(step.transition.digest), asking.policy);
         self.add_hold_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
         add_hold(&mut draft, &mut thread, asking, step, (reasons, authors, effect, now))?;
@@ -226,8 +238,13 @@ impl Service {
         Ok(RejudgeOutcome::Ended)
     }
 
-    /// Nobody is asked any more: its proposer may ask again, and is judged by the active policy.
-    async fn set_aside(&self, keys: &Keys, standing: &ThreadContext, hold: &Stored<Hold>) -> Result<RejudgeOutcome> {
+    /// Ends a review without a replacement. Its proposer can propose again under the active policy.
+    async fn end_without_replacement(
+        &self,
+        keys: &Keys,
+        standing: &ThreadContext,
+        hold: &Stored<Hold>,
+    ) -> Result<RejudgeOutcome> {
         let now = self.now();
         let policy = self.policy(keys, standing.flow.record.policy).await?;
         let mut draft = Draft::new(keys.row(), now);
@@ -241,8 +258,8 @@ impl Service {
     }
 }
 
-/// Whether the node has asked for approval, or been rejected, as often on this head as the active policy lets it. The
-/// hold that is judged again is one of those it opened.
+/// Returns whether the node has used up its approval requests or rejections on this head under the active
+/// policy. The review that is judged again is not counted.
 fn is_exhausted(asking: &ProposalContext<'_>) -> bool {
     let (thread, node) = (&asking.standing.thread.record, &asking.proposal.node);
     let others = thread.holds_opened.get(node).copied().unwrap_or(0).saturating_sub(1);

@@ -1,5 +1,5 @@
-//! What was looked at under the policies that judge by now, so that not everything that is open is read again and again. It
-//! only saves work: whoever votes has it judged for themselves.
+//! Remembers the open items that were already judged under the active policies, so that the worker does not
+//! read all of them again. It only saves work: each vote rejudges its review in any case.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,13 +7,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::domain::policy_changes::change_request::ReplacedPolicy;
 use crate::domain::primitives::id::FlowId;
 
-/// Which policy judges each flow, and since when.
+/// The active policy of each flow, and its activation time.
 pub(in crate::service) type ActivePolicies = BTreeMap<FlowId, ReplacedPolicy>;
 
-/// How many that stand are remembered; the others are looked at more often than needed.
+/// How many items are remembered. More items only cost repeated reads.
 const KEPT_MAX: usize = 100_000;
 
-/// Of one kind of question to people.
+/// The cache for one kind of item: reviews or interrupts.
 #[derive(Debug, Default)]
 pub(in crate::service) struct RejudgeCache(Mutex<RejudgeCacheState>);
 
@@ -24,7 +24,7 @@ struct RejudgeCacheState {
 }
 
 impl RejudgeCache {
-    /// Whether this one stands under that policy.
+    /// Returns whether an item was found unchanged under this policy.
     pub(in crate::service) fn stands(&self, id: &str, over: ReplacedPolicy) -> bool {
         self.seen().kept.get(id) == Some(&over)
     }
@@ -37,12 +37,13 @@ impl RejudgeCache {
         seen.kept.insert(id.to_owned(), over);
     }
 
-    /// Whether nothing is left to be looked at until another policy judges a flow.
+    /// Returns whether all items were judged under exactly these policies.
     pub(in crate::service) fn is_done(&self, judging: &ActivePolicies) -> bool {
         self.seen().all.as_ref() == Some(judging)
     }
 
-    /// Nothing is. What is asked from now on is asked under these policies: it relies on its flow's row.
+    /// Records that all items were judged under these policies. New items rely on the row of their flow, so
+    /// they are opened under them too.
     pub(in crate::service) fn done(&self, judging: ActivePolicies) {
         self.seen().all = Some(judging);
     }

@@ -1,4 +1,4 @@
-//! Looking at a hidden value: one at a time, for a reason, and written down before it is shown.
+//! Reveals of redacted values: one at a time, with a reason, and recorded before the value is shown.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,39 +20,37 @@ use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// What somebody asks to look at.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RevealRequest {
-    /// Of exactly which transition.
+    /// The exact transition that the person saw.
     pub transition: Digest,
     pub pointer: Pointer,
     pub reason: String,
 }
 
 impl ReviewFacts {
-    /// What the author of the change wrote, as the viewer is shown it.
+    /// Returns a text by the author of the change, as the viewer may see it.
     pub fn proposed<'t>(&self, words: &'t str) -> Cow<'t, str> {
         self.texts.redaction.words(&self.texts.author, words)
     }
 
-    /// Why it was cancelled, which its proposer wrote.
+    /// Returns the reason of a cancellation, which the proposer wrote.
     pub fn cancelled_because<'t>(&self, words: &'t str) -> Cow<'t, str> {
         self.texts.redaction.words(&self.texts.proposer, words)
     }
 
-    /// Why its receipt was revoked.
     pub fn revoked_because<'t>(&self, words: &'t str) -> Cow<'t, str> {
         self.texts.redaction.words(&self.texts.revoker, words)
     }
 
-    /// What a person wrote about it, as the viewer is shown it.
+    /// Returns a text that a person wrote about the review, as the viewer may see it.
     pub fn said<'t>(&self, by: &AccountId, words: &'t str) -> Cow<'t, str> {
         let author = Party::Person { id: by.clone(), name: String::new(), groups: BTreeSet::new() };
         self.texts.redaction.words(&Author::of(author), words)
     }
 
-    /// Those of a person's groups that may look at hidden values: by the policy that people were asked by, and also by
-    /// the one that judges the flow now, which may have come to hide more and to trust fewer.
+    /// Returns the groups of a person that may reveal redacted values. Both the policy of the review and the
+    /// active policy must allow it, because the active one may redact more and trust fewer groups.
     pub fn reveal_groups(&self, person: &Account) -> std::result::Result<BTreeSet<GroupName>, RevealRejected> {
         let mut each = self.texts.redaction.policies().iter().map(|it| groups_to_reveal_to(it.reveal_to(), person));
         let first = each.next().unwrap_or(Err(RevealRejected::Group))?;
@@ -62,8 +60,8 @@ impl ReviewFacts {
 }
 
 impl Service {
-    /// Records that a person looks at a hidden value, and only then gives the review with that value open. A
-    /// stopped flow, a closed thread and a review that has ended may be looked into as well: nothing is decided.
+    /// Records a reveal, and then returns the review with that value open. It is also allowed in a halted
+    /// flow, in a closed thread and after the end of the review, because it decides nothing.
     pub async fn reveal(&self, person: &AccountId, review: &ReviewId, look: &RevealRequest) -> Result<ReviewFacts> {
         let viewer = retrying!(self.record_look(person, review, look))?;
         retrying!(self.review_once(review, &viewer, Some(&look.pointer)))
@@ -72,6 +70,8 @@ impl Service {
     async fn record_look(&self, person: &AccountId, review: &ReviewId, look: &RevealRequest) -> Result<Account> {
         let (keys, now) = (self.keys()?, self.now());
         let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        // Loaded without the value first: the checks below must pass and the record must be committed before
+        // it is read.
         let facts = self.review_once(review, &person.record, None).await?;
         let groups = facts.reveal_groups(&person.record)?;
         check_look(&facts, look)?;
@@ -83,6 +83,7 @@ impl Service {
             name: person.record.name.clone(),
             groups,
             pointer: look.pointer.clone(),
+            // The reason is stored and shown to others, so redacted values in it are masked.
             reason: facts.said(&person.record.id, look.reason.trim()).into_owned(),
             at: now,
         };
@@ -100,19 +101,22 @@ impl Service {
 fn check_look(facts: &ReviewFacts, look: &RevealRequest) -> Result<()> {
     let reason = look.reason.trim();
     if reason.is_empty() || reason.chars().count() > REVEAL_REASON_CHARS_MAX {
-        return Err(Error::invalid("/reason", format!("say why, in at most {REVEAL_REASON_CHARS_MAX} characters")));
+        return Err(Error::invalid(
+            "/reason",
+            format!("give a reason of at most {REVEAL_REASON_CHARS_MAX} characters"),
+        ));
     }
     if look.transition != facts.hold.transition {
-        return Err(Error::WrongState("the digest is not the one that is held"));
+        return Err(Error::WrongState("the digest is not the one under review; reload the page"));
     }
-    let place = facts.hidden.iter().find(|it| it.pointer == look.pointer).ok_or(Error::NotFound("hidden value"))?;
+    let place = facts.hidden.iter().find(|it| it.pointer == look.pointer).ok_or(Error::NotFound("redacted value"))?;
     if !place.is_one_value() {
-        return Err(Error::WrongState("what is hidden there has parts, and only single values are shown"));
+        return Err(Error::WrongState("the redacted value is an object or a list; reveal one of its values"));
     }
     Ok(())
 }
 
-/// What the event of a look tells: all of it but the name, which is the account's.
+/// Returns the data of a reveal event. It omits the name, which belongs to the account.
 pub(in crate::service) fn look_data(hold: &Hold, reveal: &Reveal) -> Value {
     json!({
         "review": hold.id, "transition": hold.transition, "person": reveal.person, "groups": reveal.groups,
@@ -124,10 +128,12 @@ impl From<RevealRejected> for Error {
     fn from(refused: RevealRejected) -> Self {
         match refused {
             RevealRejected::Disabled => Self::Forbidden("the account is disabled"),
-            RevealRejected::Group => Self::Forbidden("the policy lets none of your groups look at hidden values"),
-            RevealRejected::TooMany => {
-                Self::WrongState("this review was looked into so often that no more can be recorded")
+            RevealRejected::Group => {
+                Self::Forbidden("the policy does not allow any of your groups to reveal redacted values")
             }
+            RevealRejected::TooMany => Self::WrongState(
+                "the review has reached the limit of recorded reveals, so no more values can be revealed",
+            ),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What is told of a review or an interrupt outside of the gateway, where nobody has signed in: that it waits, and nothing
-//! of what is proposed.
+//! Summaries of reviews and interrupts for notifications, which leave the gateway and have no access control.
+//! They contain nothing of the proposed values.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +12,19 @@ use crate::domain::reviews::Hold;
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// Keys that are named; more of them tell nobody more.
+/// The maximum number of named keys, for a short message.
 const KEYS_MAX: usize = 8;
 
-/// What is told of one of them.
+/// The summary of a review or an interrupt.
 pub(in crate::service) struct ReviewSummary {
-    /// What it is: `Review` or `Interrupt`.
+    /// The kind: `Review` or `Interrupt`.
     pub(in crate::service) thing: &'static str,
     pub(in crate::service) name: String,
     pub(in crate::service) flow: FlowId,
-    /// What it touches that the policy protects, by the policy's own names.
+    /// The protected keys that the change touches, as the policy names them.
     pub(in crate::service) risk: String,
     pub(in crate::service) ends: Timestamp,
-    /// The page where one signs in, looks and decides.
+    /// The page where a person signs in and decides.
     pub(in crate::service) page: String,
 }
 
@@ -41,20 +41,20 @@ impl Service {
         })
     }
 
-    /// Of what a host asserts not even the keys are told: they are its own words.
+    /// Returns the summary of an interrupt. Its keys are omitted, because the host application wrote them.
     pub(in crate::service) fn brief_of_interrupt(&self, interrupt: &Interrupt) -> ReviewSummary {
         ReviewSummary {
             thing: "Interrupt",
             name: interrupt.id.to_string(),
             flow: interrupt.flow.clone(),
-            risk: "asserted by its host, and not checked".to_owned(),
+            risk: "reported by the host application, not verified by the gateway".to_owned(),
             ends: interrupt.expires_at,
             page: format!("{}/interrupts/{}", self.public_url(), interrupt.id),
         }
     }
 }
 
-/// What is touched, by the policy's names; what it hides is not named.
+/// Returns the protected keys that a change touches. Redacted keys are only counted.
 fn risk_of(hold: &Hold, hides: impl Fn(&Pointer) -> bool) -> String {
     let mut named = BTreeSet::new();
     let (mut hidden, mut other) = (0_usize, false);
@@ -62,6 +62,7 @@ fn risk_of(hold: &Hold, hides: impl Fn(&Pointer) -> bool) -> String {
         match reason.pointer.as_deref() {
             None => other = true,
             Some(key) => {
+                // The pattern is `$.a.b`, `a.b` or a JSON Pointer.
                 let dotted = key.strip_prefix("$.").unwrap_or(key);
                 let pointer =
                     if dotted.starts_with('/') { dotted.to_owned() } else { format!("/{}", dotted.replace('.', "/")) };
@@ -78,11 +79,11 @@ fn risk_of(hold: &Hold, hides: impl Fn(&Pointer) -> bool) -> String {
         parts.push(format!("{more} more"));
     }
     if hidden > 0 {
-        parts.push("something hidden".to_owned());
+        parts.push("a redacted key".to_owned());
     }
     match (parts.is_empty(), other) {
-        (true, _) => "a rule of the policy asks".to_owned(),
+        (true, _) => "a policy rule requires approval".to_owned(),
         (false, false) => format!("protected: {}", parts.join(", ")),
-        (false, true) => format!("protected: {}; a rule of the policy asks, too", parts.join(", ")),
+        (false, true) => format!("protected: {}; a policy rule requires approval", parts.join(", ")),
     }
 }

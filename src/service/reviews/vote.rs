@@ -1,4 +1,4 @@
-//! Votes: counting one, and what the last one leads to.
+//! Votes: checks and counts a vote, and applies the decision after the last one.
 
 use std::sync::Arc;
 
@@ -32,23 +32,23 @@ use crate::service::{Service, ThreadContext};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// What a counted vote led to.
+/// The result of a counted vote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VoteOutcome {
     Waiting,
-    /// It is approved, committed, and has its receipt.
+    /// The change is approved and committed, and its receipt is issued.
     Approved,
     Denied,
 }
 
 #[derive(Clone, Copy)]
 enum VoteSubmission<'a> {
-    /// By itself, with a passkey's signature over it if there is one.
+    /// A single vote, with a passkey signature over it if there is one.
     Alone(Option<&'a VoteSignature>),
     AmongSeveral,
 }
 
-/// Everything around one vote while it is counted.
+/// The context of one vote while it is counted.
 struct PendingVote<'a> {
     keys: &'a Keys,
     standing: &'a ThreadContext,
@@ -59,12 +59,12 @@ struct PendingVote<'a> {
 }
 
 impl Service {
-    /// Counts a person's vote on exactly the digest it carries.
+    /// Counts a person's vote on exactly the digest that the ballot contains.
     pub async fn vote(&self, voter: &AccountId, review: &ReviewId, ballot: &Ballot) -> Result<VoteOutcome> {
         self.vote_signed(voter, review, ballot, None).await
     }
 
-    /// The same, with a passkey's signature over it if there is one.
+    /// Counts a vote, with a passkey signature over it if there is one.
     pub async fn vote_signed(
         &self,
         voter: &AccountId,
@@ -75,7 +75,8 @@ impl Service {
         self.vote_in(voter, review, ballot, VoteSubmission::Alone(signature)).await
     }
 
-    /// The same, as one of several: only where nothing more is asked for than a look.
+    /// Counts a vote of a bulk decision. It is refused if the review requires a vote of its own, for example
+    /// with a passkey.
     pub(in crate::service) async fn vote_in_bulk(
         &self,
         voter: &AccountId,
@@ -113,16 +114,21 @@ impl Service {
             (VoteSubmission::AmongSeveral, None) => None,
             (VoteSubmission::Alone(signature), _) => signature,
         };
+        // Votes must never count under a policy that no longer judges the flow.
         if self.rejudge(&keys, &standing, &hold).await? != RejudgeOutcome::Kept {
             return Err(VoteRejected::PolicyChanged.into());
         }
         let rolled = self.load_voter_roll(&keys, &hold.record.votes, (voter, ballot.delegation.as_ref())).await?;
+        // One time for the whole vote, so that delegations and the deadline are judged at the same moment.
         let now = rolled.roll.now;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
+        // Reviewers must know that an earlier write may have happened, so the quorum checks their
+        // acknowledgement.
         let outcome_unknown = standing.thread.record.outcome_unknown(now);
         let bench = VoteContext { roll: &rolled.roll, outcome_unknown };
         let (ballot, passkey) =
             self.verify_voter_proof(&keys, (BallotSubject::Review(review), voter), ballot.clone(), signature).await?;
+        // The tally consumes the ballot, and the passkey requirement is checked after it.
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let tally = hold.record.clone().vote(ballot, person, &bench)?;
         hold.record.passkey_need(stage).met_by(&proof, now)?;
@@ -160,6 +166,7 @@ impl Service {
             outcome: "denied".to_owned(),
             reviewers: refusals,
         };
+        // A signed denial lets an agent prove the decision to others without the gateway.
         let denial = jws::sign(poll.keys.signing(KeyUse::Chain), TokenType::Denial, &denial);
         let mut draft = poll.draft()?;
         let mut thread = poll.standing.thread.record.clone();
@@ -172,7 +179,7 @@ impl Service {
         Ok(VoteOutcome::Denied)
     }
 
-    /// In one transaction: the entry, the receipt, the hold's end, the thread's new head, the events.
+    /// Stores the entry, the receipt, the end of the review, the new head and the events in one transaction.
     async fn approve(
         &self,
         poll: &PendingVote<'_>,
@@ -189,6 +196,8 @@ impl Service {
         let mut draft = poll.draft()?;
         let mut thread = poll.standing.thread.record.clone();
         put_vote_event(&mut draft, &mut thread, &counted, poll.now)?;
+        // The excluded people are the authors of the approved change, and they stay excluded until the next
+        // write.
         thread.authors.clone_from(&counted.excluded);
         let gate = CommitGate::Approved { review: counted.id.clone(), receipt: receipt.jti.clone() };
         let base = CommitBase { head: &head, policy: &policy, flow: &poll.standing.flow.record };
@@ -212,16 +221,19 @@ impl Service {
         draft.replace(poll.hold, &counted.ended(HoldState::Approved { at, receipt: jti, version })?)?;
         draft.replace(&poll.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
+        // The caches are filled only after the commit, because a failed commit must leave no head behind.
         self.heads.put(Arc::new(advanced));
         self.issued.put(issued);
         Ok(VoteOutcome::Approved)
     }
 
-    /// The held transition's effect on the head that it was stated on: it must come out as the very root that
-    /// people approved, whatever the database says by now.
+    /// Applies a held transition to the head that it was stated on. The result must have exactly the root
+    /// that the reviewers approved, even if the database was changed since then.
     fn approved_step(&self, keys: &Keys, head: &Version, transition: &Transition) -> Result<StatedTransition> {
         let statement = transition.statement.clone();
-        let changed = Error::Broken("the held transition is not what was stated");
+        let changed = Error::Broken("the held transition does not match its statement");
+        // The proposal was made on this head. Another head would apply the approved difference to other
+        // values.
         if statement.parent != Some(head.entry.transition) || statement.from != head.tree.root() {
             return Err(changed);
         }
@@ -237,7 +249,8 @@ impl Service {
 }
 
 impl<'a> PendingVote<'a> {
-    /// Relies on the flow's and the gateway's halts, on everybody whom votes are about as they stand, and on the deadline.
+    /// Returns a change that relies on the halts, on the accounts and delegations of all voters, and on the
+    /// deadline.
     fn draft(&self) -> Result<Draft<'a>> {
         let mut draft = Draft::new(self.keys.row(), self.now);
         self.standing.rely(&mut draft);
@@ -291,7 +304,7 @@ fn receipt_of(
     }
 }
 
-/// 128 random bits.
+/// Returns an id with 128 random bits, so that receipts cannot be guessed.
 pub(in crate::service) fn new_jti() -> Jti {
     use base64::Engine as _;
     let text = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random::bytes::<16>());
@@ -299,13 +312,14 @@ pub(in crate::service) fn new_jti() -> Jti {
 }
 
 fn put_vote_event(draft: &mut Draft<'_>, thread: &mut Thread, counted: &Hold, now: Timestamp) -> Result<()> {
+    // The vote that was just counted is always the last one.
     let Some(vote) = counted.votes.last() else { return Ok(()) };
     record_expired_lease(draft, thread, now)?;
     event_recorder::append_thread_event(draft, thread, now, EventType::ReviewVote, vote_data(counted, vote))
 }
 
-/// What the event of a vote tells: all of it but what the voter said. In whose place it was cast, that something was
-/// typed, and how a passkey had a part in it, is told only where it is so.
+/// Returns the data of a vote event. It omits the comment. Delegation, typed confirmation and passkey are
+/// members only if the vote has them.
 pub(in crate::service) fn vote_data(hold: &Hold, vote: &Vote) -> Value {
     let mut data = json!({
         "review": hold.id, "transition": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
@@ -321,7 +335,7 @@ pub(in crate::service) fn vote_data(hold: &Hold, vote: &Vote) -> Value {
     with_passkey(data, vote)
 }
 
-/// What is told of how a passkey had a part in a vote.
+/// Adds the passkey proof of a vote to its event data.
 pub(in crate::service) fn with_passkey(mut data: Value, vote: &Vote) -> Value {
     if let Some(passkey) = vote.proof.passkey() {
         data["method"] = json!(vote.proof.method());

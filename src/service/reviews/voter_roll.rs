@@ -1,4 +1,4 @@
-//! The roll that votes are counted by: people and delegations as they stand now, and what of it a change relies on.
+//! The voter roll: the current accounts and delegations by which votes are counted.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::store::record::Stored;
 use crate::store::records::OPEN;
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
-/// A roll, and the rows that it was read from.
+/// A voter roll, with the rows that it was loaded from.
 pub(in crate::service) struct LoadedVoterRoll {
     pub(in crate::service) roll: VoterRoll,
     people: Vec<Stored<Account>>,
@@ -23,7 +23,8 @@ pub(in crate::service) struct LoadedVoterRoll {
 }
 
 impl LoadedVoterRoll {
-    /// Relies on everybody as they stand, and on each delegation until it ends.
+    /// Requires at commit time that all accounts and delegations are unchanged, and that no delegation has
+    /// ended.
     pub(in crate::service) fn rely(&self, draft: &mut Draft<'_>) {
         for person in &self.people {
             draft.require_unchanged(person);
@@ -38,13 +39,14 @@ impl LoadedVoterRoll {
 }
 
 impl Service {
-    /// Everybody who voted, those in whose place somebody did, the voter, and whoever the voter votes for.
+    /// Loads the voters, their delegators, the new voter and the person for whom that voter votes.
     pub(in crate::service) async fn load_voter_roll(
         &self,
         keys: &Keys,
         votes: &[Vote],
         (voter, by): (&AccountId, Option<&DelegationId>),
     ) -> Result<LoadedVoterRoll> {
+        // Withdrawn votes do not matter any more, so their voters need not be unchanged.
         let standing = votes.iter().filter(|it| it.stands());
         let absent = standing.clone().filter_map(|it| it.absent.as_ref());
         let by: BTreeSet<String> = absent.clone().map(|it| &it.delegation).chain(by).map(ToString::to_string).collect();
@@ -68,7 +70,7 @@ impl Service {
         Ok(LoadedVoterRoll { roll, people, delegations })
     }
 
-    /// Whom a viewer stands in for, besides everybody whom some votes are about.
+    /// Loads the delegations to a viewer, and the accounts that these votes name.
     pub(in crate::service) async fn voter_roll_for_viewer(
         &self,
         keys: &Keys,
@@ -105,20 +107,22 @@ impl Service {
         Ok(VoterRoll { people, delegations, now })
     }
 
-    /// The delegations to a person that stand. None is longer than [`LENGTH_MAX`], so that older ones are not looked at.
+    /// Returns the active delegations to a person. No delegation is longer than [`LENGTH_MAX`], so older rows
+    /// are not read.
     pub(in crate::service) async fn received_delegations(
         &self,
         keys: &Keys,
         person: &AccountId,
         now: Timestamp,
     ) -> Result<Vec<Delegation>> {
+        // Skips delegations that are too old to be active, so the list stays short.
         let after = Cursor { due: 0, id: made_before(now) };
         let owned = RowFilter::Owner(person.as_str());
         let rows = self.reader(keys).list::<Delegation>(owned, Some(&after), LIST_ROWS_MAX).await?;
         Ok(rows.into_iter().map(|it| it.record).filter(|it| it.is_active_at(now)).collect())
     }
 
-    /// Everybody's delegations that stand, the nearest end first; as many as one list has.
+    /// Returns all active delegations, the nearest end first, up to the length of one list.
     pub(in crate::service) async fn active_delegations(&self, keys: &Keys) -> Result<Vec<Delegation>> {
         let now = self.now();
         let after = Cursor { due: now.millis(), id: char::MAX.to_string() };
@@ -127,7 +131,7 @@ impl Service {
     }
 }
 
-/// What comes before the names of all delegations that can stand still: they begin with the moment they were made at.
+/// Returns the lowest id that an active delegation can have. Ids begin with the time of creation.
 fn made_before(now: Timestamp) -> String {
     let longest = i64::try_from(LENGTH_MAX.as_millis()).unwrap_or(i64::MAX);
     let hex = format!("{:012x}", now.millis().saturating_sub(longest).max(0));

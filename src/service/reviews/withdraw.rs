@@ -1,4 +1,4 @@
-//! Votes taken back: before the last one, by whoever cast them, or in whose place they were cast.
+//! Withdrawing votes before the review ends, by the voter or by the delegator.
 
 use serde_json::{Value, json};
 
@@ -14,9 +14,11 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 
 impl Service {
-    /// Takes a person's own vote back, or one that was cast in their place, unless the review has ended. A stopped flow and a write under way do not stand in
-    /// the way: whoever is no longer sure of an approval can always say so.
+    /// Withdraws a person's own vote, or one that a delegate cast for that person, unless the review has
+    /// ended. It is also allowed in a halted flow and during a write, so that a reviewer can always retract a
+    /// doubtful approval.
     pub async fn withdraw_vote(&self, voter: &AccountId, review: &ReviewId, ask: &WithdrawalRequest) -> Result<()> {
+        // The database's clock decides about the deadline, so the commit can fail after the check passed.
         let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         retrying!(self.withdraw_vote_once(voter, review, ask)).map_err(late)
     }
@@ -44,7 +46,7 @@ impl Service {
     }
 }
 
-/// What the event of a withdrawal tells: which vote, as its own event told it.
+/// Returns the data of a withdrawal event. It names the vote with the members of the vote's own event.
 pub(in crate::service) fn withdrawal_data(hold: &Hold, (index, vote): (usize, &Vote)) -> Value {
     let mut data = json!({
         "review": hold.id, "transition": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,

@@ -1,6 +1,5 @@
-//! What is no longer in the database: versions with all that was kept of them, read from archives when somebody asks.
-//! A file is believed as far as its hash stands in a sealed row; what it says is then held against what was signed again, as if it
-//! had come from the database.
+//! Reads versions and transitions that moved from the database to archives. A file is accepted if its hash
+//! matches a sealed row. Its content is then checked against the signatures like content of the database.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -21,11 +20,11 @@ use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 const BROKEN: Error = Error::Broken("an archive");
 
-/// Who asks when nobody does. No thread is called so.
+/// The queue key for the gateway's own work. No thread can have this name.
 const OWN_WORK: &str = "";
 
-/// The files that one call has read, while they are not too much together. Nothing of them outlives the call: a file that is
-/// gone is missed at once. While a call has any, it is its turn to have some.
+/// The archive files that one call has read, up to a limit. They do not outlive the call, so a missing file
+/// is noticed at once. A call with files holds a permit of the fair queue.
 #[derive(Default)]
 pub(in crate::service) struct ArchiveFiles {
     read: Vec<UnpackedArchive>,
@@ -37,20 +36,21 @@ struct UnpackedArchive {
     bytes: u64,
 }
 
-/// How much of files' texts one call keeps in hand beside the file that it reads: those of most threads are far smaller.
+/// Bytes of file content that one call keeps in memory, in addition to the file that it reads. The files of most
+/// threads are far smaller.
 const KEPT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 impl ArchiveFiles {
     fn put(&mut self, unpacked: UnpackedArchive) {
         let bytes: Vec<u64> = self.read.iter().map(|it| it.bytes).collect();
-        self.read.drain(..too_much(&bytes));
+        self.read.drain(..files_over_limit(&bytes));
         self.read.push(unpacked);
     }
 }
 
-/// How many of the files that were read, oldest first, are not kept: the last ones are asked for next, since versions are gone
-/// through in their order.
-fn too_much(bytes: &[u64]) -> usize {
+/// Returns how many of the oldest files to drop. Versions are read in order, so the newest files are needed
+/// next.
+fn files_over_limit(bytes: &[u64]) -> usize {
     let mut kept = 0_u64;
     let fits = |it: &&u64| {
         kept = kept.saturating_add(**it);
@@ -59,10 +59,10 @@ fn too_much(bytes: &[u64]) -> usize {
     bytes.len() - bytes.iter().rev().take_while(fits).count()
 }
 
-/// What is wanted of a version in a file; nothing where that is erased.
+/// Extracts a value from an archived version. Returns `None` if it is erased.
 pub(in crate::service) type ArchivedExtractor<R> = fn(&ArchivedVersion) -> Option<R>;
 
-/// The transition that was archived as this one, whose row stayed without its values.
+/// Returns the archived form of a transition, after a check that it matches the row in the database.
 fn with_values(content: &ArchiveContent, transition: &Transition) -> Result<Transition> {
     if !content.has_values() {
         return Err(Error::Erased);
@@ -72,8 +72,8 @@ fn with_values(content: &ArchiveContent, transition: &Transition) -> Result<Tran
 }
 
 impl Service {
-    /// Adds to the rows of these versions those that archives have, in order. Whatever is in neither is not there; what is
-    /// erased is an error.
+    /// Adds the archived rows of these versions to the rows from the database, in order. A version in neither
+    /// is left out, and an erased one is an error.
     pub(in crate::service) async fn with_archived<R: VersionedRow>(
         &self,
         (keys, files): (&Keys, &mut ArchiveFiles),
@@ -91,7 +91,7 @@ impl Service {
         Ok(rows)
     }
 
-    /// The transition of that digest, if its version is in an archive.
+    /// Returns the transition with this digest, if its version is in an archive.
     pub(in crate::service) async fn archived(
         &self,
         (keys, files): (&Keys, &mut ArchiveFiles),
@@ -108,10 +108,11 @@ impl Service {
     ) -> Result<Transition> {
         let file = self.file_over((keys, files), &place.thread, place.version).await?.ok_or(BROKEN)?;
         let row = file.at(place.version).map(ArchivedVersion::row).ok_or(BROKEN)?;
+        // The digest is computed again, because an archive is only a file.
         if row.digest == place.transition && row.statement.digest() == row.digest { Ok(row) } else { Err(BROKEN) }
     }
 
-    /// Adds those of these transitions that are in archives.
+    /// Adds the archived ones of these transitions.
     pub(in crate::service) async fn add_archived(
         &self,
         (keys, files): (&Keys, &mut ArchiveFiles),
@@ -122,7 +123,7 @@ impl Service {
         let missing: Vec<String> = missing.collect();
         for chunk in missing.chunks(LIST_ROWS_MAX as usize) {
             let mut places = self.reader(keys).get_many::<ArchivedLocation>(chunk).await?;
-            // Each file once, however many there are.
+            // Sorted by version, so that each file is read once.
             places.sort_by(|a, b| (&a.record.thread, a.record.version).cmp(&(&b.record.thread, b.record.version)));
             for place in places {
                 let transition = self.archived_at((keys, &mut *files), &place.record).await?;
@@ -132,8 +133,8 @@ impl Service {
         Ok(())
     }
 
-    /// What was committed on that version under this identity, if it is in an archive. Nothing else can be: a repeated
-    /// request names the head that it was made on.
+    /// Returns the archived transition with this identity on the version after `parent`. No other version can
+    /// have it, because a repeated request names the head that it was based on.
     pub(in crate::service) async fn archived_as(
         &self,
         keys: &Keys,
@@ -144,6 +145,7 @@ impl Service {
             return Ok(None);
         }
         let place = self.place_of(keys, parent).await?.filter(|it| it.thread == thread.id);
+        // Versions from `archived` on are in the database, where the caller has already looked.
         let next = place.and_then(|it| it.version.checked_add(1)).filter(|it| *it < thread.gone.archived);
         let Some(next) = next else { return Ok(None) };
         let mut files = ArchiveFiles::default();
@@ -151,7 +153,7 @@ impl Service {
         Ok(file.at(next).map(ArchivedVersion::row).filter(|it| it.identity == identity))
     }
 
-    /// Where in a chain a transition is, if it is in one.
+    /// Returns the thread and version of a transition, if it is committed.
     pub(in crate::service) async fn place_of(
         &self,
         keys: &Keys,
@@ -165,7 +167,7 @@ impl Service {
         Ok(self.fetch::<ArchivedLocation>(keys, &name).await?.map(|it| it.record))
     }
 
-    /// The transition with its values, wherever they are.
+    /// Returns a transition with its values, from the database or an archive.
     pub(in crate::service) async fn whole(&self, keys: &Keys, transition: Transition) -> Result<Transition> {
         if transition.values == ValueLocation::Here {
             return Ok(transition);
@@ -175,7 +177,7 @@ impl Service {
         with_values(file.ok_or(BROKEN)?, &transition)
     }
 
-    /// Gives these transitions their values. Those that are erased stay without.
+    /// Adds the archived values to these transitions. Transitions with erased values stay without them.
     pub(in crate::service) async fn fill_in(
         &self,
         (keys, files): (&Keys, &mut ArchiveFiles),
@@ -198,7 +200,7 @@ impl Service {
         Ok(())
     }
 
-    /// The file that a version is in, if it is in one.
+    /// Returns the content of the archive that contains a version.
     async fn file_over<'f>(
         &self,
         (keys, files): (&Keys, &'f mut ArchiveFiles),
@@ -222,20 +224,22 @@ impl Service {
         Ok(files.read.get(at).map(|it| &it.content))
     }
 
-    /// The archive that a version is in, if it is in one.
+    /// Returns the archive that contains a version.
     pub(in crate::service) async fn archive_over(
         &self,
         keys: &Keys,
         thread: &ThreadId,
         version: u64,
     ) -> Result<Option<Stored<Archive>>> {
-        // Archives are called by their last version, so the first that does not end before this one has it.
+        // The id of an archive contains its last version. So the first archive that does not end before this
+        // version is the only candidate.
         let before = version.checked_sub(1).map(|it| Cursor { due: 0, id: version_id(thread, it) });
         let found = self.reader(keys).list::<Archive>(RowFilter::Owner(thread.as_str()), before.as_ref(), 1).await?;
         Ok(found.into_iter().next().filter(|it| (it.record.from..=it.record.to).contains(&version)))
     }
 
-    /// What an archive holds, for the gateway's own work, which waits for no thread's readers.
+    /// Returns the content of an archive for the gateway's own work, which does not wait behind the readers
+    /// of a thread.
     pub(in crate::service) async fn content(&self, archive: &Archive) -> Result<ArchiveContent> {
         let turn = self.turns.unpacking.take(OWN_WORK).await?;
         self.unpacked(archive, &turn).await
@@ -246,14 +250,15 @@ impl Service {
         let read = move || {
             let text = archives.read(&archive)?;
             let content = ArchiveContent::read(&text).filter(|it| it.is_of(&archive));
-            content
-                .ok_or_else(|| ArchiveFileError::Damaged(archives.path(&archive), "it is no archive of these versions"))
+            content.ok_or_else(|| {
+                ArchiveFileError::Damaged(archives.path(&archive), "the content is not an archive of these versions")
+            })
         };
         turn.work("an archive", read).await?.map_err(Error::Archive)
     }
 }
 
-/// A row that belongs to one version.
+/// A row of one version.
 pub(in crate::service) trait VersionedRow {
     fn version(&self) -> u64;
 }
@@ -275,12 +280,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_files_are_kept_as_far_as_they_are_not_too_much_together() {
+    fn newest_files_stay_within_the_limit() {
         const HALF: u64 = KEPT_BYTES_MAX / 2;
-        assert_eq!(too_much(&[]), 0);
-        assert_eq!(too_much(&[HALF, HALF]), 0);
-        assert_eq!(too_much(&[HALF, 1, HALF]), 1);
-        assert_eq!(too_much(&[1, KEPT_BYTES_MAX, 1]), 2, "what is older than one that goes is not asked for either");
-        assert_eq!(too_much(&[KEPT_BYTES_MAX + 1]), 1);
+        assert_eq!(files_over_limit(&[]), 0);
+        assert_eq!(files_over_limit(&[HALF, HALF]), 0);
+        assert_eq!(files_over_limit(&[HALF, 1, HALF]), 1);
+        assert_eq!(files_over_limit(&[1, KEPT_BYTES_MAX, 1]), 2, "files older than a dropped one are dropped too");
+        assert_eq!(files_over_limit(&[KEPT_BYTES_MAX + 1]), 1);
     }
 }

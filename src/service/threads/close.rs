@@ -17,7 +17,7 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 
 impl Service {
-    /// Closes a thread: nothing is proposed, voted on or verified in it until it is reopened.
+    /// Closes a thread. It accepts no proposals, votes or writes until it is reopened.
     pub async fn close_thread(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<()> {
         retrying!(self.close_once(by, thread, reason))
     }
@@ -29,6 +29,7 @@ impl Service {
         if record.closed.is_some() {
             return Ok(());
         }
+        // Otherwise the result of the write could not be committed any more.
         if record.live_write(now).is_some() {
             return Err(Error::WriteInProgress);
         }
@@ -52,7 +53,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Reopens a closed thread. Says what it does then.
+    /// Reopens a closed thread. Returns its status after that.
     pub async fn reopen_thread(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<ThreadStatusCode> {
         retrying!(self.reopen_once(by, thread, reason))
     }

@@ -1,4 +1,4 @@
-//! Transitions: committing one, and telling what became of one.
+//! Commits transitions, and returns the outcome of earlier ones.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::store::StoreError;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// What a step is committed on.
+/// The base of a commit.
 #[derive(Clone, Copy)]
 pub(in crate::service) struct CommitBase<'a> {
     pub(in crate::service) head: &'a Version,
@@ -41,7 +41,6 @@ pub(in crate::service) struct CommitBase<'a> {
     pub(in crate::service) flow: &'a Flow,
 }
 
-/// The whole effect of a transition.
 pub(in crate::service) struct TransitionEffect {
     pub(in crate::service) transition: Transition,
     pub(in crate::service) changes: Vec<LeafChange>,
@@ -53,29 +52,29 @@ impl TransitionEffect {
     }
 }
 
-/// What a proposal is answered.
+/// The response to a proposal.
 #[derive(Clone, Debug)]
 pub enum ProposalOutcome {
     Committed {
         version: u64,
         transition: Digest,
         entry: String,
-        /// What it changed, as far as its node may know.
+        /// The changed paths that the proposing node may read.
         changed: Vec<Pointer>,
-        /// Why people would have been asked, had the flow enforced its policy; as far as its node may know.
+        /// The reasons for which enforce mode would have held the proposal, as far as its node may know them.
         would_hold: Option<Vec<HoldReason>>,
-        /// What rules warn of, as far as its node may know.
+        /// The warnings of rules that the proposing node may know.
         warnings: Vec<JudgedWarning>,
     },
-    /// People are asked, or were: the hold says how it stands.
+    /// The proposal is or was held for approval. The review contains its state.
     Held {
         transition: Digest,
         hold: Box<Hold>,
-        /// Why, as far as its node may know.
+        /// The reasons that the proposing node may know.
         reasons: Vec<HoldReason>,
-        /// What rules warn of, as far as its node may know.
+        /// The warnings of rules that the proposing node may know.
         warnings: Vec<JudgedWarning>,
-        /// What it would change, as far as its node may know.
+        /// The proposed changes that the node may read.
         diff: Vec<LeafChange>,
     },
     Rejected(RejectionBody),
@@ -99,7 +98,8 @@ impl ProposalOutcome {
         }
     }
 
-    /// Told is what all of the policies let its node read.
+    /// Builds the response to a held proposal, with the changes that all of the policies allow its node to
+    /// read.
     pub(in crate::service) fn held(
         policies: &[Arc<Policy>],
         transition: &Transition,
@@ -113,17 +113,17 @@ impl ProposalOutcome {
     }
 }
 
-/// Reasons as the asker may be told them.
+/// Returns the reasons that a proposer may read.
 pub(in crate::service) fn reasons_for_requester(reasons: &[HoldReason]) -> Vec<HoldReason> {
     reasons.iter().filter(|reason| !reason.for_reviewers_only).cloned().collect()
 }
 
-/// Warnings as the asker may be told them.
+/// Returns the warnings that a proposer may read.
 pub fn warnings_for_requester(warnings: &[JudgedWarning]) -> Vec<JudgedWarning> {
     warnings.iter().filter(|it| it.audience == ReasonAudience::Everyone).cloned().collect()
 }
 
-/// An event's data with what rules warn of, if they do.
+/// Adds the warnings of rules to the data of an event.
 pub(in crate::service) fn with_warnings(mut data: Value, warnings: &[JudgedWarning]) -> Value {
     if !warnings.is_empty() {
         data["warnings"] = json!(warnings);
@@ -131,8 +131,9 @@ pub(in crate::service) fn with_warnings(mut data: Value, warnings: &[JudgedWarni
     data
 }
 
-/// Whether the thread owes an approval once this transition is its head. What nobody was asked about, what only a policy
-/// admitted that was withdrawn since, and an approval that was taken back have settled nothing: what comes on top of them owes.
+/// Returns whether the thread requires its own approval (`owes`) after this commit. Three things leave a
+/// thread without a valid approval: a commit in observe mode, a policy that was withdrawn since, and a
+/// revoked receipt. Later commits on top of them require approval too.
 pub(in crate::service) fn owes(base: &CommitBase<'_>, parent: &Thread, gate: &CommitGate, branches_owe: bool) -> bool {
     let approved = matches!(gate, CommitGate::Approved { .. });
     let observed = |gate: &CommitGate| matches!(gate, CommitGate::Observed {});
@@ -143,14 +144,14 @@ pub(in crate::service) fn owes(base: &CommitBase<'_>, parent: &Thread, gate: &Co
     let owed = before || branches_owe || observed(gate);
     match base.policy.approval().covers() {
         ApprovalScope::Write => owed || approved,
-        // An approved value is admitted for good, so an approval settles what was owed.
+        // In this scope an approved value stays approved, so an approval covers everything before it.
         ApprovalScope::Commit => owed && !approved,
     }
 }
 
 impl Service {
-    /// Signs a step's entry and adds to the change all that committing it writes but the transition's own row;
-    /// the thread gets its new head. Returns the new head for the cache, once the change is committed.
+    /// Signs the entry of a transition, and adds all rows of its commit to the change except the transition's
+    /// own row. It also advances the thread. Returns the new head, which the caller caches after the commit.
     pub(in crate::service) fn advance(
         &self,
         draft: &mut Draft<'_>,
@@ -170,7 +171,7 @@ impl Service {
         thread.lineage = std::mem::take(&mut thread.lineage).followed(&base.head.entry, &version.entry);
         thread.committed_nodes.extend(version.statement.node.clone());
         let spent = thread.spent.clone().counting(&version.statement, given);
-        thread.spent = spent.ok_or(Error::Broken("what a statement says was used"))?;
+        thread.spent = spent.ok_or(Error::Broken("the usage of a statement"))?;
         if let Some(carried) = carried {
             thread.spent = std::mem::take(&mut thread.spent).plus(&carried.spent);
             thread.committed_nodes.extend(carried.committed_nodes);
@@ -198,7 +199,7 @@ impl Service {
         Ok(version)
     }
 
-    /// The signed entry and the rows of a version.
+    /// Adds the signed entry and the rows of a version to the change.
     pub(in crate::service) fn insert_signed_entry(
         &self,
         draft: &mut Draft<'_>,
@@ -206,8 +207,8 @@ impl Service {
         (step, gate, owes, now): (StatedTransition, CommitGate, bool, Timestamp),
         content: StateContent,
     ) -> Result<Version> {
-        // Whoever waited for long began by a key that may have been turned since, or revoked: what it signed now would be
-        // refused for ever.
+        // The signing key may have been rotated or revoked while this request waited in a queue. An entry
+        // that is signed with the old key would be refused forever.
         let kid = keys.signing(KeyUse::Chain).kid().to_owned();
         if self.keys()?.signing(KeyUse::Chain).kid() != kid {
             return Err(StoreError::Conflict("keys").into());
@@ -236,7 +237,8 @@ impl Service {
         Ok(Version { statement, entry, token, kid, base, ..step.after })
     }
 
-    /// What became of the same proposal before, if it was made before. Looked up before the head is.
+    /// Returns the response to an identical earlier proposal. It is looked up before the head is checked,
+    /// because the head may have moved since then.
     pub(in crate::service) async fn answered(
         &self,
         keys: &Keys,
@@ -244,6 +246,7 @@ impl Service {
         identity: Digest,
     ) -> Result<Option<ProposalOutcome>> {
         let (name, ask) = (identity.to_string(), &proposal.ask);
+        // A rejection is final for its identity. A new attempt number gets a new judgement.
         if let Some(rejection) = self.fetch::<Rejection>(keys, &name).await? {
             let checkpoint = self.rejected_head(keys, &rejection.record).await?;
             return Ok(Some(ProposalOutcome::Rejected(RejectionBody::of(rejection.record, ask, checkpoint))));
@@ -256,7 +259,7 @@ impl Service {
         self.proposal_outcome(keys, transition).await.map(Some)
     }
 
-    /// What a proposal that was stated is answered, then and ever after.
+    /// Returns the response to a stored proposal, which never changes.
     pub(in crate::service) async fn proposal_outcome(
         &self,
         keys: &Keys,
@@ -273,18 +276,18 @@ impl Service {
         Ok(ProposalOutcome::committed(&policy, &transition, &effect))
     }
 
-    /// The hold of a transition, if it was held.
+    /// Returns the review of a transition, if it was held for approval.
     pub(in crate::service) async fn hold_of(&self, keys: &Keys, transition: Digest) -> Result<Option<Stored<Hold>>> {
         Ok(self.reader(keys).get_by_alias::<Hold>(&transition.to_string()).await?)
     }
 
-    /// Everything that a transition changes or would change, worked out from checked states.
+    /// Returns all changes of a transition, computed from verified states.
     pub(in crate::service) async fn changes_of(&self, keys: &Keys, transition: &Transition) -> Result<Vec<LeafChange>> {
         let (before, after) = self.states_of(keys, transition).await?;
         Ok(diff(&before, &after))
     }
 
-    /// The states before and after a transition.
+    /// Returns the states before and after a transition.
     pub(in crate::service) async fn states_of(&self, keys: &Keys, transition: &Transition) -> Result<(Value, Value)> {
         let statement = &transition.statement;
         let before = match statement.version.checked_sub(1) {
@@ -295,13 +298,13 @@ impl Service {
         Ok((before, after))
     }
 
-    /// A transition by its digest, with its values.
+    /// Returns the transition with this digest, with its values.
     pub(in crate::service) async fn transition(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
         self.whole(keys, self.stated(keys, digest).await?).await
     }
 
-    /// A transition by its digest, from the database or from an archive: what was stated, and what became of it. Its values
-    /// may be elsewhere.
+    /// Returns the statement and outcome of a transition from the database or an archive. Its values may be
+    /// missing.
     pub(in crate::service) async fn stated(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
         match self.fetch::<Transition>(keys, &digest.to_string()).await? {
             Some(stored) if stored.record.statement.digest() == digest => Ok(stored.record),
@@ -313,7 +316,8 @@ impl Service {
         }
     }
 
-    /// The row of a transition that people are asked about. Until that has ended all of it is in the database.
+    /// Returns the row of a transition under review. Such a row is complete in the database until the review
+    /// ends.
     pub(in crate::service) async fn held(&self, keys: &Keys, digest: Digest) -> Result<Stored<Transition>> {
         let stored: Stored<Transition> = self.need(keys, &digest.to_string(), "transition").await?;
         let whole = stored.record.statement.digest() == digest && stored.record.values == ValueLocation::Here;
@@ -321,7 +325,7 @@ impl Service {
     }
 }
 
-/// What the thread's row says of a version that is its head.
+/// Returns the head of a thread row for an entry.
 pub(in crate::service) fn head_of(entry: &Entry) -> Head {
     Head {
         version: entry.version,
@@ -333,17 +337,19 @@ pub(in crate::service) fn head_of(entry: &Entry) -> Head {
     }
 }
 
-/// Whole now and then, a difference otherwise; never a difference that is larger than it saves.
+/// Returns how a state is stored: as a difference, or whole if the difference is large or the last whole
+/// state is far back.
 fn kept_state(head: &Version, step: &StatedTransition) -> Result<StateContent> {
     let version = step.transition.statement.version;
     let length = |json: serde_json::Result<String>| json.map(|it| it.len()).map_err(|_| Error::Broken("a state"));
     let (delta, named) = (&step.transition.delta, &step.transition.named);
     let mut difference = length(serde_json::to_string(delta))?;
     if !named.is_empty() {
-        // Each place with all its keys: long ones can make that longer than the state.
+        // The paths contain all keys, so long keys can make the difference longer than the state.
         difference += length(serde_json::to_string(named))?;
     }
     let whole = length(serde_json::to_string(&step.after.state))?;
+    // Whole states at intervals limit how many differences a read has to apply.
     if version - head.base > STATE_DELTAS_MAX || difference * 2 > whole {
         let origins = step.after.tree.origins();
         return Ok(StateContent::Full { state: step.after.state.clone(), origins });
@@ -356,7 +362,8 @@ fn kept_state(head: &Version, step: &StatedTransition) -> Result<StateContent> {
     })
 }
 
-/// Owners and editors of every transition since the last confirmed write, and of the branches that are joined.
+/// Returns the authors of the thread since the last confirmed write, with the new owner and the authors of
+/// joined branches.
 pub(in crate::service) fn authors_with(thread: &Thread, owner: &str, ask: &ProposalKind) -> BTreeSet<String> {
     let mut authors = thread.authors.clone();
     authors.extend(ask.carried().into_iter().flat_map(|it| it.authors.clone()));

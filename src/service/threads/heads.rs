@@ -1,4 +1,4 @@
-//! Heads: a thread's last state, served only after it was checked against what was signed.
+//! Heads of threads. Each is checked against its signatures before it is used.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,20 +26,20 @@ use crate::store::{LIST_ROWS_MAX, StoreError};
 pub struct Version {
     pub statement: Statement,
     pub entry: Entry,
-    /// The signed entry, as it is served.
+    /// The signed entry.
     pub token: String,
     pub kid: String,
-    /// The key that signed its parent's.
+    /// The id of the key that signed the parent's entry.
     pub parent_kid: Option<String>,
-    /// The state, re-committed to its root.
+    /// The state, whose root was recomputed and checked.
     pub state: Value,
     pub tree: Tree,
-    /// The version of the whole state that this one's row goes back to.
+    /// The version with the whole state that this version's row is based on.
     pub base: u64,
 }
 
 impl Version {
-    /// The next version before anything decided how it is gated: its entry is signed when it is entered.
+    /// Returns the next version before its gate is known. Its entry is signed at the commit.
     pub(in crate::service) fn followed_by(&self, statement: Statement, state: Value, tree: Tree) -> Self {
         Self {
             statement,
@@ -54,17 +54,18 @@ impl Version {
     }
 }
 
-/// How much of checked heads is kept.
+/// Bytes of cached heads.
 const HEADS_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// What a head costs besides its texts: its statement, and its tree's inner parts.
+/// The memory overhead of a head: its statement and the inner nodes of its tree.
 const HEAD_BYTES: usize = 2_048;
 
-/// What each leaf of a state costs with its place in the tree.
+/// The memory of a leaf with its position in the tree.
 const LEAF_BYTES: usize = 256;
 
-/// Checked heads, the last used of them, by thread. What it holds was re-committed here, so an
-/// edit of the database cannot reach a writer through it; whether a head still stands is never asked of it.
+/// Checked heads by thread, the most recently used ones. Their roots were verified in this process, so an
+/// edit of the database cannot reach a writer through the cache. Whether a head is current always comes from
+/// the thread row.
 #[derive(Debug)]
 pub(in crate::service) struct HeadCache {
     heads: Mutex<GenerationalCache<Arc<Version>>>,
@@ -84,6 +85,7 @@ impl HeadCache {
 
     pub(in crate::service) fn put(&self, head: Arc<Version>) {
         let size = ValueSize::of(&head.state);
+        // An estimate is enough: the limit only protects the memory of the process.
         let bytes = HEAD_BYTES + head.token.len() + size.bytes + size.leaves * LEAF_BYTES;
         let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
         heads.put(head.entry.thread.to_string(), head, bytes);
@@ -97,7 +99,7 @@ impl Service {
         keys.salt().thread_secret(thread.as_str())
     }
 
-    /// The thread's head, checked. An error means that nothing may be built or written on it.
+    /// Returns the verified head of a thread. After an error nothing may be proposed or written on it.
     pub(in crate::service) async fn head(&self, keys: &Keys, thread: &Thread) -> Result<Arc<Version>> {
         self.check_last_event(keys, thread).await?;
         if let Some(head) = self.known_head(keys, thread) {
@@ -111,32 +113,37 @@ impl Service {
         Ok(head)
     }
 
-    /// The thread's head if it was checked before, here, and its keys are still good.
+    /// Returns the head from the cache, if its keys are still trusted.
     pub(in crate::service) fn known_head(&self, keys: &Keys, thread: &Thread) -> Option<Arc<Version>> {
         self.heads.get(&thread.id, thread.head.transition).filter(|head| self.still_trusted(keys, head))
     }
 
-    /// A key may have been revoked since the head was checked: its own or its parent's.
+    /// Returns whether the keys of a head and its parent are trusted. A key may have been revoked since the
+    /// head was checked.
     fn still_trusted(&self, keys: &Keys, head: &Version) -> bool {
         let good = |kid: &String| {
             let state = keys.public(KeyUse::Chain, kid).map(PublicKey::state);
+            // A retired key signs nothing new, but its signatures stay valid.
             matches!(state, Some(KeyState::Signing | KeyState::Retired))
         };
         good(&head.kid) && head.parent_kid.iter().all(good)
     }
 
-    /// A thread's row that was rolled back or edited does not agree with its events.
+    /// Checks that the thread row matches the last event. A row that was restored from a backup or edited
+    /// does not.
     async fn check_last_event(&self, keys: &Keys, thread: &Thread) -> Result<()> {
         let Some(last) = thread.last_event else { return Err(BROKEN) };
         let reader = self.reader(keys);
         let stored = reader.get_by_alias::<Event>(&event_alias(&thread.id, last.seq)).await?;
+        // An event after the last one shows that an older thread row was restored.
         let beyond = reader.get_by_alias::<Event>(&event_alias(&thread.id, last.seq + 1)).await?;
         let agrees = stored.is_some_and(|it| it.record.hash() == last.hash);
         if agrees && beyond.is_none() {
             return Ok(());
         }
-        // Either someone was faster than these reads, or the row does not belong to its events.
+        // Either another gateway committed between these reads, or the row does not belong to its events.
         let again = self.thread(keys, &thread.id).await?;
+        // The row is unchanged, so the events were tampered with.
         if again.record.last_event == thread.last_event {
             Err(BROKEN)
         } else {
@@ -145,10 +152,10 @@ impl Service {
     }
 }
 
-/// What lists show of states.
+/// States for lists.
 impl Service {
-    /// The state that each of these transitions was asked for on, by the transition; at once, and as sealed rows have
-    /// them: nothing is committed to its root again. What is in an archive is not among them.
+    /// Returns the state before each of these transitions. The states come from sealed rows and their roots
+    /// are not recomputed, because a list needs speed. States in archives are left out.
     pub(in crate::service) async fn states_before(
         &self,
         keys: &Keys,
@@ -158,6 +165,7 @@ impl Service {
         let mut asked: Vec<(Digest, ThreadId, u64)> = Vec::new();
         for transition in transitions {
             let statement = &transition.statement;
+            // Most listed transitions are based on a current head, which is in the cache.
             let known = statement.parent.and_then(|it| self.heads.get(&statement.thread, it));
             match (known, statement.version.checked_sub(1)) {
                 (Some(head), _) => drop(states.insert(transition.digest, head.state.clone())),
@@ -199,7 +207,7 @@ impl Service {
     }
 }
 
-/// A version's state out of its rows, without its tree.
+/// Returns the state of a version from its rows, without its tree.
 fn rolled_forward(rows: &HashMap<String, StateContent>, thread: &ThreadId, version: u64) -> Option<Value> {
     let base = match rows.get(&version_id(thread, version))? {
         StateContent::Full { .. } => version,

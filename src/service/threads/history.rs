@@ -1,5 +1,5 @@
-//! A thread's past: its chain, one version, and what differs between two. Whatever is shown was checked against what
-//! was signed, by the very call that shows it.
+//! The history of a thread: its chain, single versions, and differences between two. Every call verifies the
+//! signatures of what it returns.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -32,81 +32,79 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::records::event_alias;
 
-/// A version of a thread, for its history.
+/// A version in the history of a thread.
 pub struct HistoryItem {
     pub transition: Transition,
-    /// Its version's change, redacted.
+    /// The changes of the version, redacted.
     pub diff: Vec<RedactedChange>,
-    /// Its signed entry's claims.
+    /// The claims of the signed entry.
     pub entry: Entry,
-    /// The hold, if people approved it.
+    /// The review, if the version was approved.
     pub hold: Option<Hold>,
 }
 
-/// Who asked for something, as people know them.
+/// The name of a requester, as people know it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RequesterName {
     Token {
-        /// What its token is called.
+        /// The name of the token.
         name: String,
         owner: String,
     },
     Person(String),
 }
 
-/// What differs between two states, as people may see it.
+/// The difference between two states, redacted.
 pub struct StateDifference {
-    /// Both trees, opened along the difference, closed where hidden.
+    /// The opening of both trees along the difference. Redacted leaves stay closed.
     pub opening: Opening,
-    /// The difference, redacted.
     pub diff: Vec<RedactedChange>,
     pub hidden: Vec<RedactedField>,
-    /// The policies that were asked: what any of them hides or protects is hidden or protected.
+    /// The policies that apply. A path is redacted or protected if any of them says so.
     pub policies: Vec<Arc<Policy>>,
 }
 
 /// Everything about one version.
 pub struct VersionFacts {
     pub thread: Thread,
-    /// What was stated, and what became of it.
+    /// The statement and outcome of the version.
     pub transition: Transition,
-    /// Its signed entry's claims.
+    /// The claims of the signed entry.
     pub entry: Entry,
-    /// The signed entry, as it is served.
+    /// The signed entry.
     pub token: String,
     pub kid: String,
     pub key: KeyState,
     pub differing: StateDifference,
-    /// The rationale as people may read it.
+    /// The rationale, redacted.
     pub rationale: Option<String>,
-    /// The tool that was called along with it.
+    /// The tool call that belongs to the change.
     pub call: Option<RedactedToolCall>,
-    /// What the policy's rules warned of.
+    /// The warnings of rules.
     pub warnings: Vec<JudgedWarning>,
     pub by: Option<RequesterName>,
-    /// The hold, if people were asked.
+    /// The review, if the version was held for approval.
     pub hold: Option<Hold>,
-    /// The receipt that came of it.
     pub receipt: Option<ReceiptRow>,
-    /// The writers that were let through on it, the last first.
+    /// The writes of the version, newest first.
     pub writes: Vec<Write>,
-    /// The nodes as which its state can be asked for again; none where that cannot be asked for.
+    /// The nodes that may roll back to this version. Empty if a rollback is not possible now.
     pub rollback_nodes: Vec<NodeId>,
-    /// The time all this was true.
+    /// The time at which the facts were read.
     pub now: Timestamp,
 }
 
-/// Two versions of one thread.
 pub struct VersionComparison {
     pub thread: Thread,
     pub differing: StateDifference,
 }
 
-/// Writes of one head that are told: an abort frees a head that needs no receipt, as often as writers like.
+/// Writes of one head in a response. A head without a receipt can be aborted and reserved again without
+/// limit.
 const WRITES_TOLD: usize = 10;
 
 impl Service {
-    /// A page of a thread's chain, newest first, from `below` (exclusive) downwards.
+    /// Returns a page of a thread's chain, newest first, below version `below`.
     pub async fn history(
         &self,
         thread: &ThreadId,
@@ -116,18 +114,19 @@ impl Service {
     ) -> Result<(Thread, Vec<HistoryItem>)> {
         let keys = self.keys()?;
         let record = self.thread(&keys, thread).await?.record;
+        // A larger value would ask for versions that do not exist.
         let top = below.unwrap_or(record.head.version + 1).min(record.head.version + 1);
         if top == 0 {
             return Ok((record, Vec::new()));
         }
-        // What the first version after those that are erased has changed cannot be told.
+        // The first version after erased ones has no known predecessor, so its changes are unknown.
         let told = record.gone.first_explained_version();
         if top <= told {
             return Ok((record, Vec::new()));
         }
         let first = top.saturating_sub(limit.max(1)).max(told);
         let active = self.flow(&keys, &record.flow).await?.record.policy;
-        // What the oldest of them changed is told by the one before it.
+        // The changes of the oldest version need the version before it.
         let mut versions = self.versions(&keys, thread, first.saturating_sub(1)..=top - 1).await?;
         let mut holds = self.approved_by(&keys, &versions).await?;
         let mut items = Vec::with_capacity(versions.len());
@@ -151,7 +150,7 @@ impl Service {
         Ok((record, items))
     }
 
-    /// The holds of those versions that people approved, by the transition.
+    /// Returns the reviews of the approved ones of these versions, by transition.
     async fn approved_by(&self, keys: &Keys, versions: &[(Version, Transition)]) -> Result<HashMap<Digest, Hold>> {
         let review = |(version, _): &(Version, Transition)| match &version.entry.gate {
             CommitGate::Approved { review, .. } => Some(review.to_string()),
@@ -162,7 +161,7 @@ impl Service {
         Ok(holds.into_iter().map(|it| (it.record.transition, it.record)).collect())
     }
 
-    /// One version with everything that belongs to it.
+    /// Returns one version with everything that belongs to it.
     pub async fn version_facts(&self, thread: &ThreadId, version: u64, reader: &Party) -> Result<VersionFacts> {
         let (keys, now) = (self.keys()?, self.now());
         let record = self.thread(&keys, thread).await?.record;
@@ -192,8 +191,10 @@ impl Service {
             CommitGate::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
             _ => None,
         };
+        // The page shows if the key was retired or revoked since.
         let key = keys.trusted().public(KeyUse::Chain, &checked.kid).map(|it| it.state());
         let active = policies.iter().find(|it| Some(it.digest()) == active).or(policies.last());
+        // Otherwise the rollback form would only lead to a refusal.
         let behind = version < record.head.version && record.closed.is_none() && record.hold.is_none();
         let nodes = active.filter(|_| behind).into_iter().flat_map(|it| it.nodes());
         let nodes = nodes.filter(|(_, rules)| rules.may_roll_back()).map(|(node, _)| node.clone());
@@ -217,7 +218,7 @@ impl Service {
         })
     }
 
-    /// What differs between two versions. Two states are loaded and checked, however far apart they are.
+    /// Returns the differences between two versions. Only these two states are loaded and verified.
     pub async fn compare(
         &self,
         thread: &ThreadId,
@@ -247,7 +248,8 @@ impl Service {
         Ok(self.transition(keys, version.entry.transition).await?.tool)
     }
 
-    /// The policies of these, and the one that is active now: what it has come to hide is hidden in the past as well.
+    /// Returns the policies of these digests and the active policy. A path that only the active policy
+    /// redacts is redacted in the history too.
     pub(in crate::service) async fn policies_over<const N: usize>(
         &self,
         keys: &Keys,
@@ -258,7 +260,7 @@ impl Service {
         self.policies_under(keys, active, of).await
     }
 
-    /// The same, where it is known which one is active.
+    /// Returns the policies of these digests and the given active policy.
     pub(in crate::service) async fn policies_under<const N: usize>(
         &self,
         keys: &Keys,
@@ -274,7 +276,7 @@ impl Service {
         Ok(policies)
     }
 
-    /// Who these are. Whoever is gone has no name any more.
+    /// Returns the names of these accounts and tokens by id. Deleted ones are left out.
     pub(in crate::service) async fn names_of<'p>(
         &self,
         keys: &Keys,
@@ -294,16 +296,17 @@ impl Service {
         Ok(names)
     }
 
-    /// Who asked for each of these, by the principal's id.
+    /// Returns the requesters of these history items, by the id of the principal.
     pub async fn askers(&self, items: &[HistoryItem]) -> Result<BTreeMap<String, RequesterName>> {
         let keys = self.keys()?;
         self.names_of(&keys, items.iter().map(|it| &it.transition.statement.principal)).await
     }
 
-    /// The writers that were let through on a version, the last first. Fences grow with versions, so the last of
-    /// them is found by halving.
+    /// Returns the writes of a version, newest first. Fencing tokens grow with versions, so a binary search
+    /// finds the last one.
     pub(in crate::service) async fn writes_of(&self, keys: &Keys, thread: &Thread, version: u64) -> Result<Vec<Write>> {
-        // Every fence up to `below` is of a version up to this one; every fence from `above` on is of a later one.
+        // Invariant: every fencing token up to `below` belongs to this version or an earlier one, and every
+        // one from `above` on to a later version.
         let (mut below, mut above) = (0, thread.fence + 1);
         while above - below > 1 {
             let middle = below + (above - below) / 2;
@@ -340,7 +343,7 @@ fn differing(opening: Opening, (before, after): (&Value, &Value), hidings: &[Red
     }
 }
 
-/// What rules warned of a transition, without what any of the policies hides.
+/// Returns the warnings of a transition, redacted by all policies.
 pub(in crate::service) fn warnings_by(hidings: &[Redactor<'_>], transition: &Transition) -> Vec<JudgedWarning> {
     hidings.iter().fold(transition.warnings.clone(), |warnings, it| it.warnings(&warnings))
 }

@@ -1,4 +1,4 @@
-//! Holds: opening one, and ending one without a decision.
+//! Opens reviews for held proposals, and ends reviews without a decision.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
-/// How many accounts are looked through for someone who could approve.
+/// Accounts that are examined for a possible approver.
 const ACCOUNTS_MAX: usize = 20_000;
 
 impl Service {
@@ -57,13 +57,14 @@ impl Service {
         Ok(answer)
     }
 
-    /// Whether anybody is left who could approve: otherwise a hold would only ever expire.
+    /// Returns whether any reviewer could approve. Without one a review could only expire.
     pub(in crate::service) async fn somebody_can_approve(
         &self,
         keys: &Keys,
         policy: &Policy,
         excluded: &BTreeSet<String>,
     ) -> Result<bool> {
+        // All accounts, because any of them may be in the required groups.
         let people = self.accounts_all(keys).await?;
         Ok(can_be_approved(&stages_of(policy), excluded, &people))
     }
@@ -82,8 +83,8 @@ impl Service {
         Ok(people)
     }
 
-    /// The thread, its hold ended first if the deadline has passed: by the database's clock, as it is for the last vote. A
-    /// gateway that is ahead leaves it open until then.
+    /// Ends the thread's review if its deadline has passed by the database's clock, which also decides about
+    /// the last vote. A gateway whose clock is ahead leaves the review open until then.
     pub(in crate::service) async fn expire_hold_if_due(
         &self,
         keys: &Keys,
@@ -97,6 +98,7 @@ impl Service {
         let at = self.now();
         let end = (HoldState::Expired { at }, HoldEndReason::Expired, at);
         let mut draft = Draft::new(keys.row(), at);
+        // The commit fails if the deadline has not passed for the database.
         draft.not_before(hold.record.expires_at);
         match self.end_hold(draft, keys, &thread, &hold, end).await {
             Err(error) if error.is_too_soon() => Ok(thread),
@@ -107,7 +109,7 @@ impl Service {
         }
     }
 
-    /// Ends a hold whose deadline has passed, if it still is open.
+    /// Ends a review whose deadline has passed, if it is still open.
     pub async fn expire_hold(&self, review: &ReviewId) -> Result<()> {
         retrying!(self.expire_once(review)).map(drop)
     }
@@ -119,7 +121,7 @@ impl Service {
         self.expire_hold_if_due(&keys, thread).await
     }
 
-    /// Takes a held proposal back. Only its own proposer may.
+    /// Cancels a held proposal. Only its own proposer may do so.
     pub async fn cancel(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
         let late = |error: Error| if error.is_too_late() { Error::Expired } else { error };
         retrying!(self.cancel_once(token, transition, reason)).map_err(late)
@@ -127,16 +129,18 @@ impl Service {
 
     async fn cancel_once(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
         let keys = self.keys()?;
-        // What is elsewhere, or erased, is nothing to whoever may not know that there is one.
+        // The flow is checked first. A caller without access must not learn whether the transition exists or
+        // is archived.
         if !token.record.of_flow(&self.flow_of_transition(transition).await?) {
             return Err(Error::NotFound("transition"));
         }
         let transition = self.stated(&keys, transition).await?;
         if transition.statement.principal != token.record.principal() {
-            return Err(Error::Forbidden("only its own proposer may cancel a proposal"));
+            return Err(Error::Forbidden("only the token that sent a proposal may cancel it"));
         }
         let (hold, now) = (self.hold_of(&keys, transition.digest).await?, self.now());
-        let hold = hold.ok_or(Error::WrongState("it is not held"))?;
+        let hold =
+            hold.ok_or(Error::WrongState("the transition is not held for approval, so it cannot be cancelled"))?;
         match &hold.record.state {
             HoldState::Open {} if hold.record.is_open(now) => {}
             HoldState::Open {} => {
@@ -145,10 +149,11 @@ impl Service {
                     return Err(Error::Expired);
                 }
             }
+            // A repeated cancellation succeeds, so that an agent can retry.
             HoldState::Cancelled { .. } => return Ok(()),
             HoldState::Expired { .. } => return Err(Error::Expired),
             HoldState::Approved { .. } | HoldState::Denied { .. } | HoldState::Superseded { .. } => {
-                return Err(Error::WrongState("its review has ended"));
+                return Err(Error::WrongState("the review of the proposal has ended, so it cannot be cancelled"));
             }
         }
         let thread = self.thread(&keys, &hold.record.thread).await?;
@@ -173,7 +178,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// Adds a hold's end to a change: the hold, its transition, the thread's pause, the event.
+    /// Adds the end of a review to a change: the review, its transition, the thread and the event.
     pub(in crate::service) async fn add_hold_end(
         &self,
         draft: &mut Draft<'_>,
@@ -191,6 +196,7 @@ impl Service {
         if thread.hold.as_ref() == Some(&review) {
             thread.hold = None;
         }
+        // An ended review that does not count as an attempt gives the attempt back to its node.
         if !ended.counts()
             && let Some(opened) = thread.holds_opened.get_mut(&ended.node)
         {
@@ -201,7 +207,7 @@ impl Service {
     }
 }
 
-/// Adds a new hold to a change: the transition, the hold, the thread's pause, the event.
+/// Adds a new review to a change: the transition, the review, the thread and the event.
 pub(in crate::service) fn add_hold(
     draft: &mut Draft<'_>,
     thread: &mut Thread,
@@ -245,7 +251,7 @@ pub(in crate::service) fn add_hold(
     Ok((transition, hold))
 }
 
-/// What is told of a new hold.
+/// Returns the event data of a new review.
 pub(in crate::service) fn held_data(hold: &Hold, transition: &Transition) -> serde_json::Value {
     let mut data = json!({
         "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.first_deadline(),
@@ -264,7 +270,7 @@ pub(in crate::service) fn held_data(hold: &Hold, transition: &Transition) -> ser
     with_warnings(data, transition.warnings_shown())
 }
 
-/// What is told of a hold's end.
+/// Returns the event data of a review's end.
 pub(in crate::service) fn end_data(hold: &Hold) -> serde_json::Value {
     let mut data = json!({"transition": hold.transition, "review": hold.id, "node": hold.node});
     if let HoldState::Superseded { by, policy, .. } = &hold.state {
@@ -283,7 +289,7 @@ const fn end_event(decision: HoldEndReason) -> EventType {
     }
 }
 
-/// The stages that a policy asks for.
+/// Returns the approval stages of a policy.
 pub(in crate::service) fn stages_of(policy: &Policy) -> Vec<ApprovalStage> {
     policy.approval().stages().iter().map(stage_of).collect()
 }

@@ -1,4 +1,4 @@
-//! Texts that a reviewer knows at the keys that a change touches, so that one that only looks like them is marked.
+//! Texts that a reviewer knows from earlier versions of a changed key, so that the page can mark look-alikes.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::{RedactedChange, RedactedLeaf, Redactor, shown_leaves};
 use crate::domain::primitives::confusable::KnownTexts;
 
-/// So much text is compared with for one review, whatever keys it stands at: some 50 milliseconds at the most.
+/// The amount of text that one review compares, about 50 milliseconds at most.
 const BYTES_MAX: usize = 512 * 1024;
 
-/// Known texts, by the key that they stand at: the last name of a pointer that is no index.
+/// Known texts by key: the last name of a pointer that is not an index.
 ///
-/// Known is what stands at the same key anywhere in the state before and in the state that was written last. Both are
-/// loaded for a review anyway. Texts that are hidden are not among them, so that no mark tells of them.
+/// They come from the same key anywhere in the state before and in the last written state, which a review
+/// loads in any case. Redacted texts are left out, so that a mark reveals nothing about them.
 #[derive(Debug, Default)]
 pub struct KnownValues(BTreeMap<String, KnownTexts>);
 
@@ -38,7 +38,7 @@ impl KnownValues {
         Self(known)
     }
 
-    /// The texts that are known at the key of a pointer.
+    /// Returns the texts that are known at the key of a pointer.
     pub fn at(&self, pointer: &Pointer) -> Option<&KnownTexts> {
         self.0.get(&key_of(pointer)?)
     }
@@ -48,7 +48,7 @@ fn empty(key: String) -> (String, KnownTexts) {
     (key, KnownTexts::default())
 }
 
-/// The key of a change that sets a text.
+/// Returns the key of a change that sets a text.
 fn changed_text(change: &RedactedChange) -> Option<String> {
     match change {
         RedactedChange::Shown { pointer, after: Some(Value::String(_)), .. } => key_of(pointer),
@@ -58,5 +58,6 @@ fn changed_text(change: &RedactedChange) -> Option<String> {
 
 fn key_of(pointer: &Pointer) -> Option<String> {
     let names: Vec<_> = pointer.tokens().collect();
+    // An index has no meaning of its own, so items of a list share the key of the list.
     names.into_iter().rev().find(|it| !it.bytes().all(|it| it.is_ascii_digit())).map(Into::into)
 }

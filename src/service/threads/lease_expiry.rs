@@ -1,4 +1,4 @@
-//! Leases that passed without a word from their writers.
+//! Leases that expired without an outcome from their writer.
 
 use serde_json::json;
 
@@ -12,8 +12,9 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
 
-/// Whoever goes on over a lease that has passed relies on that by the database's clock, and has it told first: once
-/// the head is another, nobody else would find it. Nothing, where no lease has passed.
+/// Records an expired lease before another change of the head, and relies on its expiry by the database's
+/// clock. Later the event could not be recorded, because the new head hides the lease. Without an expired
+/// lease it does nothing.
 pub(in crate::service) fn record_expired_lease(
     draft: &mut Draft<'_>,
     thread: &mut Thread,
@@ -23,6 +24,7 @@ pub(in crate::service) fn record_expired_lease(
     if lease_expires_at > now {
         return Ok(());
     }
+    // The local clock may be ahead. The commit fails if the lease is still valid for the database.
     draft.not_before(lease_expires_at);
     let data = json!({"write_id": write.write_id, "by": write.principal, "fence": thread.fence});
     if thread.unresolved.insert(write) {
@@ -32,16 +34,16 @@ pub(in crate::service) fn record_expired_lease(
 }
 
 impl Service {
-    /// Logs that a lease passed without a word. Everybody who reads already counts it as lapsed.
+    /// Logs an expired lease. Reads treat the lease as expired even before this event.
     pub async fn log_expired_lease(&self, thread: &ThreadId) -> Result<()> {
-        match retrying!(self.note_lapse_once(thread)) {
-            // By the database's clock it has not.
+        match retrying!(self.log_expired_lease_once(thread)) {
+            // By the database's clock the lease has not expired.
             Err(error) if error.is_too_soon() => Ok(()),
             done => done,
         }
     }
 
-    async fn note_lapse_once(&self, thread: &ThreadId) -> Result<()> {
+    async fn log_expired_lease_once(&self, thread: &ThreadId) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let stored = self.thread(&keys, thread).await?;
         let mut record = stored.record.clone();

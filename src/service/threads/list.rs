@@ -1,4 +1,4 @@
-//! Threads as people look for them.
+//! The list of threads, with filters.
 
 use crate::domain::primitives::id::{FlowId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
@@ -10,38 +10,39 @@ use crate::store::record::{Record as _, Stored};
 use crate::store::records::{OPEN, RESERVED};
 use crate::store::{Cursor, RowFilter};
 
-/// What is looked for. Everything that is said must fit.
+/// The criteria of a search. A thread has to match all of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ThreadFilter {
     pub flow: Option<FlowId>,
-    /// Named so, from the beginning.
+    /// A prefix of the name.
     pub name: Option<String>,
-    /// Titled so, from the beginning, in capitals or not.
+    /// A prefix of the title, in any case.
     pub title: Option<String>,
     pub status: Option<ThreadStatusCode>,
 }
 
-/// Where a list of threads goes on.
+/// The cursor of a list of threads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadListCursor(Cursor);
 
 #[derive(Clone, Debug)]
 pub struct ThreadSearchResult {
     pub threads: Vec<Thread>,
-    /// How many were looked at for them.
+    /// How many threads were examined.
     pub looked: usize,
-    /// Where to go on, unless all were looked at.
+    /// The position of the next page, unless all threads were examined.
     pub onward: Option<ThreadListCursor>,
 }
 
-/// Threads that one page looks at: opening a row costs some microseconds, and a person can go on.
+/// How many threads one page examines. Opening a row costs some microseconds, and the reader can request the
+/// next page.
 const LOOKED_MAX: usize = 1_000;
 
-/// Rows that are read at once while looking.
+/// Rows that one query reads.
 const LOOK_ROWS: u32 = 250;
 
 impl ThreadListCursor {
-    /// As an address carries it.
+    /// Returns the cursor as a URL parameter.
     pub fn token(&self) -> String {
         format!("{}.{}", self.0.due, self.0.id)
     }
@@ -54,7 +55,7 @@ impl ThreadListCursor {
         &self.0
     }
 
-    /// Reads what [`Self::token`] wrote.
+    /// Reads the output of [`Self::token`]. Returns `None` for other text.
     pub fn read(token: &str) -> Option<Self> {
         let (due, id) = token.split_once('.')?;
         Some(Self(Cursor { due: due.parse().ok()?, id: id.to_owned() }))
@@ -69,7 +70,7 @@ impl ThreadFilter {
             && self.status.is_none_or(|it| it == thread.status(now))
     }
 
-    /// Whether nothing after this row can fit.
+    /// Returns whether no thread after this one can match.
     fn is_past(&self, thread: &Thread) -> bool {
         let ordered_by_name = !matches!(self.status, Some(ThreadStatusCode::Held | ThreadStatusCode::Writing));
         let beyond =
@@ -85,8 +86,8 @@ fn is_titled(thread: &Thread, beginning: &str) -> bool {
 }
 
 impl Service {
-    /// A page of the threads that fit, by name; those that are held or written by what is due first. Looks at a
-    /// bounded number of them and says where to go on.
+    /// Returns a page of matching threads by name. Held and reserved threads are sorted by due time instead.
+    /// A page examines a bounded number of threads.
     pub async fn find_threads(
         &self,
         sought: &ThreadFilter,
@@ -99,16 +100,18 @@ impl Service {
         if let (None, Some(name)) = (&cursor, &sought.name)
             && !matches!(sought.status, Some(ThreadStatusCode::Held | ThreadStatusCode::Writing))
         {
-            // The one of exactly that name comes before all that only begin so.
+            // A thread with exactly this name sorts before the names that only start with it.
             let exactly = match ThreadId::try_from(name.as_str()) {
                 Ok(id) => self.fetch::<Thread>(&*self.keys()?, id.as_str()).await?,
                 Err(_) => None,
             };
             found.threads.extend(exactly.map(|it| it.record).filter(|it| sought.fits(it, now)));
+            // The list continues after this name, so the exact match above is not found twice.
             cursor = Some(Cursor { due: 0, id: name.clone() });
         }
         while found.looked < LOOKED_MAX {
             let page = self.look(sought, cursor.as_ref()).await?;
+            // A short page is the last one.
             let last = page.len() < LOOK_ROWS as usize;
             for (at, thread) in page {
                 if sought.is_past(&thread) {
@@ -130,7 +133,7 @@ impl Service {
         Ok(ThreadSearchResult { onward: cursor.map(ThreadListCursor), ..found })
     }
 
-    /// The next threads of the shortest list that has all that fit, each with its place there.
+    /// Returns the next threads from the shortest list that contains all matches, each with its cursor.
     async fn look(&self, sought: &ThreadFilter, after: Option<&Cursor>) -> Result<Vec<(Cursor, Thread)>> {
         let keys = self.keys()?;
         let reader = self.reader(&keys);

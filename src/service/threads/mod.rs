@@ -55,11 +55,11 @@ use statement::{StatedTransition, new_proposal_id};
 #[derive(Clone, Debug)]
 pub struct NewThread {
     pub flow: FlowId,
-    /// Under which name, if the host has one.
+    /// The name that the host application chose, if any.
     pub thread: Option<ThreadId>,
     pub state: Value,
     pub context: Context,
-    /// What makes it an episode, if it is one.
+    /// The terms of the episode, if the thread is one.
     pub episode: Option<EpisodeTerms>,
 }
 
@@ -67,11 +67,11 @@ pub struct NewThread {
 pub struct CreatedThread {
     pub thread: ThreadId,
     pub flow: FlowId,
-    /// Version 0's digest.
+    /// The digest of version 0.
     pub transition: Digest,
-    /// Version 0's root.
+    /// The root of version 0.
     pub state_root: Digest,
-    /// Version 0's signed entry.
+    /// The signed entry of version 0.
     pub entry: String,
 }
 
@@ -79,7 +79,7 @@ pub struct CreatedThread {
 pub struct ThreadOverview {
     pub thread: Thread,
     pub status: ThreadStatusCode,
-    /// The review that holds it, if one does.
+    /// The review that holds the thread.
     pub review: Option<ReviewId>,
 }
 
@@ -91,14 +91,14 @@ pub struct StateView {
 }
 
 impl Service {
-    /// Makes a thread. The same request for the same name again gives the same answer.
+    /// Creates a thread. The same request for the same name again gets the same response.
     pub async fn create_thread(&self, token: &Stored<Token>, new: &NewThread) -> Result<CreatedThread> {
         retrying!(self.create_once(token, new))
     }
 
     async fn create_once(&self, token: &Stored<Token>, new: &NewThread) -> Result<CreatedThread> {
         if !token.record.of_flow(&new.flow) {
-            return Err(Error::Forbidden("this token is not of that flow"));
+            return Err(Error::Forbidden("this token belongs to another flow. Use a token of the thread's flow"));
         }
         host_context::check(&new.context)?;
         if let Some(terms) = &new.episode {
@@ -106,6 +106,7 @@ impl Service {
             terms.check().map_err(wrong)?;
         }
         let keys = self.keys()?;
+        // The token may have been revoked while the request waited.
         let token = &self.token_still(&keys, token).await?;
         let flow = self.flow(&keys, &new.flow).await?;
         let gateway = self.gateway(&keys).await?;
@@ -116,9 +117,10 @@ impl Service {
         let judged = self.judge_initial_state(token.record.principal().as_str(), &policy, &new.state).await?;
         let initial = judged
             .map_err(|violations| Error::Rejected(violations.iter().map(result_error).collect::<Vec<_>>().into()))?;
-        // The judgement may have waited for its turn.
+        // The time is read last, because the judgement may have waited in the fair queue.
         let now = self.now();
         let id = names::name_for(&new.flow, new.thread.as_ref(), now)?;
+        // A repeated request gets the same response, so that a client can retry.
         if let Some(made) = self.made_before(&keys, token, &id, new).await? {
             return Ok(made);
         }
@@ -157,6 +159,7 @@ impl Service {
     ) -> Result<Option<CreatedThread>> {
         let Some(thread) = self.fetch::<Thread>(keys, id.as_str()).await? else { return Ok(None) };
         let first = self.version(keys, id, 0).await?;
+        // The whole request is compared: a different one with the same name must not get this response.
         let same = first.state == new.state
             && first.statement.flow == new.flow
             && first.statement.principal == token.record.principal()
@@ -165,7 +168,7 @@ impl Service {
         if same {
             Ok(Some(created(&first, new.flow.clone())))
         } else {
-            Err(Error::Exists("there is another thread of that name"))
+            Err(Error::Exists("a different thread has this name. Choose another name"))
         }
     }
 
@@ -243,8 +246,9 @@ impl Service {
         Ok(ThreadOverview { thread, status, review })
     }
 
-    /// What a node may read of a version; of the head unless told otherwise. Only from a checked chain. The policy of
-    /// today says what it may read; what the policy of an earlier version kept from it there stays kept from it.
+    /// Returns what a node may read of a version, or of the head without a version. The chain is verified
+    /// first. For an earlier version, both the active policy and the version's own policy must allow the
+    /// read.
     pub async fn state_view(&self, thread: &ThreadId, node: &NodeId, version: Option<u64>) -> Result<StateView> {
         let keys = self.keys()?;
         let stored = self.thread(&keys, thread).await?;
@@ -265,7 +269,7 @@ impl Service {
     }
 }
 
-/// An entry as it will be, before anything decided how it is gated.
+/// Returns an entry before its gate is known.
 pub(super) fn unsigned(statement: &Statement, transition: Digest) -> Entry {
     Entry {
         iss: String::new(),

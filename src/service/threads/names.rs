@@ -1,7 +1,7 @@
-//! Names of new threads: the host's own, or one that nobody guesses.
+//! Names of new threads: chosen by the host application, or random.
 //!
-//! Names are unique in the whole gateway. Those that begin with `flow:` and a flow's name are private to the hosts of
-//! that flow, so that no other host can take one or find out which of them are taken.
+//! Names are unique in the whole gateway. Names that begin with `flow:` and the name of a flow are private to
+//! the hosts of that flow. Other hosts cannot use them or find out which of them exist.
 
 use crate::domain::episode::imported;
 use crate::domain::primitives::id::{FlowId, ThreadId};
@@ -10,29 +10,33 @@ use crate::domain::threads::branch::Branch;
 use crate::random;
 use crate::service::error::{Error, Result};
 
-/// What private names begin with. The flow's name follows, and a name without a colon.
+/// The prefix of private names. The name of the flow and a name without colons follow.
 const PRIVATE: &str = "flow:";
 
-/// Returns the name of a new thread of a flow. It looks nothing up: a refusal tells nothing of other threads.
+/// Returns the name of a new thread of a flow. It reads no rows, so that an error reveals nothing about other
+/// threads.
 pub(super) fn name_for(flow: &FlowId, asked: Option<&ThreadId>, now: Timestamp) -> Result<ThreadId> {
     let refused = |why: &str| Err(Error::invalid("/thread", why));
     match asked {
-        Some(id) if imported::is_name(id) => refused("only a run that is imported has such a name"),
+        Some(id) if imported::is_name(id) => {
+            refused("this form of name is reserved for imported runs. Choose another name")
+        }
         Some(id) if Branch::is_name(id) => {
-            refused("only a branch has such a name; fork one with POST /v1/threads/{thread}/forks")
+            refused("this form of name is reserved for branches. Fork one with POST /v1/threads/{thread}/forks")
         }
         Some(id) if !may_take(flow, id) => refused(
-            "a name that begins with `flow:` belongs to one flow: use `flow:FLOW:NAME` with the thread's own flow and a NAME without colons",
+            "a name that begins with `flow:` is private to one flow. Use `flow:FLOW:NAME` with the thread's own flow and a NAME without colons",
         ),
         Some(id) => Ok(id.clone()),
         None => Ok(ThreadId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name")),
     }
 }
 
-/// Whether a thread of that flow may have the name.
+/// Returns whether a thread of that flow may have the name.
 fn may_take(flow: &FlowId, name: &ThreadId) -> bool {
     let Some(private) = name.as_str().strip_prefix(PRIVATE) else { return true };
-    // The flow's name may have colons. The last one ends it, or one name would be of two flows.
+    // Flow names may contain colons. The last colon ends the flow name, otherwise one name could belong to
+    // two flows.
     private.rsplit_once(':').is_some_and(|(owner, own)| owner == flow.as_str() && !own.is_empty())
 }
 

@@ -1,4 +1,5 @@
-//! Who chose a leaf of a state: found in the versions of its thread, through edits, rollbacks, forks, joins and copies.
+//! Provenance: finds the author of a leaf in the versions of its thread, through edits, rollbacks, forks,
+//! joins and copies.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -26,19 +27,19 @@ use crate::service::platform::fair_queue::QueuePermit;
 /// Steps that one look follows. Beyond them, the party that took a leaf over counts as its author.
 const STEPS_MAX: usize = 4_096;
 
-/// Versions whose statements are read at once while the one is looked for that set a leaf.
+/// Versions whose statements are read at once during the search.
 const WINDOW: u64 = 64;
 
-/// How far back that is. Who set a leaf longer ago is not known.
+/// The number of versions that are searched. The author of an older leaf is unknown.
 const VERSIONS_WALKED_MAX: u64 = 10_000;
 
-/// Versions that one look keeps with their states.
+/// Versions with states that one trace keeps in memory.
 const VERSIONS_KEPT: usize = 16;
 
-/// Leaves that a node may have copied one from; more of them tell no more.
+/// Leaves that a node may have copied one from. More candidates add no information.
 const COPIED_FROM_MAX: usize = 8;
 
-/// A state, and where its leaves can be traced from.
+/// A state, and the position from which its leaves can be traced.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::service) enum TraceStart<'a> {
     Version {
@@ -46,18 +47,18 @@ pub(in crate::service) enum TraceStart<'a> {
         version: u64,
         state: &'a Value,
     },
-    /// What a transition makes of the version before it, or would make of it.
+    /// The result of a transition on the version before it, committed or not.
     After {
         transition: &'a Transition,
         before: &'a Value,
         after: &'a Value,
     },
-    /// A state of no version: nothing of it is traced.
+    /// A state without a version. Its leaves cannot be traced.
     Nowhere(&'a Value),
 }
 
 impl<'a> TraceStart<'a> {
-    /// The state before a transition.
+    /// Returns the state before a transition.
     pub(in crate::service) fn before(transition: &'a Transition, state: &'a Value) -> Self {
         match transition.statement.version.checked_sub(1) {
             Some(version) => Self::Version { thread: &transition.statement.thread, version, state },
@@ -72,7 +73,7 @@ impl<'a> TraceStart<'a> {
     }
 }
 
-/// Who chose a leaf, and the policy by which they did.
+/// The author of a leaf, and the policy under which the author chose it.
 #[derive(Clone, Debug)]
 pub(in crate::service) struct LeafAuthor {
     pub(in crate::service) author: Author,
@@ -80,7 +81,7 @@ pub(in crate::service) struct LeafAuthor {
 }
 
 impl LeafAuthor {
-    /// Whether the authors could read the same.
+    /// Returns whether both authors could read the same values.
     pub(in crate::service) fn is_alike(&self, other: &Self) -> bool {
         self.author.nodes() == other.author.nodes() && self.policy.digest() == other.policy.digest()
     }
@@ -133,9 +134,9 @@ pub(in crate::service) struct ProvenanceTrace<'s> {
     keys: &'s Keys,
     permit: QueuePermit,
     versions: Vec<Arc<Version>>,
-    /// The transitions that set leaves, by the proposal that a leaf's origin names.
+    /// The transitions that set leaves, by the proposal in the origin of a leaf.
     made: HashMap<ProposalId, Digest>,
-    /// The versions of a thread whose statements were read: from this one, and below that one.
+    /// The range of versions whose statements were read, by thread. The end is exclusive.
     read: HashMap<ThreadId, (u64, u64)>,
     chosen: HashMap<Digest, LeafAuthor>,
     /// The authors of the steps that were followed to their end.
@@ -158,8 +159,9 @@ impl<'s> ProvenanceTrace<'s> {
         }
     }
 
-    /// Everybody who may have chosen what stands at a place: more than one, where its author may have copied it. None
-    /// where that cannot be told: its versions may be in an archive that is away, or erased.
+    /// Returns all possible authors of a leaf. There are several if the author may have copied it. Returns
+    /// `None` if the authors are unknown, for example because versions are erased or their archive is
+    /// unavailable.
     pub(in crate::service) async fn of_leaf(
         &mut self,
         standpoint: &TraceStart<'_>,
@@ -301,8 +303,9 @@ impl<'s> ProvenanceTrace<'s> {
         self.chosen_by(&transition).await.map(Some)
     }
 
-    /// Leaves that a node read and that are equal to one that it set: inserting into a list moves those behind. Only what
-    /// the node reads is looked at, so a guess finds nothing.
+    /// Returns the leaves that the node could read and that are equal to the leaf that it set. An insertion
+    /// into a list moves the later items, for example. Only readable leaves count, so that a guessed value
+    /// finds nothing.
     async fn copied_from(
         &self,
         statement: &Statement,
@@ -344,7 +347,8 @@ impl<'s> ProvenanceTrace<'s> {
         Ok(loaded)
     }
 
-    /// The transition that an origin names. Statements are read once each, the last first, without their states.
+    /// Returns the transition that an origin names. Each statement is read once, newest first, without its
+    /// state.
     async fn made(&mut self, leaf: &TracedLeaf, origin: &ProposalId) -> Result<Option<Digest>> {
         let end = leaf.version + 1;
         let (mut from, mut below) = self.read.get(&leaf.thread).copied().unwrap_or((end, end));

@@ -1,4 +1,4 @@
-//! Places of a review where something hidden stands.
+//! Paths of a review with a redacted value.
 
 use serde_json::Value;
 
@@ -6,32 +6,33 @@ use crate::domain::chain::opening::Opening;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::policy::RedactedValueKind;
 
-/// A place of a review where something hidden stands.
+/// A path of a review with a redacted value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RedactedField {
-    /// Where the hidden part begins.
+    /// The path at which the redaction begins.
     pub pointer: Pointer,
-    /// What kind of value stood there, if one did.
+    /// The kind of the value before the change, if there is one.
     pub before: Option<RedactedValueKind>,
-    /// What kind of value would stand there, if one does.
+    /// The kind of the value after the change, if there is one.
     pub after: Option<RedactedValueKind>,
 }
 
 impl RedactedField {
-    /// That place of two states.
+    /// Returns the field at a path of two states.
     pub(in crate::service) fn of(pointer: Pointer, (before, after): (&Value, &Value)) -> Self {
         let kind = |state: &Value| pointer.resolve(state).map(RedactedValueKind::of);
         Self { before: kind(before), after: kind(after), pointer }
     }
 
-    /// Whether it is one value before and one after: what has parts is not looked at as a whole, since its names
-    /// are hidden too.
+    /// Returns whether the field is a single value before and after. An object or list cannot be revealed as
+    /// a whole, because its names are redacted too.
     pub fn is_one_value(&self) -> bool {
         self.before.into_iter().chain(self.after).all(RedactedValueKind::is_leaf)
     }
 }
 
-/// What is hidden in an opening. What is only closed because it does not change is not among it.
+/// Returns the redacted paths of an opening. Paths that are only closed because they did not change are left
+/// out.
 pub(in crate::service) fn hidden_places(
     hides: &dyn Fn(&Pointer) -> bool,
     opening: &Opening,

@@ -1,5 +1,6 @@
-//! What one reader is shown of the texts and states of a thread. The only place that decides which of them are compared
-//! with redacted values: never one that the reader could have chosen, or the result would answer a guess.
+//! Redaction of texts and states for one reader. Only this module decides which texts are compared with
+//! redacted values. A text that the reader could have chosen is never compared, because the result would
+//! confirm a guess.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -19,18 +20,19 @@ use crate::domain::threads::transition::Transition;
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// Texts that stand beside some states, as one reader is shown them.
+/// The redaction of texts that belong to some states, for one reader.
 #[derive(Clone, Debug)]
 pub struct Redaction {
     reader: Party,
     policies: Vec<Arc<Policy>>,
     every: Vec<RedactedValues>,
-    /// What authors with these nodes could read of the same states.
+    /// The redacted values that authors with these nodes could read in the same states.
     readable: Vec<(BTreeSet<NodeId>, Vec<RedactedValues>)>,
 }
 
 impl Redaction {
-    /// For a reader, of texts beside these states by these authors, if the reader could be one of them.
+    /// Prepares the redaction of texts by these authors. An author matters only if the reader could be that
+    /// author.
     pub(in crate::service) fn new<'a>(
         reader: Party,
         policies: &[Arc<Policy>],
@@ -53,12 +55,12 @@ impl Redaction {
         &self.reader
     }
 
-    /// The policies that redact.
+    /// Returns the policies that redact.
     pub fn policies(&self) -> &[Arc<Policy>] {
         &self.policies
     }
 
-    /// What somebody wrote, as the reader is shown it.
+    /// Returns a text by `author` as the reader may see it.
     pub fn words<'t>(&self, author: &Author, words: &'t str) -> Cow<'t, str> {
         let none = || vec![RedactedValues::default(); self.policies.len()];
         let values = match self.reader.could_have_written_as(author.party()) {
@@ -73,17 +75,17 @@ impl Redaction {
     }
 }
 
-/// What of a transition is asked for.
+/// The part of a transition that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RedactionDetail {
-    /// What agents are shown: the effect by what their nodes read, and their own arguments. Nobody's leaves are looked up, so
-    /// how long it takes tells nothing.
+    /// The part for agents: the effect that their nodes may read, and their own arguments. No leaf is traced,
+    /// so the response time reveals nothing.
     OfAnAgent,
-    /// With the redacted effect.
+    /// The whole transition, with the redacted effect.
     Whole,
 }
 
-/// Words with something taken out for each of those; borrowed if nothing was.
+/// Applies a masking function for each item. The result is borrowed if nothing was masked.
 pub(in crate::service) fn each<'t, T>(
     words: &'t str,
     of: &[T],
@@ -95,17 +97,18 @@ pub(in crate::service) fn each<'t, T>(
     })
 }
 
-/// What of some states a text is compared with.
+/// The state values that a text is compared with.
 #[derive(Clone, Copy)]
 pub(in crate::service) enum TextComparisonScope<'a> {
-    /// Everything: the reader could not have chosen the text.
+    /// All values, because the reader could not have chosen the text.
     Everything,
-    /// What an author with these nodes could read: by one of the policies that redact, or by the one of the time.
+    /// Only values that an author with these nodes could read, under a redacting policy or the policy at that
+    /// time.
     By { nodes: &'a BTreeSet<NodeId>, then: Option<&'a Arc<Policy>> },
 }
 
 impl<'a> TextComparisonScope<'a> {
-    /// What a text of this author is compared with before a reader is shown it.
+    /// Returns the comparison scope for a text of this author before a reader sees it.
     pub(in crate::service) fn of(reader: &Party, author: &'a Author) -> Self {
         match reader.could_have_written_as(author.party()) {
             true => Self::By { nodes: author.nodes(), then: None },
@@ -114,7 +117,7 @@ impl<'a> TextComparisonScope<'a> {
     }
 }
 
-/// What each policy redacts of a text or of a tool's arguments that stand beside these states.
+/// Returns the redaction of each policy for a text or tool arguments that belong to these states.
 pub(in crate::service) fn beside<'p>(
     policies: &'p [Arc<Policy>],
     seen: TextComparisonScope<'_>,
@@ -133,18 +136,18 @@ pub(in crate::service) fn beside<'p>(
     policies.iter().map(|it| Redactor::beside(it, &known, tool.filter(|_| !nodes.is_empty()))).collect()
 }
 
-/// What each policy hides of these states, beside each of these calls.
+/// Returns the redaction of each policy for these states and each of these tool calls.
 fn hidings<'p>(policies: &'p [Arc<Policy>], sides: &[ScannedState<'_>], tools: &[Option<&Tool>]) -> Vec<Redactor<'p>> {
     let each = policies.iter().flat_map(|policy| tools.iter().map(move |tool| (policy, tool)));
     each.map(|(policy, tool)| Redactor::of_sides(policy, sides, *tool)).collect()
 }
 
-/// What authors of leaves could read, built once for each.
+/// The redaction for authors of leaves, built once for each author.
 #[derive(Default)]
 struct AuthorRedactors<'p>(Vec<(LeafAuthor, Vec<Redactor<'p>>)>);
 
 impl<'p> AuthorRedactors<'p> {
-    /// Whether the author of a leaf could read the redacted value that stands in it.
+    /// Returns whether the author of a leaf could read the redacted value that the leaf contains.
     fn has(
         &mut self,
         (policies, states, tools): (&'p [Arc<Policy>], &[&Value], &[Option<&Tool>]),
@@ -170,7 +173,7 @@ impl Service {
         Ok(account.map_or(Party::Gone, |it| Party::from(&it.record)))
     }
 
-    /// Who wrote a transition's rationale: its editor, or whoever proposed it as its node.
+    /// Returns the author of a transition's rationale: its editor, or the proposer.
     pub(in crate::service) async fn author_of(&self, keys: &Keys, transition: &Transition) -> Result<Author> {
         let statement = &transition.statement;
         match &transition.editor {
@@ -179,7 +182,8 @@ impl Service {
         }
     }
 
-    /// Who wrote a transition's rationale, and who the arguments of its tool: an edit takes those over as they were proposed.
+    /// Returns the authors of a transition's rationale and of its tool arguments. An edit keeps the arguments
+    /// of the original proposal.
     pub(in crate::service) async fn authors_of(
         &self,
         keys: &Keys,
@@ -196,8 +200,8 @@ impl Service {
         Ok((author, self.author_of(keys, &proposed).await?))
     }
 
-    /// What each policy redacts of these states, as one reader is shown them: a leaf that the reader could have chosen is
-    /// compared with what its author could read, and with nothing else.
+    /// Returns the redaction of each policy for these states and one reader. A leaf that the reader could
+    /// have chosen is only compared with values that its author could read.
     pub(in crate::service) async fn redactors_for<'p, const N: usize>(
         &self,
         keys: &Keys,
@@ -213,7 +217,9 @@ impl Service {
                 states.iter().zip(spared).map(|(state, spared)| ScannedState { state, spared }).collect();
             hidings(policies, &sides, tools)
         };
+        // Most states have no such leaf, and then no history is read.
         let strict = sides(&spared);
+        // A reader without an id cannot be an author, so nothing is spared.
         let Some(asker) = reader.id() else { return Ok(strict) };
         let (mut traces, mut known) = (None, AuthorRedactors::default());
         for (standpoint, spared) in standpoints.iter().zip(&mut spared) {

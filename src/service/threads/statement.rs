@@ -1,4 +1,4 @@
-//! Stating: what a judged step would make of a thread, put into words that can be signed.
+//! Creates the statement of a judged transition, which the gateway signs.
 
 use std::collections::BTreeSet;
 
@@ -23,13 +23,13 @@ use crate::domain::threads::usage::Usage;
 use crate::random;
 use crate::service::Service;
 
-/// A step that was judged and stated, and has not been committed or held yet.
+/// A judged and stated transition that is not yet committed or held.
 pub(in crate::service) struct StatedTransition {
     pub(in crate::service) transition: Transition,
     pub(in crate::service) after: Version,
 }
 
-/// What goes into a statement besides the thread and its head.
+/// The parts of a statement other than its thread and head.
 pub(in crate::service) struct StatementInput<'a> {
     pub(in crate::service) kind: TransitionType,
     pub(in crate::service) node: &'a NodeId,
@@ -40,15 +40,15 @@ pub(in crate::service) struct StatementInput<'a> {
     pub(in crate::service) rationale: Option<String>,
     pub(in crate::service) tool: Option<Tool>,
     pub(in crate::service) usage: Usage,
-    /// What its node is given of the head, where that is counted.
+    /// The context tokens of the node, if they are counted.
     pub(in crate::service) context_tokens: Option<u64>,
-    /// The step that it is, by its agent's name for it.
+    /// The agent's name for the step.
     pub(in crate::service) step: Option<StepKey>,
     pub(in crate::service) restores: Option<Digest>,
-    /// Which transition it takes the place of, and who rewrote it.
+    /// The transition that an edit replaces, and the editor.
     pub(in crate::service) edits: Option<(Digest, AccountId)>,
     pub(in crate::service) write_id: Option<WriteId>,
-    /// What it joins, and what that brings along.
+    /// The joined branches, and what the join adds to the thread.
     pub(in crate::service) joins: Option<(JoinStatement, JoinCarryover)>,
     pub(in crate::service) identity: Digest,
     pub(in crate::service) now: Timestamp,
@@ -61,7 +61,7 @@ pub(in crate::service) struct JudgedEffect {
 }
 
 impl Service {
-    /// The statement, digest and tree of a step on a head.
+    /// Returns the statement, digest and tree of a transition on a head.
     pub(in crate::service) fn state(
         &self,
         keys: &Keys,

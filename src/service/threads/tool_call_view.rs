@@ -1,4 +1,4 @@
-//! Calls of tools as people may see them.
+//! Tool calls as reviewers see them.
 
 use serde_json::Value;
 
@@ -6,16 +6,16 @@ use crate::domain::chain::commitment::Salt;
 use crate::domain::policy::RedactedLeaf;
 use crate::domain::primitives::id::ToolName;
 
-/// A call of a tool as people may see it.
+/// A redacted tool call.
 pub struct RedactedToolCall {
     pub name: ToolName,
     pub arguments: RedactedArguments,
 }
 
-/// What a tool is called with.
+/// The arguments of a tool call.
 pub enum RedactedArguments {
-    /// All of it, and what it was committed to with.
+    /// All arguments, with the salt of their commitment.
     Whole { value: Value, salt: Salt },
-    /// What is not hidden of it.
+    /// The arguments that are not redacted.
     Parts(Vec<RedactedLeaf>),
 }

@@ -1,4 +1,4 @@
-//! Versions of a thread, each checked against what was signed by the very call that loads it.
+//! Loads versions of a thread. Every load verifies their signatures and states.
 
 use std::ops::RangeInclusive;
 
@@ -22,16 +22,16 @@ use crate::store::LIST_ROWS_MAX;
 use crate::store::record::{Record, Stored};
 use crate::store::records::version_id;
 
-/// So many are loaded at once: their rows, the one before and those that states go back to are one list each.
+/// How many versions one call loads. Their rows, the one before and the base states each fit into one list.
 pub(in crate::service) const VERSIONS_MAX: u64 = LIST_ROWS_MAX as u64 - STATE_DELTAS_MAX - 1;
 
-/// States with more leaves than this together are rolled forward off the threads that answer requests. These take about two
-/// milliseconds.
+/// Leaves up to which states are rolled forward on the request thread, in about two milliseconds. More leaves
+/// use a blocking thread.
 const LEAVES_ROLLED_HERE_MAX: usize = 1_000;
 
 const BROKEN: Error = Error::Broken("the chain");
 
-/// A state with its tree, and the version of the whole state that its row goes back to.
+/// A state with its tree, and the version of the whole state that it is based on.
 struct StateWithTree {
     state: serde_json::Value,
     tree: Tree,
@@ -39,14 +39,14 @@ struct StateWithTree {
 }
 
 impl Service {
-    /// Any version, checked like a head: its own link, its parent's, and its state.
+    /// Returns a version after the checks of a head: its own link, its parent's link and its state.
     pub(in crate::service) async fn version(&self, keys: &Keys, thread: &ThreadId, version: u64) -> Result<Version> {
         let mut one = self.versions(keys, thread, version..=version).await?;
         one.pop().map(|(it, _)| it).ok_or(BROKEN)
     }
 
-    /// Neighbouring versions and what was asked for by each, the oldest first; each checked like a head. The number of
-    /// reads does not depend on how many they are.
+    /// Returns consecutive versions with their transitions, oldest first, each checked like a head. The
+    /// number of queries does not depend on the number of versions.
     pub(in crate::service) async fn versions(
         &self,
         keys: &Keys,
@@ -55,10 +55,11 @@ impl Service {
     ) -> Result<Vec<(Version, Transition)>> {
         let (first, last) = (*of.start(), *of.end());
         if last.saturating_sub(first) >= VERSIONS_MAX {
-            return Err(Error::invalid("", "so many versions are not loaded at once"));
+            return Err(Error::invalid("", "the range contains too many versions. Request a smaller range"));
         }
         let mut files = ArchiveFiles::default();
         let rows = self.links((keys, &mut files), thread, first.saturating_sub(1)..=last).await?;
+        // The first row belongs to the version before the range, except at version 0.
         let own = usize::from(first > 0);
         let digests: Vec<Digest> = rows[own..].iter().map(|it| it.transition).collect();
         let mut transitions = self.transitions_of((keys, &mut files), &digests).await?;
@@ -81,7 +82,7 @@ impl Service {
         Ok(versions)
     }
 
-    /// The rows of these versions in the database, in order; all of them are there.
+    /// Returns the database rows of these versions in order, or an error if one is missing.
     pub(in crate::service) async fn stored_versions<R: Record + VersionedRow>(
         &self,
         keys: &Keys,
@@ -95,7 +96,7 @@ impl Service {
         if whole { Ok(rows) } else { Err(BROKEN) }
     }
 
-    /// The places in the chain of these versions in order, from the database or from archives.
+    /// Returns the chain rows of these versions in order, from the database or archives.
     pub(in crate::service) async fn links(
         &self,
         read: (&Keys, &mut ArchiveFiles),
@@ -105,7 +106,8 @@ impl Service {
         self.rows_of(read, thread, of, |it| Some(it.link())).await
     }
 
-    /// The rows of these versions in order, from the database or from archives; all of them are there.
+    /// Returns the rows of these versions in order, from the database or archives, or an error if one is
+    /// missing.
     async fn rows_of<R: Record + VersionedRow>(
         &self,
         (keys, files): (&Keys, &mut ArchiveFiles),
@@ -119,7 +121,7 @@ impl Service {
         if rows.iter().map(VersionedRow::version).eq(of) { Ok(rows) } else { Err(BROKEN) }
     }
 
-    /// The states of neighbouring versions with their trees, rolled forward from the whole state before the first.
+    /// Returns the states of consecutive versions with their trees, rolled forward from the last whole state.
     async fn states_at(
         &self,
         (keys, files): (&Keys, &mut ArchiveFiles),
@@ -132,6 +134,7 @@ impl Service {
             Some(StateContent::Delta { base, .. }) => *base,
             _ => first,
         };
+        // A forged row must not make the gateway load an unlimited number of versions.
         if base > first || first - base > STATE_DELTAS_MAX {
             return Err(BROKEN);
         }
@@ -143,7 +146,7 @@ impl Service {
         Ok(rolled.into_iter().skip(usize::try_from(first - base).unwrap_or(usize::MAX)).collect())
     }
 
-    /// Rolls states forward. Large ones are rolled forward where no request waits for it, in their thread's turn.
+    /// Rolls states forward. Large ones use a blocking thread after a wait in the fair queue.
     async fn roll_states(&self, keys: &Keys, thread: &ThreadId, rows: Vec<StateRow>) -> Result<Vec<StateWithTree>> {
         let secret = self.secret(keys, thread);
         let rolled = if leaves_rolled(&rows) <= LEAVES_ROLLED_HERE_MAX {
@@ -156,7 +159,7 @@ impl Service {
     }
 }
 
-/// The leaves that are committed or compared to roll these states forward.
+/// Returns how many leaves are hashed or compared to roll these states forward.
 fn leaves_rolled(rows: &[StateRow]) -> usize {
     let mut leaves = 0_usize;
     let each = rows.iter().map(|row| {
@@ -169,13 +172,14 @@ fn leaves_rolled(rows: &[StateRow]) -> usize {
     each.fold(0, usize::saturating_add)
 }
 
-/// The key that signed the parent's entry; none at version 0.
+/// Checks the parent's entry. Returns the id of the key that signed it, or `None` at version 0.
 fn check_parent(keys: &Keys, entry: &Entry, before: Option<&ChainRow>) -> Result<Option<String>> {
     let Some(row) = before else {
         return if entry.version == 0 && entry.parent.is_none() { Ok(None) } else { Err(BROKEN) };
     };
     let unverified = jws::read::<Entry>(&row.entry, TokenType::Entry).map_err(|_| BROKEN)?;
     let key = keys.trusted().public(KeyUse::Chain, unverified.kid()).ok_or(BROKEN)?;
+    // A revoked key may have leaked, and the next key must not have signed anything yet.
     if matches!(key.state(), KeyState::Revoked | KeyState::Next) {
         return Err(BROKEN);
     }
@@ -186,8 +190,8 @@ fn check_parent(keys: &Keys, entry: &Entry, before: Option<&ChainRow>) -> Result
     if links { Ok(Some(kid)) } else { Err(BROKEN) }
 }
 
-/// The first content must be whole, and each other one whole or a difference that goes back to the whole one before it.
-/// What comes of it proves itself by its root.
+/// Rolls rows forward to states. The first row must be a whole state, and every difference must be based on
+/// the last whole state. The caller verifies each result by its signed root.
 fn roll_forward(secret: &ThreadSecret, rows: Vec<StateRow>) -> Option<Vec<StateWithTree>> {
     let mut rolled: Vec<StateWithTree> = Vec::with_capacity(rows.len());
     for row in rows {

@@ -1,4 +1,5 @@
-//! Whether what was let through still is. A decision is the same for ever; what became of it since is asked here.
+//! Whether an approved or committed change may still be written. The decision itself never changes, so this
+//! is a separate query.
 
 use crate::domain::chain::denial::DenialCode;
 use crate::domain::chain::entry::Entry;
@@ -13,8 +14,9 @@ use crate::service::Service;
 use crate::service::error::Result;
 
 impl Service {
-    /// Why nothing may be done any more by a transition that is in the chain, in verify's words; `None` while something
-    /// may, and for what is not in it. Whether it is the head, and was written, is between verify and a writer.
+    /// Returns the denial code if a committed transition may not be written any more. Returns `None` while it
+    /// may, and for a transition that is not committed. Whether it is the head and unused is left to
+    /// `verify`.
     pub async fn stopped(&self, digest: Digest) -> Result<Option<DenialCode>> {
         let keys = self.keys()?;
         let transition = self.stated(&keys, digest).await?;
@@ -22,6 +24,7 @@ impl Service {
         let signed = jws::read::<Entry>(entry, TokenType::Entry).is_ok_and(|it| is_trusted(&keys, it.kid()));
         let thread = self.thread(&keys, &transition.statement.thread).await?;
         let standing = self.standing(&keys, thread).await?;
+        // The order is the one of `verify`, so that both report the same code.
         Ok(if standing.verifying_halted() {
             Some(DenialCode::Halted)
         } else if standing.thread.record.closed.is_some() {
@@ -50,7 +53,7 @@ impl Service {
     }
 }
 
-/// Whether what this key signed still counts.
+/// Returns whether signatures of this key are accepted.
 fn is_trusted(keys: &Keys, kid: &str) -> bool {
     let state = keys.public(KeyUse::Chain, kid).map(PublicKey::state);
     matches!(state, Some(KeyState::Signing | KeyState::Retired))

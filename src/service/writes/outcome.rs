@@ -1,4 +1,4 @@
-//! Writes: how a writer, the clock or an administrator says that one ended.
+//! The outcome of writes, reported by a writer, the clock or an administrator.
 
 use std::sync::Arc;
 
@@ -36,12 +36,12 @@ use crate::store::records::write_row_id;
 
 const REASON_CHARS_MAX: usize = 1_000;
 
-/// As much of a reason as is kept. Whoever gives one is a machine, and its act is not refused for its length.
+/// Shortens a reason to the stored length. An emergency action must not fail for a long reason.
 pub(in crate::service) fn cut_reason(reason: &str) -> String {
     reason.chars().take(REASON_CHARS_MAX).collect()
 }
 
-/// Everything around one write while it ends.
+/// The context of a write while it ends.
 struct WriteEndContext {
     keys: Arc<Keys>,
     token: Stored<Token>,
@@ -50,13 +50,14 @@ struct WriteEndContext {
 }
 
 impl Service {
-    /// The writer says that it wrote. While the head is still its own, its transition commits.
+    /// Records that the writer has written. If the head is still its own, its result commits as a transition.
     pub async fn confirm(&self, token: &Stored<Token>, write_id: &WriteId, result: &Value) -> Result<Write> {
         retrying!(self.confirm_once(token, write_id, result))
     }
 
     async fn confirm_once(&self, token: &Stored<Token>, write_id: &WriteId, result: &Value) -> Result<Write> {
-        let ending = self.ending(token, write_id).await?;
+        let ending = self.end_context(token, write_id).await?;
+        // A repeated confirmation gets the stored outcome, so that a writer can retry safely.
         if !ending.write.record.is_open() {
             return Ok(ending.write.record);
         }
@@ -66,9 +67,10 @@ impl Service {
         }
     }
 
-    async fn ending(&self, token: &Stored<Token>, write_id: &WriteId) -> Result<WriteEndContext> {
+    async fn end_context(&self, token: &Stored<Token>, write_id: &WriteId) -> Result<WriteEndContext> {
         writer_node(&token.record)?;
         let keys = self.keys()?;
+        // The token may have been revoked while the request waited.
         let token = self.token_still(&keys, token).await?;
         let key = WriteKey { principal: token.record.principal(), write_id: write_id.clone() };
         let write: Stored<Write> = self.need(&keys, &write_row_id(&key), "write").await?;
@@ -79,6 +81,7 @@ impl Service {
 
     async fn confirm_late(&self, ending: &WriteEndContext) -> Result<Write> {
         let now = self.now();
+        // The head belongs to another write by now, so the result is logged and changes no state.
         let (write, mut thread) = ending.write.record.clone().late(ending.standing.thread.record.clone(), now);
         let mut draft = Draft::new(ending.keys.row(), now);
         let data =
@@ -88,7 +91,8 @@ impl Service {
         Ok(write)
     }
 
-    /// A write that happened is never left unrecorded: a result that is not admitted is replaced by none.
+    /// Commits the result of a write. A rejected result is replaced by an empty one, because a write that
+    /// happened must always be recorded.
     async fn confirm_commit(&self, ending: &WriteEndContext, owner: &str, result: &Value) -> Result<Write> {
         let keys = &*ending.keys;
         let head = self.head(keys, &ending.standing.thread.record).await?;
@@ -104,7 +108,7 @@ impl Service {
             context_tokens: None,
         };
         let (after, content, refused) = self.admitted(&policy, &head, (&write, around), result).await?;
-        // The judgement may have waited for its turn.
+        // The time is read last, because the judgement may have waited in the fair queue.
         let (now, identity) = (self.now(), identity_of(keys, &write, &content));
         let stating = StatementInput {
             kind: TransitionType::Confirm,
@@ -132,8 +136,9 @@ impl Service {
         let gate = CommitGate::Written { write_id: write.key.write_id.clone(), receipt: write.receipt.clone() };
         let transition = step.transition.clone();
         let base = CommitBase { head: &head, policy: &policy, flow: &ending.standing.flow.record };
+        // Set before `advance`, which would otherwise record an expired lease for a confirmed write.
         thread.head.usage = crate::domain::threads::thread::HeadUse::Used {};
-        // It is written: what was let through is not undone.
+        // The change is written, so the revocation of its receipt has no effect any more.
         thread.taken_back = false;
         let advanced = self.advance(&mut draft, keys, base, (step, gate, now), &mut thread)?;
         let confirmed = confirmed(write, &mut thread, &advanced, refused, now);
@@ -149,7 +154,7 @@ impl Service {
         Ok(confirmed)
     }
 
-    /// The writer's result as judged by its own node's rules; without effect if it is not admitted.
+    /// Judges the writer's result by the rules of its own node. A rejected result has no effect.
     async fn admitted(
         &self,
         policy: &Arc<Policy>,
@@ -169,12 +174,14 @@ impl Service {
             Judgement::Commit { after, named, warnings, .. } => {
                 (JudgedEffect { after, named: named.into_iter().collect(), warnings }, result.clone(), Vec::new())
             }
+            // A result is never held: the write has already happened.
             Judgement::Hold { .. } => (nothing(), json!({}), vec![unreadable("")]),
             Judgement::Reject { violations } => (nothing(), json!({}), violations.iter().map(result_error).collect()),
         })
     }
 
-    /// A hold on the head that was written asks about a state that is not the head any more.
+    /// Ends the review on the written head, because its proposal is based on a state that is no longer the
+    /// head.
     async fn supersede_hold(&self, draft: &mut Draft<'_>, keys: &Keys, thread: &mut Thread, by: Digest) -> Result<()> {
         let Some(review) = thread.hold.clone() else { return Ok(()) };
         let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
@@ -190,13 +197,14 @@ impl Service {
         self.add_hold_end(draft, keys, thread, &hold, end).await
     }
 
-    /// The writer says that it wrote nothing. A receipt is used up all the same.
+    /// Records that the writer wrote nothing. Its receipt is used up in any case.
     pub async fn abort(&self, token: &Stored<Token>, write_id: &WriteId, reason: &str) -> Result<Write> {
         retrying!(self.abort_once(token, write_id, reason))
     }
 
     async fn abort_once(&self, token: &Stored<Token>, write_id: &WriteId, reason: &str) -> Result<Write> {
-        let ending = self.ending(token, write_id).await?;
+        let ending = self.end_context(token, write_id).await?;
+        // A repeated abort gets the stored outcome, so that a writer can retry safely.
         if !ending.write.record.is_open() {
             return Ok(ending.write.record);
         }
@@ -223,7 +231,7 @@ impl Service {
         self.commit(draft.finish()).await
     }
 
-    /// An administrator says what became of a lapsed write, and how they know.
+    /// Records what an administrator found out about a write with an expired lease.
     pub async fn resolve_write(
         &self,
         by: &PrincipalId,
@@ -247,8 +255,9 @@ impl Service {
             return Err(Error::NotFound("write"));
         }
         if !matches!(write.record.state, WriteState::Reserved {}) {
-            return Err(Error::WrongState("this write has ended"));
+            return Err(Error::WrongState("the write has ended, so its outcome is already known"));
         }
+        // The writer may still report the outcome itself, and it knows best.
         if write.record.is_live(now) {
             return Err(Error::WriteInProgress);
         }
@@ -256,7 +265,7 @@ impl Service {
         let verdict = (outcome, cut_reason(reason));
         let (resolved, mut thread) = write.record.clone().resolved(stored.record.clone(), by.clone(), verdict, now);
         let mut draft = Draft::new(keys.row(), now);
-        // By the database's clock, as for whoever writes by the lease.
+        // The lease of a writer expires by the database's clock, so the resolution relies on that clock too.
         draft.not_before(write.record.lease_expires_at);
         let data = json!({"write_id": key.write_id, "of": key.principal, "by": by, "outcome": outcome});
         event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteResolved, data)?;
@@ -276,6 +285,7 @@ fn confirmed(
     now: crate::domain::primitives::time::Timestamp,
 ) -> Write {
     thread.unresolved.remove(&write.key);
+    // The state is written, so its authors count no more for later approvals.
     thread.authors.clear();
     thread.written_version = advanced.entry.version;
     let (version, transition) = (advanced.entry.version, advanced.entry.transition);
@@ -292,7 +302,7 @@ fn unreadable(pointer: &str) -> ResultError {
     }
 }
 
-/// What makes another confirmation the same.
+/// Returns the identity by which a repeated confirmation is recognized.
 fn identity_of(keys: &Keys, write: &Write, content: &Value) -> Digest {
     let secret = &keys.salt().thread_secret(write.thread.as_str());
     let identity = ProposalIdentity {

@@ -1,5 +1,5 @@
-//! What this gateway knows of a receipt that somebody holds. What the receipt proves by itself is no matter of a
-//! gateway: see [`crate::domain::chain::verify_receipt_offline`].
+//! The state of a receipt in this gateway. Offline verification of a receipt is in
+//! [`crate::domain::chain::offline`].
 
 use super::verify::peek_receipt;
 use crate::domain::chain::statement::Statement;
@@ -12,7 +12,7 @@ use crate::domain::writes::write::Write;
 use crate::service::Service;
 use crate::service::error::Result;
 
-/// A receipt, and what it should belong to.
+/// A receipt, and the evidence that it should belong to.
 #[derive(Clone, Debug)]
 pub struct PresentedReceipt {
     pub receipt: String,
@@ -21,35 +21,35 @@ pub struct PresentedReceipt {
     pub statement: Option<Statement>,
 }
 
-/// What this gateway knows of a receipt.
+/// The result of a receipt lookup.
 pub enum ReceiptLookupResult {
-    /// It issued none of that id.
+    /// The gateway issued no receipt with this id.
     Nothing,
-    /// It issued another one of that id.
+    /// The gateway issued a different receipt with this id.
     Another,
     Issued(Box<IssuedReceiptState>),
 }
 
-/// A receipt that this gateway issued, as it stands.
+/// The current state of a receipt that this gateway issued.
 pub struct IssuedReceiptState {
     pub row: ReceiptRow,
     pub expires_at: Timestamp,
     /// The version that it approves.
     pub version: u64,
     pub thread: Thread,
-    /// The writer that was let through with it, if one was.
+    /// The write that used the receipt, if any.
     pub write: Option<Write>,
 }
 
 impl IssuedReceiptState {
-    /// Whether its version is the head still, and nobody was let through on it.
+    /// Returns whether the version is still the head and unused.
     pub fn is_unused_head(&self) -> bool {
         self.thread.head.transition == self.row.transition && self.thread.head.usage == (HeadUse::Unused {})
     }
 }
 
 impl Service {
-    /// Every check that offline verification makes, by the keys of this gateway, at this moment.
+    /// Runs every check of offline verification now, with the keys of this gateway.
     pub fn check_offline(&self, shown: &PresentedReceipt) -> Result<Vec<ReceiptCheck>> {
         let keys = self.keys()?;
         let evidence = ReceiptEvidence {
@@ -58,14 +58,16 @@ impl Service {
             entry: shown.entry.as_deref(),
             statement: shown.statement.as_ref(),
             opening: None,
-            // What a gateway pins of its own says nothing to who trusts no gateway.
+            // Passkey votes that the gateway pins itself prove nothing to a verifier that does not trust the
+            // gateway.
             votes: &[],
             passkeys: None,
         };
         Ok(verify_receipt_offline::check(&evidence, self.now()))
     }
 
-    /// What this gateway knows of the receipt. Only of the very bytes that it issued does it tell anything.
+    /// Returns the state of a receipt. The token must be byte for byte the issued one, so that a forged token
+    /// with a known id reveals nothing.
     pub async fn look_up_receipt(&self, receipt: &str) -> Result<ReceiptLookupResult> {
         let Some(claims) = peek_receipt(receipt) else { return Ok(ReceiptLookupResult::Nothing) };
         let keys = self.keys()?;
@@ -73,6 +75,7 @@ impl Service {
             return Ok(ReceiptLookupResult::Nothing);
         };
         let row = row.record;
+        // Receipts are compared as bytes, because a different encoding of the same claims was never issued.
         if row.token != receipt {
             return Ok(ReceiptLookupResult::Another);
         }

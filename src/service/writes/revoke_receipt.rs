@@ -1,4 +1,4 @@
-//! Receipts: taking one back before it is used.
+//! Revoking receipts before they are used.
 
 use serde_json::json;
 
@@ -15,16 +15,16 @@ use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-/// Who takes a receipt back.
+/// The person or token that revokes a receipt.
 #[derive(Clone, Debug)]
 pub enum Revoker {
     Admin(PrincipalId),
-    /// A reviewer, who must be one of those that approved.
+    /// A reviewer, who must be one of the approvers.
     Reviewer(crate::domain::primitives::id::AccountId),
 }
 
 impl Service {
-    /// Takes a receipt back: verify refuses it from then on. What was let through before is not undone.
+    /// Revokes a receipt. `verify` refuses it from then on. A write that was allowed before is not undone.
     pub async fn revoke_receipt(&self, by: &Revoker, jti: &Jti, reason: &str) -> Result<()> {
         retrying!(self.revoke_receipt_once(by, jti, reason))
     }
@@ -35,8 +35,13 @@ impl Service {
         let principal = match by {
             Revoker::Admin(principal) => principal.clone(),
             Revoker::Reviewer(account) if receipt.record.reviewers.contains(account) => PrincipalId::from(account),
-            Revoker::Reviewer(_) => return Err(Error::Forbidden("only who approved may take a receipt back")),
+            Revoker::Reviewer(_) => {
+                return Err(Error::Forbidden(
+                    "only a reviewer who approved the change may revoke its receipt. Ask one of them or an administrator",
+                ));
+            }
         };
+        // A repeated revocation succeeds, so that an emergency script can retry.
         if receipt.record.revoked.is_some() {
             return Ok(());
         }
@@ -45,6 +50,7 @@ impl Service {
         if thread.head.transition == receipt.record.transition && thread.head.usage == (HeadUse::Unused {}) {
             thread.head.usage = HeadUse::Revoked {};
         } else {
+            // The approved version is in use or was built upon, so later commits require their own approval.
             thread.taken_back |= rests_on(&thread, &receipt.record);
         }
         let mut record = receipt.record.clone();
@@ -60,8 +66,8 @@ impl Service {
     }
 }
 
-/// Whether the head could be written by force of this approval: because it is what was approved, or because it came on top
-/// of that and nothing was written since, and no approval of its own is asked for.
+/// Returns whether the head could be written because of this approval. Either the head is the approved
+/// version, or it was committed on top of it since the last write and needs no receipt of its own.
 fn rests_on(thread: &Thread, receipt: &ReceiptRow) -> bool {
     let version = peek_receipt(&receipt.token).map(|it| it.version);
     let on_top = !thread.head.needs_receipt && version.is_none_or(|it| it > thread.written_version);

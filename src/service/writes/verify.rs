@@ -1,4 +1,4 @@
-//! Verify: the writer's question before any write.
+//! Verification: the request that a writer sends before every write.
 
 use std::sync::Arc;
 
@@ -34,26 +34,25 @@ use crate::store::row::Table;
 #[derive(Clone, Debug)]
 pub struct VerifyInput {
     pub thread: ThreadId,
-    /// Which transition it means to write.
+    /// The transition that the writer wants to write.
     pub transition: Digest,
-    /// The receipt, if it has one.
     pub receipt: Option<String>,
     pub write_id: WriteId,
-    /// What it expects to read there.
+    /// The values that the writer expects at these paths.
     pub expect: Vec<(Pointer, Value)>,
 }
 
-/// A writer that was let through.
+/// A write that the gateway allows.
 #[derive(Clone, Debug)]
 pub struct VerifiedWrite {
     pub write: Write,
-    /// What that writer may read, from the gateway's checked copy.
+    /// The values that the writer may read, from the verified state.
     pub view: Value,
-    /// Whether this was answered before.
+    /// Whether this repeats an earlier response.
     pub replayed: bool,
 }
 
-/// Everything that one verify is decided on.
+/// The facts of one verification.
 struct VerifyContext<'a> {
     keys: &'a Keys,
     token: &'a Stored<Token>,
@@ -67,10 +66,11 @@ struct VerifyContext<'a> {
 }
 
 impl Service {
-    /// Lets a writer through once, or says why not. A durable reservation is made before it answers yes.
+    /// Allows a write once, or returns the reason for the denial. A durable reservation exists before the
+    /// gateway allows the write.
     ///
-    /// First by what is remembered: if that lets the writer through, the store decides whether it still is so.
-    /// Whatever else comes of it is decided again, on what is stored now, the token included.
+    /// The first decision uses cached rows. If it allows the write, the commit checks that these rows are
+    /// current. Every other result is decided again on rows from the database, including the token.
     pub async fn verify(&self, token: &Stored<Token>, ask: &VerifyInput) -> Result<VerifiedWrite> {
         let keys = self.keys()?;
         if let Some(remembered) = self.remembered(&keys, token, ask).await
@@ -93,11 +93,14 @@ impl Service {
                 other => other,
             });
         };
+        // The flow is checked before any detail of the thread is read.
         if !token.record.of_flow(&thread.record.flow) {
             return Err(Error::Denied(DenialCode::Forbidden));
         }
         let standing = self.standing(&keys, thread).await?;
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
+        // A broken chain is a denial with a code of its own, so that the writer alerts an operator instead of
+        // a retry.
         let head = match self.head(&keys, &standing.thread.record).await {
             Ok(head) => Ok(head),
             Err(Error::Broken(_) | Error::Store(StoreError::Unsealed(_) | StoreError::Unreadable(_))) => {
@@ -106,9 +109,12 @@ impl Service {
             Err(other) => return Err(other),
         };
         let write = self.write_named(&keys, token, &ask.write_id).await?;
-        if write.as_ref().is_some_and(|it| came_after(&it.record, &standing.thread.record)) {
+        // The two rows were read at different times. A conflict makes this attempt read both again.
+        if write.as_ref().is_some_and(|it| reserved_after(&it.record, &standing.thread.record)) {
             return Err(Error::Store(StoreError::Conflict(Table::Threads.name())));
         }
+        // The receipt of the head's gate is loaded, not the presented one. A revocation must count even if
+        // another receipt is sent.
         let receipt = match head.as_ref().ok().and_then(|head| gate_receipt(head)) {
             Some(jti) => self.fetch(&keys, jti.as_str()).await?.map(Arc::new),
             None => None,
@@ -117,8 +123,8 @@ impl Service {
         self.conclude(&VerifyContext { keys: &keys, token, standing, policy, head, write, receipt, ask, now }).await
     }
 
-    /// What is remembered of everything that a verify is decided on, if it is all there. Whether a write of that
-    /// name was made before is not asked: if it was, the store refuses to make it again.
+    /// Returns the facts of a verification from the caches, if all of them are there. An earlier write with
+    /// the same id is not looked up, because the commit would refuse to insert it again.
     async fn remembered<'a>(
         &self,
         keys: &'a Keys,
@@ -141,6 +147,7 @@ impl Service {
     async fn conclude(&self, keeping: &VerifyContext<'_>) -> Result<VerifiedWrite> {
         let node = writer_node(&keeping.token.record)?;
         let flow = &keeping.standing.thread.record.flow;
+        // The token names the node, but only the active policy makes it a writer.
         let is_writer = keeping.policy.node(node).is_some_and(|it| it.is_writer());
         if !keeping.token.record.of_flow(flow) || !is_writer {
             return Err(Error::Denied(DenialCode::Forbidden));
@@ -148,6 +155,7 @@ impl Service {
         let issued = keeping.receipt.as_ref().and_then(|it| self.issued.get(&it.record.jti));
         let allow = keeping.decide(node, issued.as_deref())?;
         let head = keeping.head.as_ref().map_err(|code| Error::Denied(*code))?;
+        // Before the reservation: a failed expectation must not use up the receipt.
         let view = self.shown(keeping.keys, &keeping.policy, node, head).await?;
         check_expectations(&keeping.policy, node, &view, &keeping.ask.expect)?;
         match allow {
@@ -162,21 +170,22 @@ impl Service {
         }
     }
 
-    /// The reservation that lives: by the database's clock and with all that it is decided on as it stands, like the first
-    /// answer. Nothing is written.
+    /// Returns the existing reservation after a check that all rows of the decision are unchanged and the
+    /// lease is valid by the database's clock. Nothing is written.
     async fn reserved_before(&self, keeping: &VerifyContext<'_>) -> Result<Write> {
         let stored = keeping.write.as_ref().ok_or(Error::Broken("a write"))?;
         let mut draft = Draft::new(keeping.keys.row(), keeping.now);
         draft.require_unchanged(keeping.token).require_unchanged(&*keeping.standing.thread).require_unchanged(stored);
         keeping.standing.rely(&mut draft);
         draft.before(stored.record.lease_expires_at);
+        // The lease expired between the decision and the commit, by the database's clock.
         let late = |error: Error| if error.is_too_late() { Error::Denied(DenialCode::AlreadyUsed) } else { error };
         self.commit(draft.finish()).await.map_err(late)?;
         Ok(stored.record.clone())
     }
 
-    /// What the writer may read; of a head that people approved no more than they were shown, which a later
-    /// policy that accepts that head may have widened.
+    /// Returns what the writer may read. For an approved head it is at most what the reviewers saw, even if a
+    /// later policy allows more.
     async fn shown(&self, keys: &Keys, policy: &Policy, node: &NodeId, head: &Version) -> Result<Value> {
         let view = project(policy, node, &head.state);
         if !head.entry.needs_receipt() || head.entry.policy == policy.digest() {
@@ -233,11 +242,13 @@ impl Service {
         draft.require_unchanged(keeping.token);
         standing.rely(&mut draft);
         if let Some(receipt) = &keeping.receipt {
+            // A concurrent revocation changes this row and makes the commit fail.
             draft.require_unchanged(receipt);
         }
         if let Some(moment) = not_after {
             draft.before(moment);
         }
+        // The id contains the write id, so a second reservation with the same write id is a conflict.
         draft.insert(&write)?;
         let data = json!({
             "write_id": write.key.write_id, "by": write.key.principal, "node": write.node, "fence": write.fence,
@@ -245,13 +256,14 @@ impl Service {
         });
         event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteReserved, data)?;
         draft.replace(&standing.thread, &thread)?;
+        // The receipt expired between the decision and the commit, by the database's clock.
         let late = |error: Error| if error.is_too_late() { Error::Denied(DenialCode::Expired) } else { error };
         self.commit(draft.finish()).await.map_err(late)?;
         Ok(write)
     }
 }
 
-/// The receipt that a head's gate names.
+/// Returns the receipt that the gate of a head names.
 fn gate_receipt(head: &Version) -> Option<&Jti> {
     match &head.entry.gate {
         CommitGate::Approved { receipt, .. } => Some(receipt),
@@ -260,7 +272,7 @@ fn gate_receipt(head: &Version) -> Option<&Jti> {
 }
 
 impl VerifyContext<'_> {
-    /// Gathers the facts for the one pure function that decides.
+    /// Collects the facts for the pure function that decides.
     fn decide(&self, node: &NodeId, issued: Option<&IssuedReceipt>) -> Result<WriteAllowed> {
         let accepted = self.standing.flow.record.accepted();
         let facts = WriteCheckFacts {
@@ -291,21 +303,23 @@ impl VerifyContext<'_> {
     }
 }
 
-/// Whether a write was let through after the thread was read: the very same question, asked twice at once.
-fn came_after(write: &Write, thread: &Thread) -> bool {
+/// Returns whether the write was reserved after the thread was read. This happens if a writer sends the same
+/// request twice at once.
+fn reserved_after(write: &Write, thread: &Thread) -> bool {
     write.thread == thread.id && write.fence > thread.fence
 }
 
-/// A writer's token acts as exactly one node.
+/// Returns the node of a writer token. Such a token names exactly one node.
 pub(in crate::service) fn writer_node(token: &Token) -> Result<&NodeId> {
     let mut nodes = token.nodes.iter();
     match (token.role, nodes.next(), nodes.next()) {
         (MachineRole::Writer, Some(node), None) => Ok(node),
+        // A token of several nodes would leave open for which node it verifies.
         _ => Err(Error::Denied(DenialCode::Forbidden)),
     }
 }
 
-/// What the writer expects must lie within what it may read, and be so in what it is shown.
+/// Checks that the expected values are readable for the writer and present in its view.
 fn check_expectations(policy: &Policy, node: &NodeId, view: &Value, expect: &[(Pointer, Value)]) -> Result<()> {
     let reads = policy.node(node).map(|it| it.reads());
     let met = |(pointer, value): &(Pointer, Value)| {
@@ -314,11 +328,12 @@ fn check_expectations(policy: &Policy, node: &NodeId, view: &Value, expect: &[(P
     if expect.iter().all(met) { Ok(()) } else { Err(Error::Denied(DenialCode::ExpectationFailed)) }
 }
 
-/// How many expectations one verify may carry.
+/// Expectations in one request.
 const EXPECTATIONS_MAX: usize = 100;
 
-/// Reads `expect` as it comes over the wire.
+/// Reads the `expect` member of a request.
 pub fn read_expectations(expect: Map<String, Value>) -> Result<Vec<(Pointer, Value)>> {
+    // Each expectation is resolved against the whole view, so the number is limited.
     if expect.len() > EXPECTATIONS_MAX {
         return Err(Error::Denied(DenialCode::Malformed));
     }
@@ -326,7 +341,7 @@ pub fn read_expectations(expect: Map<String, Value>) -> Result<Vec<(Pointer, Val
     expect.into_iter().map(read).collect::<Option<Vec<_>>>().ok_or(Error::Denied(DenialCode::Malformed))
 }
 
-/// The claims of a receipt, for callers that show them.
+/// Returns the claims of a receipt without verification, for display.
 pub fn peek_receipt(token: &str) -> Option<Receipt> {
     jws::read::<Receipt>(token, TokenType::Receipt).ok().map(|it| it.claims_unverified().clone())
 }

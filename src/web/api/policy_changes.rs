@@ -73,7 +73,7 @@ pub async fn cancel(post: IdempotentPost, amendment: Path<String>) -> Result<Htt
 }
 
 fn id(text: &str) -> Result<AmendmentId> {
-    AmendmentId::try_from(text).map_err(|_| Error::NotFound("amendment"))
+    AmendmentId::try_from(text).map_err(|_| Error::NotFound("policy change request"))
 }
 
 /// Returns a policy change request as JSON.

@@ -1,4 +1,4 @@
-//! One proposal, judged by the candidate: on its head, amid what had come before, and as it would be where it was made.
+//! Judges one recorded proposal by the candidate policy, on its original head and with its original context.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ use crate::service::platform::judge_queue::{JudgedRequest, JudgingContext, Judgi
 use crate::service::proposals::request::ProposalKind;
 use crate::service::threads::heads::Version;
 
-/// What comes of a join under the candidate: a judgement of what its branches amount to, or that they do not.
+/// The result of a join under the candidate: a judgement of the merged branches, or a refusal of the merge.
 enum JoinJudgement {
     Judged(Box<(Judgement, RejectedRequest)>),
     Refused(&'static str),
 }
 
 impl Service {
-    /// What the candidate makes of a proposal.
+    /// Returns the result of a recorded proposal under the candidate policy.
     pub(super) async fn tried(
         &self,
         trial: &ReplayContext<'_>,
@@ -44,6 +44,7 @@ impl Service {
                 why: if erased { ReplayUnknownCause::Erased } else { ReplayUnknownCause::NotKept },
             });
         };
+        // Rules may depend on the owner of the token.
         let Some(token) = self.fetch::<Token>(trial.keys, row.principal.as_str()).await? else {
             return Ok(ReplayComparison::Unknown { why: ReplayUnknownCause::NoAsker });
         };
@@ -72,7 +73,7 @@ impl Service {
                 JoinJudgement::Refused(code) => HypotheticalOutcome::refused(code),
             },
             _ => {
-                let judgement = match self.asks_of(trial, (row, request), &head).await? {
+                let judgement = match self.recorded_request(trial, (row, request), &head).await? {
                     Ok(asks) => self.judged_by(trial, (&row.node, &head), past, (asks, around)).await?,
                     Err(unreadable) => unreadable,
                 };
@@ -99,8 +100,8 @@ impl Service {
         self.judge_without_effect(trial.by, judging).await
     }
 
-    /// What was asked, or the judgement of what is no patch of its format.
-    async fn asks_of(
+    /// Returns the recorded request, or the rejection of a patch that is invalid in its format.
+    async fn recorded_request(
         &self,
         trial: &ReplayContext<'_>,
         (row, request): (&ReplayedProposal, &RejectedRequest),
@@ -125,8 +126,8 @@ impl Service {
         }))
     }
 
-    /// What its branches had come to when it was stated, merged by the candidate: which lists have keys, and where a branch says
-    /// how sure it is, is a policy's to say.
+    /// Merges the recorded branches under the candidate, and judges the result. The merge depends on the
+    /// policy, which defines the keys of lists and the confidence paths.
     async fn judged_join(
         &self,
         trial: &ReplayContext<'_>,
@@ -154,12 +155,13 @@ impl Service {
         };
         let asks = JudgedRequest::Join(Arc::clone(&merged), turn);
         let judgement = self.judged_by(trial, (node, head), past, (asks, around)).await?;
-        // What may be wrong with it stands in what came of the branches, which says what of it is hidden.
+        // Errors point into the merged state, so the stored request contains it for redaction.
         Ok(JoinJudgement::Judged(Box::new((judgement, kept(merged.after.clone())?))))
     }
 }
 
-/// On a branch nobody is asked: what would be held for its effect commits there, and the rest is rejected. No tool is called.
+/// Applies the rules of branches. Branches have no reviews: a request that is held for its effect commits,
+/// and any other held request is rejected. Tool calls are rejected.
 fn on_a_branch(
     judgement: Judgement,
     policies: ReplayPolicies<'_>,

@@ -1,4 +1,4 @@
-//! Replays: a flow's recorded proposals, judged by another policy. Nothing comes of it.
+//! Replay (backtest): judges the recorded proposals of a flow by another policy without any effect.
 
 mod judge;
 mod walk;
@@ -19,16 +19,15 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 use walk::ReplayContext;
 
-/// Rows of one call: each is judged, and some need a state to be made again.
+/// Rows of one call. Each is judged, and some need a state to be reconstructed.
 pub const REPLAYED_MAX: u32 = 1_000;
 
-/// Events that one call looks at: in most threads, far fewer are proposals.
+/// Events that one call examines. In most threads, far fewer are proposals.
 const EVENTS_MAX: usize = 5_000;
 
-/// Threads that are loaded together.
 const THREADS_AT_ONCE: u32 = 50;
 
-/// Where a replay goes on: after this event of that thread.
+/// The position to continue from: after this event of this thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplayCursor {
     thread: ThreadId,
@@ -40,7 +39,7 @@ impl ReplayCursor {
         format!("{}.{}", self.seq, self.thread)
     }
 
-    /// Reads what [`Self::token`] wrote.
+    /// Reads the output of [`Self::token`]. Returns `None` for other text.
     pub fn read(token: &str) -> Option<Self> {
         let (seq, thread) = token.split_once('.')?;
         Some(Self { thread: ThreadId::try_from(thread).ok()?, seq: seq.parse().ok()? })
@@ -78,38 +77,39 @@ pub struct ReplayedProposal {
 pub struct ReplayResult {
     /// The digest of the candidate policy.
     pub policy: Digest,
-    /// Thread by thread in the order of their names, and in each the first proposal first.
+    /// The rows by thread name, and by time within a thread.
     pub rows: Vec<ReplayedProposal>,
-    /// Where to go on; none at the end.
+    /// The position of the next page, or `None` at the end.
     pub next: Option<ReplayCursor>,
 }
 
-/// What the judgements of one call may amount to: about a second of the processor. A call always gets as far as one
-/// proposal.
+/// The work of one call: about a second of CPU time. A call judges at least one proposal, so that pagination
+/// always makes progress.
 const JUDGED_MAX: Effort = Effort::of(100_000_000);
 
-/// What one call has come to.
+/// The state of one call.
 struct ReplayProgress {
     judged: Effort,
     rows: Vec<ReplayedProposal>,
     rows_max: usize,
     looked: usize,
-    /// Events that were only read because they lead up to a branch.
+    /// Events that were only read because they precede a branch.
     led_up: usize,
 }
 
 impl ReplayProgress {
     fn is_full(&self) -> bool {
-        // What led up to a branch counts once something of it was looked at: a call always comes further.
+        // Events that precede a branch count only after one event was examined, so that a call always makes
+        // progress.
         let led_up = if self.looked > 0 { self.led_up } else { 0 };
         self.rows.len() >= self.rows_max || self.looked + led_up >= EVENTS_MAX || self.judged >= JUDGED_MAX
     }
 }
 
 impl Service {
-    /// Judges some of a flow's recorded proposals by a candidate: each on the state, and amid the circumstances, that
-    /// it was made in. What cannot be told of one is said, and not guessed. A call judges as many as are little work, one
-    /// after another, and lets other requests of other callers in between.
+    /// Judges recorded proposals of a flow by a candidate policy, each with its original state and context.
+    /// If data for a proposal is missing, its result is "unknown" instead of a guess. A call has a limit of
+    /// work, and it yields to other requests between proposals.
     pub async fn replay(
         &self,
         by: &str,
@@ -121,7 +121,7 @@ impl Service {
         let active = self.active_policy(flow).await?;
         let candidate = Arc::new(self.compiled(by, candidate).await?);
         if candidate.flow() != flow {
-            return Err(Error::invalid("/policy", "the policy's flow is not the one in the address"));
+            return Err(Error::invalid("/policy", crate::service::policies::OTHER_FLOW));
         }
         let keys = self.keys()?;
         let trial = ReplayContext { by, keys: &keys, candidate: &candidate, active: &active };
@@ -146,6 +146,7 @@ impl Service {
         loop {
             let cursor = last.as_ref().map(|it| Cursor { due: 0, id: it.to_string() });
             let filter = RowFilter::Owner(flow.as_str());
+            // Loaded in small groups, because a page may end in the first of them.
             let threads = self.reader(&keys).list::<Thread>(filter, cursor.as_ref(), THREADS_AT_ONCE).await?;
             if threads.is_empty() {
                 return Ok(ReplayResult { policy, rows: page.rows, next: None });

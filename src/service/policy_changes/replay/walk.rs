@@ -1,5 +1,5 @@
-//! One thread, walked from its first event on: what it had come to at each proposal is what its commits before made. A branch
-//! goes on from what its thread had come to.
+//! Walks one thread from its first event, and tracks its state at each proposal. A branch starts from the
+//! state of its thread.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use crate::service::proposals::request::{Proposal, ProposalKind};
 use crate::service::threads::heads::Version;
 use crate::store::records::event_alias;
 
-/// How far into a thread is walked. Going on in the middle of one begins at its first event again, so this bounds
-/// what a call reads before its first row.
+/// How many events of a thread are walked. A page that starts in the middle of a thread walks from the first
+/// event again, so this limits the work before the first row.
 const EVENTS_BACK_MAX: u64 = 10_000;
 
-pub(super) const BROKEN: Error = Error::Broken("what an event tells of a proposal");
+pub(super) const BROKEN: Error = Error::Broken("an event of a proposal");
 
-/// What recorded proposals are tried on.
+/// The policies of a replay, and its caller.
 pub(super) struct ReplayContext<'a> {
     pub(super) by: &'a str,
     pub(super) keys: &'a Keys,
@@ -37,29 +37,30 @@ pub(super) struct ReplayContext<'a> {
     pub(super) active: &'a Policy,
 }
 
-/// Whether an event is among those that are asked for, or only leads up to them.
+/// Whether an event is on the requested page, or only precedes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReplayEventScope {
     Before,
     Wanted,
 }
 
-/// What a thread had come to at some event.
+/// The state of a thread at an event.
 #[derive(Default)]
 pub(super) struct ReplayState {
-    /// The work of the judgements that were made on the way.
+    /// The work of the judgements so far.
     pub(super) judged: Effort,
     pub(super) version: u64,
     pub(super) committed_nodes: BTreeSet<NodeId>,
     pub(super) spent: Totals,
-    /// What the gateway itself stated anew because another policy was activated: no agent's proposal.
+    /// The transition that the gateway restated after the activation of another policy. It is not a proposal
+    /// of an agent.
     restated: Option<Digest>,
-    /// The version as it was last needed.
+    /// The version that was last loaded.
     pub(super) head: Option<Arc<Version>>,
 }
 
 impl ReplayState {
-    fn hear(&mut self, event: &Event) {
+    fn note_restatement(&mut self, event: &Event) {
         if event.kind == EventType::TransitionSuperseded {
             self.restated = named(event, "by").ok();
         }
@@ -73,7 +74,7 @@ impl ReplayState {
         self.version = statement.version;
         self.committed_nodes.extend(statement.node.clone());
         let spent = std::mem::take(&mut self.spent).counting(statement, given);
-        self.spent = spent.ok_or(Error::Broken("what a statement says was used"))?;
+        self.spent = spent.ok_or(Error::Broken("the usage of a statement"))?;
         if let Some(carried) = carried {
             self.spent = std::mem::take(&mut self.spent).plus(&carried.spent);
             self.committed_nodes.extend(carried.committed_nodes.iter().cloned());
@@ -82,21 +83,21 @@ impl ReplayState {
     }
 }
 
-/// What was committed, what a join brought along, and what its node was given.
+/// A committed statement, the carryover of a join, and the context tokens of its node.
 type CommittedStep = (Statement, Option<Box<JoinCarryover>>, Option<u64>);
 
-/// A digest in an event's data.
+/// Returns a digest in the data of an event.
 fn named(event: &Event, name: &str) -> Result<Digest> {
     let text = event.data.get(name).and_then(|it| it.as_str()).ok_or(BROKEN)?;
     Digest::try_from(text).map_err(|_| BROKEN)
 }
 
-/// A proposal as it is recorded.
+/// A recorded proposal.
 pub(super) struct RecordedProposal {
     pub(super) row: ReplayedProposal,
     pub(super) parent: Option<Digest>,
     pub(super) request: Option<RejectedRequest>,
-    /// What was stated of a join, or kept of one that was turned away: which branches, and what they had come to.
+    /// The join that was proposed, with its branches and their versions.
     pub(super) join: Option<Proposal>,
 }
 
@@ -132,7 +133,7 @@ impl RecordedProposal {
 
     fn of_rejection(rejection: Rejection, on: &ReplayState) -> Self {
         let request = rejection.request.as_deref().and_then(RejectedRequest::read);
-        let join = request.as_ref().and_then(|it| turned_away(&rejection, it));
+        let join = request.as_ref().and_then(|it| rejected_join(&rejection, it));
         let row = ReplayedProposal {
             thread: rejection.thread,
             on_version: on.version,
@@ -150,7 +151,8 @@ impl RecordedProposal {
 }
 
 impl Service {
-    /// Tries every proposal of a thread after an event, until the page is full: then after which event to go on.
+    /// Judges every proposal after an event until the page is full. Returns the event to continue after, or
+    /// `None` at the end.
     pub(super) async fn walk(
         &self,
         trial: &ReplayContext<'_>,
@@ -159,7 +161,8 @@ impl Service {
         page: &mut ReplayProgress,
     ) -> Result<Option<u64>> {
         let last = thread.last_event.ok_or(BROKEN)?.seq;
-        let begun = self.begun(trial, thread, page).await?;
+        let begun = self.initial_replay_state(trial, thread, page).await?;
+        // Without a known initial state no proposal of the branch can be judged.
         let known = if begun.is_some() { EVENTS_BACK_MAX } else { 0 };
         let mut past = begun.unwrap_or_default();
         let first = if after >= EVENTS_BACK_MAX { after.saturating_add(1) } else { 1 };
@@ -172,8 +175,8 @@ impl Service {
                 page.looked += 1;
             }
             let event = self.event_of(trial, thread, seq).await?;
-            let (recorded, committed) = self.tells(trial, &event, &past, seen).await?;
-            past.hear(&event);
+            let (recorded, committed) = self.recorded_by(trial, &event, &past, seen).await?;
+            past.note_restatement(&event);
             if let Some(mut recorded) = recorded {
                 if seq <= known {
                     recorded.row.compared = match self.tried(trial, thread, &mut past, &recorded).await {
@@ -183,7 +186,7 @@ impl Service {
                 }
                 page.judged = page.judged.and(std::mem::take(&mut past.judged));
                 page.rows.push(recorded.row);
-                // A candidate's rules may take long, and others ask here too.
+                // The rules of a candidate may take long, so other requests get a chance to run.
                 tokio::task::yield_now().await;
             }
             if let Some(committed) = committed {
@@ -194,9 +197,9 @@ impl Service {
         Ok(None)
     }
 
-    /// What a thread begins with: of a branch what its thread had come to at the version that it was made of, if that is
-    /// not too far into it.
-    async fn begun(
+    /// Returns the initial state of a thread. For a branch, it is the state of its thread at the fork, or
+    /// `None` if that is too many events away.
+    async fn initial_replay_state(
         &self,
         trial: &ReplayContext<'_>,
         thread: &Thread,
@@ -211,7 +214,7 @@ impl Service {
         for seq in 1..=last {
             page.led_up += 1;
             let event = self.event_of(trial, &parent, seq).await?;
-            let (_, committed) = self.tells(trial, &event, &past, ReplayEventScope::Before).await?;
+            let (_, committed) = self.recorded_by(trial, &event, &past, ReplayEventScope::Before).await?;
             let Some(committed) = committed else { continue };
             let given = self.given_under(trial, &parent.id, &past, &committed).await?;
             past.advance((&committed.0, committed.1.as_deref()), given)?;
@@ -219,12 +222,11 @@ impl Service {
                 return Ok(Some(ReplayState { version: 0, ..past }));
             }
         }
-        // So many events do not lead to it.
+        // The fork lies beyond the limit of events, or the chain does not contain it.
         if last == EVENTS_BACK_MAX { Ok(None) } else { Err(BROKEN) }
     }
 
-    /// What a node was given of the version that it built upon, as the candidate counts it; as it was counted, where the
-    /// candidate does not or the state is erased.
+    /// Returns the context tokens of a node, counted by the candidate. If the candidate has no budget for them or the state is erased, it returns the recorded number.
     async fn given_under(
         &self,
         trial: &ReplayContext<'_>,
@@ -250,8 +252,9 @@ impl Service {
         Ok(self.reader(trial.keys).get_by_alias::<Event>(&alias).await?.ok_or(BROKEN)?.record)
     }
 
-    /// The proposal that an event is the first to tell of, if it is asked for; and what it tells was committed.
-    async fn tells(
+    /// Returns the proposal that an event records first, if it is wanted, and the statement that the event
+    /// committed.
+    async fn recorded_by(
         &self,
         trial: &ReplayContext<'_>,
         event: &Event,
@@ -261,7 +264,7 @@ impl Service {
         let keys = trial.keys;
         match event.kind {
             EventType::TransitionCommitted => {
-                let transition = self.as_it_is(keys, named(event, "transition")?).await?;
+                let transition = self.stated_with_values(keys, named(event, "transition")?).await?;
                 let (statement, carried) = (transition.statement.clone(), transition.carried.clone());
                 let given = transition.context_tokens;
                 let was = match &transition.outcome {
@@ -269,7 +272,7 @@ impl Service {
                     TransitionOutcome::Observed { would_hold, .. } => {
                         Some(RecordedOutcome::new(ReplayOutcome::Observe, would_hold.iter().map(|it| it.code.clone())))
                     }
-                    // What people approved was told of when they were asked.
+                    // Approved transitions were recorded when they were held for approval.
                     TransitionOutcome::Approved { .. }
                     | TransitionOutcome::Held { .. }
                     | TransitionOutcome::Ended { .. } => None,
@@ -279,7 +282,7 @@ impl Service {
                 Ok((recorded, Some((statement, carried, given))))
             }
             EventType::TransitionHeld if seen == ReplayEventScope::Wanted => {
-                let transition = self.as_it_is(keys, named(event, "transition")?).await?;
+                let transition = self.stated_with_values(keys, named(event, "transition")?).await?;
                 let hold = self.hold_of(keys, transition.digest).await?.ok_or(BROKEN)?.record;
                 let was = RecordedOutcome::new(ReplayOutcome::Hold, hold.reasons.into_iter().map(|it| it.code));
                 let asked = is_proposal(transition.statement.kind) && past.restated != Some(transition.digest);
@@ -294,8 +297,8 @@ impl Service {
         }
     }
 
-    /// A transition with its values, or without those that are erased.
-    async fn as_it_is(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
+    /// Returns a transition with its values, or without them if they are erased.
+    async fn stated_with_values(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
         let stated = self.stated(keys, digest).await?;
         match self.whole(keys, stated.clone()).await {
             Err(Error::Erased) => Ok(stated),
@@ -304,8 +307,8 @@ impl Service {
     }
 }
 
-/// A join that was turned away, to be judged again on what its branches had come to then.
-fn turned_away(rejection: &Rejection, request: &RejectedRequest) -> Option<Proposal> {
+/// Returns the join of a rejected request, to be judged again on its branches as they were then.
+fn rejected_join(rejection: &Rejection, request: &RejectedRequest) -> Option<Proposal> {
     let usage = request.usage.as_ref().map(Usage::read).transpose().ok()?;
     Some(Proposal {
         thread: rejection.thread.clone(),
@@ -320,7 +323,8 @@ fn turned_away(rejection: &Rejection, request: &RejectedRequest) -> Option<Propo
     })
 }
 
-/// What agents propose. A host's first state, a fork of it, a reviewer's edit and a writer's result are no proposals.
+/// Returns whether agents make this kind of transition. Initial states, forks, edits by reviewers and results
+/// of writers are none.
 const fn is_proposal(kind: TransitionType) -> bool {
     matches!(kind, TransitionType::Propose | TransitionType::Reaffirm | TransitionType::Rollback | TransitionType::Join)
 }

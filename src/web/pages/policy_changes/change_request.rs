@@ -76,7 +76,7 @@ pub async fn submit(
 }
 
 async fn find(app: &AppState, id: &str) -> Result<PolicyChangeRequest> {
-    let id = AmendmentId::try_from(id).map_err(|_| Error::NotFound("amendment"))?;
+    let id = AmendmentId::try_from(id).map_err(|_| Error::NotFound("policy change request"))?;
     app.service.amendment(&id).await
 }
 

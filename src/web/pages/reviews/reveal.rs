@@ -72,7 +72,7 @@ pub async fn submit(
 async fn look(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &RevealFields) -> Result<ReviewFacts> {
     let look = RevealRequest {
         transition: Digest::try_from(form.digest.as_str()).map_err(|_| Error::invalid("/digest", "not a digest"))?,
-        pointer: place_sent(&form.pointer).ok_or(Error::NotFound("hidden value"))?,
+        pointer: place_sent(&form.pointer).ok_or(Error::NotFound("redacted value"))?,
         reason: form.reason.clone(),
     };
     let person = &visitor.account().id;

@@ -165,21 +165,17 @@ fn reason(text: &str) -> JudgedReason {
 
 const fn words(level: BudgetLevel, measure: BudgetMeasure) -> &'static str {
     match (level, measure) {
-        (BudgetLevel::Call, BudgetMeasure::Calls) => "more calls than one request may make",
-        (BudgetLevel::Call, BudgetMeasure::Tokens) => "more tokens than one request may take",
-        (BudgetLevel::Call, BudgetMeasure::Cost) => "more cost than one request may make",
-        (BudgetLevel::Call, BudgetMeasure::Context) => {
-            "more tokens of context than a node may be given for one request"
-        }
-        (BudgetLevel::Node, BudgetMeasure::Calls) => "more calls than this node may make in one thread",
-        (BudgetLevel::Node, BudgetMeasure::Tokens) => "more tokens than this node may take in one thread",
-        (BudgetLevel::Node, BudgetMeasure::Cost) => "more cost than this node may make in one thread",
-        (BudgetLevel::Node, BudgetMeasure::Context) => {
-            "more tokens of context than this node may be given in one thread"
-        }
-        (BudgetLevel::Thread, BudgetMeasure::Calls) => "more calls than may be made in one thread",
-        (BudgetLevel::Thread, BudgetMeasure::Tokens) => "more tokens than may be taken in one thread",
-        (BudgetLevel::Thread, BudgetMeasure::Cost) => "more cost than may be made in one thread",
-        (BudgetLevel::Thread, BudgetMeasure::Context) => "more tokens of context than nodes may be given in one thread",
+        (BudgetLevel::Call, BudgetMeasure::Calls) => "the request exceeds the tool call limit for one request",
+        (BudgetLevel::Call, BudgetMeasure::Tokens) => "the request exceeds the token limit for one request",
+        (BudgetLevel::Call, BudgetMeasure::Cost) => "the request exceeds the cost limit for one request",
+        (BudgetLevel::Call, BudgetMeasure::Context) => "the request exceeds the context token limit for one request",
+        (BudgetLevel::Node, BudgetMeasure::Calls) => "the node exceeds its tool call limit for one thread",
+        (BudgetLevel::Node, BudgetMeasure::Tokens) => "the node exceeds its token limit for one thread",
+        (BudgetLevel::Node, BudgetMeasure::Cost) => "the node exceeds its cost limit for one thread",
+        (BudgetLevel::Node, BudgetMeasure::Context) => "the node exceeds its context token limit for one thread",
+        (BudgetLevel::Thread, BudgetMeasure::Calls) => "the thread exceeds its tool call limit",
+        (BudgetLevel::Thread, BudgetMeasure::Tokens) => "the thread exceeds its token limit",
+        (BudgetLevel::Thread, BudgetMeasure::Cost) => "the thread exceeds its cost limit",
+        (BudgetLevel::Thread, BudgetMeasure::Context) => "the thread exceeds its context token limit",
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::reason_wording;
 use crate::domain::json::diff::LeafChange;
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
@@ -213,7 +214,7 @@ impl Violation {
 
 impl JudgedReason {
     pub(super) fn protected(pattern: &Pattern, audience: ReasonAudience) -> Self {
-        let text = format!("{pattern} is protected: people decide about it");
+        let text = reason_wording::protected_reason(pattern.as_str());
         Self { code: ReasonCode::Protected, pattern: Some(pattern.clone()), text, audience }
     }
 
@@ -224,14 +225,7 @@ impl JudgedReason {
 
     /// A reason that lies in the kind of request.
     pub(super) fn of_kind(code: ReasonCode) -> Self {
-        let text = match code {
-            ReasonCode::Protected => "a protected value is touched",
-            ReasonCode::Rule => "a rule holds it",
-            ReasonCode::Budget => "more is used than the policy lets pass",
-            ReasonCode::Edit => "a reviewer rewrote the request: people decide about the new one",
-            ReasonCode::Reaffirm => "a receipt is asked for the state as it stands",
-            ReasonCode::Rollback => "an earlier state is to stand again",
-        };
-        Self { code, pattern: None, text: text.to_owned(), audience: ReasonAudience::Everyone }
+        let text = reason_wording::of_code(code).to_owned();
+        Self { code, pattern: None, text, audience: ReasonAudience::Everyone }
     }
 }

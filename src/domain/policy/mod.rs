@@ -22,6 +22,7 @@ mod model;
 mod patch_footprint;
 mod pattern_set;
 mod policy_source;
+mod reason_wording;
 mod redaction;
 mod replay_comparison;
 mod request;
@@ -52,6 +53,7 @@ pub use model::{
 };
 pub use pattern_set::Patterns;
 pub use policy_source::PolicySource;
+pub use reason_wording::{current_wording, protected_reason};
 pub use redaction::diff::{
     ConstTrue, RedactedChange, RedactedChangeKind, RedactedLeaf, readable_leaves, redacted, redacted_by,
     shown_arguments, shown_arguments_by, shown_leaves,

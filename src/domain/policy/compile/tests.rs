@@ -75,7 +75,7 @@ fn the_guides_example_does_what_the_guide_says() {
     let Judgement::Hold { reasons, .. } = judged(PatchFormat::Merge, json!({"target_user_id": 42})) else {
         panic!("not held")
     };
-    assert_eq!(reasons[0].text, "target_user_id is protected: people decide about it");
+    assert_eq!(reasons[0].text, "`target_user_id` is protected and requires approval");
     let denied = rejected(judged(PatchFormat::MergePatch, json!({"payment": {"confirmed": true}})));
     assert_eq!(denied, [("write_denied", "/payment/confirmed".to_owned())]);
     assert!(matches!(judged(PatchFormat::MergePatch, json!({"payment": {"note": "x"}})), Judgement::Commit { .. }));

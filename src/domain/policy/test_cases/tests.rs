@@ -89,6 +89,17 @@ fn a_set_that_is_given_is_compared_as_a_whole() {
 }
 
 #[test]
+fn reasons_of_an_earlier_release_still_agree() {
+    let held = |text: &str| agrees(json!({"patch": {"owner": 1}, "expect": "hold", "reasons": [text]}));
+    assert!(held("`owner` is protected and requires approval"));
+    assert!(held("owner is protected: people decide about it"));
+    assert!(!held("amount is protected: people decide about it"));
+    let late = json!({"patch": {"late": 1}, "expect": "hold", "committed_nodes": [],
+        "reasons": ["first is protected: people decide about it"]});
+    assert!(!agrees(late), "the words of a rule are compared as they are");
+}
+
+#[test]
 fn a_key_that_no_case_has_is_refused_by_name_and_line() {
     let good = case(json!({})).to_string();
     let text = format!("{good}\n\n{}", case(json!({"name": "b", "expects": "commit"})));

@@ -149,7 +149,7 @@ fn a_right_guess_is_answered_like_a_wrong_one() {
     ] {
         let answer = same(&policy, &secrets(), format, &request);
         let AgentVisibleOutcome::Done { reasons, changed, diff, .. } = answer else { panic!("{answer:?}") };
-        assert_eq!(reasons, ["box.pin is protected: people decide about it"]);
+        assert_eq!(reasons, ["`box.pin` is protected and requires approval"]);
         assert_eq!(changed, ["/box/pin"]);
         assert_eq!(diff, "[]");
     }

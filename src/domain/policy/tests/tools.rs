@@ -220,8 +220,8 @@ fn a_breach_does_what_its_table_says() {
     let spent = after(&[("n", false, json!({"tokens": 10}))]);
     let Judgement::Hold { reasons, .. } = used(&mixed, json!({"tokens": 6}), &spent) else { panic!("not held") };
     let told: Vec<_> = reasons.iter().map(|it| (it.code, it.text.as_str())).collect();
-    let node = (ReasonCode::Budget, "more tokens than this node may take in one thread");
-    assert_eq!(told, [node, (ReasonCode::Budget, "more tokens than may be taken in one thread")]);
+    let node = (ReasonCode::Budget, "the node exceeds its token limit for one thread");
+    assert_eq!(told, [node, (ReasonCode::Budget, "the thread exceeds its token limit")]);
     assert_eq!(codes(&used(&mixed, json!({"tokens": 11}), &spent)), ["budget"], "what rejects goes first");
     let past = after(&[("n", false, json!({"tokens": 99}))]);
     assert!(is_committed(&used(&mixed, json!({"tokens": 0}), &past)), "what uses nothing breaches nothing");

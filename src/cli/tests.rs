@@ -94,7 +94,7 @@ fn a_key_that_is_not_there_is_a_no() {
     gateway(data.path());
     let (exit, out, err) = line(data.path(), "keys revoke nobody");
     assert_eq!((exit, out.as_str()), (CommandExit::No, ""));
-    assert!(err.contains("no key is called nobody") && !err.contains("cannot be used"), "{err}");
+    assert!(err.contains("there is no key nobody") && !err.contains("cannot be used"), "{err}");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn what_a_policy_would_make_of_a_patch_is_said_without_a_gateway() {
         (&told["errors"][0]["code"], &told["errors"][0]["pointer"]),
         (&"write_not_allowed".into(), &"/is_admin".into())
     );
-    assert_eq!(supposed("[]", "").1, "reject\n  patch_failed at \"\": this is not a patch of the format named\n");
+    assert_eq!(supposed("[]", "").1, "reject\n  patch_failed at \"\": not a patch of the given format\n");
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn cases_that_agree_pass_and_those_that_do_not_are_told_in_a_line_each() {
 #[test]
 fn what_is_not_understood_of_a_policy_or_its_cases_is_no_failure() {
     for (policy, cases, says) in [
-        (SUPPOSED, "", "cases.jsonl: there is no case in it"),
+        (SUPPOSED, "", "cases.jsonl: the file has no case"),
         (SUPPOSED, "{}", "cases.jsonl:1: a case has a name"),
         (SUPPOSED, &format!("{GOOD}{}", GOOD.replace("\"node\"", "\"as\"")), "cases.jsonl:3: "),
         ("flow = 1", GOOD, "policy.toml: "),

@@ -1,8 +1,8 @@
-//! The policy text → `Policy`; judging, views, redaction.
+//! Policies: compiling, judging, views and redaction.
 //!
-//! Two promises hold this together. *Write lists judge the effect*: whatever a patch says, what differs afterwards
-//! must be in the node's `writes`. *Reads bound what can be learned*: two states that look alike to a node are
-//! judged alike, and told alike.
+//! Two guarantees apply to the whole module. *Write lists limit the effect*: every value that differs after a patch
+//! must be in the node's `writes`, whatever the patch contains. *Reads limit what can be learned*: if two states look
+//! alike to a node, the judgement and the response are the same.
 
 mod bounds;
 mod budget;

@@ -79,7 +79,7 @@ impl Service {
             Judgement::Commit { .. } => Err(Error::WrongState("a rollback waits for people, and this would not")),
             Judgement::Reject { violations } => {
                 let why = violations.first().map_or("", |it| it.detail.as_ref());
-                Err(Error::invalid("", format!("the policy does not let this node roll back so: {why}")))
+                Err(Error::invalid("", format!("the policy does not allow this node to roll back so: {why}")))
             }
         }
     }

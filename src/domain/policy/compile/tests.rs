@@ -352,7 +352,7 @@ fn a_schema_file_must_be_handed_in() {
     assert_eq!((missing.code, missing.line, missing.column), (PolicyCode::UnknownSchema, 2, 10));
     let mut with = source(text);
     with.schemas.insert("b.json".into(), "{}".into());
-    assert!(Policy::compile(&with).unwrap_err().message.contains("handed in: b.json"));
+    assert!(Policy::compile(&with).unwrap_err().message.contains("Present: b.json"));
     with.schemas.insert("a.json".into(), "{\"typ\": 1}".into());
     let bad = Policy::compile(&with).unwrap_err();
     assert_eq!((bad.code, bad.line), (PolicyCode::BadSchema, 2));

@@ -115,7 +115,7 @@ fn every_case_has_a_name_of_its_own_and_there_is_one() {
     let good = case(json!({})).to_string();
     assert_eq!(refused(&format!("{good}\n{good}")).0, Some(2));
     for nothing in ["", "\n \n"] {
-        assert_eq!(refused(nothing), (None, "there is no case in it".to_owned()));
+        assert_eq!(refused(nothing), (None, "the file has no case".to_owned()));
     }
     let many = |count: usize| (0..count).map(|it| case(json!({"name": it.to_string()})).to_string() + "\n");
     assert_eq!(read_cases(&many(CASES_MAX).collect::<String>()).unwrap().len(), CASES_MAX);

@@ -1,4 +1,4 @@
-//! What tools and budgets let pass, hold and refuse.
+//! Tool permissions and budgets: requests that commit, are held or are rejected.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn tool(name: &str, arguments: Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }
 
-/// What becomes of an empty patch of node `n` that comes along with these.
+/// Judges an empty patch of node `n` with this tool call and usage.
 fn call_after(policy: &Policy, tool: Option<Value>, usage: Value, spent: &Totals) -> Judgement {
     let tool = tool.map(|it| Tool::read(&it).unwrap());
     let usage = Usage::read(&usage).unwrap();

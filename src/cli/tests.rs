@@ -275,7 +275,7 @@ fn cases_that_agree_pass_and_those_that_do_not_are_told_in_a_line_each() {
 fn what_is_not_understood_of_a_policy_or_its_cases_is_no_failure() {
     for (policy, cases, says) in [
         (SUPPOSED, "", "cases.jsonl: the file has no case"),
-        (SUPPOSED, "{}", "cases.jsonl:1: a case has a name"),
+        (SUPPOSED, "{}", "cases.jsonl:1: a case needs `name`"),
         (SUPPOSED, &format!("{GOOD}{}", GOOD.replace("\"node\"", "\"as\"")), "cases.jsonl:3: "),
         ("flow = 1", GOOD, "policy.toml: "),
     ] {

@@ -1,5 +1,4 @@
-//! Compiles the policy text into a `Policy`. An unknown key is an error, because a rule that the compiler skips would
-//! not be enforced.
+//! Compiles the policy text into a `Policy`. An unknown key is an error, because a skipped rule would not be enforced.
 
 mod context;
 mod escalation;
@@ -136,10 +135,7 @@ fn check_sizes(source: &PolicySource) -> Result<(), PolicyError> {
         return refuse(format!("the policy is longer than {} bytes: shorten it", bounds::POLICY_BYTES_MAX));
     }
     if source.schemas.len() > bounds::SCHEMAS_MAX {
-        return refuse(format!(
-            "more than {} schemas: remove the ones that the policy does not use",
-            bounds::SCHEMAS_MAX
-        ));
+        return refuse(format!("more than {} schemas: remove the unused ones", bounds::SCHEMAS_MAX));
     }
     match source.schemas.iter().find(|(_, text)| text.len() > schema::BYTES_MAX) {
         Some((name, _)) => refuse(format!("schema {name:?} is longer than {} bytes", schema::BYTES_MAX)),
@@ -243,8 +239,8 @@ fn read_protected(root: &TomlSection<'_>, approval: &ApprovalPolicy) -> Result<P
     let patterns = read_patterns(root, "protected")?;
     match root.get("protected") {
         Some(item) if !patterns.is_empty() && approval.stages.is_empty() => {
-            Err(item
-                .error(PolicyCode::Contradiction, "`protected` needs reviewers: add [[approval.stages]] with `groups`"))
+            let message = "`protected` needs reviewers: add [[approval.stages]] with `groups`";
+            Err(item.error(PolicyCode::Contradiction, message))
         }
         _ => Ok(patterns),
     }
@@ -373,8 +369,7 @@ fn read_passkey(section: &TomlSection<'_>) -> Result<PasskeyRule, PolicyError> {
     let signs = flag(section, "passkey")?;
     match (signs, section.get("passkey_within")) {
         (true, Some(item)) => {
-            let message = "`passkey = true` asks for a signature over each vote, which is newer than any time that \
-                           `passkey_within` could name: take one of them out";
+            let message = "`passkey = true` already requires a fresh signature for each vote: remove `passkey_within`";
             Err(item.error(PolicyCode::BadValue, message))
         }
         (true, None) => Ok(PasskeyRule::Signs),

@@ -6,7 +6,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::reason_wording;
 use crate::domain::json::diff::LeafChange;
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
@@ -205,6 +204,25 @@ codes! {
     }
 }
 
+impl ReasonCode {
+    /// Returns the reason for a kind of request.
+    pub(super) const fn sentence(self) -> &'static str {
+        match self {
+            Self::Protected => "a protected value changes",
+            Self::Rule => "a rule requires approval",
+            Self::Budget => "the request exceeds a limit of the policy",
+            Self::Edit => "a reviewer edited the request, and the edited request requires approval",
+            Self::Reaffirm => "a receipt for the current state requires approval",
+            Self::Rollback => "a rollback to an earlier state requires approval",
+        }
+    }
+}
+
+/// Returns the reason for a protected pattern.
+pub fn protected_reason(pattern: &str) -> String {
+    format!("`{pattern}` is protected and requires approval")
+}
+
 impl Violation {
     /// Returns a violation with one of the fixed sentences.
     pub const fn new(code: RejectCode, pointer: Pointer, detail: &'static str) -> Self {
@@ -214,7 +232,7 @@ impl Violation {
 
 impl JudgedReason {
     pub(super) fn protected(pattern: &Pattern, audience: ReasonAudience) -> Self {
-        let text = reason_wording::protected_reason(pattern.as_str());
+        let text = protected_reason(pattern.as_str());
         Self { code: ReasonCode::Protected, pattern: Some(pattern.clone()), text, audience }
     }
 
@@ -225,7 +243,7 @@ impl JudgedReason {
 
     /// Returns the reason for a kind of request.
     pub(super) fn of_kind(code: ReasonCode) -> Self {
-        let text = reason_wording::of_code(code).to_owned();
+        let text = code.sentence().to_owned();
         Self { code, pattern: None, text, audience: ReasonAudience::Everyone }
     }
 }

@@ -46,14 +46,16 @@ pub use hypothetical_context::{HypotheticalContext, HypotheticalPrincipal};
 pub use initial_state::{InitialState, judge_initial};
 pub use join_rules::unread;
 pub use judge::{judge, judge_for, judge_in};
-pub use judgement::{JudgedReason, JudgedWarning, Judgement, ReasonAudience, ReasonCode, RejectCode, Violation};
+pub use judgement::{
+    JudgedReason, JudgedWarning, Judgement, ReasonAudience, ReasonCode, RejectCode, Violation, protected_reason,
+};
 pub use model::{
     ApprovalPolicy, ApprovalScope, CommentRule, ConfirmationRule, NodePolicy, PasskeyRule, Policy,
     PolicyChangeApproval, PolicyStage,
 };
 pub use pattern_set::Patterns;
 pub use policy_source::PolicySource;
-pub use reason_wording::{current_wording, protected_reason};
+pub use reason_wording::current_wording;
 pub use redaction::diff::{
     ConstTrue, RedactedChange, RedactedChangeKind, RedactedLeaf, readable_leaves, redacted, redacted_by,
     shown_arguments, shown_arguments_by, shown_leaves,

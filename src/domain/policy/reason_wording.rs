@@ -5,19 +5,19 @@
 
 use std::borrow::Cow;
 
-use super::judgement::ReasonCode;
+use super::judgement::{ReasonCode, protected_reason};
 
 /// How a reason for a protected pattern ended up to version 0.1.
 const FORMER_PROTECTED: &str = " is protected: people decide about it";
 
 /// Sentences up to version 0.1, each with the current one.
 const FORMER: &[(&str, &str)] = &[
-    ("a protected value is touched", of_code(ReasonCode::Protected)),
-    ("a rule holds it", of_code(ReasonCode::Rule)),
-    ("more is used than the policy lets pass", of_code(ReasonCode::Budget)),
-    ("a reviewer rewrote the request: people decide about the new one", of_code(ReasonCode::Edit)),
-    ("a receipt is asked for the state as it stands", of_code(ReasonCode::Reaffirm)),
-    ("an earlier state is to stand again", of_code(ReasonCode::Rollback)),
+    ("a protected value is touched", ReasonCode::Protected.sentence()),
+    ("a rule holds it", ReasonCode::Rule.sentence()),
+    ("more is used than the policy lets pass", ReasonCode::Budget.sentence()),
+    ("a reviewer rewrote the request: people decide about the new one", ReasonCode::Edit.sentence()),
+    ("a receipt is asked for the state as it stands", ReasonCode::Reaffirm.sentence()),
+    ("an earlier state is to stand again", ReasonCode::Rollback.sentence()),
     ("more calls than one request may make", "the request exceeds the tool call limit for one request"),
     ("more tokens than one request may take", "the request exceeds the token limit for one request"),
     ("more cost than one request may make", "the request exceeds the cost limit for one request"),
@@ -37,23 +37,6 @@ const FORMER: &[(&str, &str)] = &[
     ("more cost than may be made in one thread", "the thread exceeds its cost limit"),
     ("more tokens of context than nodes may be given in one thread", "the thread exceeds its context token limit"),
 ];
-
-/// Returns the reason for a protected pattern.
-pub fn protected_reason(pattern: &str) -> String {
-    format!("`{pattern}` is protected and requires approval")
-}
-
-/// Returns the reason for a kind of request.
-pub const fn of_code(code: ReasonCode) -> &'static str {
-    match code {
-        ReasonCode::Protected => "a protected value changes",
-        ReasonCode::Rule => "a rule requires approval",
-        ReasonCode::Budget => "the request exceeds a limit of the policy",
-        ReasonCode::Edit => "a reviewer edited the request, and the edited request requires approval",
-        ReasonCode::Reaffirm => "a receipt for the current state requires approval",
-        ReasonCode::Rollback => "a rollback to an earlier state requires approval",
-    }
-}
 
 /// Returns a reason's text in the current wording. A text that no earlier release produced is returned unchanged.
 pub fn current_wording(text: &str) -> Cow<'_, str> {

@@ -94,7 +94,7 @@ fn unknown_key_exits_with_1() {
     gateway(data.path());
     let (exit, out, err) = line(data.path(), "keys revoke nobody");
     assert_eq!((exit, out.as_str()), (CommandExit::No, ""));
-    assert!(err.contains("no key is called nobody") && !err.contains("cannot be used"), "{err}");
+    assert!(err.contains("there is no key nobody") && !err.contains("cannot be used"), "{err}");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn what_if_needs_no_gateway() {
         (&told["errors"][0]["code"], &told["errors"][0]["pointer"]),
         (&"write_not_allowed".into(), &"/is_admin".into())
     );
-    assert_eq!(supposed("[]", "").1, "reject\n  patch_failed at \"\": this is not a patch of the format named\n");
+    assert_eq!(supposed("[]", "").1, "reject\n  patch_failed at \"\": not a patch of the given format\n");
 }
 
 #[test]
@@ -274,8 +274,8 @@ fn failed_cases_are_listed_one_per_line() {
 #[test]
 fn invalid_policy_or_cases_exit_with_2() {
     for (policy, cases, says) in [
-        (SUPPOSED, "", "cases.jsonl: there is no case in it"),
-        (SUPPOSED, "{}", "cases.jsonl:1: a case has a name"),
+        (SUPPOSED, "", "cases.jsonl: the file has no case"),
+        (SUPPOSED, "{}", "cases.jsonl:1: a case needs `name`"),
         (SUPPOSED, &format!("{GOOD}{}", GOOD.replace("\"node\"", "\"as\"")), "cases.jsonl:3: "),
         ("flow = 1", GOOD, "policy.toml: "),
     ] {

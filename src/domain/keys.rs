@@ -1,8 +1,8 @@
-//! The keyring as it stands at one moment: what the gateway signs with, and what it trusts.
+//! An immutable snapshot of the keyring: the keys that sign and the keys that verify.
 //!
-//! A snapshot is immutable; rotating and revoking take one and give the next. A key has its private
-//! half only while it is `next` or `signing`: retiring or revoking it forgets that half for good, so
-//! that a retired key cannot sign anything any more, whoever gets hold of the keyring.
+//! Rotation and revocation take one snapshot and return the next. A key has its private half only while it is `next`
+//! or `signing`. Retiring or revoking a key deletes its private half, so an attacker who obtains the keyring later
+//! cannot sign with a retired key.
 
 mod encrypted_value;
 mod keyring_json;
@@ -18,7 +18,7 @@ pub use encrypted_value::EncryptedValue;
 pub use public::{PublicKey, PublicKeys};
 pub use secret::{RowKey, SaltKey, SigningKey, ThreadSecret};
 
-/// What a key is for; never accepted for another.
+/// Purpose of a key. A key is never accepted for another purpose.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum KeyUse {
     /// Entries, receipts, denials, verifications.
@@ -31,7 +31,7 @@ impl KeyUse {
     /// Every use, in the order in which keys are made, listed and published.
     pub const ALL: [Self; 3] = [Self::Chain, Self::Log, Self::Webhook];
 
-    /// The word in files, JWKS and on the command line.
+    /// Returns the name in files, in JWKS and on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Chain => "chain",
@@ -45,19 +45,19 @@ impl KeyUse {
     }
 }
 
-/// Where a key is in its life.
+/// Lifecycle state of a key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum KeyState {
-    /// Published, so that everybody has it before its first signature.
+    /// Published before its first signature, so that every verifier has it.
     Next,
     Signing,
-    /// Signs nothing any more; its entries stay good.
+    /// Signs nothing any more. Its entries stay valid.
     Retired,
     Revoked,
 }
 
 impl KeyState {
-    /// The word in files, JWKS and on the command line.
+    /// Returns the name in files, in JWKS and on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Next => "next",
@@ -72,16 +72,16 @@ impl KeyState {
     }
 }
 
-/// Long enough for any URN or origin, short enough for a claim in every token.
+/// Maximum length of an issuer. It fits any URN or origin, and a claim in every token.
 pub const ISSUER_CHARS_MAX: usize = 256;
 
-/// Why a keyring, a change of it or a set of published keys is refused. Never says a secret.
+/// Why a keyring, its change or a set of published keys is rejected. Messages never contain a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeysError {
     /// Not a name that fits into a claim.
     #[error("the issuer must be 1 to {ISSUER_CHARS_MAX} visible ASCII characters")]
     Issuer,
-    /// Not the JSON of a keyring. The parser's own words are dropped: they may quote a secret.
+    /// Not the JSON of a keyring. The parser's message is dropped, because it may quote a secret.
     #[error("not a keyring of format {} (line {line}, column {column})", keyring_json::FORMAT)]
     Document {
         /// Line of the text, from 1.
@@ -92,30 +92,30 @@ pub enum KeysError {
     /// A member of a key's record does not fit the others.
     #[error("key {number} of the keyring: {problem}")]
     Record {
-        /// Which record, from 1.
+        /// Number of the record, from 1.
         number: usize,
         problem: &'static str,
     },
     /// Each use has exactly one key that signs and exactly one that is next.
     #[error("the keyring has {found} {} keys in state {}, it must have exactly one", key_use.as_str(), state.as_str())]
     NotOne { key_use: KeyUse, state: KeyState, found: usize },
-    #[error("key {kid} stands there twice")]
+    #[error("the keyring contains key {kid} twice")]
     Twice { kid: String },
-    /// Small order: a signature by it would be good for almost every message.
-    #[error("not a sound Ed25519 public key")]
+    /// A key of small order. Its signature would be valid for almost every message.
+    #[error("not a valid Ed25519 public key")]
     Weak,
     /// Not a JWKS as this project publishes it.
     #[error("not a published key of Countersign: {problem}")]
     Jwk { problem: &'static str },
-    #[error("no key is called {kid}")]
+    #[error("there is no key {kid}")]
     Unknown { kid: String },
 }
 
-/// When a key was made, and since when it is in its state.
+/// Times at which a key was created and entered its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyDates {
     pub created_at: Timestamp,
-    /// Since when it is in its state.
+    /// Start of its current state.
     pub since: Timestamp,
 }
 
@@ -136,16 +136,16 @@ pub struct Keys {
     chain: SigningKeySlots,
     log: SigningKeySlots,
     webhook: SigningKeySlots,
-    /// Retired and revoked: only their public halves are left.
+    /// Retired and revoked keys, of which only the public half is left.
     spent: Vec<DatedKey<PublicKey>>,
     salt: SaltKey,
     row: RowKey,
-    /// All of the above, without anything private.
+    /// Public halves of all keys.
     public: PublicKeys,
 }
 
 impl Keys {
-    /// A new keyring. Randomness is an argument: `random` fills what it is given.
+    /// Creates a keyring. `random` fills the buffer that it receives.
     pub fn generate(issuer: &str, now: Timestamp, random: &mut impl FnMut(&mut [u8])) -> Result<Self, KeysError> {
         let mut pair = |key_use| SigningKeySlots {
             signing: fresh(key_use, KeyState::Signing, now, random),
@@ -156,47 +156,47 @@ impl Keys {
         Self::assemble(issuer, KeyringParts { chain, log, webhook, spent: Vec::new(), salt, row })
     }
 
-    /// Reads a keyring from its text, the format of the file.
+    /// Reads a keyring file.
     pub fn read(text: &str) -> Result<Self, KeysError> {
         keyring_json::read(text)
     }
 
-    /// The keyring's text, private halves included.
+    /// Returns the text of the keyring file, including private halves.
     pub fn write(&self) -> zeroize::Zeroizing<Vec<u8>> {
         keyring_json::write(self)
     }
 
-    /// Who signs: `iss` of everything.
+    /// Returns the issuer (`iss`) of everything that the keyring signs.
     pub fn issuer(&self) -> &str {
         self.public.issuer().expect("a keyring is assembled with an issuer")
     }
 
-    /// The one key that signs for this use.
+    /// Returns the key that signs for this use.
     pub fn signing(&self, key_use: KeyUse) -> &SigningKey {
         &self.pair(key_use).signing.key
     }
 
-    /// The key that will sign after the next rotation.
+    /// Returns the key that signs after the next rotation.
     pub fn next(&self, key_use: KeyUse) -> &PublicKey {
         self.pair(key_use).next.key.public()
     }
 
-    /// The key of that name if it is for this use, in whatever state.
+    /// Returns the key with this name if it is for this use, in any state.
     pub fn public(&self, key_use: KeyUse, kid: &str) -> Option<&PublicKey> {
         self.public.public(key_use, kid)
     }
 
-    /// Every key of every use and state: what the JWKS says.
+    /// Returns every key of every use and state, as the JWKS lists them.
     pub fn published(&self) -> impl Iterator<Item = &PublicKey> {
         self.public.iter()
     }
 
-    /// What is trusted, without anything private.
+    /// Returns the public keys that verify.
     pub fn trusted(&self) -> &PublicKeys {
         &self.public
     }
 
-    /// The key that salts commitments. It never rotates.
+    /// Returns the key that salts commitments. It never rotates.
     pub fn salt(&self) -> &SaltKey {
         &self.salt
     }
@@ -205,7 +205,7 @@ impl Keys {
         &self.row
     }
 
-    /// When a key was made and since when it is in its state.
+    /// Returns the times at which a key was created and entered its state.
     pub fn dates(&self, kid: &str) -> Option<KeyDates> {
         let able = KeyUse::ALL.into_iter().flat_map(|key_use| {
             let SigningKeySlots { signing, next } = self.pair(key_use);
@@ -215,17 +215,17 @@ impl Keys {
         able.chain(spent).find_map(|(it, dates)| (it == kid).then_some(dates))
     }
 
-    /// True if this can be a later snapshot of the same keyring: what never changes is the same.
+    /// Returns whether this can be a later snapshot of the same keyring, which keeps the parts that never change.
     pub fn continues(&self, earlier: &KeysIdentity) -> bool {
         self.identity() == *earlier
     }
 
-    /// What never changes in a keyring's life, in a form that gives no secret away.
+    /// Returns the parts of the keyring that never change, without revealing a secret.
     pub fn identity(&self) -> KeysIdentity {
         KeysIdentity { issuer: self.issuer().to_owned(), salt: self.salt.id(), row: self.row.id().to_owned() }
     }
 
-    /// The next key signs from now on, the one that signed is retired, and another is next.
+    /// Rotates the keys of a use: the next key signs, the signing key is retired, and a new next key is created.
     pub fn rotate(
         self,
         key_use: KeyUse,
@@ -235,8 +235,8 @@ impl Keys {
         self.succeed(key_use, KeyState::Retired, now, random)
     }
 
-    /// The key verifies nothing from now on. Where it was signing or next, others step in.
-    /// Revoking a revoked key changes nothing.
+    /// Revokes a key, so that everything it signed becomes invalid. If it was signing or next, another key takes its
+    /// role. Revoking a revoked key has no effect.
     pub fn revoke(self, kid: &str, now: Timestamp, random: &mut impl FnMut(&mut [u8])) -> Result<Self, KeysError> {
         let Some(key) = self.public.iter().find(|it| it.kid() == kid) else {
             return Err(KeysError::Unknown { kid: kid.to_owned() });
@@ -263,7 +263,7 @@ impl Keys {
         }
     }
 
-    /// The signing key ends in `end`, the next one takes its place.
+    /// Moves the signing key to the state `end`. The next key takes its place.
     fn succeed(
         self,
         key_use: KeyUse,
@@ -304,14 +304,14 @@ impl Keys {
     }
 }
 
-/// Says who it is and which keys it has; secrets never print.
+/// Prints the issuer and the names of the keys. Secrets never print.
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keys").field("public", &self.public).field("secrets", &"[redacted]").finish()
     }
 }
 
-/// What never changes in a keyring's life: its issuer and, by their fingerprints, its salt and row keys.
+/// The parts of a keyring that never change: its issuer, and the fingerprints of its salt key and row key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeysIdentity {
     issuer: String,
@@ -319,7 +319,7 @@ pub struct KeysIdentity {
     row: String,
 }
 
-/// A keyring taken apart, to be put together again.
+/// The parts of a keyring, for building the next snapshot.
 struct KeyringParts {
     chain: SigningKeySlots,
     log: SigningKeySlots,
@@ -340,7 +340,7 @@ impl KeyringParts {
 }
 
 impl DatedKey<SigningKey> {
-    /// Only the public half survives.
+    /// Drops the private half.
     fn spend(self, state: KeyState, now: Timestamp) -> DatedKey<PublicKey> {
         DatedKey { key: self.key.public().in_state(state), dates: KeyDates { since: now, ..self.dates } }
     }

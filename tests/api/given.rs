@@ -65,7 +65,7 @@ async fn what_a_node_is_given_is_counted_in_hundreds_until_the_bound(scene: ApiS
     assert_eq!(total(g, &thread).await, 600);
     let over = proposes(g, &thread, &two["transition"], "update_email").await;
     assert_eq!((over.status, codes(&over)), (422, vec!["budget"]));
-    let detail = "more tokens of context than nodes may be given in one thread";
+    let detail = "the thread exceeds its context token limit";
     assert_eq!(over.body["errors"][0]["detail"], detail, "no number is told");
     assert_eq!(total(g, &thread).await, 600, "what is rejected does not count");
     // The parser reads the text alone; whoever is given less is under the same bound of the thread.
@@ -111,7 +111,7 @@ async fn a_node_is_held_against_its_own_sum_and_told_of_no_other(scene: ApiScena
     assert_eq!(total(g, &thread).await, 600);
     let over = proposes(g, &thread, &parsed["transition"], "none").await;
     assert_eq!(codes(&over), ["budget"]);
-    assert_eq!(over.body["errors"][0]["detail"], "more tokens of context than this node may be given in one thread");
+    assert_eq!(over.body["errors"][0]["detail"], "the node exceeds its context token limit for one thread");
     let path = format!("/v1/threads/{}", thread["thread"].as_str().unwrap());
     assert_eq!(g.get(&path, &g.planner).await.status, 403, "sums are nothing for an agent");
     scene.passes_an_audit().await;

@@ -1,14 +1,19 @@
-//! Reasons that only reviewers may read leave the gateway in no event.
+//! Reasons for a review: those that only reviewers may read leave the gateway in no event, and stored reasons of an earlier
+//! release stay valid.
 
-use countersign::domain::reviews::VoteVerdict;
+use countersign::domain::reviews::{Hold, HoldReason, VoteVerdict};
+use countersign::service::reviews::vote::VoteOutcome;
+use countersign::worker::rejudge;
 use serde_json::{Value, json};
 
 use crate::gateway::TestGateway;
 use crate::rules::ApiScenario;
+use crate::under_new_policy::{activate, policy_of};
 use crate::webhooks::receiver::WebhookReceiver;
 
 on_both! {
-    reason_for_reviewers_is_in_no_event_that_leaves_the_gateway,
+    reason_for_reviewers_is_in_no_event_that_leaves_the_gateway(super::policy()),
+    review_with_the_reason_of_an_earlier_release_keeps_its_votes(super::two_needed()),
 }
 
 /// The planner may roll back, and does not read the limit.
@@ -39,8 +44,13 @@ groups = ["reviewers"]
     .to_owned()
 }
 
-const ROLLED_BACK: &str = "an earlier state is to stand again";
-const OF_THE_LIMIT: &str = "limit is protected: people decide about it";
+fn two_needed() -> String {
+    format!("{}need = 2\n", policy())
+}
+
+const ROLLED_BACK: &str = "a rollback to an earlier state requires approval";
+const FORMER_OF_THE_LIMIT: &str = "limit is protected: people decide about it";
+const OF_THE_LIMIT: &str = "`limit` is protected and requires approval";
 
 /// A rollback that is held, by a node that does not know that the limit differs.
 async fn held(g: &TestGateway) -> Value {
@@ -94,4 +104,26 @@ async fn reason_for_reviewers_is_in_no_event_that_leaves_the_gateway(scene: ApiS
     assert!(g.get(&path, &g.host).await.expect(200).get("warnings").is_none(), "a host is told none");
     assert_eq!(g.get(&path, &g.auditor).await.expect(200)["warnings"][0]["rule"], "lower limit");
     scene.passes_an_audit().await;
+}
+
+async fn review_with_the_reason_of_an_earlier_release_keeps_its_votes(scene: ApiScenario) {
+    let g = &scene.gateway;
+    let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": {"limit": 1}})).await.expect(201);
+    let held = g.propose(&made["thread"], &made["transition"], (&g.parser, "input_parser"), json!({"limit": 99}));
+    let held = held.await.expect(202);
+    assert_eq!(held["reasons"][0]["text"], OF_THE_LIMIT);
+    let former = |mut hold: Hold| {
+        hold.reasons = vec![HoldReason { text: FORMER_OF_THE_LIMIT.to_owned(), ..hold.reasons[0].clone() }];
+        hold
+    };
+    scene.retells::<Hold>(held["review"]["id"].as_str().unwrap(), former).await;
+    assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
+
+    let old = policy_of(g, &held["transition"]).await;
+    activate(g, &format!("{}\n# As before.\n", two_needed()), &[old]).await;
+    assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
+    assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
+    // The event that opened the review has the current text, so an audit finds the edit of the row and nothing else.
+    let findings = scene.findings().await;
+    assert!(findings.len() == 1 && findings[0].ends_with("it is not the hold that an event opened"), "{findings:?}");
 }

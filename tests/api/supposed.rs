@@ -78,7 +78,10 @@ reason = "not so"
     for left_open in [json!({}), json!({"principal": principal}), json!({"committed_nodes": ["parser"]})] {
         let told = ask(left_open).await.expect(200);
         assert_eq!(told["errors"][0]["code"], "rule_error");
-        assert!(told["errors"][0]["detail"].as_str().unwrap().ends_with("not supposed here"), "{told}");
+        assert!(
+            told["errors"][0]["detail"].as_str().unwrap().ends_with("set `principal` and `committed_nodes`"),
+            "{told}"
+        );
     }
     let calls = |calls: u64| {
         json!({

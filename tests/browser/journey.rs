@@ -85,7 +85,7 @@ async fn a_phone_shows_what_why_for_whom_until_when_and_both_verdicts_without_sc
     tab.sign_in("ana").await;
     tab.goto(&format!("/reviews/{}", held.review)).await;
     assert_eq!(tab.text_of("h1").await, "planner wants to change target_user_id: 17 → 42");
-    assert!(tab.text_of(".reasons").await.contains("target_user_id is protected: people decide about it"));
+    assert!(tab.text_of(".reasons").await.contains("target_user_id is protected and requires approval"));
     assert!(
         tab.text_of(".facts")
             .await

@@ -72,7 +72,7 @@ status=$?
 [ "$status" = 0 ] || echo "$said"
 holds "examples/fork_join succeeds" [ "$status" = 0 ]
 holds "examples/fork_join: nothing of a branch is written" says "for the web's branch: branch"
-holds "examples/fork_join: what was injected is held" says '"reasons":["recipient is protected: people decide about it"]'
+holds "examples/fork_join: what was injected is held" says '"reasons":["`recipient` is protected and requires approval"]'
 holds "examples/fork_join: the rest commits and is published, whatever finished first" \
   ends '{"to":"board@example.org","findings":["law","press"]}'
 holds "examples/fork_join: nothing was given away" [ -z "$(grep -oE 'canary|cs_[A-Za-z0-9_-]{8}' <<<"$said")" ]

@@ -1,4 +1,4 @@
-//! The canonical form (RFC 8785): what is hashed, signed and stored.
+//! Writes the canonical form (RFC 8785), which is hashed, signed and stored.
 
 use std::io::Write as _;
 
@@ -10,21 +10,22 @@ use super::number::INTEGER_MAX;
 #[cfg(test)]
 mod tests;
 
-/// What a leaf or a small document takes.
+/// Initial capacity for a leaf or a small document.
 const CAPACITY: usize = 256;
 
-/// What a document that is signed takes.
+/// Initial capacity for a signed document.
 const SORTED_CAPACITY: usize = 1024;
 
-/// The canonical text of a value.
+/// Returns the canonical text of a value.
 pub fn canonical(value: &Value) -> String {
     let mut text = Vec::with_capacity(CAPACITY);
     write_canonical(value, &mut text);
     String::from_utf8(text).expect("it is made of strings and ASCII")
 }
 
-/// The canonical text of a struct whose members are declared in the order of their names, and that holds texts,
-/// booleans and integers only: serde writes it so as it stands, and no value of it is made first.
+/// Returns the canonical text of a struct whose members are declared in the order of their names. The struct may
+/// contain only texts, booleans and integers. Serde then writes the canonical form directly, without an intermediate
+/// value.
 pub fn canonical_of_sorted(sorted: &impl Serialize) -> String {
     let mut text = Vec::with_capacity(SORTED_CAPACITY);
     serde_json::to_writer(&mut text, sorted).expect("a plain struct with text keys");
@@ -80,8 +81,8 @@ fn write_members<'v>(members: impl Iterator<Item = (&'v String, &'v Value)>, tex
     }
 }
 
-/// RFC 8785 sorts keys by UTF-16 unit, the map by byte. They disagree only about characters that
-/// UTF-16 writes as surrogates, and those take four bytes in UTF-8.
+/// RFC 8785 sorts keys by UTF-16 unit, and the map sorts them by byte. The orders differ only for characters that
+/// UTF-16 writes as surrogates. Those take four bytes in UTF-8.
 fn sorts_differently_in_utf16(key: &str) -> bool {
     key.bytes().any(|it| it >= 0xF0)
 }
@@ -97,7 +98,7 @@ fn write_number(number: &Number, text: &mut Vec<u8>) {
     written.expect("writing to memory cannot fail");
 }
 
-/// Appends a string in quotes, escaped as RFC 8785 has it.
+/// Appends a string in quotes, escaped by RFC 8785.
 pub fn write_string(string: &str, text: &mut Vec<u8>) {
     text.push(b'"');
     let mut rest = string.as_bytes();
@@ -137,9 +138,9 @@ const fn short_escape(byte: u8) -> Option<u8> {
     }
 }
 
-/// How long [`write_string`] writes a string.
+/// Returns how long [`write_string`] writes a string.
 pub(super) fn string_len(string: &str) -> usize {
-    // Without a branch in it, this is done for many bytes at once; few strings have anything to escape.
+    // Without a branch, the compiler checks many bytes at once. Few strings need an escape.
     if !string.bytes().fold(false, |found, it| found | needs_escape(it)) {
         return 2 + string.len();
     }

@@ -1,4 +1,4 @@
-//! What differs between two values, down to leaves.
+//! Computes the leaves that differ between two values.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::pointer::{Pointer, PointerBuilder};
 #[cfg(test)]
 mod tests;
 
-/// One leaf that differs. A leaf is a scalar, `{}` or `[]`; being there counts.
+/// One leaf that differs. A leaf is a scalar, `{}` or `[]`. Its presence counts, too.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LeafChange {
     pub pointer: Pointer,
@@ -23,8 +23,8 @@ pub struct LeafChange {
 }
 
 impl LeafChange {
-    /// Whether this is only the `{}` or `[]` that a container is while it is empty, coming or going
-    /// because of what changed inside it; the container itself stands there before and after.
+    /// Returns whether this change is only the `{}` or `[]` of a container that becomes empty or stops being empty.
+    /// The container exists before and after. The change inside it is listed separately.
     pub fn is_filling(&self, before: &Value, after: &Value) -> bool {
         if self.before.is_some() && self.after.is_some() {
             return false;
@@ -37,7 +37,7 @@ impl LeafChange {
     }
 }
 
-/// Keeps null, a value, apart from nothing, which is left out.
+/// Distinguishes null, which is a value, from a missing member.
 mod presence {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use serde_json::Value;
@@ -60,7 +60,7 @@ pub fn is_leaf(value: &Value) -> bool {
     }
 }
 
-/// How many leaves a value has.
+/// Returns how many leaves a value has.
 pub fn leaf_count(value: &Value) -> usize {
     match value {
         Value::Object(members) if !members.is_empty() => members.values().map(leaf_count).sum(),
@@ -69,14 +69,14 @@ pub fn leaf_count(value: &Value) -> usize {
     }
 }
 
-/// Every leaf of a value, from the top down.
+/// Returns every leaf of a value, from the top down.
 pub fn leaves(value: &Value) -> Vec<(Pointer, &Value)> {
     let mut found = Vec::new();
     each_leaf(value, &mut PointerBuilder::default(), &mut |pointer, leaf| found.push((pointer, leaf)));
     found
 }
 
-/// Every leaf of a value that stands where the trail is.
+/// Calls `found` for every leaf of a value, with its pointer below the trail.
 pub(super) fn each_leaf<'v>(value: &'v Value, trail: &mut PointerBuilder, found: &mut impl FnMut(Pointer, &'v Value)) {
     match value {
         Value::Object(members) if !members.is_empty() => {
@@ -97,15 +97,16 @@ pub(super) fn each_leaf<'v>(value: &'v Value, trail: &mut PointerBuilder, found:
     }
 }
 
-/// Every leaf that differs; nothing if and only if the values are equal. Where a container changes its
-/// kind, every leaf below it on either side counts, even if pointer and value coincide.
+/// Returns every leaf that differs. The list is empty if and only if the values are equal. If a container changes its
+/// kind, every leaf below it on either side is listed, even if pointer and value are the same.
 pub fn diff(before: &Value, after: &Value) -> Vec<LeafChange> {
     let mut differ = DiffBuilder { trail: PointerBuilder::default(), changes: Vec::new() };
     differ.compare(before, after);
     differ.changes
 }
 
-/// Most of two states is this, and needs no name.
+/// Returns whether two scalars are equal. Most values of two states are, so they are skipped without building their
+/// pointers.
 fn same_scalar(before: Option<&Value>, after: Option<&Value>) -> bool {
     match (before, after) {
         (Some(Value::String(before)), Some(Value::String(after))) => before == after,
@@ -180,7 +181,7 @@ impl DiffBuilder {
         }
     }
 
-    /// Names every leaf of either side; one that both have is one change.
+    /// Lists every leaf of both sides. A leaf on both sides is one change.
     fn replace(&mut self, before: &Value, after: &Value) {
         let mut sides: BTreeMap<Pointer, (Option<Value>, Option<Value>)> = BTreeMap::new();
         each_leaf(before, &mut self.trail, &mut |pointer, leaf| {

@@ -1,9 +1,8 @@
-//! JSON that two parties can agree on to the byte: read strictly, written in one form, patched and
-//! compared down to leaves.
+//! JSON with one meaning for every reader: a strict parser, one canonical form, patches, and a diff down to leaves.
 //!
-//! The value type is [`serde_json::Value`] with its numbers normalised by [`number`], so that equal
-//! values are `==`. Text that did not come from [`canonical`] is only ever read by [`parse`]:
-//! `serde_json` keeps the last of two equal keys, and reads `9007199254740992` as another form than ours.
+//! The value type is [`serde_json::Value`] with numbers normalized by [`number`], so that equal values are `==`. Any
+//! text that did not come from [`canonical`] is read only by [`parse`]: `serde_json` keeps the last of two equal
+//! keys, and reads `9007199254740992` in another form.
 
 pub mod canonical;
 pub mod diff;

@@ -1,4 +1,4 @@
-//! Numbers: one `Number` per value, and only decimals that a double says back.
+//! Numbers: one `Number` for each value, and only decimals that a double represents exactly.
 
 use serde_json::{Number, Value};
 
@@ -8,30 +8,30 @@ mod tests;
 /// The largest integer up to which every integer is a double: 2^53 − 1.
 pub const INTEGER_MAX: u64 = (1 << 53) - 1;
 
-/// No double needs more significant digits than this to be told from its neighbours.
+/// No double needs more significant digits than this to be distinct from the next double.
 const DIGITS_MAX: u32 = 17;
 
-/// Digits that fit a `u64` whatever they are. Those after them can only be zeros, or there are too many.
+/// Number of digits that always fit a `u64`. Further digits must be zeros, or there are too many.
 const DIGITS_KEPT: u32 = 19;
 
-/// Any decimal of this many significant digits survives the way through a (normal) double, so its
-/// shortest form need not be looked at.
+/// Every decimal with this many significant digits survives the conversion to a (normal) double, so its shortest form
+/// need not be compared.
 const DIGITS_ALWAYS_EXACT: u32 = 15;
 
-/// Doubles lie between 5e-324 and 1.8e308: outside of this no decimal is one, and nothing is computed.
+/// Doubles lie between 5e-324 and 1.8e308. A decimal outside this range is rejected without a computation.
 const MAGNITUDE: std::ops::RangeInclusive<i64> = -325..=310;
 
-/// Where a written exponent stops counting: far past what any text could balance by its length.
+/// The limit at which the reader stops counting an exponent. No text is long enough to balance such an exponent.
 const EXPONENT_MAX: i64 = 1 << 48;
 
-/// The powers of ten that are doubles themselves, so that one product or quotient rounds right.
+/// Powers of ten that are exact doubles, so that one product or quotient rounds correctly.
 const EXACT_POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
     1e21, 1e22,
 ];
 
-/// The number for a double: an integer within ±(2^53 − 1) is an integer, `-0` is `0`.
-/// `None` for what JSON does not have, NaN and the infinities.
+/// Returns the number for a double. An integer within ±(2^53 − 1) becomes an integer, and `-0` becomes `0`. NaN and
+/// the infinities, which JSON does not have, return `None`.
 pub fn number(double: f64) -> Option<Number> {
     #[expect(clippy::cast_possible_truncation, reason = "compared after the cast")]
     let integer = double as i64;
@@ -40,8 +40,8 @@ pub fn number(double: f64) -> Option<Number> {
     if whole { Some(Number::from(integer)) } else { Number::from_f64(double) }
 }
 
-/// Brings every number of a value that was not read by `parse` into the one form.
-/// An integer that no double holds becomes the nearest double, as RFC 8785 writes it.
+/// Normalizes every number of a value that `parse` did not read. An integer that no double holds becomes the nearest
+/// double, as RFC 8785 writes it.
 pub fn normalise(value: &mut Value) {
     match value {
         Value::Number(it) => {
@@ -55,8 +55,8 @@ pub fn normalise(value: &mut Value) {
     }
 }
 
-/// The number that a JSON number's text means, or `None` if the decimal value of the shortest double
-/// is another one. The text is known to be a JSON number.
+/// Returns the number of a JSON number's text, or `None` if its decimal value differs from the shortest double. The
+/// text must be a valid JSON number.
 pub(super) fn exact(text: &str) -> Option<Number> {
     let decimal = Decimal::read(text.as_bytes())?;
     if decimal.digits == 0 {
@@ -129,12 +129,12 @@ impl Decimal {
         if digit_count > DIGITS_MAX { None } else { Some(Self { negative, digits, digit_count, exponent }) }
     }
 
-    /// The exponent it would have as `0.d… × 10^magnitude`.
+    /// Returns the exponent in the form `0.d… × 10^magnitude`.
     fn magnitude(&self) -> i64 {
         self.exponent + i64::from(self.digit_count)
     }
 
-    /// The value, if it is an integer within ±(2^53 − 1).
+    /// Returns the value, if it is an integer within ±(2^53 − 1).
     fn integer(&self) -> Option<i64> {
         let power = u32::try_from(self.exponent).ok().filter(|it| *it < DIGITS_MAX)?;
         let size = self.digits.checked_mul(10_u64.pow(power)).filter(|it| *it <= INTEGER_MAX)?;
@@ -142,7 +142,7 @@ impl Decimal {
         Some(if self.negative { -size } else { size })
     }
 
-    /// The value as a double, where one rounding and no look at the shortest form is enough.
+    /// Returns the value as a double, if one rounding is enough and the shortest form need not be compared.
     fn simple_double(&self) -> Option<f64> {
         if self.digit_count > DIGITS_ALWAYS_EXACT {
             return None;
@@ -155,7 +155,7 @@ impl Decimal {
     }
 }
 
-/// The exponent after its `e`, bounded before any arithmetic.
+/// Reads the exponent after its `e`, limited before any arithmetic.
 fn read_exponent(text: &[u8]) -> i64 {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),

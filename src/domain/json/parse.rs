@@ -1,8 +1,8 @@
-//! The strict parser: what two parsers could read differently is refused, and said where.
+//! The strict parser. It rejects every text that two parsers could read differently, and reports the position.
 //!
-//! Written by hand because it needs what `serde_json` does not give: the text of a number, the offset
-//! of a key, the pointer of a fault. Pointers are only built while a fault travels up, so that reading
-//! costs no more than `serde_json` does.
+//! It is written by hand because it needs the text of a number, the offset of a key and the pointer of an error,
+//! which `serde_json` does not provide. Pointers are built only while an error travels up, so that reading is as fast
+//! as with `serde_json`.
 
 use std::collections::BTreeSet;
 
@@ -19,25 +19,25 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-/// The bytes a document may have if nothing else is said: what the largest state needs.
+/// Default limit of a document in bytes, which fits the largest state.
 pub const BYTES_MAX: usize = 1024 * 1024;
 
-/// The levels a document may have if nothing else is said.
+/// Default limit of a document's levels.
 pub const DEPTH_MAX: usize = 64;
 
-/// The levels that no configuration can exceed: reading, comparing and freeing a value recurses,
-/// and a thread's stack is finite.
+/// Maximum of levels for every configuration. Reading, comparing and freeing a value recurses, and the stack of a
+/// thread is finite.
 pub const DEPTH_CEILING: usize = 256;
 
-/// Digits in a row that are an `i64` below 2^53 whatever they are.
+/// Number of digits that always form an `i64` below 2^53.
 const INTEGER_DIGITS_SHORT: usize = 15;
 
-/// What a document may have.
+/// Limits of a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseLimits {
     /// Bytes of text.
     pub bytes_max: usize,
-    /// Containers within each other; a scalar adds none. Never more than [`DEPTH_CEILING`].
+    /// Nested containers. A scalar adds none. Never more than [`DEPTH_CEILING`].
     pub depth_max: usize,
 }
 
@@ -51,12 +51,12 @@ impl Default for ParseLimits {
 pub enum JsonCode {
     Empty,
     Syntax,
-    /// Two keys of one object are equal, or are after NFC.
+    /// Two keys of one object are equal, at least after NFC.
     DuplicateKey,
     NotANumber,
-    /// The number's decimal value is not that of its shortest double.
+    /// The decimal value of the number differs from its shortest double.
     NumberNotExact,
-    /// Too many containers within each other.
+    /// Too many nested containers.
     TooDeep,
     /// Too many bytes.
     TooLarge,
@@ -76,7 +76,7 @@ impl JsonCode {
         Self::Encoding,
     ];
 
-    /// The code, as answers carry it.
+    /// Returns the code in responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Empty => "empty",
@@ -90,7 +90,7 @@ impl JsonCode {
         }
     }
 
-    /// One sentence for whoever sent it; never a part of what was sent.
+    /// Returns a fixed sentence for the sender. It never quotes the document.
     pub const fn detail(self) -> &'static str {
         match self {
             Self::Empty => "there is no JSON value",
@@ -105,14 +105,14 @@ impl JsonCode {
     }
 }
 
-/// A refusal: why, at which value, and at which byte where there is one.
+/// An error with its code, the path of the value, and the byte position if there is one.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}", code.detail())]
 pub struct JsonError {
     pub code: JsonCode,
-    /// The value that was being read; for a duplicate key, the member of that key.
+    /// Path of the value that was being read. For a duplicate key, the path of that member.
     pub pointer: Pointer,
-    /// The byte at which reading stopped: for a number, a key or an escape, its first one.
+    /// Byte position at which reading stopped. For a number, a key or an escape, its first byte.
     pub offset: Option<usize>,
 }
 
@@ -131,7 +131,7 @@ pub fn parse(text: &[u8], limits: &ParseLimits) -> Result<Value, JsonError> {
     }
 }
 
-/// The refusal of a text that is UTF-8 only up to the end of `before`: what is wrong earlier comes first.
+/// Returns the error of a text that is UTF-8 only up to the end of `before`. An earlier error takes precedence.
 fn not_utf8(before: &str, limits: &ParseLimits) -> JsonError {
     let offset = before.len();
     match Parser::new(before, limits).document() {
@@ -141,11 +141,11 @@ fn not_utf8(before: &str, limits: &ParseLimits) -> JsonError {
     }
 }
 
-/// A refusal on its way up. Boxed, so that results stay as small as a value.
+/// An error on its way up. It is boxed, so that results stay as small as a value.
 struct ParseFailure {
     code: JsonCode,
     offset: usize,
-    /// From the fault up to the root.
+    /// Tokens from the error up to the root.
     path: Vec<PathSegment>,
 }
 
@@ -208,7 +208,7 @@ impl<'t> Parser<'t> {
         self.bytes.get(self.at).copied()
     }
 
-    /// The next byte that is not whitespace.
+    /// Returns the next byte that is not whitespace.
     fn skip_space(&mut self) -> Option<u8> {
         loop {
             match self.peek() {
@@ -218,7 +218,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A value within `depth` containers; spaces before it are skipped.
+    /// Reads a value within `depth` containers, after skipping spaces.
     fn value(&mut self, depth: usize) -> ParseResult<Value> {
         match self.skip_space() {
             Some(b'"') => self.string().map(Value::String),
@@ -244,7 +244,8 @@ impl<'t> Parser<'t> {
         Ok(value)
     }
 
-    /// What other languages write for doubles that are no numbers has its own code; other words have not.
+    /// Returns `not_a_number` for the words that other languages write for NaN and infinity. Other words are syntax
+    /// errors.
     fn not_a_number<T>(&self, start: usize) -> ParseResult<T> {
         let rest = &self.text[self.at..];
         let named = rest.starts_with("NaN") || rest.starts_with("Infinity");
@@ -347,7 +348,7 @@ impl<'t> Parser<'t> {
         number::exact(&self.text[start..self.at]).ok_or_else(|| ParseFailure::new(JsonCode::NumberNotExact, start))
     }
 
-    /// The digits before the point. What it gives counts only if they are few.
+    /// Reads the digits before the decimal point. The returned value is valid only if there are few digits.
     fn integer_digits(&mut self, start: usize) -> ParseResult<i64> {
         match self.peek() {
             Some(b'0') => {
@@ -373,8 +374,8 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Whether a key that is not the same as another is so after NFC. Only keys that are not in NFC
-/// themselves have a form to remember, so that next to nothing is computed for the others.
+/// Returns whether a key that is not the same as another is so after NFC. Only keys that are not in NFC themselves
+/// have a form to remember, so that next to nothing is computed for the others.
 fn normal_form_is_taken(key: &str, members: &Map<String, Value>, normal_forms: &mut BTreeSet<String>) -> bool {
     if !normal_forms.is_empty() && normal_forms.contains(key) {
         return true;

@@ -1,7 +1,7 @@
-//! Patches: what a node asks for, in one of three forms.
+//! Patches: the changes that a node requests, in one of three forms.
 //!
-//! A patch is read once, with every bound checked that does not need the state. What it asks for can
-//! then be named without applying it, so that a request cannot be used to find out what it may not read.
+//! A patch is read once, with every check that does not need the state. Its paths can then be listed without applying
+//! it, so a request cannot probe values that its node may not read.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -22,8 +22,8 @@ pub use touched_paths::{PathEffect, TouchedPath};
 #[cfg(test)]
 mod tests;
 
-/// The operations of one JSON Patch. A node changes a handful of values; each operation on an array may
-/// shift all of it, so their number has to stay far below the number of leaves.
+/// Maximum number of operations of a JSON Patch. A node changes only a few values. Each operation on an array may
+/// shift all of it, so the limit is far below the number of leaves.
 pub const OPERATIONS_MAX: usize = 1_000;
 
 /// The format of a patch.
@@ -61,7 +61,7 @@ enum PatchBody {
     JsonPatch(Vec<Operation>),
 }
 
-/// Why a patch was refused. Neither codes nor texts say anything about values.
+/// Why a patch was rejected. Codes and texts contain no values.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PatchError {
     /// A merge form is an object.
@@ -73,14 +73,14 @@ pub enum PatchError {
     /// More than [`OPERATIONS_MAX`].
     #[error("a JSON Patch has at most {OPERATIONS_MAX} operations")]
     TooManyOperations,
-    /// An operation is not as RFC 6902 has it.
+    /// An operation that RFC 6902 does not allow.
     #[error("{why}")]
     Malformed { pointer: Pointer, why: OperationError },
-    /// The operation needs a value there, or a container to put one into.
-    #[error("the operation needs something that is not there")]
+    /// The operation needs a value at the path, or a container for it.
+    #[error("the operation needs a value that does not exist")]
     NotFound { operation: usize, pointer: Pointer },
-    /// The path's last token is no index of that array.
-    #[error("the path does not name a place in that array")]
+    /// The last token of the path is not an index of the array.
+    #[error("the path does not name an item of that array")]
     BadIndex { operation: usize, pointer: Pointer },
     /// A `test` found another value.
     #[error("a test operation found another value")]
@@ -91,16 +91,16 @@ pub enum PatchError {
     /// A state is always an object.
     #[error("a state is a JSON object, and stays one")]
     StateNotAnObject {
-        /// Which operation, where the patch has such.
+        /// Index of the operation, for a JSON Patch.
         operation: Option<usize>,
     },
-    /// The state would be too big, or too much would be copied on the way.
+    /// The state would be too large, or the patch would copy too much.
     #[error("{reason}")]
     TooBig { reason: SizeExceeded },
 }
 
 impl PatchError {
-    /// The code, as answers carry it.
+    /// Returns the code in responses.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::NotAnObject => "patch_not_an_object",
@@ -116,7 +116,8 @@ impl PatchError {
         }
     }
 
-    /// Where: in the patch if it is malformed, in the state otherwise; the root where it is the whole.
+    /// Returns the path of the error: in the patch if the patch is malformed, otherwise in the state. The root means
+    /// the whole document.
     pub fn pointer(&self) -> Pointer {
         match self {
             Self::Malformed { pointer, .. }
@@ -134,7 +135,7 @@ impl PatchError {
 }
 
 impl Patch {
-    /// Reads a request. What is wrong whatever the state is refused here.
+    /// Reads a patch. It returns every error that does not depend on the state.
     pub fn read(format: PatchFormat, request: Value) -> Result<Self, PatchError> {
         let form = match (format, request) {
             (PatchFormat::Merge, Value::Object(members)) => PatchBody::Merge(members),
@@ -149,7 +150,7 @@ impl Patch {
         Ok(Self(form))
     }
 
-    /// The values that it writes.
+    /// Returns the values that it writes.
     pub fn written(&self) -> Vec<&Value> {
         match &self.0 {
             PatchBody::Merge(members) | PatchBody::MergePatch(members) => members.values().collect(),
@@ -157,12 +158,13 @@ impl Patch {
         }
     }
 
-    /// Whether it copies values of the state: then the state after may be far larger than state and patch.
+    /// Returns whether it copies values of the state. The new state may then be far larger than the old one and the
+    /// patch.
     pub fn copies(&self) -> bool {
         matches!(&self.0, PatchBody::JsonPatch(operations) if operations.iter().any(|it| matches!(it, Operation::Copy { .. })))
     }
 
-    /// Whether it puts values elsewhere that it or the state has already.
+    /// Returns whether it moves or copies existing values.
     pub fn moves_or_copies(&self) -> bool {
         let is_taken = |it: &Operation| matches!(it, Operation::Move { .. } | Operation::Copy { .. });
         matches!(&self.0, PatchBody::JsonPatch(operations) if operations.iter().any(is_taken))
@@ -176,12 +178,13 @@ impl Patch {
         }
     }
 
-    /// The state after it: all of the patch or none, and never beyond the limits.
+    /// Returns the state after the patch. Either the whole patch applies or none of it, and never beyond the limits.
     pub fn apply(&self, state: &Value, limits: &StateLimits) -> Result<Value, PatchError> {
         self.apply_and_measure(state, limits).map(|(after, _)| after)
     }
 
-    /// The same, and what it amounts to: that has to be known anyway, and takes as long as applying.
+    /// Applies the patch and measures the result. The caller needs the size anyway, and measuring takes as long as
+    /// applying.
     pub fn apply_and_measure(&self, state: &Value, limits: &StateLimits) -> Result<(Value, ValueSize), PatchError> {
         let Value::Object(members) = state else {
             return Err(PatchError::StateNotAnObject { operation: None });
@@ -198,7 +201,8 @@ impl Patch {
 }
 
 impl PatchBody {
-    /// What the pointers of everything it names take together: bounded before any is built.
+    /// Returns the total length of the pointers that the patch names. The caller checks it before any pointer is
+    /// built.
     fn pointer_bytes(&self) -> usize {
         match self {
             Self::Merge(members) | Self::MergePatch(members) => members

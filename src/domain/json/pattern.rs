@@ -1,4 +1,4 @@
-//! Patterns: how policies name places.
+//! Path patterns of policies.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use super::pointer::Pointer;
 #[cfg(test)]
 mod tests;
 
-/// A place in a policy: `a.b`, `$.a.b` or `a.*`. `*` is exactly one segment, and a pattern covers
-/// everything below what it names. `$` alone names the whole state.
+/// A path pattern: `a.b`, `$.a.b` or `a.*`. `*` is exactly one segment, and a pattern covers everything below its
+/// matches. `$` alone is the whole state.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
@@ -30,20 +30,20 @@ enum PatternSegment {
 pub enum PatternError {
     #[error("a pattern is a path such as a.b, $.a.b or a.*; this one is empty")]
     Empty,
-    /// Two dots in a row, or one at an end: no key is meant, more likely a slip.
+    /// Two dots in a row, or a dot at an end. This is a mistake rather than an empty key.
     #[error("a pattern has a key between any two dots")]
     EmptySegment,
-    /// Nothing but spaces between two dots: a key that nobody could see.
-    #[error("a key of nothing but spaces is more likely a slip; name what stands above it")]
+    /// Only spaces between two dots. A reader could not see such a key.
+    #[error("a key must not consist of spaces only; name the path above it")]
     Blank,
-    /// Policies have their own spelling, and a pointer would silently name one odd key.
+    /// Policies have their own syntax. A JSON Pointer would silently match one unusual key.
     #[error("a pattern is written a.b, not as a JSON Pointer")]
     Pointer,
     /// `a*` would look like a prefix, which patterns do not have.
-    #[error("* stands for one whole segment; it cannot be part of a key")]
+    #[error("* matches one whole segment; it cannot be part of a key")]
     PartialStar,
-    /// `$` is the state, so it stands first.
-    #[error("$ stands for the whole state; it can only be the first segment")]
+    /// `$` is the whole state, so it must be the first segment.
+    #[error("$ is the whole state; it can only be the first segment")]
     Dollar,
     /// Brackets would look like an index or a filter, which patterns do not have.
     #[error("an array's item is written items.0 or items.*, without brackets")]
@@ -51,30 +51,30 @@ pub enum PatternError {
 }
 
 impl Pattern {
-    /// Whether the pointer is what this names, or below it.
+    /// Returns whether the pointer is what this names, or below it.
     pub fn covers(&self, pointer: &Pointer) -> bool {
         let mut tokens = pointer.tokens();
         self.segments.iter().all(|segment| tokens.next().is_some_and(|token| segment.is(&token)))
     }
 
-    /// Whether the pointer is what this names, above it or below it.
+    /// Returns whether the pointer is what this names, above it or below it.
     pub fn touches(&self, pointer: &Pointer) -> bool {
         self.segments.iter().zip(pointer.tokens()).all(|(segment, token)| segment.is(&token))
     }
 
-    /// What this names in a value.
+    /// Returns the parts of a value that the pattern matches.
     pub fn named<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
         let step =
             |found: Vec<&'v Value>, segment: &PatternSegment| found.into_iter().flat_map(|it| segment.of(it)).collect();
         self.segments.iter().fold(vec![value], step)
     }
 
-    /// The text, as the policy has it.
+    /// Returns the text in the policy.
     pub fn as_str(&self) -> &str {
         &self.written
     }
 
-    /// The one place that this names, or `None` if there is a `*` in it.
+    /// Returns the only path that the pattern matches, or `None` if it contains a `*`.
     pub fn pointer(&self) -> Option<Pointer> {
         self.segments.iter().try_fold(Pointer::root(), |above, segment| match segment {
             PatternSegment::Key(key) => Some(above.child(key)),
@@ -91,7 +91,7 @@ impl PatternSegment {
         }
     }
 
-    /// The members of a value that it stands for.
+    /// Returns the members of a value that the segment matches.
     fn of<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
         match (self, value) {
             (Self::Key(key), Value::Object(members)) => members.get(key).into_iter().collect(),

@@ -1,4 +1,4 @@
-//! JSON Pointers (RFC 6901): how a place in a value is named on the wire.
+//! JSON Pointers (RFC 6901): paths in a value.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::domain::primitives::openapi_schema::{StringFormat, has_form};
 #[cfg(test)]
 mod tests;
 
-/// A place in a value. Its text is the only spelling of its tokens, so texts compare as places do.
+/// A path in a value. Each path has only one text, so comparing texts compares paths.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pointer(String);
@@ -19,10 +19,10 @@ pub struct Pointer(String);
 /// Why a text is not a JSON Pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
-    /// RFC 6901 has the empty text for the whole, and a slash before every token.
+    /// In RFC 6901 the empty text is the whole value, and every token follows a slash.
     #[error("a JSON Pointer is empty or begins with a slash")]
     NoSlash,
-    /// `~` only stands in `~0` and `~1`.
+    /// `~` is valid only in `~0` and `~1`.
     #[error("in a JSON Pointer, ~ is written ~0 and only ~0 and ~1 are escapes")]
     Escape,
 }
@@ -42,7 +42,7 @@ impl Pointer {
         Self(String::new())
     }
 
-    /// The member of that key, below this.
+    /// Returns the path of a member below this path.
     #[must_use]
     pub fn child(&self, key: &str) -> Self {
         let mut text = String::with_capacity(self.0.len() + 1 + key.len());
@@ -51,7 +51,7 @@ impl Pointer {
         Self(text)
     }
 
-    /// The item at that index, below this.
+    /// Returns the path of an item below this path.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         let mut text = String::with_capacity(self.0.len() + 1 + INDEX_DIGITS_MAX);
@@ -61,23 +61,23 @@ impl Pointer {
         Self(text)
     }
 
-    /// The text, as it goes over the wire.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this names the whole value.
+    /// Returns whether this names the whole value.
     pub const fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The tokens from the top down, unescaped.
+    /// Returns the unescaped tokens from the top down.
     pub fn tokens(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        // A pointer is empty or begins with a slash, so what stands before the first slash is no token.
+        // A pointer is empty or begins with a slash, so the text before the first slash is not a token.
         self.0.split('/').skip(1).map(unescape)
     }
 
-    /// Whether `other` is this place or below it.
+    /// Returns whether `other` is this place or below it.
     pub fn covers(&self, other: &Self) -> bool {
         match other.0.strip_prefix(self.0.as_str()) {
             Some(rest) => rest.is_empty() || rest.starts_with('/'),
@@ -85,23 +85,23 @@ impl Pointer {
         }
     }
 
-    /// Whether `other` is this place, above it or below it.
+    /// Returns whether `other` is this place, above it or below it.
     pub fn touches(&self, other: &Self) -> bool {
         self.covers(other) || other.covers(self)
     }
 
-    /// The texts of this place and of every place above it, nearest first. Sets of places are asked with them without
-    /// one being made.
+    /// Returns the texts of this path and of every path above it, nearest first. Lookups in sets of paths need no new
+    /// path then.
     pub fn at_and_above(&self) -> impl Iterator<Item = &str> {
         std::iter::successors(Some(self.as_str()), |it| it.rsplit_once('/').map(|(above, _)| above))
     }
 
-    /// The place above, or `None` for the root.
+    /// Returns the path above, or `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         self.split_last().map(|(parent, _)| parent)
     }
 
-    /// What stands at this place.
+    /// Returns the value at this path.
     pub fn resolve<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         let mut at = value;
         for token in self.tokens() {
@@ -114,7 +114,7 @@ impl Pointer {
         Some(at)
     }
 
-    /// The same, to be changed in place.
+    /// Returns the value at this path, to be changed in place.
     pub(in crate::domain) fn resolve_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
         let mut at = value;
         for token in self.tokens() {
@@ -127,14 +127,14 @@ impl Pointer {
         Some(at)
     }
 
-    /// The place above and the last token, or `None` for the root.
+    /// Returns the path above and the last token, or `None` for the root.
     pub(in crate::domain) fn split_last(&self) -> Option<(Self, Cow<'_, str>)> {
         let (parent, token) = self.0.rsplit_once('/')?;
         Some((Self(parent.to_owned()), unescape(token)))
     }
 }
 
-/// A pointer is equal, ordered and hashed as its text is.
+/// Pointers are compared, ordered and hashed by their text.
 impl Borrow<str> for Pointer {
     fn borrow(&self) -> &str {
         &self.0
@@ -176,13 +176,13 @@ impl fmt::Display for Pointer {
     }
 }
 
-/// An index as RFC 6901 writes it: no sign, no leading zero.
+/// Reads an index by RFC 6901: no sign, no leading zero.
 pub fn array_index(token: &str) -> Option<usize> {
     let plain = token == "0" || (!token.starts_with('0') && token.bytes().all(|it| it.is_ascii_digit()));
     if plain { token.parse().ok() } else { None }
 }
 
-/// How many bytes a key takes in a pointer, with its slash.
+/// Returns how many bytes a key takes in a pointer, with its slash.
 pub(super) fn token_len(key: &str) -> usize {
     1 + key.len() + key.bytes().filter(|it| matches!(it, b'~' | b'/')).count()
 }
@@ -201,7 +201,7 @@ fn push_token(text: &mut String, token: &str) {
 /// Digits of the largest index.
 const INDEX_DIGITS_MAX: usize = 20;
 
-/// Appends an index. Formatting it would cost more than everything else that a step does.
+/// Appends an index. Generic formatting would cost more than the rest of a step.
 fn push_index(text: &mut String, index: usize) {
     let (mut digits, mut at, mut rest) = ([0; INDEX_DIGITS_MAX], INDEX_DIGITS_MAX, index);
     loop {
@@ -219,12 +219,12 @@ fn unescape(token: &str) -> Cow<'_, str> {
     if token.contains('~') { Cow::Owned(token.replace("~1", "/").replace("~0", "~")) } else { Cow::Borrowed(token) }
 }
 
-/// Where a walk stands: one text that grows and shrinks, so that only places worth naming are copied.
+/// Builds pointers during a walk. It reuses one text, so that only the pointers that are needed are copied.
 #[derive(Debug, Default)]
 pub(in crate::domain) struct PointerBuilder(String);
 
 impl PointerBuilder {
-    /// A walk that begins at `pointer`.
+    /// Starts a walk at `pointer`.
     pub(super) fn at(pointer: &Pointer) -> Self {
         Self(pointer.0.clone())
     }
@@ -233,14 +233,14 @@ impl PointerBuilder {
         Pointer(self.0.clone())
     }
 
-    /// Goes one step down, to a key; gives what `leave` takes to come back.
+    /// Moves one level down, to a key. Returns the length that `leave` needs to move back up.
     pub(in crate::domain) fn enter_key(&mut self, key: &str) -> usize {
         let above = self.0.len();
         push_token(&mut self.0, key);
         above
     }
 
-    /// Goes one step down, to an index; gives what `leave` takes to come back.
+    /// Moves one level down, to an index. Returns the length that `leave` needs to move back up.
     pub(in crate::domain) fn enter_index(&mut self, index: usize) -> usize {
         let above = self.0.len();
         self.0.push('/');

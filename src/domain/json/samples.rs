@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use super::number::number;
 
-/// Any value that `parse` could give.
+/// Generates any value that `parse` can return.
 pub(super) fn any_value() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         Just(Value::Null),
@@ -21,13 +21,13 @@ pub(super) fn any_value() -> impl Strategy<Value = Value> {
     nested(scalar, key)
 }
 
-/// Values that are often equal in places: few keys, few scalars.
+/// Generates values that are often partly equal: few keys, few scalars.
 pub(super) fn alike_value() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![Just(Value::Null), (0..3).prop_map(Value::from), Just(Value::from("0"))];
     nested(scalar, "[01a~/]{1}")
 }
 
-/// The same, but always an object, as a state is.
+/// Generates a value that is always an object, like a state.
 pub(super) fn alike_state() -> impl Strategy<Value = Value> {
     prop::collection::btree_map("[01a~/]{1}", alike_value(), 0..4).prop_map(|it| object(it.into_iter()))
 }
@@ -44,7 +44,7 @@ fn nested(
     })
 }
 
-/// An object of the members whose keys are different after NFC too.
+/// Builds an object from the members whose keys also differ after NFC.
 fn object(members: impl Iterator<Item = (String, Value)>) -> Value {
     let mut taken = BTreeSet::new();
     let members: Map<_, _> = members.filter(|(key, _)| taken.insert(key.nfc().collect::<String>())).collect();

@@ -1,4 +1,4 @@
-//! How big a value is, in everything that costs: counted in one pass, before anything is built from it.
+//! Measures a value in one pass, before anything is built from it.
 
 use serde_json::Value;
 
@@ -10,16 +10,16 @@ use super::pointer::token_len;
 #[cfg(test)]
 mod tests;
 
-/// The leaves a state may have if nothing else is said.
+/// Default limit of a state's leaves.
 pub const LEAVES_MAX: usize = 10_000;
 
-/// The bytes that the pointers of all leaves may take together. A diff names every leaf in full, so one
-/// long key above many leaves would cost their product: 1 MiB of text could ask for 100 GB of pointers.
-/// 10,000 leaves may have pointers of 1,600 bytes each.
+/// Total bytes of the pointers of all leaves. A diff names every leaf in full, so one long key above many leaves
+/// costs their product: 1 MiB of text could need 100 GB of pointers. 10,000 leaves may have pointers of 1,600 bytes
+/// each.
 pub const POINTER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The levels that requests and states have whatever is configured: what rows, deltas, openings and files wrap around
-/// them must still be readable. An opening has two levels for each; the reader of rows stops at the 128th.
+/// Maximum of levels for requests and states in every configuration. Rows, deltas, openings and files wrap them and
+/// must stay readable. An opening has two levels for each one, and the reader of rows stops at the 128th.
 pub const STATE_DEPTH_CEILING: usize = DEPTH_CEILING / 2 - 8;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,13 +34,13 @@ pub struct ValueSize {
     pub pointer_bytes: usize,
 }
 
-/// What a state may amount to.
+/// Limits of a state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StateLimits {
     /// Bytes of the canonical form.
     pub bytes_max: usize,
     pub leaves_max: usize,
-    /// Containers within each other. Never more than [`STATE_DEPTH_CEILING`].
+    /// Nested containers. Never more than [`STATE_DEPTH_CEILING`].
     pub depth_max: usize,
 }
 
@@ -50,7 +50,7 @@ impl Default for StateLimits {
     }
 }
 
-/// In what a state is too big.
+/// The limit that a state exceeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SizeExceeded {
     /// The canonical form is too long.
@@ -59,16 +59,16 @@ pub enum SizeExceeded {
     /// There are too many leaves.
     #[error("the state would have more leaves than allowed")]
     Leaves,
-    /// There are too many containers within each other.
+    /// There are too many nested containers.
     #[error("the state would have too many arrays and objects within each other")]
     Depth,
-    /// Long keys stand above too many leaves.
+    /// There are too many leaves below long keys.
     #[error("the state would have too many leaves below long keys")]
     Pointers,
 }
 
 impl SizeExceeded {
-    /// The code, as answers carry it.
+    /// Returns the code in responses.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Bytes => "state_too_large",
@@ -80,12 +80,12 @@ impl SizeExceeded {
 }
 
 impl StateLimits {
-    /// Whether a state stays within these.
+    /// Returns whether a state stays within these.
     pub fn check(&self, state: &Value) -> Result<(), SizeExceeded> {
         self.check_size(&ValueSize::of(state))
     }
 
-    /// Whether a state of this size stays within these.
+    /// Returns whether a state of this size stays within these.
     pub(super) fn check_size(&self, size: &ValueSize) -> Result<(), SizeExceeded> {
         self.check_depth(size.depth)?;
         if size.leaves > self.leaves_max {
@@ -100,19 +100,19 @@ impl StateLimits {
         Ok(())
     }
 
-    /// Whether a state may have so many levels.
+    /// Returns whether a state may have so many levels.
     pub(super) fn check_depth(&self, depth: usize) -> Result<(), SizeExceeded> {
         if depth > self.depth_max.min(STATE_DEPTH_CEILING) { Err(SizeExceeded::Depth) } else { Ok(()) }
     }
 }
 
 impl ValueSize {
-    /// The size of a value whose leaves' pointers begin at it.
+    /// Measures a value whose leaves' pointers begin at it.
     pub fn of(value: &Value) -> Self {
         Self::below(value, 0)
     }
 
-    /// The size of a value that stands below a pointer of so many bytes.
+    /// Returns the size of a value below a pointer of the given length in bytes.
     pub(super) fn below(value: &Value, pointer_len: usize) -> Self {
         let mut meter = SizeMeter { size: Self::default(), scratch: Vec::new() };
         meter.size.depth = meter.measure(value, pointer_len);
@@ -175,7 +175,7 @@ impl SizeMeter {
     }
 }
 
-/// How long an integer is written.
+/// Returns how long an integer is written.
 fn integer_len(integer: i64) -> usize {
     usize::from(integer < 0) + digits(integer.unsigned_abs())
 }

@@ -1,4 +1,4 @@
-//! What to store of a new state: only what is not in the one before.
+//! Stores a new state as its difference from the state before.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,8 +11,8 @@ use super::size::ValueSize;
 #[cfg(test)]
 mod tests;
 
-/// The way from one value to another: subtrees that go, and subtrees that are set. No place is named
-/// twice or within another, so their order does not matter. Arrays of another length are set whole.
+/// The difference between two values: removed subtrees and set subtrees. No path occurs twice or within another, so
+/// their order does not matter. An array whose length changes is set as a whole.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delta {
@@ -22,10 +22,10 @@ pub struct Delta {
     set: Vec<(Pointer, Value)>,
 }
 
-/// Why a stored delta is of no use.
+/// Why a stored delta cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DeltaError {
-    /// The text is not one of ours.
+    /// The text is not a stored delta.
     #[error("the text is not a delta")]
     Text,
     /// It belongs to another state.
@@ -34,24 +34,24 @@ pub enum DeltaError {
 }
 
 impl Delta {
-    /// What turns `before` into `after`.
+    /// Returns the difference that changes `before` into `after`.
     pub fn between(before: &Value, after: &Value) -> Self {
         let mut delta = Self::default();
         delta.compare(before, after, &mut PointerBuilder::default());
         delta
     }
 
-    /// Whether it changes nothing.
+    /// Returns whether it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.remove.is_empty() && self.set.is_empty()
     }
 
-    /// The leaves of the values that it sets.
+    /// Returns the leaves of the values that it sets.
     pub fn leaves_set(&self) -> usize {
         self.set.iter().map(|(_, value)| ValueSize::of(value).leaves).sum()
     }
 
-    /// The state after, from the state before.
+    /// Returns the new state from the state before.
     pub fn apply(&self, before: &Value) -> Result<Value, DeltaError> {
         let mut state = before.clone();
         for pointer in &self.remove {
@@ -69,7 +69,7 @@ impl Delta {
         Ok(state)
     }
 
-    /// The text to store: canonical.
+    /// Returns the canonical text to store.
     pub fn encode(&self) -> String {
         canonical(&serde_json::to_value(self).expect("pointers and values are JSON"))
     }
@@ -77,10 +77,11 @@ impl Delta {
     /// Reads what [`Delta::encode`] wrote, with the numbers in their one form: `serde_json` alone would
     /// read a large whole double back as an integer, which is not `==` to it.
     pub fn decode(text: &[u8]) -> Result<Self, DeltaError> {
-        // Its length was bounded when the state was; a limit that shrank since must not lose a state.
+        // The length was limited when the state was. A limit that became smaller since must not make a state
+        // unreadable.
         let limits = ParseLimits { bytes_max: text.len(), depth_max: DEPTH_CEILING };
         let value = parse(text, &limits).map_err(|_| DeltaError::Text)?;
-        // `serde` would also read a struct from an array of its fields; we never write that.
+        // `serde` also reads a struct from an array of its fields. Stored deltas never have that form.
         if !value.is_object() {
             return Err(DeltaError::Text);
         }
@@ -119,7 +120,7 @@ impl Delta {
     }
 }
 
-/// The object that a pointer's last token is a key of.
+/// Returns the object that contains the last token of a pointer.
 fn member<'v>(state: &'v mut Value, pointer: &Pointer) -> Result<(&'v mut Map<String, Value>, String), DeltaError> {
     let (parent, key) = pointer.split_last().ok_or(DeltaError::Misfit)?;
     match parent.resolve_mut(state) {

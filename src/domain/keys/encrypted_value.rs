@@ -1,4 +1,4 @@
-//! Secrets of others that must be had again (an address that is one, a header's value): hidden in the database.
+//! Encrypts the secrets of other systems that the gateway must read back, such as a secret address or a header value.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -10,12 +10,13 @@ use zeroize::Zeroizing;
 use super::RowKey;
 use crate::domain::primitives::secret::Secret;
 
-/// A text that only who has the row key can read. It is bound to its place: elsewhere it opens to nothing.
+/// A text that only the holder of the row key can read. It is bound to its location and cannot be decrypted for
+/// another one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EncryptedValue(String);
 
-/// Random numbers of this length never repeat by chance, whatever is hidden.
+/// Random nonces of this length never repeat by chance, whatever the number of encrypted values.
 const NONCE_BYTES: usize = 24;
 
 impl RowKey {
@@ -24,14 +25,14 @@ impl RowKey {
         XChaCha20Poly1305::new(&Key::from(*key))
     }
 
-    /// Hides a text for a place. `random` is used once.
+    /// Encrypts a text for a location. `random` is called once.
     pub fn hide(&self, place: &str, text: &str, random: [u8; NONCE_BYTES]) -> EncryptedValue {
         let payload = Payload { msg: text.as_bytes(), aad: place.as_bytes() };
         let sealed = self.cipher().encrypt(&XNonce::from(random), payload).expect("a text is far below the bound");
         EncryptedValue(STANDARD_NO_PAD.encode([random.as_slice(), &sealed].concat()))
     }
 
-    /// The text, if it was hidden for that place under this key.
+    /// Returns the text, if it was encrypted for that location under this key.
     pub fn show(&self, place: &str, hidden: &EncryptedValue) -> Option<Secret<String>> {
         let bytes = STANDARD_NO_PAD.decode(&hidden.0).ok()?;
         let (random, sealed) = bytes.split_first_chunk::<NONCE_BYTES>()?;

@@ -1,4 +1,4 @@
-//! The keyring as text: strict JSON, refused if a member is missing, unknown or does not fit the others.
+//! Reads and writes the keyring file: strict JSON. A missing, unknown or inconsistent member is an error.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,11 +13,11 @@ use super::{
 };
 use crate::domain::primitives::time::Timestamp;
 
-/// What a keyring says it is.
+/// Format identifier in a keyring file.
 pub(super) const FORMAT: &str = "countersign.keyring.v1";
 
-/// A record is shorter than this, indented. Room for all of them at once, so that no half-written copy of
-/// a secret is left behind by a buffer that grew.
+/// Maximum size of an indented record. The buffer is allocated once, so that a growing buffer leaves no partial copy
+/// of a secret behind.
 const RECORD_BYTES: usize = 512;
 
 #[derive(Serialize, Deserialize)]
@@ -38,7 +38,7 @@ struct KeyRecord {
     kid: String,
     created_at: Timestamp,
     since: Timestamp,
-    /// While the key is next or signing.
+    /// Present while the key is next or signing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     private: Option<SecretBytes>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ struct KeyRecord {
 
 struct SecretBytes(Zeroizing<[u8; 32]>);
 
-/// The records, sorted by what is left of their keys.
+/// The records, sorted by the remaining half of their keys.
 #[derive(Default)]
 struct SortedKeys {
     able: Vec<DatedKey<SigningKey>>,
@@ -165,9 +165,9 @@ impl<'de> Deserialize<'de> for SecretBytes {
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("base64url of 32 bytes")
             }
-            /// Borrowed from the text, which its owner wipes; nothing is copied on the way.
+            /// Borrowed from the text, which its owner wipes. No copy is made.
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SecretBytes, E> {
-                // The decoder wants room for whole groups of three.
+                // The decoder needs space for whole groups of three bytes.
                 let mut buffer = Zeroizing::new([0; 36]);
                 match URL_SAFE_NO_PAD.decode_slice(text, buffer.as_mut_slice()) {
                     Ok(32) => {

@@ -1,4 +1,4 @@
-//! What others hold of a key: its public half, its name and where it is in its life.
+//! Public keys: the public half of a key, its name and its lifecycle state.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ impl PublicKey {
         Self { state, ..self.clone() }
     }
 
-    /// Its name: the RFC 7638 thumbprint.
+    /// Returns the key's name: the RFC 7638 thumbprint.
     pub fn kid(&self) -> &str {
         &self.kid
     }
@@ -50,18 +50,18 @@ impl PublicKey {
         self.state
     }
 
-    /// True if the signature is this key's over the message, in its one strict form. Says nothing about
-    /// the key's state: what a retired or revoked key's signature is worth depends on what was signed.
+    /// Returns whether the signature is this key's over the message, in its only strict form. The state of the key is
+    /// not checked: the validity of a retired or revoked key's signature depends on what was signed.
     pub fn verify_strict(&self, message: &[u8], signature: &[u8; 64]) -> bool {
         self.key.verify_strict(message, &Signature::from_bytes(signature)).is_ok()
     }
 
-    /// The key itself, for verifying in batches.
+    /// Returns the key itself, for batch verification.
     pub fn verifying_key(&self) -> &VerifyingKey {
         &self.key
     }
 
-    /// The key as it is published.
+    /// Returns the published form of the key.
     pub fn jwk(&self) -> Value {
         json!({
             "kty": "OKP",
@@ -79,7 +79,7 @@ impl PublicKey {
         let refuse = |problem| KeysError::Jwk { problem };
         let jwk = jwk.as_object().ok_or(refuse("a key must be an object"))?;
         if jwk.contains_key("d") {
-            return Err(refuse("it has a private half (`d`): whoever published it must revoke it"));
+            return Err(refuse("it contains a private key (`d`): its publisher must revoke it"));
         }
         for (name, expected, problem) in [
             ("kty", "OKP", "kty must be OKP"),
@@ -104,7 +104,7 @@ impl PublicKey {
     }
 }
 
-/// What is trusted, without anything private: a keyring's own view, or one read from a JWKS.
+/// The trusted public keys, from a keyring or from a JWKS.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PublicKeys {
     issuer: Option<String>,
@@ -124,8 +124,8 @@ impl PublicKeys {
         }
     }
 
-    /// Reads a published JWKS. Strict: one key that is not ours, or not sound, refuses them all, since a
-    /// verifier that skips what it does not understand cannot tell a revoked key from an unknown one.
+    /// Reads a published JWKS. One unknown or invalid key rejects the whole set. A verifier that skips such keys
+    /// could not distinguish a revoked key from an unknown one.
     pub fn from_jwks(document: &Value) -> Result<Self, KeysError> {
         let refuse = |problem| KeysError::Jwk { problem };
         let keys = document.get("keys").and_then(Value::as_array).ok_or(refuse("`keys` must be a list"))?;
@@ -137,7 +137,7 @@ impl PublicKeys {
         Self::new(issuer, keys.iter().map(PublicKey::from_jwk).collect::<Result<_, _>>()?)
     }
 
-    /// The JWKS to publish: every key with its use and status, and whose they are.
+    /// Returns the JWKS to publish: every key with its use and status, and the issuer.
     pub fn jwks(&self) -> Value {
         let keys: Vec<Value> = self.keys.iter().map(PublicKey::jwk).collect();
         match &self.issuer {
@@ -146,12 +146,12 @@ impl PublicKeys {
         }
     }
 
-    /// Whose keys they are, where that is known: a JWKS need not say it.
+    /// Returns the issuer of the keys, if known. A JWKS does not have to name its issuer.
     pub fn issuer(&self) -> Option<&str> {
         self.issuer.as_deref()
     }
 
-    /// The key of that name if it is for this use, in whatever state.
+    /// Returns the key with this name if it is for this use, in any state.
     pub fn public(&self, key_use: KeyUse, kid: &str) -> Option<&PublicKey> {
         self.keys.iter().find(|it| it.key_use == key_use && it.kid == kid)
     }
@@ -169,7 +169,7 @@ pub(super) fn decode_32(text: &str) -> Option<[u8; 32]> {
     URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()
 }
 
-/// RFC 7638 over the OKP members of RFC 8037, in their one canonical spelling.
+/// Returns the RFC 7638 thumbprint over the OKP members of RFC 8037, in their canonical form.
 fn thumbprint(key: &VerifyingKey) -> String {
     let members = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, x(key));
     URL_SAFE_NO_PAD.encode(Sha256::digest(members))

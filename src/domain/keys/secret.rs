@@ -1,4 +1,4 @@
-//! What never leaves the process: it is wiped when it is dropped, and prints as `[redacted]`.
+//! Secrets that never leave the process. They are wiped when dropped, and print as `[redacted]`.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::{KeyState, KeyUse, PublicKey};
 
-/// A key that signs, or will.
+/// A signing key, or the next one.
 #[derive(Clone)]
 pub struct SigningKey {
     public: PublicKey,
@@ -36,12 +36,12 @@ impl SigningKey {
         self.private.as_bytes()
     }
 
-    /// Its name: the RFC 7638 thumbprint.
+    /// Returns the key's name: the RFC 7638 thumbprint.
     pub fn kid(&self) -> &str {
         self.public.kid()
     }
 
-    /// The signature over the message.
+    /// Returns the signature over the message.
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
         self.private.sign(message).to_bytes()
     }
@@ -51,7 +51,7 @@ impl SigningKey {
     }
 }
 
-/// HMAC-SHA-256 with the key schedule done once: a MAC then costs half.
+/// HMAC-SHA-256 with a precomputed key schedule, which halves the cost of a MAC.
 #[derive(Clone)]
 struct HmacKeySchedule(Hmac<Sha256>);
 
@@ -64,15 +64,15 @@ impl HmacKeySchedule {
         self.0.clone().chain_update(bytes).finalize().into_bytes().into()
     }
 
-    /// A name for the key that gives nothing of it away.
+    /// Returns a name for the key that reveals nothing of it.
     fn id(&self, label: &str) -> String {
-        /// 96 bits: no two keyrings share it by chance.
+        /// 96 bits, so that two keyrings never share it by chance.
         const ID_BYTES: usize = 12;
         URL_SAFE_NO_PAD.encode(&self.hmac(label.as_bytes())[..ID_BYTES])
     }
 }
 
-/// The key that salts commitments. It never rotates, or no old salt could be made again.
+/// The key that salts commitments. It never rotates, because old salts could not be computed again.
 pub struct SaltKey {
     bytes: Zeroizing<[u8; 32]>,
     schedule: HmacKeySchedule,
@@ -91,33 +91,33 @@ impl SaltKey {
         &self.bytes
     }
 
-    /// A label no thread can have as its id (spaces), so that it is no thread's secret.
+    /// A label with spaces, which no thread id can have, so that it is the secret of no thread.
     pub(super) fn id(&self) -> String {
         self.schedule.id("countersign salt key id v1")
     }
 
-    /// What salts the leaves of one thread: HMAC-SHA-256(salt key, the thread's id).
+    /// Returns the secret that salts the leaves of one thread: HMAC-SHA-256(salt key, thread id).
     pub fn thread_secret(&self, thread: &str) -> ThreadSecret {
         ThreadSecret::from_bytes(&Zeroizing::new(self.schedule.hmac(thread.as_bytes())))
     }
 }
 
-/// What salts the leaves of one thread.
+/// Secret that salts the leaves of one thread.
 pub struct ThreadSecret(HmacKeySchedule);
 
 impl ThreadSecret {
-    /// The secret of those bytes, as test vectors have it.
+    /// Returns the secret from bytes, for test vectors.
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
         Self(HmacKeySchedule::new(bytes))
     }
 
-    /// HMAC-SHA-256 under it.
+    /// Returns the HMAC-SHA-256 under the secret.
     pub fn hmac(&self, bytes: &[u8]) -> [u8; 32] {
         self.0.hmac(bytes)
     }
 }
 
-/// The key that seals rows, so that an edited, moved, swapped or inserted one is noticed.
+/// The key that seals rows, so that an edited, moved, swapped or inserted row is detected.
 pub struct RowKey {
     bytes: Zeroizing<[u8; 32]>,
     schedule: HmacKeySchedule,
@@ -134,7 +134,7 @@ impl RowKey {
         Self { id: schedule.id("countersign row key id v1"), schedule, bytes }
     }
 
-    /// The key of those bytes, as test vectors have it.
+    /// Returns the key from bytes, for test vectors.
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
         Self::of(Zeroizing::new(*bytes))
     }
@@ -143,17 +143,17 @@ impl RowKey {
         &self.bytes
     }
 
-    /// Its name, to stand beside a seal; made from the key, so that it cannot be wrong.
+    /// Returns the key's name, which is stored with a seal. It is derived from the key, so it cannot be wrong.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The seal over these bytes.
+    /// Returns the seal over these bytes.
     pub fn hmac(&self, bytes: &[u8]) -> [u8; 32] {
         self.schedule.hmac(bytes)
     }
 
-    /// True if `seal` is the seal over these bytes; takes as long whichever bit is wrong.
+    /// Returns whether `seal` is the seal over these bytes, in constant time.
     pub fn checks(&self, bytes: &[u8], seal: &[u8]) -> bool {
         self.schedule.0.clone().chain_update(bytes).verify_slice(seal).is_ok()
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, EventType};
+use crate::domain::policy::current_wording;
 use crate::domain::primitives::id::{FlowId, ReviewId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::{Hold, HoldOutcome};
@@ -228,6 +229,7 @@ impl FlowCounts {
     fn add(&mut self, fact: &CountedEvent, hold: Option<(&Hold, Duration)>) {
         let took = hold.map_or(Duration::ZERO, |it| it.1);
         self.all.add(fact, took);
+        // The key is the stored text: an audit counts again from the same reviews and compares the rows.
         let mut said: Vec<&str> = hold.iter().flat_map(|it| &it.0.reasons).map(|it| it.text.as_str()).collect();
         said.sort_unstable();
         // A reason that occurs twice counts once per review.
@@ -243,11 +245,11 @@ impl FlowCounts {
         }
     }
 
-    /// Adds all counts of another value.
+    /// Adds other counts. Reasons with the same cause are one group, whichever release worded them.
     pub fn merge(&mut self, other: &Self) {
         self.all.merge(&other.all);
         for (reason, counts) in &other.reasons {
-            self.reasons.entry(reason.clone()).or_default().merge(counts);
+            self.reasons.entry(current_wording(reason).into_owned()).or_default().merge(counts);
         }
         if let Some(counts) = &other.other_reasons {
             self.other_reasons.get_or_insert_default().merge(counts);

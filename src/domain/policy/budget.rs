@@ -1,8 +1,8 @@
-//! Budgets: what a policy lets requests, nodes and threads use.
+//! Budgets: limits of requests, nodes and threads.
 
 use crate::domain::threads::usage::Cost;
 
-/// One table of bounds. What is left out is not bounded.
+/// One table of limits. A limit that is left out does not apply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     pub(super) calls: Option<u64>,
@@ -12,7 +12,7 @@ pub(super) struct Budget {
     pub(super) then: OnBreach,
 }
 
-/// What follows if one is exceeded.
+/// Result of exceeding a limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum OnBreach {
     Hold,

@@ -1,5 +1,5 @@
-//! What goes beyond a budget: of one request, one node and one thread, by what agents say that they use; and of what
-//! nodes are given, by what the gateway counts.
+//! Checks the budgets of a request, its node and its thread. Agents report their tokens and cost. The gateway counts
+//! the context tokens itself.
 
 use serde_json::Value;
 
@@ -13,16 +13,16 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::usage::{Totals, UsageAmount};
 
-/// What a request does to the budgets.
+/// Budgets that a request exceeds.
 #[derive(Debug, Default)]
 pub(super) struct BudgetBreaches {
     pub(super) denied: Vec<Violation>,
-    /// What people are asked about.
+    /// Reasons to require approval.
     pub(super) held: Vec<JudgedReason>,
 }
 
-/// Holds what branches used together against the bounds of each of their nodes, and of the thread. Each was judged
-/// where it was used, beside what it could see.
+/// Checks the total usage of branches against the limits of each of their nodes and of the thread. Each branch was
+/// judged before, but only with the usage that it could see.
 pub(super) fn breaches_together(policy: &Policy, before: &Totals, used: &Totals) -> BudgetBreaches {
     let mut found = BudgetBreaches::default();
     let sums = before.clone().plus(used);
@@ -41,7 +41,7 @@ pub(super) fn breaches_together(policy: &Policy, before: &Totals, used: &Totals)
     found
 }
 
-/// Of whom something is counted.
+/// Scope of a limit.
 #[derive(Clone, Copy)]
 enum BudgetLevel {
     Call,
@@ -57,23 +57,23 @@ enum BudgetMeasure {
     Context,
 }
 
-const UNTOLD_TOKENS: &str = "the policy bounds tokens: say with `usage.tokens` how many this took";
-const UNTOLD_COST: &str = "the policy bounds what things cost: say with `usage.cost` what this did";
+const UNTOLD_TOKENS: &str = "the policy limits tokens: set `usage.tokens` to the number that the request used";
+const UNTOLD_COST: &str = "the policy limits cost: set `usage.cost` to the cost of the request";
 
 impl Policy {
-    /// How many tokens a node is given of a state, in hundreds; nothing, where no budget bounds that.
+    /// Returns the tokens of a node's view of a state, in hundreds, if a budget limits them.
     pub fn context_tokens(&self, node: &NodeId, state: &Value) -> Option<u64> {
         self.bounds_context(node).then(|| count_given(&project(self, node, state), &self.wish(node)))
     }
 
-    /// Whether a budget bounds what a node is given.
+    /// Returns whether a budget limits the context tokens of a node.
     pub fn bounds_context(&self, node: &NodeId) -> bool {
         let bounds = self.node(node).map(|it| self.budgets.of(it)).unwrap_or_default();
         bounds.iter().any(|(_, it)| it.context_tokens.is_some())
     }
 }
 
-/// Holds a request on a state against every bound that there is for its node, in a fixed order.
+/// Checks a request against every limit that applies to its node, in a fixed order.
 pub(super) fn breaches(
     policy: &Policy,
     (node, name): (&NodePolicy, &NodeId),
@@ -85,7 +85,7 @@ pub(super) fn breaches(
     let usage = along.usage;
     let given = along.context_tokens.or_else(|| policy.context_tokens(name, state)).unwrap_or(0);
     let own = UsageAmount::default().with(u64::from(along.tool.is_some()), usage).given(given);
-    // What is bounded must be told, or the way around a bound would be to say nothing.
+    // A limited amount must be reported. Otherwise an agent could bypass the limit by leaving it out.
     let bounded = |is: fn(&Budget) -> bool| bounds.iter().any(|(_, it)| is(it));
     for (untold, detail) in [
         (usage.tokens.is_none() && bounded(|it| it.tokens.is_some()), UNTOLD_TOKENS),
@@ -109,7 +109,7 @@ pub(super) fn breaches(
 }
 
 impl BudgetBreaches {
-    /// One more, unless it is said already.
+    /// Adds a breach, unless the same one is already listed.
     fn add(&mut self, then: OnBreach, words: &'static str) {
         match then {
             OnBreach::Deny if self.denied.iter().all(|it| it.detail != words) => self.denied.push(violation(words)),
@@ -126,7 +126,7 @@ impl BudgetBreaches {
 }
 
 impl Budgets {
-    /// Those that are there for a node, in the order in which they are told.
+    /// Returns the limits that apply to a node, in the order in which they are reported.
     fn of(&self, node: &NodePolicy) -> Vec<(BudgetLevel, Budget)> {
         let all = [
             (BudgetLevel::Call, self.call),
@@ -139,8 +139,8 @@ impl Budgets {
 }
 
 impl Budget {
-    /// What would be above its bound because of this request. One that uses none of it breaches nothing, even where
-    /// people have let more through before.
+    /// Returns the measures that this request pushes above their limit. A request that uses none of a measure does
+    /// not breach its limit, even if reviewers approved more before.
     fn breached(&self, sum: UsageAmount, own: UsageAmount) -> impl Iterator<Item = BudgetMeasure> {
         let above = |bound: Option<u64>, sum: u64, own: u64| own > 0 && bound.is_some_and(|it| sum > it);
         let cost_above = self.cost.is_some_and(|it| sum.cost_millionths > it);
@@ -165,21 +165,17 @@ fn reason(text: &str) -> JudgedReason {
 
 const fn words(level: BudgetLevel, measure: BudgetMeasure) -> &'static str {
     match (level, measure) {
-        (BudgetLevel::Call, BudgetMeasure::Calls) => "more calls than one request may make",
-        (BudgetLevel::Call, BudgetMeasure::Tokens) => "more tokens than one request may take",
-        (BudgetLevel::Call, BudgetMeasure::Cost) => "more cost than one request may make",
-        (BudgetLevel::Call, BudgetMeasure::Context) => {
-            "more tokens of context than a node may be given for one request"
-        }
-        (BudgetLevel::Node, BudgetMeasure::Calls) => "more calls than this node may make in one thread",
-        (BudgetLevel::Node, BudgetMeasure::Tokens) => "more tokens than this node may take in one thread",
-        (BudgetLevel::Node, BudgetMeasure::Cost) => "more cost than this node may make in one thread",
-        (BudgetLevel::Node, BudgetMeasure::Context) => {
-            "more tokens of context than this node may be given in one thread"
-        }
-        (BudgetLevel::Thread, BudgetMeasure::Calls) => "more calls than may be made in one thread",
-        (BudgetLevel::Thread, BudgetMeasure::Tokens) => "more tokens than may be taken in one thread",
-        (BudgetLevel::Thread, BudgetMeasure::Cost) => "more cost than may be made in one thread",
-        (BudgetLevel::Thread, BudgetMeasure::Context) => "more tokens of context than nodes may be given in one thread",
+        (BudgetLevel::Call, BudgetMeasure::Calls) => "the request exceeds the tool call limit for one request",
+        (BudgetLevel::Call, BudgetMeasure::Tokens) => "the request exceeds the token limit for one request",
+        (BudgetLevel::Call, BudgetMeasure::Cost) => "the request exceeds the cost limit for one request",
+        (BudgetLevel::Call, BudgetMeasure::Context) => "the request exceeds the context token limit for one request",
+        (BudgetLevel::Node, BudgetMeasure::Calls) => "the node exceeds its tool call limit for one thread",
+        (BudgetLevel::Node, BudgetMeasure::Tokens) => "the node exceeds its token limit for one thread",
+        (BudgetLevel::Node, BudgetMeasure::Cost) => "the node exceeds its cost limit for one thread",
+        (BudgetLevel::Node, BudgetMeasure::Context) => "the node exceeds its context token limit for one thread",
+        (BudgetLevel::Thread, BudgetMeasure::Calls) => "the thread exceeds its tool call limit",
+        (BudgetLevel::Thread, BudgetMeasure::Tokens) => "the thread exceeds its token limit",
+        (BudgetLevel::Thread, BudgetMeasure::Cost) => "the thread exceeds its cost limit",
+        (BudgetLevel::Thread, BudgetMeasure::Context) => "the thread exceeds its context token limit",
     }
 }

@@ -1,4 +1,4 @@
-//! The policy text → `Policy`. Whatever is not understood is refused: a rule that is read past is a hole.
+//! Compiles the policy text into a `Policy`. An unknown key is an error, because a skipped rule would not be enforced.
 
 mod context;
 mod escalation;
@@ -81,7 +81,7 @@ const JOIN_KEYS: &[&str] = &["confidence"];
 const REDACTION_KEYS: &[&str] = &["hide", "detect", "patterns", "reveal_to"];
 
 impl Policy {
-    /// Understands a policy, or says where and why not.
+    /// Compiles a policy, or returns the first mistake with its position.
     pub fn compile(source: &PolicySource) -> Result<Self, PolicyError> {
         check_sizes(source)?;
         let document = parse(&source.text)?;
@@ -117,7 +117,7 @@ impl Policy {
     }
 }
 
-/// `[join]`: one place, so that each branch has one confidence.
+/// Reads `[join]`. It has one path, so that each branch has one confidence value.
 fn read_confidence(root: &TomlSection<'_>) -> Result<Option<Pointer>, PolicyError> {
     let Some(item) = root.get("join") else { return Ok(None) };
     let section = item.section()?;
@@ -128,14 +128,14 @@ fn read_confidence(root: &TomlSection<'_>) -> Result<Option<Pointer>, PolicyErro
         .map_err(|why| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name())))
 }
 
-/// Before anything is parsed. Sizes have no place in the text; they are reported at its start.
+/// Checks the sizes before anything is parsed. A size has no position in the text, so the error is at its start.
 fn check_sizes(source: &PolicySource) -> Result<(), PolicyError> {
     let refuse = |message: String| Err(PolicyError { code: PolicyCode::TooLarge, line: 1, column: 1, message });
     if source.text.len() > bounds::POLICY_BYTES_MAX {
         return refuse(format!("the policy is longer than {} bytes: shorten it", bounds::POLICY_BYTES_MAX));
     }
     if source.schemas.len() > bounds::SCHEMAS_MAX {
-        return refuse(format!("more than {} schemas were handed in: leave out what is not used", bounds::SCHEMAS_MAX));
+        return refuse(format!("more than {} schemas: remove the unused ones", bounds::SCHEMAS_MAX));
     }
     match source.schemas.iter().find(|(_, text)| text.len() > schema::BYTES_MAX) {
         Some((name, _)) => refuse(format!("schema {name:?} is longer than {} bytes", schema::BYTES_MAX)),
@@ -143,7 +143,7 @@ fn check_sizes(source: &PolicySource) -> Result<(), PolicyError> {
     }
 }
 
-/// A flow enforces its policy unless it says otherwise.
+/// Reads the mode. By default a flow enforces its policy.
 fn read_mode(root: &TomlSection<'_>) -> Result<Mode, PolicyError> {
     let Some(item) = root.get("mode") else { return Ok(Mode::Enforce) };
     match item.text()? {
@@ -155,7 +155,7 @@ fn read_mode(root: &TomlSection<'_>) -> Result<Mode, PolicyError> {
 
 fn read_flow(root: &TomlSection<'_>) -> Result<FlowId, PolicyError> {
     let item = root.require("flow", "the flow's name, such as flow = \"payments\"")?;
-    // Where flows are stopped, that is the word for every one of them.
+    // `all` names every flow in a halt, so it cannot be the name of one flow.
     if item.text()? == "all" {
         return Err(item.error(PolicyCode::BadValue, "`flow`: `all` means every flow; give it another name"));
     }
@@ -173,14 +173,14 @@ fn read_patterns(section: &TomlSection<'_>, key: &str) -> Result<Patterns, Polic
         let text = item.text()?;
         let bad = |why: String| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name()));
         if text.chars().any(char::is_control) {
-            return Err(bad("a pattern has no control characters".to_owned()));
+            return Err(bad("a pattern must not contain control characters".to_owned()));
         }
         if !unicode_normalization::is_nfc(text) {
-            return Err(bad("it is not in Unicode normal form C, so no key could ever match it".to_owned()));
+            return Err(bad("it is not in Unicode normal form C, so no key can match it: normalize it".to_owned()));
         }
         let pattern = Pattern::try_from(text).map_err(|error| bad(error.to_string()))?;
         if patterns.contains(&pattern) {
-            return Err(bad("the pattern stands in the list already: take it out".to_owned()));
+            return Err(bad("the list already has this pattern: remove it".to_owned()));
         }
         patterns.push(pattern);
     }
@@ -204,7 +204,7 @@ fn read_schema(item: &TomlItem<'_>, source: &PolicySource, openness: Openness) -
 fn unknown_schema(item: &TomlItem<'_>, name: &str, source: &PolicySource) -> PolicyError {
     let there: Vec<_> = source.schemas.keys().map(String::as_str).collect();
     let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-    let message = format!("schema {name:?} was not handed in with the policy: add it; handed in: {there}");
+    let message = format!("schema {name:?} is missing: add it. Present: {there}");
     item.error(PolicyCode::UnknownSchema, message)
 }
 
@@ -238,10 +238,10 @@ fn read_node(section: &TomlSection<'_>, source: &PolicySource) -> Result<NodePol
 fn read_protected(root: &TomlSection<'_>, approval: &ApprovalPolicy) -> Result<Patterns, PolicyError> {
     let patterns = read_patterns(root, "protected")?;
     match root.get("protected") {
-        Some(item) if !patterns.is_empty() && approval.stages.is_empty() => Err(item.error(
-            PolicyCode::Contradiction,
-            "`protected` needs people: add [[approval.stages]] with `groups`, or nobody could approve",
-        )),
+        Some(item) if !patterns.is_empty() && approval.stages.is_empty() => {
+            let message = "`protected` needs reviewers: add [[approval.stages]] with `groups`";
+            Err(item.error(PolicyCode::Contradiction, message))
+        }
         _ => Ok(patterns),
     }
 }
@@ -345,7 +345,7 @@ fn read_stage(section: &TomlSection<'_>) -> Result<PolicyStage, PolicyError> {
     let list = section.require("groups", "the groups whose members may vote, such as groups = [\"finance\"]")?;
     let groups = read_groups(&list)?;
     if groups.is_empty() {
-        return Err(list.error(PolicyCode::BadValue, "a stage needs at least one group, or nobody could vote"));
+        return Err(list.error(PolicyCode::BadValue, "a stage needs at least one group, because its members vote"));
     }
     let need = section.get("need").map_or(Ok(1), |item| item.count(bounds::NEED))?;
     let (comment, confirm) = (read_comment(section)?, read_confirm(section)?);
@@ -358,19 +358,18 @@ fn read_groups(list: &TomlItem<'_>) -> Result<BTreeSet<GroupName>, PolicyError> 
         let bad = |why: String| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name()));
         let group = GroupName::try_from(item.text()?).map_err(|error| bad(error.to_string()))?;
         if !groups.insert(group) {
-            return Err(bad("the group stands in the list already: take it out".to_owned()));
+            return Err(bad("the list already has this group: remove it".to_owned()));
         }
     }
     Ok(groups)
 }
 
-/// A signature over the vote is always made a moment ago, so that one key says all.
+/// Reads the passkey requirement. A signature over a vote is always fresh, so `passkey_within` would add nothing to it.
 fn read_passkey(section: &TomlSection<'_>) -> Result<PasskeyRule, PolicyError> {
     let signs = flag(section, "passkey")?;
     match (signs, section.get("passkey_within")) {
         (true, Some(item)) => {
-            let message = "`passkey = true` asks for a signature over each vote, which is newer than any time that \
-                           `passkey_within` could name: take one of them out";
+            let message = "`passkey = true` already requires a fresh signature for each vote: remove `passkey_within`";
             Err(item.error(PolicyCode::BadValue, message))
         }
         (true, None) => Ok(PasskeyRule::Signs),

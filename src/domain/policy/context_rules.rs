@@ -1,4 +1,4 @@
-//! What a policy says of what a node is given.
+//! Rules for the view that a node receives.
 
 use crate::domain::context::InputSchema;
 use crate::domain::json::pointer::Pointer;
@@ -6,7 +6,7 @@ use crate::domain::json::pointer::Pointer;
 #[derive(Debug, Default)]
 pub(super) struct ContextRules {
     pub(super) max_tokens: Option<u64>,
-    /// What goes last, the most important first.
+    /// Paths that are dropped last, the most important first.
     pub(super) priority: Vec<Pointer>,
     pub(super) requires: Vec<Pointer>,
     pub(super) receives: Option<InputSchema>,

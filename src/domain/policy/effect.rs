@@ -1,4 +1,4 @@
-//! What a patch would do, and what of that is the asker's doing.
+//! Computes the effect of a patch, and the part of it that the caller requested.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,30 +15,30 @@ use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
 
 const NOT_IN_WRITES: &str = "the node may not write this: its `writes` do not cover it";
-const IN_DENY: &str = "the node is denied to write this";
+const IN_DENY: &str = "the node may not write this: its `deny` covers it";
 
-/// The state after, and the way there.
+/// The state after a patch, and its changes.
 pub(super) struct PatchEffect {
     pub(super) after: Value,
     pub(super) changes: Vec<LeafChange>,
     meanings: Vec<ChangeAttribution>,
-    /// Where a merge patch goes through something that is no object, and that the node cannot see: it is replaced as
-    /// a whole, whatever it is.
+    /// Values on the way of a merge patch that are no objects and that the node cannot read. The patch replaces each
+    /// of them as a whole.
     overrun: BTreeSet<Pointer>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ChangeAttribution {
-    /// A value came, went or differs.
+    /// A value was added, was removed or differs.
     Its,
-    /// An empty container gave way to a filled one of another kind. That takes the same leave as for a container
-    /// with members, of which only the members are changes.
+    /// An empty container was replaced by a filled one of another kind. That needs the same permission as for a
+    /// container with members, of which only the members are changes.
     OtherKind,
-    /// It follows from a place that is replaced as a whole, and is judged there.
+    /// A consequence of a path that is replaced as a whole. The replacement is judged instead.
     OfThePlace,
-    /// Nothing of its own. An object that gains its first member or loses its last is changed at the member, not at
-    /// itself; and where the node cannot look, an object that had to be there for a member to be deleted from it is
-    /// no change of the asker's. Both would tell of members that the asker may not read.
+    /// A side effect. An object that gains its first member or loses its last changes at the member, not at itself.
+    /// If the node cannot read a path, an object that had to exist there for a deletion is no change by the caller.
+    /// Both would reveal members that the caller may not read.
     ByTheWay,
 }
 
@@ -56,7 +56,7 @@ impl PatchEffect {
         Self { after, changes, meanings, overrun }
     }
 
-    /// The changes that say something of their own.
+    /// Returns the changes that are no side effects.
     fn telling(&self) -> impl Iterator<Item = &LeafChange> {
         self.changes
             .iter()
@@ -65,8 +65,8 @@ impl PatchEffect {
             .map(|(change, _)| change)
     }
 
-    /// The changes that rules are asked about. What the request set where its node cannot look is among them whether
-    /// or not it differs, or a rule would tell a right guess from a wrong one.
+    /// Returns the changes that rules evaluate. Values that the request set outside its node's reads are included
+    /// whether or not they differ. Otherwise a rule would confirm a right guess.
     pub(super) fn asked<'o>(
         &'o self,
         before: &Value,
@@ -85,14 +85,14 @@ impl PatchEffect {
             let (before, after) = (value(before), value(&self.after));
             Cow::Owned(LeafChange { pointer, before, after })
         }));
-        // In one order, whichever of them differ.
+        // The order must not depend on which of them differ.
         asked.sort_by(|a, b| a.pointer.cmp(&b.pointer));
         asked
     }
 
-    /// Effects outside the write lists. What differs where the node cannot look is told at the place that the
-    /// request named, and only if the request as such was admissible: then it can only mean that something stands
-    /// where the policy has an object.
+    /// Returns the effects outside the write lists. A difference that the node cannot read is reported at the path
+    /// that the request named, and only if the request itself was admissible. It then only reveals that the policy's
+    /// object is another value in this state.
     pub(super) fn violations(&self, node: &NodePolicy, asked: &[Violation], sight: &Visibility<'_>) -> Vec<Violation> {
         let refused = |(change, meaning): (&LeafChange, &ChangeAttribution)| {
             let pointer = &change.pointer;
@@ -121,8 +121,8 @@ impl PatchEffect {
         effects.chain(self.overrun.iter().filter_map(overrun)).collect()
     }
 
-    /// The protected patterns that the request touches, each with one place where it does. What a request sets where
-    /// its node cannot look counts as touched, or a guess that changes nothing would tell that it was right.
+    /// Returns the protected patterns that the request touches, each with one path. A value set outside the node's
+    /// reads counts as touched. Otherwise a guess that changes nothing would be confirmed.
     pub(super) fn touched<'p>(
         &self,
         protected: &'p Patterns,

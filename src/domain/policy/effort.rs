@@ -14,13 +14,13 @@ pub struct Effort(u64);
 /// Up to here a judgement is done at once: it takes a few milliseconds.
 const LIGHT_MAX: Effort = Effort(300_000);
 
-/// What every part of a state and of a patch costs: it is read, copied, compared and written.
+/// Cost of each part of a state and of a patch, which is read, copied, compared and written.
 const PART_STEPS: u64 = 20;
 
-/// What a schema that judges a part costs.
+/// Cost of a schema for each part that it checks.
 const SCHEMA_STEPS: u64 = 4;
 
-/// What a rule costs for each part, as long as all rules together stay within their own bound.
+/// Cost of a rule for each part, as long as all rules together stay within their own limit.
 const RULE_STEPS: u64 = 10;
 
 impl Policy {
@@ -37,7 +37,7 @@ impl Policy {
 }
 
 impl Effort {
-    /// Whether it is so little that nothing waits for it.
+    /// Returns whether it is so little that nothing waits for it.
     pub fn is_light(self) -> bool {
         self <= LIGHT_MAX
     }

@@ -1,27 +1,27 @@
-//! Why a policy text is not a policy, told to the person who wrote it.
+//! Errors of a policy text, for its author.
 
 use std::fmt;
 use std::ops::Range;
 
-/// What kind of mistake it is, for programs.
+/// Kind of mistake, for programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PolicyCode {
     Syntax,
     /// A key that no version of the format has.
     UnknownKey,
-    /// A key that must be there is not.
+    /// A required key is missing.
     Missing,
-    /// A value of another type than the key takes.
+    /// A value of the wrong type.
     WrongType,
-    /// A value of the right type that means nothing here.
+    /// A value of the right type that is not allowed here.
     BadValue,
-    /// More or longer than a bound allows.
+    /// A value or list beyond its limit.
     TooLarge,
-    /// A file name that was not handed in with the policy.
+    /// A file that was not passed with the policy.
     UnknownSchema,
-    /// A schema that is not JSON, not JSON Schema, or uses what is not accepted.
+    /// A schema that is not JSON, is not JSON Schema, or uses an unsupported keyword.
     BadSchema,
-    /// A rule's condition that is not CEL, or asks for what rules do not have.
+    /// A condition that is not CEL, or uses unsupported expressions.
     BadRule,
     /// Parts of the policy that contradict each other.
     Contradiction,
@@ -50,23 +50,22 @@ impl fmt::Display for PolicyCode {
     }
 }
 
-/// The first mistake in a policy: where it is and what to do about it.
+/// The first mistake in a policy, with its position and the correction.
 ///
-/// The message may quote the policy and its schemas: whoever reads it wrote them.
+/// The message may quote the policy and its schemas, because its reader is their author.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct PolicyError {
-    /// What kind of mistake it is.
     pub code: PolicyCode,
     /// The line in the policy text, from 1.
     pub line: u32,
     /// The column in that line, in characters, from 1.
     pub column: u32,
-    /// What is wrong and what to do.
+    /// The mistake and its correction.
     pub message: String,
 }
 
-/// A stretch of the policy text that a message is about.
+/// The part of the policy text that a message refers to.
 #[derive(Clone, Copy)]
 pub(super) struct PolicyTextSpan<'t> {
     text: &'t str,
@@ -78,13 +77,13 @@ impl<'t> PolicyTextSpan<'t> {
         Self { text, offset: span.start }
     }
 
-    /// Where it begins, in bytes.
+    /// Returns the start position in bytes.
     pub(super) const fn offset(self) -> usize {
         self.offset
     }
 
     pub(super) fn error(self, code: PolicyCode, message: impl Into<String>) -> PolicyError {
-        // A span may end inside nothing, never inside a character; the guard costs little and cannot panic.
+        // A span never ends inside a character. The check costs little and cannot panic.
         let before = self.text.get(..self.offset.min(self.text.len())).unwrap_or(self.text);
         let line = before.matches('\n').count();
         let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count());

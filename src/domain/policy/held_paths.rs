@@ -3,8 +3,8 @@
 use super::model::Policy;
 
 impl Policy {
-    /// Returns the paths of the rules that hold a change for this reason, of those that are about the change of one path
-    /// and about no tool.
+    /// Returns the paths of the rules that require approval for this reason. Only rules about the change of one path,
+    /// and about no tool, have a path.
     pub fn held_paths(&self, reason: &str) -> impl Iterator<Item = &str> {
         self.rules.iter().filter(move |it| it.reason == reason).filter_map(|it| it.held_path())
     }

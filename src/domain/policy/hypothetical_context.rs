@@ -1,4 +1,4 @@
-//! What is supposed around a supposed request: who asks, what comes along, and what came before in the thread.
+//! The assumptions of a dry run: the caller, the tool call, and the thread's history.
 
 use std::collections::BTreeSet;
 
@@ -14,29 +14,29 @@ use crate::domain::threads::usage::{InvalidUsage, Totals, Usage};
 const OWNER_CHARS_MAX: usize = 200;
 
 const NOT_A_PRINCIPAL: &str = "a principal is an object with `id` and `owner`, and nothing else";
-const NOT_AN_ID: &str = "this is not the id of a principal";
+const NOT_AN_ID: &str = "not the id of a principal";
 const NOT_AN_OWNER: &str = "an owner is a text of 1 to 200 characters";
-const NOT_NODES: &str = "the nodes that have committed are a list of names, each once";
+const NOT_NODES: &str = "`committed_nodes` must be a list of unique node names";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HypotheticalPrincipal {
     pub id: PrincipalId,
-    /// The person or team whose it is.
+    /// The owner: a person or a team.
     pub owner: String,
 }
 
-/// What is supposed around a request. What is left out is not known, and a rule that asks about it has no answer;
-/// only of what was used before, nothing said is nothing used.
+/// Assumptions of a dry run. A value that is left out is unknown, and a rule that needs it cannot be evaluated.
+/// Earlier usage that is left out counts as none.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct HypotheticalContext {
     pub principal: Option<HypotheticalPrincipal>,
     /// The nodes of which something was committed in the thread.
     pub committed_nodes: Option<BTreeSet<NodeId>>,
-    /// The tool that would be called along with it.
+    /// Tool call of the request.
     pub tool: Option<Tool>,
-    /// What it would have taken.
+    /// Usage that the request would report.
     pub usage: Usage,
-    /// What each node has used in the thread before.
+    /// Earlier usage of each node in the thread.
     pub totals: Option<Totals>,
 }
 
@@ -56,20 +56,20 @@ impl HypotheticalContext {
     pub fn read(value: &Value) -> Result<Self, InvalidUsage> {
         let wrong = |pointer, detail| InvalidUsage { pointer, detail };
         let Value::Object(members) = value else {
-            return Err(wrong(Pointer::root(), "what is known around a request is an object"));
+            return Err(wrong(Pointer::root(), "the context of a request must be an object"));
         };
         let mut rest = members.clone();
         let around = Self::take(&mut rest)?;
         match rest.keys().next() {
             Some(key) => Err(wrong(
                 Pointer::root().child(key),
-                "around a request there are `principal`, `committed_nodes`, `tool`, `usage` and `totals`, and nothing else",
+                "the context of a request may only have `principal`, `committed_nodes`, `tool`, `usage` and `totals`",
             )),
             None => Ok(around),
         }
     }
 
-    /// As requests are judged by.
+    /// Returns the context for a judgement.
     pub fn circumstances(&self) -> RequestContext<'_> {
         let principal = self.principal.as_ref();
         RequestContext {
@@ -93,7 +93,7 @@ fn part<T>(
 }
 
 impl HypotheticalPrincipal {
-    /// Someone of that id and owner.
+    /// Reads a caller with an id and an owner.
     pub fn new(id: &str, owner: &str) -> Result<Self, InvalidUsage> {
         let at = |name: &str, detail| InvalidUsage { pointer: Pointer::root().child(name), detail };
         let id = PrincipalId::try_from(id).map_err(|_| at("id", NOT_AN_ID))?;

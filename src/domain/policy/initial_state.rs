@@ -1,4 +1,4 @@
-//! Version 0: the state that a host starts a thread with.
+//! Checks version 0: the state with which a host starts a thread.
 
 use serde_json::{Map, Value};
 
@@ -16,19 +16,20 @@ use crate::domain::json::size::{StateLimits, ValueSize};
 /// A state that a thread may start with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InitialState {
-    /// The protected patterns that the state sets, unless the policy trusts its hosts. If there is one, the thread
-    /// owes an approval from version 0 on.
+    /// The protected patterns that the state sets, unless the policy trusts its hosts. If there is one, version 0 of
+    /// the thread requires its own approval.
     pub owes_reason: Vec<Pattern>,
 }
 
 impl InitialState {
-    /// Whether the thread owes an approval from version 0 on.
+    /// Returns whether version 0 of the thread requires its own approval.
     pub fn owes(&self) -> bool {
         !self.owes_reason.is_empty()
     }
 }
 
-/// Judges the state that a host creates a thread with. The host sent all of it, so it is told everything.
+/// Judges the state that a host creates a thread with. The host sent the whole state, so every violation is returned
+/// to it.
 pub fn judge_initial(policy: &Policy, state: &Value, limits: &StateLimits) -> Result<InitialState, Vec<Violation>> {
     if let Some(violation) =
         state_shape::check((state, &ValueSize::of(state)), limits, &StateVisibility::<Patterns>::Whole)
@@ -50,7 +51,8 @@ pub fn judge_initial(policy: &Policy, state: &Value, limits: &StateLimits) -> Re
     Ok(InitialState { owes_reason: policy.protected.iter().filter(sets).cloned().collect() })
 }
 
-/// An empty state sets nothing: the place where it stands is no leaf that a pattern could be about.
+/// Returns whether the state is empty. An empty state sets nothing, because its root is no leaf that a pattern could
+/// match.
 fn is_empty(state: &Value) -> bool {
     state.as_object().is_some_and(Map::is_empty)
 }

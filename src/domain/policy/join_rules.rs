@@ -1,4 +1,4 @@
-//! What is asked of a join besides what is asked of any effect.
+//! Checks that apply only to joins.
 
 use serde_json::Value;
 
@@ -11,16 +11,17 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::usage::Totals;
 
-const UNREAD: &str = "a branch changed something that this node may not read: join as a node that may read all of it";
+const UNREAD: &str = "a branch changed a path that this node may not read: join as a node that may read all changes";
 
-/// Whether a branch changed what the node may not read. It named none of these places itself, so it is told of none.
+/// Returns a violation if a branch changed a path that the node may not read. The violation names no path, because
+/// the node named none of them itself.
 pub fn unread(policy: &Policy, node: &NodeId, changed: &[Pointer]) -> Option<Violation> {
     let reads = policy.node(node).map(NodePolicy::reads);
     let unseen = changed.iter().any(|it| !reads.is_some_and(|reads| reads.covers(it)));
     unseen.then(|| Violation::new(RejectCode::ReadNotAllowed, Pointer::root(), UNREAD))
 }
 
-/// What the join itself uses, on top of its branches; and what these used together.
+/// Returns the breaches of the join's own usage and of the total usage of its branches.
 pub(super) fn breaches(
     policy: &Policy,
     (node, name, state): (&NodePolicy, &NodeId, &Value),

@@ -1,6 +1,8 @@
-//! judge(policy, before, request) → commit, hold or reject. Deterministic, and blind where the node is blind: two
-//! states that look alike to a node are judged alike (but for what a schema ties to what the node may not read, of
-//! which only the fact is told).
+//! Judges a request: commit, hold or reject.
+//!
+//! The result is deterministic and does not depend on values that the node cannot read: two states that look alike to
+//! a node are judged alike. The one exception is a schema that relates such values to others. Only the fact of a
+//! mismatch is returned.
 
 use std::borrow::Cow;
 
@@ -29,22 +31,23 @@ use crate::domain::json::size::{StateLimits, ValueSize};
 use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::usage::Totals;
 
-const NO_SUCH_NODE: &str = "the policy has no such node, so it may write nothing";
-const NO_ROLLBACK: &str = "the policy does not let this node roll back";
+const NO_SUCH_NODE: &str = "the policy has no such node: use a node that the policy names";
+const NO_ROLLBACK: &str = "the policy does not allow this node to roll back";
 const NO_WRITER: &str = "the policy does not name this node as a writer, so it has no writes to confirm";
-const PROTECTED_RESULT: &str = "a writer's result may not touch a protected value: nobody can be asked any more";
-const TEST_FAILED: &str = "the test found another value";
+const PROTECTED_RESULT: &str =
+    "a writer's result may not touch a protected value, because the write has already happened";
+const TEST_FAILED: &str = "the test operation found another value";
 const MOVED_INTO_ITSELF: &str = "a value cannot be moved below itself";
-const DOES_NOT_APPLY: &str = "the step does not fit the state as it stands: read it again";
-const NOBODY: &str = "people would have to decide, and the policy has no [[approval.stages]]";
+const DOES_NOT_APPLY: &str = "the operation does not fit the current state: read the state again";
+const NOBODY: &str = "the request requires approval, and the policy has no [[approval.stages]]";
 
-/// Judges one request against the state it would change, of nobody in particular: a rule that asks who it is, or
-/// what came before in the thread, cannot be decided and so rejects.
+/// Judges one request for no particular caller. A rule that needs the caller or the thread's history cannot be
+/// evaluated, so the request is rejected.
 pub fn judge(policy: &Policy, before: &Value, request: &PolicyRequest<'_>, limits: &StateLimits) -> Judgement {
     judge_in(policy, before, request, &RequestContext::default(), limits)
 }
 
-/// Judges one request of one asker in one thread.
+/// Judges one request of one caller in one thread.
 pub fn judge_for(
     policy: &Policy,
     before: &Value,
@@ -55,7 +58,7 @@ pub fn judge_for(
     judge_in(policy, before, request, &RequestContext::of(asker), limits)
 }
 
-/// Judges one request with all that is known around it.
+/// Judges one request with its context.
 pub fn judge_in(
     policy: &Policy,
     before: &Value,
@@ -82,14 +85,14 @@ fn refuse(detail: &'static str) -> Judgement {
     Judgement::Reject { violations: vec![violation] }
 }
 
-/// What it means that something protected is touched.
+/// Result of touching a protected value.
 #[derive(Clone, Copy)]
 enum ProtectedTouchEffect {
     Hold,
     Reject,
 }
 
-/// What is wrong with a request before its rules are asked.
+/// Violations of a request before its rules are evaluated.
 #[derive(Default)]
 struct RequestViolations {
     lists: Vec<Violation>,
@@ -99,7 +102,7 @@ struct RequestViolations {
     budget: BudgetBreaches,
 }
 
-/// What rules and budgets say of a request that nothing is wrong with.
+/// Results of rules and budgets for a request without violations.
 struct RuleResults<'a> {
     held: Vec<TriggeredRule<'a>>,
     over: Vec<JudgedReason>,
@@ -121,7 +124,7 @@ impl<'p> JudgementInput<'p> {
         let sight = Visibility::new(&self.node.reads, &claims);
         let mut lists = claims.violations(self.node);
         let (mut form, mut schema) = (Vec::new(), Vec::new());
-        // A request that asks what it may not is not even tried: whether it applies would be the answer.
+        // A request that probes an unreadable value is not applied, because the result would reveal that value.
         let tried =
             (!lists.iter().any(|it| it.code == RejectCode::ReadNotAllowed)).then(|| self.apply(patch, &claims, &sight));
         match &tried {
@@ -129,10 +132,11 @@ impl<'p> JudgementInput<'p> {
                 lists.extend(outcome.violations(self.node, &lists, &sight));
                 form = state_shape::check_keys(&outcome.changes);
                 let faults = self.policy.schema.as_ref().map(|it| it.faults(&outcome.after)).unwrap_or_default();
-                // Beside a request that is refused anyway, a fault that cannot be told is only a clue.
+                // If the request is rejected anyway, a fault that may not be named is left out, because it would only
+                // give a clue.
                 schema = if lists.is_empty() { sight.tell(faults) } else { sight.tell_known(faults) };
             }
-            // How large everything would be is a clue, too, where nothing may be written.
+            // The total size would be a clue, too, if the node may not write there.
             Some(Err(failed)) if failed.code == RejectCode::TooLarge && !lists.is_empty() => {}
             Some(Err(failed)) => form.push(failed.clone()),
             None => {}
@@ -143,14 +147,14 @@ impl<'p> JudgementInput<'p> {
             ProtectedTouchEffect::Hold => {
                 budget_check::breaches(self.policy, (self.node, self.name), self.before, self.around)
             }
-            // A writer's result calls nothing and takes nothing.
+            // A writer's result calls no tool and uses nothing.
             ProtectedTouchEffect::Reject => BudgetBreaches::default(),
         };
         let found = RequestViolations { lists, form, schema, of_node, budget };
         self.weigh(tried, found, (&claims, &sight), (always, &[], touched))
     }
 
-    /// What comes of branches: their effect is judged, and nothing of it is a question, since all of it can be read.
+    /// Judges the effect of joined branches. Nothing in it can probe the state, because the node can read all of it.
     fn of_join(&self, to: &Value, changed: &[Pointer], used: &Totals) -> Judgement {
         if let Some(unread) = join_rules::unread(self.policy, self.name, changed) {
             return Judgement::Reject { violations: vec![unread] };
@@ -185,7 +189,7 @@ impl<'p> JudgementInput<'p> {
         self.weigh(Some(tried), found, (&claims, &sight), (&[], changed, ProtectedTouchEffect::Hold))
     }
 
-    /// What follows from the effect, and from what was found in it.
+    /// Combines the violations and the effect into a judgement.
     fn weigh(
         &self,
         tried: Option<Result<PatchEffect, Violation>>,
@@ -196,7 +200,7 @@ impl<'p> JudgementInput<'p> {
         let RequestViolations { lists, form, schema, of_node, budget } = found;
         let following = self.following(&tried, claims, sight, &lists);
         let rules = match &tried {
-            // Beside a request that is refused for what it names, an answer is only a clue, as above.
+            // As above: if the request names a forbidden path, the result of a rule would only give a clue.
             Some(Ok(outcome)) if lists.is_empty() && form.is_empty() && !self.policy.rules.is_empty() => {
                 self.ask(&outcome.after, &outcome.asked(self.before, claims, &self.node.reads), |it| sight.tellable(it))
             }
@@ -204,9 +208,9 @@ impl<'p> JudgementInput<'p> {
         };
         let [lists, form, schema, mut of_node, following] =
             [lists, form, schema, of_node, following].map(|it| in_order(self.policy, it));
-        // The node's schema and the flow's often say the same.
+        // The node's schema and the flow's often report the same violation.
         of_node.retain(|it| schema.binary_search_by(|other| by_place(other, it)).is_err());
-        // What does not fit a schema often cannot be asked about either, and that is no news.
+        // A value that does not match its schema often makes a rule fail, too. The rule's error adds nothing then.
         let failed = if schema.is_empty() && of_node.is_empty() { rules.failed } else { Vec::new() };
         let tool = self.around.tool.and_then(|it| self.policy.tool_violation(self.node, &it.name));
         let tool = Vec::from_iter(tool);
@@ -221,8 +225,8 @@ impl<'p> JudgementInput<'p> {
         }
     }
 
-    /// What the transition rules say. As above: of what the asker does not know, nothing is told beside what it must
-    /// not name.
+    /// Returns the violations of the transition rules. As above, violations about values that the caller cannot read
+    /// are left out if the request names a forbidden path.
     fn following(
         &self,
         tried: &Option<Result<PatchEffect, Violation>>,
@@ -238,7 +242,7 @@ impl<'p> JudgementInput<'p> {
         known
     }
 
-    /// What the rules say of a state that this would lead to.
+    /// Evaluates the rules against the state after the request.
     fn ask(
         &self,
         after: &Value,
@@ -250,7 +254,7 @@ impl<'p> JudgementInput<'p> {
         rules::ask(&policy.rules, &matter, |it| policy.cut(&place(it)))
     }
 
-    /// Applies the patch. Every probe lies in the node's reads, so that failing tells nothing.
+    /// Applies the patch. Every probe is within the node's reads, so a failure reveals nothing new.
     fn apply(&self, patch: &Patch, claims: &PatchFootprint, sight: &Visibility<'_>) -> Result<PatchEffect, Violation> {
         let (after, size) = patch.apply_and_measure(self.before, self.limits).map_err(|error| failure(&error))?;
         match state_shape::check((&after, &size), self.limits, &StateVisibility::Part(sight)) {
@@ -259,8 +263,9 @@ impl<'p> JudgementInput<'p> {
         }
     }
 
-    /// The node's schema is of what it sends: of a merge object itself; of a JSON Patch, which is a list of steps,
-    /// the values that result at the top-level keys it names, as far as the node knows them; of a join likewise.
+    /// Checks the node's schema against what the node sends. For a merge patch, that is the object itself. For a JSON
+    /// Patch or a join, it is the resulting values at the top-level keys that the request names, as far as the node
+    /// can read them.
     fn node_schema_violations(
         &self,
         sent: Option<&Map<String, Value>>,
@@ -296,7 +301,8 @@ impl<'p> JudgementInput<'p> {
         }
         let named = claims.leaves_unseen(&self.node.reads, &outcome.after);
         let mut reasons: Vec<_> = always.iter().map(|code| JudgedReason::of_kind(*code)).collect();
-        // Every touch follows from what the request names or from what differs within the node's reads.
+        // Every touch follows from a path that the request names or from a difference within the node's reads, so the
+        // caller may see all of these reasons.
         let of_effect = |it: &Pattern| protected.iter().any(|(pattern, _)| *pattern == it);
         let touched = |it: &&Pattern| of_effect(it) || beside.iter().any(|place| it.touches(place));
         reasons.extend(
@@ -315,7 +321,7 @@ impl<'p> JudgementInput<'p> {
         self.hold(after, changes, named, (reasons, warnings))
     }
 
-    /// Requests for a state that the node did not write itself.
+    /// Judges a request for a state that the node did not write itself.
     fn of_state(&self, after: &Value, code: ReasonCode) -> Judgement {
         let nothing = PatchFootprint::default();
         let sight = Visibility::new(&self.node.reads, &nothing);
@@ -339,7 +345,7 @@ impl<'p> JudgementInput<'p> {
                 reasons.push(JudgedReason::protected(pattern, audience));
             }
         }
-        // Whatever a rule knew, it is told to reviewers: why it holds may be what the asker does not read.
+        // Only reviewers see these reasons, because a rule may depend on values that the caller cannot read.
         reasons.extend(rules.held.iter().map(|it| JudgedReason::of_rule(&it.rule.reason, ReasonAudience::Reviewers)));
         let warnings = warnings(&rules.warned, ReasonAudience::Reviewers);
         drop(asked);
@@ -361,7 +367,7 @@ impl<'p> JudgementInput<'p> {
     }
 }
 
-/// One for each rule and place, in the order of the policy.
+/// Returns one warning for each rule and path, in the order of the policy.
 fn warnings(warned: &[TriggeredRule<'_>], audience: ReasonAudience) -> Vec<JudgedWarning> {
     let of_rule = |it: &TriggeredRule<'_>| {
         let warning = |at: &Pointer| it.rule.warning(at.clone(), audience);
@@ -370,8 +376,9 @@ fn warnings(warned: &[TriggeredRule<'_>], audience: ReasonAudience) -> Vec<Judge
     warned.iter().flat_map(of_rule).take(bounds::WARNINGS_MAX).collect()
 }
 
-/// What does not apply is told by place: the node reads what decides about it. But not whether a list or an object
-/// lacks it, where the node reads the member and not the whole.
+/// Returns the violation of a patch that does not apply. The path reveals nothing new, because the node reads the
+/// values that decide it. The sentence does not distinguish a missing array item from a missing member: the node may
+/// read the member without its container.
 fn failure(error: &PatchError) -> Violation {
     let detail = match error {
         PatchError::TooBig { reason } => return state_shape::too_big(*reason),

@@ -1,4 +1,4 @@
-//! What a judgement can be, in words that programs, agents and reviewers read.
+//! The possible judgements, with their codes and sentences for programs, agents and reviewers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::openapi_schema::words;
 
-/// What becomes of a request.
+/// Result of judging a request.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Judgement {
     Commit {
@@ -25,18 +25,18 @@ pub enum Judgement {
         warnings: Vec<JudgedWarning>,
     },
     Hold {
-        /// The state after, should they approve.
+        /// The state after an approval.
         after: Value,
         /// The whole effect, leaf by leaf.
         changes: Vec<LeafChange>,
         /// As for `Commit`.
         named: Vec<Pointer>,
         reasons: Vec<JudgedReason>,
-        /// What rules warn of besides.
+        /// Warnings of rules, in addition to the reasons.
         warnings: Vec<JudgedWarning>,
     },
     Reject {
-        /// Everything that is wrong, in a fixed order; never empty.
+        /// All violations in a fixed order. Never empty.
         violations: Vec<Violation>,
     },
 }
@@ -90,9 +90,9 @@ pub struct JudgedWarning {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonAudience {
-    /// The asker too: it follows from what it asked and may read.
+    /// Also the caller: the reason follows from its request and from values that it may read.
     Everyone,
-    /// Reviewers and auditors: it would tell the asker that something it may not read differs.
+    /// Only reviewers and auditors: the reason would reveal to the caller that an unreadable value differs.
     Reviewers,
 }
 
@@ -135,7 +135,7 @@ macro_rules! codes {
 codes! {
     /// Why a request is rejected. The first block is for JSON itself.
     RejectCode {
-        /// Nothing was sent.
+        /// The request is empty.
         Empty = "empty",
         /// Not JSON.
         Syntax = "syntax",
@@ -145,67 +145,86 @@ codes! {
         NotANumber = "not_a_number",
         /// A number that no double holds exactly.
         NumberNotExact = "number_not_exact",
-        /// More levels than are read.
+        /// More levels than the limit.
         TooDeep = "too_deep",
-        /// More bytes or leaves than are kept.
+        /// More bytes or leaves than the limit.
         TooLarge = "too_large",
         /// Not UTF-8, a lone surrogate, or a key that is not in NFC.
         Encoding = "encoding",
-        /// The request asks about something that its node may not read.
+        /// The request depends on a value that its node may not read.
         ReadNotAllowed = "read_not_allowed",
         /// The node may not write this.
         WriteNotAllowed = "write_not_allowed",
-        /// The node is denied to write this.
+        /// The node's `deny` covers the path.
         WriteDenied = "write_denied",
         /// The patch does not apply to the head.
         PatchFailed = "patch_failed",
-        /// A schema refuses the result.
+        /// The result does not match a schema.
         Schema = "schema",
         /// The check against a schema takes more steps than one check may.
         SchemaTooCostly = "schema_too_costly",
-        /// It may never change.
+        /// The value may never change.
         Immutable = "immutable",
-        /// It may only grow.
+        /// The number may only grow.
         NotMonotonic = "not_monotonic",
-        /// It may only go forward.
+        /// The value may only move forward in its order.
         OrderRegressed = "order_regressed",
-        /// A list of keyed items was changed otherwise than it may be.
+        /// A change of a list of keyed items that the rule does not allow.
         KeyedArray = "keyed_array",
         /// The node may not call this tool.
         ToolNotAllowed = "tool_not_allowed",
-        /// A rule says no.
+        /// A rule denies the request.
         RuleDenied = "rule_denied",
         /// A rule could not be evaluated.
         RuleError = "rule_error",
-        /// It costs too much.
+        /// The request exceeds a budget.
         Budget = "budget",
-        /// Everybody who could approve is excluded, or there is nobody.
+        /// No reviewer can approve: the stage has none, or all are excluded.
         NobodyCanApprove = "nobody_can_approve",
-        /// The node has asked often enough on this head.
+        /// The node has no attempts left on this head.
         AttemptsExhausted = "attempts_exhausted",
     }
 }
 
 codes! {
-    /// Why people must decide.
+    /// Why a request requires approval.
     ReasonCode {
-        /// A protected value is touched.
+        /// A protected path is touched.
         Protected = "protected",
-        /// A rule says so.
+        /// A rule requires approval.
         Rule = "rule",
-        /// More is used than the policy lets pass by itself.
+        /// The request exceeds a budget whose result is `hold`.
         Budget = "budget",
-        /// A reviewer rewrote a held request.
+        /// A reviewer edited a held request.
         Edit = "edit",
-        /// A receipt is asked for the head as it stands.
+        /// A receipt for the current head is requested.
         Reaffirm = "reaffirm",
-        /// An ancestor's state is to stand again.
+        /// A rollback to an ancestor's state is requested.
         Rollback = "rollback",
     }
 }
 
+impl ReasonCode {
+    /// Returns the reason for a kind of request.
+    pub(super) const fn sentence(self) -> &'static str {
+        match self {
+            Self::Protected => "a protected value changes",
+            Self::Rule => "a rule requires approval",
+            Self::Budget => "the request exceeds a limit of the policy",
+            Self::Edit => "a reviewer edited the request, and the edited request requires approval",
+            Self::Reaffirm => "a receipt for the current state requires approval",
+            Self::Rollback => "a rollback to an earlier state requires approval",
+        }
+    }
+}
+
+/// Returns the reason for a protected pattern.
+pub fn protected_reason(pattern: &str) -> String {
+    format!("`{pattern}` is protected and requires approval")
+}
+
 impl Violation {
-    /// A violation with one of the fixed sentences.
+    /// Returns a violation with one of the fixed sentences.
     pub const fn new(code: RejectCode, pointer: Pointer, detail: &'static str) -> Self {
         Self { code, pointer, detail: Cow::Borrowed(detail), rule: None }
     }
@@ -213,25 +232,18 @@ impl Violation {
 
 impl JudgedReason {
     pub(super) fn protected(pattern: &Pattern, audience: ReasonAudience) -> Self {
-        let text = format!("{pattern} is protected: people decide about it");
+        let text = protected_reason(pattern.as_str());
         Self { code: ReasonCode::Protected, pattern: Some(pattern.clone()), text, audience }
     }
 
-    /// A rule's reason, in its author's words.
+    /// Returns a rule's reason, in the words of its author.
     pub(super) fn of_rule(reason: &str, audience: ReasonAudience) -> Self {
         Self { code: ReasonCode::Rule, pattern: None, text: reason.to_owned(), audience }
     }
 
-    /// A reason that lies in the kind of request.
+    /// Returns the reason for a kind of request.
     pub(super) fn of_kind(code: ReasonCode) -> Self {
-        let text = match code {
-            ReasonCode::Protected => "a protected value is touched",
-            ReasonCode::Rule => "a rule holds it",
-            ReasonCode::Budget => "more is used than the policy lets pass",
-            ReasonCode::Edit => "a reviewer rewrote the request: people decide about the new one",
-            ReasonCode::Reaffirm => "a receipt is asked for the state as it stands",
-            ReasonCode::Rollback => "an earlier state is to stand again",
-        };
-        Self { code, pattern: None, text: text.to_owned(), audience: ReasonAudience::Everyone }
+        let text = code.sentence().to_owned();
+        Self { code, pattern: None, text, audience: ReasonAudience::Everyone }
     }
 }

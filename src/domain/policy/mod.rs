@@ -1,8 +1,8 @@
-//! The policy text → `Policy`; judging, views, redaction.
+//! Policies: compiling, judging, views and redaction.
 //!
-//! Two promises hold this together. *Write lists judge the effect*: whatever a patch says, what differs afterwards
-//! must be in the node's `writes`. *Reads bound what can be learned*: two states that look alike to a node are
-//! judged alike, and told alike.
+//! Two guarantees apply to the whole module. *Write lists limit the effect*: every value that differs after a patch
+//! must be in the node's `writes`, whatever the patch contains. *Reads limit what can be learned*: if two states look
+//! alike to a node, the judgement and the response are the same.
 
 mod bounds;
 mod budget;
@@ -22,6 +22,7 @@ mod model;
 mod patch_footprint;
 mod pattern_set;
 mod policy_source;
+mod reason_wording;
 mod redaction;
 mod replay_comparison;
 mod request;
@@ -45,13 +46,16 @@ pub use hypothetical_context::{HypotheticalContext, HypotheticalPrincipal};
 pub use initial_state::{InitialState, judge_initial};
 pub use join_rules::unread;
 pub use judge::{judge, judge_for, judge_in};
-pub use judgement::{JudgedReason, JudgedWarning, Judgement, ReasonAudience, ReasonCode, RejectCode, Violation};
+pub use judgement::{
+    JudgedReason, JudgedWarning, Judgement, ReasonAudience, ReasonCode, RejectCode, Violation, protected_reason,
+};
 pub use model::{
     ApprovalPolicy, ApprovalScope, CommentRule, ConfirmationRule, NodePolicy, PasskeyRule, Policy,
     PolicyChangeApproval, PolicyStage,
 };
 pub use pattern_set::Patterns;
 pub use policy_source::PolicySource;
+pub use reason_wording::current_wording;
 pub use redaction::diff::{
     ConstTrue, RedactedChange, RedactedChangeKind, RedactedLeaf, readable_leaves, redacted, redacted_by,
     shown_arguments, shown_arguments_by, shown_leaves,

@@ -1,4 +1,4 @@
-//! What a policy says once it is understood. Nothing here can be changed after it was compiled.
+//! The compiled policy. It never changes after compilation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -35,11 +35,11 @@ pub struct Policy {
     pub(super) tools: ToolPolicy,
     pub(super) budgets: Budgets,
     pub(super) encoding: Encoding,
-    /// How long states stay in the database; for ever, if it does not say.
+    /// Time after which states leave the database. Without it, they stay permanently.
     pub(super) retain: Option<RetentionPolicy>,
-    /// How often one step may be tried.
+    /// Maximum number of attempts of one step.
     pub(super) step_attempts: u32,
-    /// Where a state says how sure it is, for joins by confidence.
+    /// Path of the confidence value in a state, for joins by confidence.
     pub(super) confidence: Option<Pointer>,
     pub(super) nodes: BTreeMap<NodeId, NodePolicy>,
     pub(super) approval: ApprovalPolicy,
@@ -49,7 +49,7 @@ pub struct Policy {
     pub(super) mode: Mode,
 }
 
-/// What one node of the agent graph may do.
+/// Permissions of one node of the agent graph.
 #[derive(Debug)]
 pub struct NodePolicy {
     pub(super) reads: Patterns,
@@ -59,10 +59,10 @@ pub struct NodePolicy {
     pub(super) writer: bool,
     pub(super) rollback: bool,
     pub(super) fork: bool,
-    /// Which tools it may call; none of its own if the policy does not say.
+    /// Tools that it may call. `None` if the policy has no list for the node.
     pub(super) tools: Option<ToolGlobs>,
     pub(super) budget: Option<Budget>,
-    /// What it is given before a model is called.
+    /// View that the node receives before a model call.
     pub(super) given: ContextRules,
 }
 
@@ -81,26 +81,27 @@ pub struct ApprovalPolicy {
     pub(super) amending: Option<PolicyChangeApproval>,
 }
 
-/// Who else is asked where nobody decides.
+/// Groups to which an undecided review is escalated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EscalationRule {
     pub(super) after: Duration,
     pub(super) to: BTreeSet<GroupName>,
 }
 
-/// How people approve the policy that takes this one's place.
+/// Approval that a new policy for the flow requires. Without it, a new policy is activated at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PolicyChangeApproval {
     pub(super) stage: PolicyStage,
     pub(super) ttl: Duration,
 }
 
-/// What one approval admits.
+/// Scope of one approval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ApprovalScope {
-    /// The exact state that will be written: once something was gated, every later head owes a receipt.
+    /// The exact state that will be written. After the first approved change, every later head requires its own
+    /// approval.
     Write,
-    /// The approved transition: its values are admitted for good.
+    /// The approved transition. Its values stay approved permanently.
     Commit,
 }
 
@@ -114,11 +115,11 @@ pub struct PolicyStage {
     pub(super) confirm: ConfirmationRule,
 }
 
-/// What a stage asks of a voter's passkey.
+/// Passkey requirement of a stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PasskeyRule {
     Optional,
-    /// That it was used at most so long ago.
+    /// The passkey was used within this time.
     Within(Duration),
     Signs,
 }
@@ -127,16 +128,16 @@ pub enum PasskeyRule {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConfirmationRule {
     Pressed,
-    /// By typing what names the change.
+    /// By typing characters that identify the change.
     Typed,
 }
 
-/// Whether a vote needs words.
+/// Whether a vote needs a comment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommentRule {
     /// A comment may be left out.
     Optional,
-    /// A vote without a comment is refused.
+    /// A vote without a comment is rejected.
     Required,
 }
 
@@ -146,27 +147,27 @@ impl Policy {
         &self.flow
     }
 
-    /// The digest of text and schemas, which every head is bound to.
+    /// Returns the digest of text and schemas, to which every head is bound.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// The policy as it was handed in.
+    /// Returns the source of the policy.
     pub fn source(&self) -> &PolicySource {
         &self.source
     }
 
-    /// Whether version 0 may set protected values without owing an approval.
+    /// Returns whether version 0 may set protected values without its own approval.
     pub fn trust_initial(&self) -> bool {
         self.trust_initial
     }
 
-    /// What only people may change.
+    /// Returns the patterns whose change requires approval.
     pub fn protected(&self) -> &Patterns {
         &self.protected
     }
 
-    /// What a node asks of the view that it is given; nothing in particular, if the policy does not know it.
+    /// Returns the requirements for a node's view. They are empty for an unknown node.
     pub fn wish(&self, node: &NodeId) -> ViewRequirements<'_> {
         let given = self.nodes.get(node).map(|it| &it.given);
         ViewRequirements {
@@ -178,22 +179,22 @@ impl Policy {
         }
     }
 
-    /// How long states stay in the database; for ever, if it does not say.
+    /// Returns the time after which states leave the database. Without it, they stay permanently.
     pub fn retain(&self) -> Option<&RetentionPolicy> {
         self.retain.as_ref()
     }
 
-    /// How often one step may be tried.
+    /// Returns how many attempts of one step are allowed.
     pub fn step_attempts(&self) -> u32 {
         self.step_attempts
     }
 
-    /// Where a state says how sure it is.
+    /// Returns the path of the confidence value in a state.
     pub fn confidence(&self) -> Option<&Pointer> {
         self.confidence.as_ref()
     }
 
-    /// By which field the items of the list at a place are told apart, if they are.
+    /// Returns the field that identifies the items of the list at a path, if there is one.
     pub fn key_of_list(&self, place: &Pointer) -> Option<&str> {
         self.transitions.iter().filter(|it| it.at == *place).find_map(|it| match &it.kind {
             transition_rules::TransitionRuleKind::Keyed(keyed) => Some(keyed.key()),
@@ -201,7 +202,7 @@ impl Policy {
         })
     }
 
-    /// What agents are to do when they violate it.
+    /// Returns the instruction for agents whose request is rejected.
     pub fn on_violation(&self) -> OnViolation {
         self.on_violation
     }
@@ -210,12 +211,12 @@ impl Policy {
         self.nodes.get(node)
     }
 
-    /// Every node with its rules, by name.
+    /// Returns every node with its permissions, by name.
     pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, &NodePolicy)> {
         self.nodes.iter()
     }
 
-    /// The nodes that write to the outside: whom a receipt names.
+    /// Returns the writer nodes, which a receipt names.
     pub fn writers(&self) -> impl Iterator<Item = (&NodeId, &NodePolicy)> {
         self.nodes.iter().filter(|(_, node)| node.writer)
     }
@@ -224,24 +225,24 @@ impl Policy {
         &self.approval
     }
 
-    /// Whether what people should decide waits for them.
+    /// Returns whether the flow enforces its approvals or only observes.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// What is hidden from pages, webhooks, events and errors.
+    /// Returns the patterns that are redacted on pages and in webhooks, events and errors.
     pub fn hidden(&self) -> &Patterns {
         &self.hidden
     }
 
-    /// Whose members may look at one hidden value at a time.
+    /// Returns the groups whose members may reveal one redacted value at a time.
     pub fn reveal_to(&self) -> &BTreeSet<GroupName> {
         &self.reveal_to
     }
 }
 
 impl fmt::Debug for Policy {
-    /// Names the policy; its whole text would drown a log line.
+    /// Prints only the name of the policy, because its text would be too long for a log line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Policy").field("flow", &self.flow).field("digest", &self.digest).finish_non_exhaustive()
     }
@@ -252,64 +253,64 @@ impl NodePolicy {
         &self.reads
     }
 
-    /// What the node may change.
+    /// Returns the patterns that the node may change.
     pub fn writes(&self) -> &Patterns {
         &self.writes
     }
 
-    /// What the node may not change although `writes` covers it.
+    /// Returns the patterns that the node may not change although `writes` covers them.
     pub fn deny(&self) -> &Patterns {
         &self.deny
     }
 
-    /// Whether the node writes to the outside: it verifies and confirms.
+    /// Returns whether the node is a writer, which verifies and confirms writes.
     pub fn is_writer(&self) -> bool {
         self.writer
     }
 
-    /// Whether the node may ask for an ancestor's state.
+    /// Returns whether the node may request a rollback.
     pub fn may_roll_back(&self) -> bool {
         self.rollback
     }
 
-    /// Whether the node may make branches.
+    /// Returns whether the node may create branches.
     pub fn may_fork(&self) -> bool {
         self.fork
     }
 }
 
 impl ApprovalPolicy {
-    /// What one approval admits.
+    /// Returns the scope of one approval.
     pub fn covers(&self) -> ApprovalScope {
         self.covers
     }
 
-    /// How long a hold waits for people.
+    /// Returns the time that a pending review stays open.
     pub fn ttl(&self) -> Duration {
         self.ttl
     }
 
-    /// How long a receipt opens the write.
+    /// Returns the lifetime of a receipt.
     pub fn receipt_ttl(&self) -> Duration {
         self.receipt_ttl
     }
 
-    /// How long a writer has between verify and confirm.
+    /// Returns the lease: the time that a writer has between verify and confirm.
     pub fn write_lease(&self) -> Duration {
         self.write_lease
     }
 
-    /// How many holds a node may open on one head, and for one effect within the window.
+    /// Returns how many reviews a node may open on one head, and for one effect within the window.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// The window in which holds for one effect count.
+    /// Returns the window in which reviews for one effect count.
     pub fn attempts_within(&self) -> Duration {
         self.attempts_within
     }
 
-    /// How many denials end a hold.
+    /// Returns the number of denials that end a pending review.
     pub fn denials(&self) -> u32 {
         self.denials
     }
@@ -318,29 +319,29 @@ impl ApprovalPolicy {
         &self.stages
     }
 
-    /// After what time people are reminded of a hold.
+    /// Returns the time after which reviewers are reminded of a pending review.
     pub fn remind_after(&self) -> Option<Duration> {
         self.remind_after
     }
 
-    /// Who else is asked where nobody decides.
+    /// Returns when and to which groups an undecided review is escalated.
     pub fn escalation(&self) -> Option<&EscalationRule> {
         self.escalation.as_ref()
     }
 
-    /// How people approve the policy that takes this one's place; nobody is asked if it does not say.
+    /// Returns the approval that a new policy for the flow requires. Without it, a new policy is activated at once.
     pub fn amending(&self) -> Option<&PolicyChangeApproval> {
         self.amending.as_ref()
     }
 }
 
 impl EscalationRule {
-    /// How long the others have alone.
+    /// Returns the time before the escalation.
     pub fn after(&self) -> Duration {
         self.after
     }
 
-    /// Whose members may then vote in every stage.
+    /// Returns the groups whose members may then vote in every stage.
     pub fn to(&self) -> &BTreeSet<GroupName> {
         &self.to
     }
@@ -351,7 +352,7 @@ impl PolicyChangeApproval {
         &self.stage
     }
 
-    /// How long it waits for people.
+    /// Returns the time that a policy change request stays open.
     pub fn ttl(&self) -> Duration {
         self.ttl
     }
@@ -362,17 +363,16 @@ impl PolicyStage {
         &self.groups
     }
 
-    /// How many distinct people must approve.
+    /// Returns the number of distinct reviewers who must approve.
     pub fn need(&self) -> u32 {
         self.need
     }
 
-    /// Whether a vote needs words.
+    /// Returns whether a vote needs a comment.
     pub fn comment(&self) -> CommentRule {
         self.comment
     }
 
-    /// What is asked of a voter's passkey.
     pub fn passkey(&self) -> PasskeyRule {
         self.passkey
     }

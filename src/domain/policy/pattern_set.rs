@@ -1,4 +1,4 @@
-//! A list of patterns, asked as one.
+//! A list of patterns with combined lookups.
 
 use crate::domain::json::pattern::Pattern;
 use crate::domain::json::pointer::Pointer;
@@ -7,26 +7,26 @@ use crate::domain::json::pointer::Pointer;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Patterns(Vec<Pattern>);
 
-/// No key a policy could spell out, so only a `*` matches it: policies refuse control characters.
+/// A key that no policy can contain, so only `*` matches it. Policies reject control characters.
 const ANY_KEY: &str = "\u{0}";
 
 impl Patterns {
-    /// Whether some pattern names the pointer or something above it.
+    /// Returns whether some pattern names the pointer or something above it.
     pub fn covers(&self, pointer: &Pointer) -> bool {
         self.0.iter().any(|pattern| pattern.covers(pointer))
     }
 
-    /// Whether some pattern names something at, above or below the pointer.
+    /// Returns whether some pattern names something at, above or below the pointer.
     pub fn touches(&self, pointer: &Pointer) -> bool {
         self.0.iter().any(|pattern| pattern.touches(pointer))
     }
 
-    /// Whether every member that an object or array at the pointer could have is covered, whatever its key.
+    /// Returns whether every member that an object or array at the pointer could have is covered, whatever its key.
     pub(super) fn covers_every_member(&self, pointer: &Pointer) -> bool {
         self.covers(&pointer.child(ANY_KEY))
     }
 
-    /// The patterns, as written.
+    /// Returns the patterns in their order.
     pub fn iter(&self) -> std::slice::Iter<'_, Pattern> {
         self.0.iter()
     }
@@ -35,7 +35,7 @@ impl Patterns {
         self.0.len()
     }
 
-    /// Whether the list names nothing.
+    /// Returns whether the list names nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! A policy as it was handed in.
+//! The source of a policy.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::domain::chain::hash::{Digest, Tag};
 use crate::domain::json::canonical::canonical;
 
-/// The text of a policy and of every schema it names. What heads are bound to is the digest of all of it.
+/// The text of a policy and of every schema that it names. Heads are bound to the digest of all of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySource {
@@ -20,7 +20,7 @@ pub struct PolicySource {
 }
 
 impl PolicySource {
-    /// H(policy, JCS({policy: text, schemas: {name: text}})).
+    /// Returns H(policy, JCS({policy: text, schemas: {name: text}})).
     pub fn digest(&self) -> Digest {
         let content = canonical(&json!({ "policy": self.text, "schemas": self.schemas }));
         Digest::of(Tag::Policy, &[content.as_bytes()])

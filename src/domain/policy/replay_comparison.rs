@@ -1,4 +1,4 @@
-//! What another policy would have made of a recorded request, beside what became of it.
+//! Compares the result of a recorded request with its result under another policy.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ use crate::domain::threads::rejected_request::RejectedRequest;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayOutcome {
-    /// It committed by itself.
+    /// It commits without approval.
     Commit,
-    /// It committed because its flow only observes: otherwise people would have been asked.
+    /// It commits because the flow only observes. Otherwise it would require approval.
     Observe,
-    /// People were asked; what they decided is not looked at.
+    /// It requires approval. The decision of the reviewers is not compared.
     Hold,
     /// It was rejected.
     Reject,
@@ -71,20 +71,20 @@ pub enum ReplayComparison {
     },
 }
 
-/// Why it cannot be told what would have become of a request.
+/// Why the result under another policy is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReplayUnknownCause {
-    /// The request itself is not there any more.
+    /// The request is not stored any more.
     NotKept,
-    /// It was turned away unread, because its node had no tries left.
+    /// It was rejected without being judged, because its node had no attempts left.
     NotJudged,
-    /// Whose token it was is not there any more.
+    /// The token that sent it does not exist any more.
     NoAsker,
-    /// People would be asked, where it is known that nobody could approve under the policy of that time.
+    /// It would require approval, but at that time no reviewer could approve under the policy then.
     NobodyThen,
-    /// Its thread is longer than is looked back.
+    /// Its thread is longer than the replay's limit.
     TooFar,
-    /// Its values are erased, or those of the state that it was asked for on.
+    /// Its values, or those of the state before it, are erased.
     Erased,
 }
 
@@ -123,14 +123,16 @@ impl ReplayUnknownCause {
     pub const fn detail(self) -> &'static str {
         match self {
             Self::NotKept => {
-                "the rejected request is not kept: it was too long, held what was hidden, or is older than keeping them"
+                "the rejected request is not stored: it was too long, contained a redacted value, or is older than the retention time"
             }
-            Self::NotJudged => "it was turned away unread: its node had no tries left on that head",
-            Self::NoAsker => "the token that asked is not there any more",
+            Self::NotJudged => {
+                "it was rejected without being judged, because its node had no attempts left on that head"
+            }
+            Self::NoAsker => "the token that sent it does not exist any more",
             Self::NobodyThen => {
-                "people would be asked; nobody could approve then, and who could under this policy is not looked at"
+                "it would require approval at a time when no reviewer could approve it; today's reviewers are not considered"
             }
-            Self::TooFar => "its thread is longer than is looked back",
+            Self::TooFar => "its thread is longer than the replay's limit",
             Self::Erased => "its values, or those of the state before it, are erased",
         }
     }
@@ -143,7 +145,8 @@ impl Serialize for ReplayUnknownCause {
 }
 
 impl RecordedOutcome {
-    /// Something with these codes. That a rejection was its node's last try says nothing of the request.
+    /// Returns a result with these codes. `attempts_exhausted` is left out beside other codes, because it does not
+    /// depend on the request itself.
     pub fn new(outcome: ReplayOutcome, codes: impl IntoIterator<Item = String>) -> Self {
         let mut codes: BTreeSet<String> = codes.into_iter().collect();
         if codes.len() > 1 {
@@ -156,7 +159,7 @@ impl RecordedOutcome {
         self.outcome == ReplayOutcome::Reject && self.codes.len() == 1 && self.codes.contains(code.as_str())
     }
 
-    /// Held against what would become of it.
+    /// Compares the recorded result with the result under the candidate policy.
     pub fn compared(&self, would_be: HypotheticalOutcome) -> ReplayComparison {
         if self.is_only(RejectCode::AttemptsExhausted) {
             ReplayComparison::Unknown { why: ReplayUnknownCause::NotJudged }
@@ -174,19 +177,19 @@ impl RecordedOutcome {
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayPolicies<'p> {
     pub candidate: &'p Policy,
-    /// The one that the flow has.
+    /// The active policy of the flow.
     pub active: &'p Policy,
 }
 
 impl HypotheticalOutcome {
-    /// A request that would come to nothing before it was judged: branches that do not agree.
+    /// Returns the result of a request that fails before it is judged, such as conflicting branches.
     pub fn refused(code: &str) -> Self {
         let (reasons, warnings, errors) = (Vec::new(), Vec::new(), Vec::new());
         Self { outcome: ReplayOutcome::Reject, codes: BTreeSet::from([code.to_owned()]), reasons, warnings, errors }
     }
 
-    /// What the candidate makes of a request, told without what it or the active policy hides of the request and the
-    /// state it was for.
+    /// Returns the result under the candidate policy. Paths and values that the candidate or the active policy
+    /// redacts in the request and its state are redacted.
     pub fn of(judgement: Judgement, policies: ReplayPolicies<'_>, state: &Value, kept: &RejectedRequest) -> Self {
         let ReplayPolicies { candidate, active } = policies;
         let nothing = |outcome| Self {

@@ -1,4 +1,4 @@
-//! What is judged.
+//! The input of a judgement: the request, its caller and its context.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::domain::threads::usage::{Totals, Usage};
 /// A request to move a thread's state on.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyRequest<'a> {
-    /// Whose rules it is judged by.
+    /// Node whose permissions apply.
     pub node: &'a NodeId,
     pub kind: RequestKind<'a>,
 }
@@ -26,68 +26,69 @@ pub struct Principal<'a> {
     pub owner: &'a str,
 }
 
-/// What rules can ask about who asks, and about what came before in the thread.
+/// Facts about the caller and the thread's history that rules can use.
 #[derive(Clone, Copy, Debug)]
 pub struct CallerContext<'a> {
     /// The immutable id of the token or account.
     pub principal: &'a str,
     /// The person or team whose it is.
     pub owner: &'a str,
-    /// The nodes of which something was committed in the thread.
+    /// Nodes that have committed in the thread.
     pub committed_nodes: &'a BTreeSet<NodeId>,
 }
 
-/// What is known around a request besides the state. What is left out is not known: a rule that asks about it has no
-/// answer.
+/// Facts about a request in addition to the state. A fact that is left out is unknown, and a rule that needs it
+/// cannot be evaluated.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestContext<'a> {
-    /// Who asks; nobody in particular, where a request is only supposed.
+    /// The caller. A dry run may leave it out.
     pub principal: Option<Principal<'a>>,
-    /// The nodes of which something was committed in the thread.
+    /// Nodes that have committed in the thread.
     pub committed_nodes: Option<&'a BTreeSet<NodeId>>,
     /// The tool that is called along with it.
     pub tool: Option<&'a Tool>,
     pub usage: Usage,
-    /// What was used in the thread before; nothing, if left out.
+    /// Earlier usage in the thread. Nothing, if left out.
     pub spent: Option<&'a Totals>,
-    /// What its node is given of the state, where whoever asks has counted that already.
+    /// Context tokens of the node's view, if the caller has counted them already.
     pub context_tokens: Option<u64>,
 }
 
 impl<'a> RequestContext<'a> {
-    /// Those of one asker in one thread.
+    /// Returns the context of one caller in one thread.
     pub fn of(asker: CallerContext<'a>) -> Self {
         let CallerContext { principal: id, owner, committed_nodes } = asker;
         Self { principal: Some(Principal { id, owner }), committed_nodes: Some(committed_nodes), ..Self::default() }
     }
 }
 
-/// The kinds differ in what they carry, in whether they are always held, and in what they may touch.
+/// Kind of a request. The kinds differ in their content, in whether they always require approval, and in the parts of
+/// the state that they may change.
 #[derive(Clone, Copy, Debug)]
 pub enum RequestKind<'a> {
-    /// An agent's patch: commits, is held if it touches what is protected, or is rejected.
+    /// An agent's patch. It commits, is held if it touches a protected path, or is rejected.
     Propose { patch: &'a Patch },
-    /// A reviewer's rewrite of a held patch: judged as the same node's, always held.
+    /// A reviewer's edit of a held patch. It is judged as a request of the same node and always held.
     Edit { patch: &'a Patch },
-    /// A question for a receipt for the head as it stands: changes nothing, always held.
+    /// A request for a receipt for the current head. It changes nothing and is always held.
     Reaffirm,
-    /// A return to an ancestor: the node must have `rollback = true`; the node's write lists and schema do not
-    /// apply, since the state was admitted before, but the state's schema does. Always held.
+    /// A rollback to an ancestor, always held. The node must have `rollback = true`. Its write lists and its schema
+    /// do not apply, because the state was admitted before. The state's schema does.
     Rollback { to: &'a Value },
-    /// What branches changed, as one: judged as the node's own patch with that effect. What is protected and differs in
-    /// any of them is held, even if their join has another value there.
+    /// The changes of several branches as one change, judged as the node's own patch with that effect. A protected
+    /// path that differs in any branch requires approval, even if the join has another value there.
     Join {
-        /// The state that comes of all of them.
+        /// State after the join.
         to: &'a Value,
-        /// Every place that a branch changed.
+        /// Every path that a branch changed.
         changed: &'a [Pointer],
-        /// What was used in the branches.
+        /// Total usage of the branches.
         used: &'a Totals,
     },
-    /// A writer's record of what it wrote: the node must be a writer. It cannot be held, because the write has
-    /// happened; so what would be held is rejected.
+    /// A writer's record of its write. The node must be a writer. The write has already happened, so a change that
+    /// would require approval is rejected.
     Confirm {
-        /// The result, as a patch of the writer's own node.
+        /// The result of the write, as a patch of the writer's own node.
         patch: &'a Patch,
     },
 }

@@ -1,9 +1,10 @@
-//! Whether two policies ask people alike: then what was shown and voted under one stands under the other.
+//! Compares the approval terms of two policies. If they are equal, votes under one policy stay valid under the other.
 
 use super::model::{ApprovalPolicy, Policy};
 
 impl Policy {
-    /// Whether people are asked on the same terms, shown the same, and sign for the same writers that read the same.
+    /// Returns whether both policies require the same approval, show reviewers the same values, and allow the same
+    /// writers with the same reads.
     pub fn has_same_approval_terms(&self, other: &Self) -> bool {
         let reading = |policy: &Self| -> Vec<_> {
             policy.writers().map(|(name, node)| (name.clone(), node.reads().clone())).collect()
@@ -16,7 +17,7 @@ impl Policy {
             && reading(self) == reading(other)
     }
 
-    /// How people decide on holds; how they decide on policies is another matter.
+    /// Returns the terms for reviews. The terms for policy changes are compared elsewhere.
     fn terms(&self) -> ApprovalPolicy {
         ApprovalPolicy { amending: None, ..self.approval.clone() }
     }

@@ -1,4 +1,4 @@
-//! What every state must be, whatever its policy says: an object within limits, its keys in one spelling.
+//! Checks every state, whatever its policy: it is an object within the limits, and its keys are in NFC.
 
 use serde_json::Value;
 use unicode_normalization::is_nfc;
@@ -10,24 +10,26 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::json::size::{POINTER_BYTES_MAX, SizeExceeded, StateLimits, ValueSize};
 
 const NOT_AN_OBJECT: &str = "the state must stay an object";
-/// One sentence for bytes, leaves and keys: which of them it is may depend on what an asker cannot see.
-const TOO_LARGE: &str = "the state would have more bytes or leaves than it may: remove something, or keep it elsewhere";
-const TOO_DEEP: &str = "the state would have more levels than it may: send it flatter";
-const NOT_NFC: &str = "a key must be in Unicode normal form C, so that no two keys look alike: normalise it";
+/// One sentence for bytes, leaves and keys. Which limit is exceeded may depend on values that the caller cannot read.
+const TOO_LARGE: &str =
+    "the state would exceed the limit of bytes or leaves: remove values, or store them outside the state";
+const TOO_DEEP: &str = "the state would have too many levels: send a flatter value";
+const NOT_NFC: &str = "a key must be in Unicode normal form C: normalize it";
 
-/// What one asker cannot see counts in steps of a 64th of the limit (16 KiB, 156 leaves). Otherwise whoever may write
-/// something could find the exact size of what it may not read by growing its own part until it is refused.
+/// The part of the state that a caller cannot read counts in steps of a 64th of the limit (16 KiB, 156 leaves).
+/// Otherwise a caller could measure the exact size of the unreadable part by growing its own part until it is
+/// rejected.
 const HIDDEN_STEPS: usize = 64;
 
-/// What of a state's size may be told to whom.
+/// How much of a state's size may be revealed to the caller.
 pub(super) enum StateVisibility<'s, S> {
-    /// The asker sent all of it.
+    /// The caller sent the whole state.
     Whole,
-    /// An asker who knows a part of it.
+    /// The caller can read a part of the state.
     Part(&'s S),
 }
 
-/// Checks form, depth and size of a state that a request leads to.
+/// Checks the form, depth and size of the state after a request.
 pub(super) fn check<S: ViewScope>(
     (state, size): (&Value, &ValueSize),
     limits: &StateLimits,
@@ -53,12 +55,12 @@ pub(super) fn check<S: ViewScope>(
     over.then(|| too_big(SizeExceeded::Bytes))
 }
 
-/// What is said of a state that is no object.
+/// Returns the violation of a state that is not an object.
 pub(super) const fn not_an_object() -> Violation {
     Violation::new(RejectCode::Schema, Pointer::root(), NOT_AN_OBJECT)
 }
 
-/// What is said of a state that is too big.
+/// Returns the violation of a state that is too large.
 pub(super) const fn too_big(reason: SizeExceeded) -> Violation {
     match reason {
         SizeExceeded::Depth => Violation::new(RejectCode::TooDeep, Pointer::root(), TOO_DEEP),
@@ -72,14 +74,14 @@ fn step(max: usize) -> usize {
     (max / HIDDEN_STEPS).max(1)
 }
 
-/// Refuses new keys that are not in NFC. Two keys of one object that are equal after NFC could not be read back;
-/// and to refuse only those would tell an asker that such a key exists where it may not look.
+/// Rejects new keys that are not in NFC. Two keys of one object that are equal after NFC could not be read back.
+/// Rejecting only such duplicates would reveal a key that the caller cannot read.
 pub(super) fn check_keys(changes: &[LeafChange]) -> Vec<Violation> {
     let new = changes.iter().filter(|change| change.after.is_some());
     new.map(|change| &change.pointer).filter(|pointer| is_odd(pointer)).map(odd_key).collect()
 }
 
-/// The same for every key of a state. That nearly every state is in order is seen without naming its places.
+/// Checks every key of a state. The common case, in which every key is in NFC, builds no pointers.
 pub(super) fn check_all_keys(state: &Value) -> Vec<Violation> {
     if keys_are_plain(state) {
         return Vec::new();

@@ -1,6 +1,6 @@
-//! Cases: supposed requests with what a policy is expected to make of each, for tests outside of any gateway.
+//! Test cases for policies: requests with the expected result. They need no gateway.
 //!
-//! One case is one line of JSON. It is read strictly, since an expectation that is read past would pass for ever.
+//! One case is one line of JSON. Unknown members are errors, because an ignored expectation would always pass.
 
 use std::collections::BTreeSet;
 
@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::hypothetical_context::HypotheticalContext;
 use super::judgement::{ReasonCode, RejectCode};
 use super::model::Policy;
+use super::reason_wording::current_wording;
 use super::what_if::{HypotheticalRequest, JudgedOutcome, WhatIf, what_if};
 use crate::domain::json::parse::{ParseLimits, parse};
 use crate::domain::json::patch::PatchFormat;
@@ -18,17 +19,17 @@ use crate::domain::json::size::StateLimits;
 use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::usage::InvalidUsage;
 
-/// More cases than anybody reads; each costs a judgement.
+/// Maximum number of cases. Each one costs a judgement.
 pub const CASES_MAX: usize = 10_000;
 
-/// A name stands in one line of a report.
+/// A name must fit into one line of a report.
 const NAME_CHARS_MAX: usize = 200;
 
-/// A supposed request, and what it is expected to come to.
+/// A request with its expected result.
 #[derive(Clone, Debug)]
 pub struct PolicyTestCase {
     pub name: String,
-    /// Where it stands, from 1.
+    /// Line number in the file, from 1.
     pub line: usize,
     pub expected: ExpectedJudgement,
     state: Value,
@@ -38,36 +39,36 @@ pub struct PolicyTestCase {
     around: HypotheticalContext,
 }
 
-/// What a case says of its judgement. A set that is given is compared as a whole; one that is left out is not looked at.
+/// Expected result of a case. A set is compared as a whole. A set that is left out is not compared.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ExpectedJudgement {
-    /// What becomes of the request.
+    /// Expected outcome.
     pub outcome: JudgedOutcome,
-    /// The codes of its errors, or of the reasons that hold it.
+    /// Codes of its errors, or of the reasons for its review.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codes: Option<BTreeSet<String>>,
-    /// The places of its errors.
+    /// Paths of its errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pointers: Option<BTreeSet<String>>,
-    /// The rules that its errors name.
+    /// Rules that its errors name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<BTreeSet<String>>,
-    /// The words of the reasons that hold it.
+    /// Texts of the reasons for its review.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasons: Option<BTreeSet<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warnings: Option<BTreeSet<String>>,
 }
 
-/// Why cases are not understood.
+/// Error in a file of cases.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CaseError {
-    /// In which line, from 1; none where it is about all of them.
+    /// Line number, from 1. `None` if the error concerns the whole file.
     pub line: Option<usize>,
     pub detail: String,
 }
 
-/// Reads every case; lines of nothing but spaces lie between them. One that is not understood refuses all.
+/// Reads all cases. Blank lines are ignored. One invalid case makes the whole file invalid.
 pub fn read_cases(text: &str) -> Result<Vec<PolicyTestCase>, CaseError> {
     let mut cases: Vec<PolicyTestCase> = Vec::new();
     let mut names = BTreeSet::new();
@@ -78,18 +79,18 @@ pub fn read_cases(text: &str) -> Result<Vec<PolicyTestCase>, CaseError> {
         }
         let case = read(text, line).map_err(wrong)?;
         if !names.insert(case.name.clone()) {
-            return Err(wrong(format!("there is a case named {} before this one", quoted(&case.name))));
+            return Err(wrong(format!("an earlier case already has the name {}", quoted(&case.name))));
         }
         cases.push(case);
     }
     if cases.is_empty() {
-        return Err(CaseError { line: None, detail: "there is no case in it".to_owned() });
+        return Err(CaseError { line: None, detail: "the file has no case".to_owned() });
     }
     Ok(cases)
 }
 
 impl PolicyTestCase {
-    /// What the policy makes of it.
+    /// Judges the case by a policy.
     pub fn judged(&self, policy: &Policy, limits: &StateLimits) -> WhatIf {
         let Self { state, node, format, patch, around, .. } = self;
         what_if(policy, &HypotheticalRequest { state, node, format: *format, patch, around }, limits)
@@ -97,7 +98,7 @@ impl PolicyTestCase {
 }
 
 impl ExpectedJudgement {
-    /// Whether it is what was told.
+    /// Returns whether the judgement matches the expectation.
     pub fn agrees(&self, told: &WhatIf) -> bool {
         let found = Self::all_of(told);
         let same = |expected: &Option<_>, found: Option<BTreeSet<String>>| {
@@ -107,11 +108,11 @@ impl ExpectedJudgement {
             && same(&self.codes, found.codes)
             && same(&self.pointers, found.pointers)
             && same(&self.rules, found.rules)
-            && same(&self.reasons, found.reasons)
+            && same(&self.reasons.as_ref().map(|it| with_current_wording(it, told)), found.reasons)
             && same(&self.warnings, found.warnings)
     }
 
-    /// Everything that a case could have said of what was told.
+    /// Returns the complete expectation that matches a judgement.
     pub fn all_of(told: &WhatIf) -> Self {
         let errors = || told.errors.iter();
         let of_errors = errors().map(|it| it.code.as_str());
@@ -127,7 +128,7 @@ impl ExpectedJudgement {
     }
 
     fn take(members: &mut Map<String, Value>) -> Result<Self, String> {
-        let word = text(members, "expect")?.ok_or("a case says what it expects: `expect`")?;
+        let word = text(members, "expect")?.ok_or("a case needs `expect`")?;
         let all = [JudgedOutcome::Commit, JudgedOutcome::Hold, JudgedOutcome::Reject];
         let outcome = all.into_iter().find(|it| it.as_str() == word);
         let outcome = outcome.ok_or("`expect` is commit, hold or reject")?;
@@ -143,14 +144,14 @@ impl ExpectedJudgement {
         Ok(expected)
     }
 
-    /// An expectation that nothing could meet is a mistake of who wrote it.
+    /// Rejects an expectation that no judgement can meet, because it is a mistake of the author.
     fn can_be(&self) -> Result<(), String> {
         let of_errors = [("pointers", &self.pointers), ("rules", &self.rules)];
         let of_holds = [("reasons", &self.reasons)];
         let outcome = self.outcome.as_str();
         let is = |list: &[(&str, &Option<BTreeSet<String>>)]| {
             let said = list.iter().find(|(_, it)| it.as_ref().is_some_and(|it| !it.is_empty()));
-            said.map_or(Ok(()), |(name, _)| Err(format!("what is to {outcome} has no `{name}`")))
+            said.map_or(Ok(()), |(name, _)| Err(format!("an expected {outcome} has no `{name}`")))
         };
         match self.outcome {
             JudgedOutcome::Commit => is(&[("codes", &self.codes)]).and(is(&of_errors)).and(is(&of_holds))?,
@@ -163,7 +164,7 @@ impl ExpectedJudgement {
                 JudgedOutcome::Commit | JudgedOutcome::Reject => RejectCode::ALL.iter().any(|it| it.as_str() == code),
             };
             if !known {
-                return Err(format!("there is no code {} of what is to {outcome}", quoted(code)));
+                return Err(format!("an expected {outcome} has no code {}", quoted(code)));
             }
         }
         for pointer in self.pointers.iter().flatten() {
@@ -173,23 +174,31 @@ impl ExpectedJudgement {
     }
 }
 
+/// Returns expected reasons in the current wording, so that files with the sentences of an earlier release still agree.
+/// A text that the judgement has as it is, such as the words of a rule, stays.
+fn with_current_wording(expected: &BTreeSet<String>, judged: &WhatIf) -> BTreeSet<String> {
+    let is_found = |text: &str| judged.reasons.iter().any(|it| it.text == text);
+    let current = |it: &String| if is_found(it) { it.clone() } else { current_wording(it).into_owned() };
+    expected.iter().map(current).collect()
+}
+
 fn read(line: &str, number: usize) -> Result<PolicyTestCase, String> {
     let value = parse(line.as_bytes(), &ParseLimits::default()).map_err(|error| error.to_string())?;
     let Value::Object(mut members) = value else { return Err("a case is a JSON object".to_owned()) };
-    let name = text(&mut members, "name")?.ok_or("a case has a name: `name`")?;
+    let name = text(&mut members, "name")?.ok_or("a case needs `name`")?;
     let fits = (1..=NAME_CHARS_MAX).contains(&name.chars().count()) && !name.chars().any(char::is_control);
     if !fits {
         return Err(format!("a case's name is one line of 1 to {NAME_CHARS_MAX} characters"));
     }
     let expected = ExpectedJudgement::take(&mut members)?;
     let around = HypotheticalContext::take(&mut members).map_err(|it| told(&it))?;
-    let node = text(&mut members, "node")?.ok_or("a case says which node asks: `node`")?;
+    let node = text(&mut members, "node")?.ok_or("a case needs `node`")?;
     let format = match text(&mut members, "format")? {
         Some(word) => format_of(&word)?,
         None => PatchFormat::Merge,
     };
-    let state = members.remove("state").filter(Value::is_object).ok_or("a case has a `state`, which is an object")?;
-    let patch = members.remove("patch").ok_or("a case has a `patch`")?;
+    let state = members.remove("state").filter(Value::is_object).ok_or("a case needs `state`, an object")?;
+    let patch = members.remove("patch").ok_or("a case needs `patch`")?;
     if let Some(key) = members.keys().next() {
         return Err(format!("a case has no key {}", quoted(key)));
     }
@@ -229,7 +238,7 @@ fn told(wrong: &InvalidUsage) -> String {
     format!("at {}: {}", quoted(wrong.pointer.as_str()), wrong.detail)
 }
 
-/// A text of the file's, as JSON, so that nothing in it ends the line.
+/// Returns a text of the file as JSON, so that it cannot break the line of the message.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }

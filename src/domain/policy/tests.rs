@@ -58,7 +58,7 @@ pub(super) fn patch(format: PatchFormat, request: Value) -> Patch {
     Patch::read(format, request).unwrap()
 }
 
-/// What becomes of a proposal of node `n`.
+/// Judges a proposal of node `n`.
 pub(super) fn propose(policy: &Policy, before: &Value, format: PatchFormat, request: Value) -> Judgement {
     let patch = patch(format, request);
     let request = PolicyRequest { node: &node(), kind: RequestKind::Propose { patch: &patch } };

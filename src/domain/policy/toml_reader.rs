@@ -1,4 +1,4 @@
-//! Reading TOML so that every complaint has a line, a column and an advice.
+//! Reads TOML. Every error has a line, a column and advice.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{PolicyCode, PolicyError, PolicyTextSpan};
 
-/// A table whose every key is accounted for.
+/// A table in which unknown keys are errors.
 pub(super) struct TomlSection<'t> {
     text: &'t str,
     name: String,
@@ -24,7 +24,7 @@ pub(super) struct TomlItem<'t> {
     value: &'t DeValue<'t>,
 }
 
-/// Parses the text; the first mistake is reported.
+/// Parses the text and returns the first mistake.
 pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, PolicyError> {
     DeTable::parse(text).map_err(|error| {
         let place = PolicyTextSpan::new(text, &error.span().unwrap_or_default());
@@ -37,7 +37,7 @@ impl<'t> TomlSection<'t> {
         Self { text, name: String::new(), place: PolicyTextSpan::new(text, &(0..0)), entries: table.get_ref() }
     }
 
-    /// Refuses every key that is not `known`.
+    /// Rejects every key that is not `known`.
     pub(super) fn expect_keys(&self, known: &[&str]) -> Result<(), PolicyError> {
         let mut strangers: Vec<_> =
             self.entries.keys().filter(|key| !known.contains(&key.get_ref().as_ref())).collect();
@@ -68,7 +68,7 @@ impl<'t> TomlSection<'t> {
         })
     }
 
-    /// The members as (key, where the key stands, value), at most `max` of them.
+    /// Returns the members as (key, position of the key, value), at most `max` of them.
     pub(super) fn members(&self, max: usize) -> Result<Vec<(&'t str, PolicyTextSpan<'t>, TomlItem<'t>)>, PolicyError> {
         if self.entries.len() > max {
             let message = format!("`{}` has {} entries, at most {max} are taken", self.name, self.entries.len());
@@ -118,7 +118,7 @@ impl<'t> TomlItem<'t> {
         Ok(TomlSection { text: self.text, name: self.name.clone(), place: self.place, entries })
     }
 
-    /// The items of an array, at most `max` of them.
+    /// Returns the items of an array, at most `max` of them.
     pub(super) fn items(&self, max: usize) -> Result<Vec<TomlItem<'t>>, PolicyError> {
         let items = self.value.as_array().ok_or_else(|| self.wrong_type("a list"))?;
         if items.len() > max {
@@ -143,7 +143,7 @@ impl<'t> TomlItem<'t> {
         })
     }
 
-    /// A whole number from 0, of any size that rows keep.
+    /// Reads an integer from 0 up to the limit of a row.
     pub(super) fn whole(&self, max: u64) -> Result<u64, PolicyError> {
         let integer = self.value.as_integer().ok_or_else(|| self.wrong_type("a whole number"))?;
         let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
@@ -153,7 +153,7 @@ impl<'t> TomlItem<'t> {
         })
     }
 
-    /// A number as it is written.
+    /// Returns the text of a number.
     pub(super) fn number(&self) -> Result<&'t str, PolicyError> {
         let integer = self.value.as_integer().filter(|it| it.radix() == 10).map(toml::de::DeInteger::as_str);
         let float = self.value.as_float().map(toml::de::DeFloat::as_str);
@@ -170,7 +170,7 @@ impl<'t> TomlItem<'t> {
     }
 }
 
-/// A whole number and one unit: `30s`, `10m`, `24h`.
+/// Reads an integer with one unit: `30s`, `10m`, `24h`.
 fn parse_duration(text: &str) -> Option<Duration> {
     let unit = text.chars().next_back()?;
     let seconds_per_unit: u64 = match unit {

@@ -1,16 +1,16 @@
-//! Whether a node may call a tool.
+//! Checks whether a node may call a tool.
 
 use super::judgement::{RejectCode, Violation};
 use super::model::{NodePolicy, Policy};
 use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::id::ToolName;
 
-const NOT_CALLABLE: &str = "the node may not call this tool: the policy's `tools` do not name it";
+const NOT_CALLABLE: &str = "the node may not call this tool: the policy's `tools` do not list it";
 const IN_TOOLS_DENY: &str = "the policy denies this tool to every node";
 
 impl Policy {
-    /// Why a node may not call a tool, if it may not. A node's own list narrows the flow's; without either it may
-    /// call nothing.
+    /// Returns why a node may not call a tool, if it may not. A node's own list narrows the flow's; without either it
+    /// may call nothing.
     pub(super) fn tool_violation(&self, node: &NodePolicy, name: &ToolName) -> Option<Violation> {
         let lists = [node.tools.as_ref(), self.tools.allow.as_ref()];
         let named = lists.iter().any(Option::is_some) && lists.iter().flatten().all(|it| it.covers(name));

@@ -1,15 +1,15 @@
-//! Which tools a policy lets a node call, by name.
+//! Tool permissions of a policy, by tool name.
 
 use std::fmt;
 
 use super::pattern_set::Patterns;
 use crate::domain::primitives::id::ToolName;
 
-/// Names of tools as a policy writes them: `*` is any run of characters, dots included.
+/// A glob for names of tools. `*` is any run of characters, dots included.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ToolGlob(String);
 
-/// A list of them, asked as one. An empty one means no tool.
+/// A list of globs. An empty list allows no tool.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct ToolGlobs(Vec<ToolGlob>);
 
@@ -18,21 +18,21 @@ pub(super) struct ToolGlobs(Vec<ToolGlob>);
 pub(super) struct ToolPolicy {
     pub(super) allow: Option<ToolGlobs>,
     pub(super) deny: ToolGlobs,
-    /// What pages and answers do not show of arguments.
+    /// Paths that are redacted in arguments.
     pub(super) hidden: Patterns,
 }
 
 impl ToolGlob {
-    /// Reads a glob; what is wrong with it is told to who wrote it.
+    /// Parses a glob. The error is for the policy's author.
     pub(super) fn new(text: &str) -> Result<Self, String> {
         let stands_for_name = text.replace('*', "x");
         match ToolName::try_from(stands_for_name) {
             Ok(_) => Ok(Self(text.to_owned())),
-            Err(error) => Err(format!("{error}; `*` stands for any run of them")),
+            Err(error) => Err(format!("{error}; `*` matches any number of them")),
         }
     }
 
-    /// Goes through both once: a `*` is taken as short as it can be, and longer only if the rest does not fit.
+    /// Scans both texts once. A `*` first matches as little as possible, and more only if the rest does not match.
     fn matches(&self, name: &str) -> bool {
         let (glob, name) = (self.0.as_bytes(), name.as_bytes());
         let (mut at_glob, mut at_name) = (0, 0);

@@ -1,8 +1,8 @@
-//! `[transitions]`: whether the state after may follow the state before, told as far as the asker may know.
+//! Checks `[transitions]`: whether a state may follow the one before, without revealing unreadable values.
 //!
-//! What a rule says of a place that the asker reads in full follows from what it reads and sends. Elsewhere a rule
-//! would answer guesses: whether a value that is set blindly is the old one, or a greater one. So what a request sets
-//! at, above or below such a place breaks the rule, whatever stands there.
+//! At a path that the caller can read in full, the result of a rule follows from the caller's own knowledge.
+//! Elsewhere a rule would confirm guesses, such as whether a blindly set value equals the old one or exceeds it. A
+//! request that sets a value at, above or below such a path therefore always breaks the rule.
 
 use serde_json::Value;
 
@@ -17,18 +17,18 @@ use crate::domain::transition_rules::{
     StateSide, TransitionRule, TransitionRuleKind, TransitionViolation, ViolationSink,
 };
 
-/// What is said when saying more would tell of something unreadable.
-const UNTOLD: &str = "a transition rule refuses this, at a place of which the node may not read all; whatever the node sets there counts as a change";
+/// Detail if a more precise one would reveal an unreadable value.
+const UNTOLD: &str = "a transition rule rejects this: the node may not read all of the path, so every value that it sets there counts as a change";
 
-/// What the rules say of one request.
+/// Results of the transition rules for one request.
 #[derive(Default)]
 pub(super) struct TransitionCheckResult {
-    /// About places that the asker reads in full.
+    /// Violations at paths that the caller can read in full.
     pub(super) known: Vec<Violation>,
     pub(super) unknown: Vec<Violation>,
 }
 
-/// Whether what a patch leads to may follow what was.
+/// Checks whether the state after a patch may follow the one before.
 pub(super) fn follow(
     rules: &[TransitionRule],
     before: &Value,
@@ -58,7 +58,7 @@ pub(super) fn follow(
     followed
 }
 
-/// Whether a state may be the first: a rule must find what it is about, or no state could ever follow this one.
+/// Checks whether a state may be the first. Every path of a rule must exist, or no state could ever follow it.
 pub(super) fn may_be_first(rules: &[TransitionRule], state: &Value) -> Vec<Violation> {
     let mut violations = Vec::new();
     for rule in rules {
@@ -77,7 +77,7 @@ const fn code(kind: &TransitionRuleKind) -> RejectCode {
     }
 }
 
-/// What a request sets or goes through where its node cannot look.
+/// Paths outside the node's reads that a request sets or passes.
 struct UnreadableTouches<'a> {
     set: Vec<&'a Pointer>,
     passed: Vec<&'a Pointer>,
@@ -88,15 +88,15 @@ impl<'a> UnreadableTouches<'a> {
         Self { set: claims.set_unseen(reads).collect(), passed: claims.passed_unseen(reads).collect() }
     }
 
-    /// A place that the request names, by which what is at the pointer may become another value. Going through a
-    /// place makes an object of what is none.
+    /// Returns a path that the request names and whose change may replace the value at the pointer. A merge patch
+    /// also replaces values on its way that are no objects.
     fn around(&self, at: &Pointer) -> Option<&'a Pointer> {
         let set = self.set.iter().find(|it| it.touches(at));
         set.or_else(|| self.passed.iter().find(|it| at.covers(it))).copied()
     }
 }
 
-/// Tells what is broken and where.
+/// Collects the violations with their paths.
 struct ViolationReporter<'v> {
     code: RejectCode,
     violations: &'v mut Vec<Violation>,

@@ -1,4 +1,4 @@
-//! What a node is shown of a state.
+//! Views: the part of a state that a node can read.
 
 use serde_json::{Map, Value};
 
@@ -8,9 +8,9 @@ use crate::domain::json::diff::LeafChange;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::primitives::id::NodeId;
 
-/// What decides about a view.
+/// Decides which paths are part of a view.
 pub(super) trait ViewScope {
-    /// Everything at and below the pointer is shown.
+    /// Returns everything at and below the pointer is shown.
     fn covers(&self, pointer: &Pointer) -> bool;
     /// Something at or below the pointer may be shown.
     fn reaches(&self, pointer: &Pointer) -> bool;
@@ -26,25 +26,26 @@ impl ViewScope for Patterns {
     }
 }
 
-/// What `node` may read of `state`: always an object, `{}` for a node that the policy does not know.
+/// Returns the part of `state` that `node` may read. It is always an object, and `{}` for a node that the policy does
+/// not know.
 ///
-/// Containers are kept as small as what they must hold. An object has only its readable members, and is left out
-/// when it has none, so that an unreadable object cannot be told from an absent one. An array keeps the positions
-/// of what is readable in it, because pointers name positions: items before a readable one of which nothing is
-/// readable are null, items after the last readable one are cut off. So a view tells that the items before a
-/// readable one exist, which its position tells anyway, and never how long an array is beyond that.
+/// Containers are as small as possible. An object has only its readable members and is left out if it has none, so an
+/// unreadable object looks like an absent one. An array keeps the positions of its readable items, because pointers
+/// name positions. Unreadable items before a readable one are null, and items after the last readable one are cut
+/// off. A view therefore reveals that items before a readable one exist, as its position does anyway. It never
+/// reveals how long an array is beyond that.
 pub fn project(policy: &Policy, node: &NodeId, state: &Value) -> Value {
     policy.node(node).map_or_else(|| Value::Object(Map::new()), |node| project_by(node.reads(), state))
 }
 
-/// The part of `changes` that `node` may read, values included.
+/// Returns the part of `changes` that `node` may read, including values.
 pub fn diff_for(policy: &Policy, node: &NodeId, changes: &[LeafChange]) -> Vec<LeafChange> {
     let Some(node) = policy.node(node) else { return Vec::new() };
     changes.iter().filter(|change| node.reads().covers(&change.pointer)).cloned().collect()
 }
 
-/// What an agent is told that its request changed: what differs within its reads, and what it `named` outside
-/// them whether or not that differs. Cut at hidden prefixes, in order, each once.
+/// Returns the paths that the response lists as changed: differences within the node's reads, and the paths that the
+/// request `named` outside them, whether or not they differ. Paths are cut at redacted prefixes, sorted and unique.
 pub fn changed_for(policy: &Policy, node: &NodeId, changes: &[LeafChange], named: &[Pointer]) -> Vec<Pointer> {
     let Some(node) = policy.node(node) else { return Vec::new() };
     let read = changes.iter().map(|change| &change.pointer).filter(|pointer| node.reads().covers(pointer));

@@ -1,19 +1,19 @@
-//! What a policy has its agents do when they violate it.
+//! Instructions for agents whose request is rejected.
 
 use serde::{Deserialize, Serialize};
 
-/// `on_violation`: what becomes of a run whose node's request is rejected.
+/// `on_violation`: the consequence of a rejected request for the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnViolation {
     FailFast,
-    /// The node may try once more on the same head, and then no more.
+    /// The node has one more attempt on the same head.
     RetryOnce,
-    /// The node's whole patch is dropped, and the run goes on.
+    /// The whole patch of the node is dropped, and the run continues.
     SkipNode,
 }
 
-/// What a rejected node is to do: words that a program can act on.
+/// Next action of a rejected node, for programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Instruction {
@@ -22,11 +22,11 @@ pub enum Instruction {
     RetryOnce,
     /// Send nothing more on this head.
     NoMoreTries,
-    /// Go on at the next node, without what this one wanted to write.
+    /// Continue with the next node, without this node's changes.
     SkipNode,
 }
 
-/// How many requests of one node a policy with `retry_once` rejects on one head: the first, and its one retry.
+/// Rejected requests of one node on one head with `retry_once`: the first one and its retry.
 const VIOLATIONS_MAX: u32 = 2;
 
 impl OnViolation {
@@ -38,12 +38,12 @@ impl OnViolation {
         }
     }
 
-    /// Whether a node that was rejected this often on a head has no tries left there.
+    /// Returns whether a node that was rejected this often on a head has no attempts left there.
     pub const fn is_exhausted(self, violations: u32) -> bool {
         matches!(self, Self::RetryOnce) && violations >= VIOLATIONS_MAX
     }
 
-    /// What a node is told that has now been rejected this often on the head.
+    /// Returns the instruction for a node after this number of rejections on the head.
     pub const fn instruction(self, violations: u32) -> Instruction {
         match self {
             Self::FailFast => Instruction::Stop,
@@ -68,10 +68,10 @@ impl Instruction {
         match self {
             Self::Stop => "Nothing was applied. End this run as failed.",
             Self::RetryOnce => {
-                "Nothing was applied. Send one corrected request on the same head; a second rejection ends this node's tries there."
+                "Nothing was applied. Send one corrected request on the same head; a second rejection uses up this node's attempts there."
             }
             Self::NoMoreTries => {
-                "Nothing was applied. This node has no tries left on this head: end the run as failed, or wait for a new head."
+                "Nothing was applied. This node has no attempts left on this head: end the run as failed, or wait for a new head."
             }
             Self::SkipNode => "Nothing of the patch was applied. Go on at the next node, without this node's changes.",
         }

@@ -1,4 +1,4 @@
-//! What an asker knows of the state after its own request: its reads, and what it set itself.
+//! Visibility: the part of the new state that a caller knows, because it may read it or set it itself.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -12,15 +12,15 @@ use super::view::ViewScope;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::schema::{SchemaViolation, SchemaViolationKind};
 
-/// Everything that is told to an asker goes through here.
+/// Filters everything that a response reveals to the caller.
 pub(super) struct Visibility<'a> {
     reads: &'a Patterns,
     claims: &'a PatchFootprint,
-    /// Everything above what the request sets.
+    /// Paths above those that the request sets.
     above_own: BTreeSet<Pointer>,
 }
 
-/// What is said when saying more would tell of something unreadable.
+/// Detail if a more precise one would reveal an unreadable value.
 const UNTOLD: &str = "the result does not fit the flow's schema, for a reason that this node may not read";
 
 impl<'a> Visibility<'a> {
@@ -38,8 +38,8 @@ impl<'a> Visibility<'a> {
         Self { reads, claims, above_own }
     }
 
-    /// Where to say that something is wrong: there, if the node may read it, or at the place above it that the
-    /// request named itself.
+    /// Returns the path to report for an error. It is the path itself if the node may read it, and otherwise the
+    /// nearest path above it that the request named.
     pub(super) fn tellable(&self, pointer: &Pointer) -> Pointer {
         if self.reads.covers(pointer) {
             return pointer.clone();
@@ -47,12 +47,12 @@ impl<'a> Visibility<'a> {
         self.claims.nearest_named_path(pointer).unwrap_or_default()
     }
 
-    /// Faults of the state after. What a schema says about parts that the asker does not know in full becomes one
-    /// violation at the root that says no more than that there is one.
+    /// Returns the schema violations of the new state. Violations of parts that the caller does not know in full
+    /// become one violation at the root, which only states that there is one.
     pub(super) fn tell(&self, faults: Vec<SchemaViolation>) -> Vec<Violation> {
         let tell = |fault: SchemaViolation| match fault.kind {
-            // It is told to every asker. An asker can find the number of steps that the rest of the state takes in any case:
-            // it adds valid parts of its own until the request is rejected.
+            // Every caller sees this violation. A caller can measure the steps for the rest of the state anyway: it
+            // adds valid parts of its own until the request is rejected.
             SchemaViolationKind::TooCostly => told(fault),
             _ if self.covers(&fault.pointer) => told(fault),
             _ => Violation::new(RejectCode::Schema, Pointer::root(), UNTOLD),
@@ -60,7 +60,7 @@ impl<'a> Visibility<'a> {
         faults.into_iter().map(tell).collect()
     }
 
-    /// Only the faults that the asker knows all about.
+    /// Returns only the violations of parts that the caller knows in full.
     pub(super) fn tell_known(&self, faults: Vec<SchemaViolation>) -> Vec<Violation> {
         faults.into_iter().filter(|fault| self.covers(&fault.pointer)).map(told).collect()
     }
@@ -76,7 +76,7 @@ impl ViewScope for Visibility<'_> {
     }
 }
 
-/// A fault of something that the asker knows all about.
+/// Returns a violation of a part that the caller knows in full.
 pub(super) fn told(fault: SchemaViolation) -> Violation {
     let code = match fault.kind {
         SchemaViolationKind::TooCostly => RejectCode::SchemaTooCostly,
@@ -85,12 +85,12 @@ pub(super) fn told(fault: SchemaViolation) -> Violation {
     Violation::new(code, fault.pointer, fault.kind.detail())
 }
 
-/// The order in which one check's violations are told.
+/// Compares violations of one check for their fixed order.
 pub(super) fn by_place(a: &Violation, b: &Violation) -> Ordering {
     (&a.pointer, a.code, &a.detail).cmp(&(&b.pointer, b.code, &b.detail))
 }
 
-/// Puts one check's violations into their fixed order, hides what is hidden, and bounds how many they are and how long.
+/// Sorts the violations of one check, applies redaction, and limits their number and length.
 pub(super) fn in_order(policy: &Policy, violations: Vec<Violation>) -> Vec<Violation> {
     let cut = |it: Violation| Violation { pointer: policy.cut(&it.pointer), ..it };
     let mut violations: Vec<_> = violations.into_iter().map(cut).collect();

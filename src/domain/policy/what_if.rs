@@ -1,4 +1,4 @@
-//! What would become of a request: the same judgement, with no effect and nobody asked.
+//! Dry runs (what-if): the same judgement without any effect and without a review.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::json::size::StateLimits;
 use crate::domain::primitives::id::NodeId;
 
-/// A state that may be thought up, and what a node would ask on it.
+/// A state, which may be invented, and a request of a node.
 #[derive(Clone, Debug)]
 pub struct HypotheticalRequest<'a> {
     pub state: &'a Value,
@@ -24,7 +24,7 @@ pub struct HypotheticalRequest<'a> {
     pub node: &'a NodeId,
     pub format: PatchFormat,
     pub patch: &'a Value,
-    /// Who would ask, with what along with it, after what.
+    /// Caller, tool call, usage and history of the request.
     pub around: &'a HypotheticalContext,
 }
 
@@ -33,9 +33,9 @@ pub struct HypotheticalRequest<'a> {
 #[serde(rename_all = "snake_case")]
 #[schema(as = JudgedOutcome)]
 pub enum JudgedOutcome {
-    /// It would commit by itself.
+    /// It would commit without approval.
     Commit,
-    /// People would be asked.
+    /// It would require approval.
     Hold,
     /// It would be rejected.
     Reject,
@@ -58,8 +58,8 @@ pub struct WhatIf {
     pub diff: Vec<RedactedChange>,
 }
 
-/// Judges a supposed request. Who could approve, how often was asked, and who holds the thread are facts of a
-/// gateway, and not looked at.
+/// Judges a request as a dry run. It ignores facts that only a gateway has: the reviewers who could
+/// approve, earlier attempts, and a pending review or lease of the thread.
 pub fn what_if(policy: &Policy, supposed: &HypotheticalRequest<'_>, limits: &StateLimits) -> WhatIf {
     let judgement = match Patch::read(supposed.format, supposed.patch.clone()) {
         Ok(patch) => {
@@ -95,9 +95,9 @@ pub fn what_if(policy: &Policy, supposed: &HypotheticalRequest<'_>, limits: &Sta
     }
 }
 
-/// The judgement of something that is no patch of its format.
+/// Returns the judgement of a value that is not a patch of its format.
 pub fn unreadable(pointer: Pointer) -> Judgement {
-    let violation = Violation::new(RejectCode::PatchFailed, pointer, "this is not a patch of the format named");
+    let violation = Violation::new(RejectCode::PatchFailed, pointer, "not a patch of the given format");
     Judgement::Reject { violations: vec![violation] }
 }
 

@@ -1,7 +1,8 @@
-//! Amendments: policies that people are asked about before they judge a flow.
+//! Policy change requests: new policies that require approval before they judge a flow.
 //!
-//! An amendment is decided like a hold: by votes on one digest. The digest binds the policy, what it accepts, and what
-//! it takes the place of; so nobody approves a change of something that has changed meanwhile.
+//! Reviewers decide a policy change request by voting on one digest, as on a review. The digest binds the new policy,
+//! the accepted older policies and the replaced policy. A vote therefore never approves a change whose basis has
+//! changed since.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +22,7 @@ use crate::domain::threads::flow::Flow;
 #[cfg(test)]
 mod tests;
 
-/// What of a flow an amendment takes the place of: a policy, and the moment at which it was activated.
+/// The replaced policy of a flow, with the time of its activation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplacedPolicy {
@@ -30,31 +31,32 @@ pub struct ReplacedPolicy {
 }
 
 impl ReplacedPolicy {
-    /// What an amendment of this flow takes the place of.
+    /// Returns the active policy of a flow, which a policy change request would replace.
     pub const fn of(flow: &Flow) -> Self {
         Self { policy: flow.policy, since: flow.activated_at }
     }
 }
 
-/// What is asked for: bound by the digest that people vote on.
+/// The requested change. The digest that reviewers vote on binds it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyChange {
     pub flow: FlowId,
-    /// The policy that would judge it.
+    /// The new policy.
     pub policy: Digest,
-    /// Older policies whose heads could still be written.
+    /// Older policies whose heads may still be written.
     pub accepts: BTreeSet<Digest>,
-    /// What it takes the place of.
+    /// The policy that it replaces.
     pub over: ReplacedPolicy,
 }
 
-/// How an amendment stands. Ends are facts, and a time-out is never a person's refusal.
+/// State of a policy change request. Every end is recorded as it happened, and an expired deadline is never recorded
+/// as a denial.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PolicyChangeState {
     Open {},
-    /// People approved it, and its policy was activated.
+    /// Reviewers approved it, and its policy was activated.
     Activated {
         at: Timestamp,
     },
@@ -62,22 +64,22 @@ pub enum PolicyChangeState {
         at: Timestamp,
     },
     Expired {
-        /// When that was noticed; the deadline itself counts.
+        /// Time at which the gateway recorded the end. The deadline itself decides.
         at: Timestamp,
     },
-    /// An administrator took it back.
+    /// An administrator cancelled it.
     Cancelled {
         at: Timestamp,
         by: PrincipalId,
         reason: String,
     },
-    /// Another policy was activated, so that it is not over the active one any more.
+    /// Another policy was activated, so the request no longer applies to the active one.
     Superseded {
         at: Timestamp,
     },
 }
 
-/// A policy that waits for people.
+/// A policy that waits for approval.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyChangeRequest {
@@ -85,42 +87,42 @@ pub struct PolicyChangeRequest {
     pub change: PolicyChange,
     pub proposer: PrincipalId,
     pub digest: Digest,
-    /// Who answers for the proposer, and so may not decide.
+    /// Owners of the proposer, who may not decide (separation of duties).
     pub excluded: BTreeSet<String>,
-    /// Whose approval it needs; one stage.
+    /// Required approval: exactly one stage.
     pub stages: Vec<ApprovalStage>,
     pub opened_at: Timestamp,
     pub expires_at: Timestamp,
-    /// The counted votes, in their order.
+    /// Counted votes, in order.
     pub votes: Vec<Vote>,
     pub state: PolicyChangeState,
 }
 
-/// A new amendment's terms.
+/// Terms of a new policy change request.
 #[derive(Clone, Debug)]
 pub struct PolicyChangeTerms {
     pub proposer: PrincipalId,
     pub excluded: BTreeSet<String>,
-    /// Whose approval the active policy asks for.
+    /// Approval that the active policy requires.
     pub stage: ApprovalStage,
     pub opened_at: Timestamp,
     pub expires_at: Timestamp,
 }
 
-/// What a counted vote leads to.
+/// Result of counting a vote.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PolicyChangeTally {
     Waiting(PolicyChangeRequest),
-    /// The quorum is there: the policy is to be activated.
+    /// The quorum is reached, and the policy is to be activated.
     Approved(PolicyChangeRequest),
     Denied(PolicyChangeRequest),
 }
 
-/// One no is enough: a policy that somebody has an objection to is talked about first.
+/// One denial is enough. A policy with an objection should be discussed first.
 const DENIALS_NEEDED: u32 = 1;
 
 impl PolicyChangeState {
-    /// The word for lists and answers.
+    /// Returns the state's name for lists and responses.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Open {} => "open",
@@ -132,7 +134,7 @@ impl PolicyChangeState {
         }
     }
 
-    /// When it ended; an open one has not.
+    /// Returns the time of its end, or `None` while it is open.
     pub const fn ended_at(&self) -> Option<Timestamp> {
         match self {
             Self::Open {} => None,
@@ -162,17 +164,17 @@ impl PolicyChangeRequest {
         }
     }
 
-    /// Whether its digest is of what it says.
+    /// Returns whether the digest matches the content.
     pub fn is_whole(&self) -> bool {
         self.digest == digest_of(&self.id, &self.change, &self.proposer, self.opened_at)
     }
 
-    /// Whether people can still decide it.
+    /// Returns whether reviewers can still decide it.
     pub fn is_open(&self, now: Timestamp) -> bool {
         matches!(self.state, PolicyChangeState::Open {}) && now < self.expires_at
     }
 
-    /// Who is asked, and what they have said so far.
+    /// Returns the required approval and the votes so far.
     pub fn jury(&self) -> Quorum<'_> {
         Quorum {
             digest: self.digest,
@@ -185,13 +187,13 @@ impl PolicyChangeRequest {
         }
     }
 
-    /// What a stage asks of a voter's passkey; of one that is not there, the most.
+    /// Returns the passkey requirement of a stage. An unknown stage has the strictest one.
     pub fn passkey_need(&self, stage: u32) -> PasskeyRequirement {
         self.stages.get(stage as usize).map_or(PasskeyRequirement::Signature {}, |it| it.passkey)
     }
 
-    /// Counts a vote, or says why not. On the roll are all who voted, as they stand now, the new voter included; nobody votes
-    /// on policies in another's place.
+    /// Counts a vote, or returns why it is rejected. The roll has every voter with their current account, including
+    /// the new one. Delegations do not apply to policy changes.
     pub fn vote(
         mut self,
         ballot: Ballot,
@@ -215,7 +217,7 @@ impl PolicyChangeRequest {
         })
     }
 
-    /// The amendment with its end. Only an open one can end, so an end is never overwritten.
+    /// Returns the request with its end. Only an open request can end, so an end is never overwritten.
     pub fn ended(mut self, end: PolicyChangeState) -> Result<Self, VoteRejected> {
         match self.state {
             PolicyChangeState::Open {} => {

@@ -1,5 +1,5 @@
-//! Characters that look like others, by Unicode Technical Standard 39: which words mix scripts, which letters pass for
-//! ASCII, and which names nobody can tell apart.
+//! Finds look-alike characters by Unicode Technical Standard 39: words of mixed scripts, letters that pass for ASCII,
+//! and names that look the same.
 
 mod character;
 mod known;
@@ -22,7 +22,7 @@ pub struct Lookalike {
     pub reads: String,
 }
 
-/// What a text has in it that looks like something else.
+/// Look-alike characters and words in a text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ConfusableFindings {
     /// The first word that mixes scripts, by two of them.
@@ -31,10 +31,10 @@ pub struct ConfusableFindings {
     pub imitations: Vec<Lookalike>,
 }
 
-/// Returns what a reader of the text would take for something else.
+/// Returns the parts of a text that a reader could mistake for other text.
 ///
-/// A letter that some writing system uses normally is no finding in a text of that system: a Russian sentence may have
-/// the word `с`. What shows the system is another letter of it that looks like no ASCII one.
+/// A letter is not reported if its writing system uses it normally: a Russian sentence may contain the word `с`. A
+/// text counts as Russian if another of its letters is Cyrillic and looks like no ASCII letter.
 pub fn findings(text: &str) -> ConfusableFindings {
     if text.is_ascii() {
         return ConfusableFindings::default();
@@ -56,9 +56,9 @@ pub fn findings(text: &str) -> ConfusableFindings {
     found
 }
 
-/// What the characters of a text are, each looked up once however often it comes.
+/// Properties of the characters of a text. Each character is looked up once.
 struct CharacterProfile {
-    /// What each of them is read as that passes for ASCII.
+    /// ASCII reading of each character that passes for ASCII.
     readings: BTreeMap<char, String>,
     /// The scripts that the text has letters of which look like no ASCII one.
     written_in: BTreeSet<&'static str>,
@@ -77,7 +77,7 @@ impl CharacterProfile {
         self.readings.contains_key(&it)
     }
 
-    /// Whether a character that passes for ASCII is an ordinary one in this text.
+    /// Returns whether a character that passes for ASCII is an ordinary one in this text.
     fn is_at_home(&self, it: char) -> bool {
         let written_in = |it: Script| self.written_in.contains(it.short_name());
         if is_full_width(it) {
@@ -89,7 +89,8 @@ impl CharacterProfile {
         }
     }
 
-    /// Runs of letters, digits and marks. A sign that passes for a letter belongs to the word that it stands in.
+    /// Returns the words of a text: runs of letters, digits and marks. A sign that passes for a letter belongs to the
+    /// word around it.
     fn words<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
         let mut rest = text;
         std::iter::from_fn(move || {
@@ -112,7 +113,7 @@ impl CharacterProfile {
         self.readings.get(&it).is_some_and(|it| it.bytes().all(|it| it.is_ascii_alphanumeric()))
     }
 
-    /// Two scripts of a word that mixes them as no language does.
+    /// Returns two scripts of a word that mixes them as no language does.
     fn mixed(&self, word: &str) -> Option<(Script, Script)> {
         let of_a_script = |it: &char| !matches!(it.script(), Script::Common | Script::Inherited);
         let letters: Vec<char> = word.chars().filter(|it| it.is_alphanumeric()).filter(of_a_script).collect();
@@ -125,8 +126,9 @@ impl CharacterProfile {
         (!self.are_borrowed(&foreign)).then_some((first, other))
     }
 
-    /// Whether letters beside Latin ones are of one system, and could not be taken for Latin: `PDFファイル`. UTS 39 calls
-    /// such words moderately restrictive, unless the letters are Greek or Cyrillic. Armenian has as many that look Latin.
+    /// Returns whether the letters next to Latin ones are of one script and cannot be mistaken for Latin: `PDFファイル`.
+    /// UTS 39 calls such words moderately restrictive, unless the letters are Greek or Cyrillic. Armenian has as many
+    /// that look Latin.
     fn are_borrowed(&self, letters: &[char]) -> bool {
         let lookalikes = |it: &char| matches!(it.script(), Script::Greek | Script::Cyrillic | Script::Armenian);
         let in_use = |it: &char| is_east_asian(*it) || it.script().is_recommended();
@@ -136,7 +138,7 @@ impl CharacterProfile {
             && letters.iter().any(|it| !self.imitates(*it))
     }
 
-    /// The characters of a word by which it passes for another.
+    /// Returns the characters by which a word passes for another.
     fn imitations_in(&self, word: &str) -> Vec<char> {
         let foreign = || word.chars().filter(|it| !it.is_ascii());
         let passes_whole = foreign().all(|it| self.imitates(it));
@@ -150,7 +152,7 @@ impl CharacterProfile {
         foreign().filter(misleads).collect()
     }
 
-    /// Characters that pass for what separates the parts of an address, a path or a number: `paypal․com`.
+    /// Returns characters that pass for separators of an address, a path or a number: `paypal․com`.
     fn delimiters_in(&self, text: &str) -> Vec<char> {
         let delimits = |it: char| self.readings.get(&it).is_some_and(|reads| is_delimiter(it, reads));
         if !self.readings.keys().any(|it| delimits(*it)) {

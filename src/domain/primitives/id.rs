@@ -1,4 +1,4 @@
-//! The names of things. Each is checked once, at the edge, and from then on carries its kind in its type.
+//! Names and ids. Each one is checked once, where it enters the gateway, and from then on its type states its kind.
 
 use std::fmt;
 
@@ -17,10 +17,11 @@ pub struct IdError {
     must: &'static str,
 }
 
-/// Names appear in URLs, logs and pages: long enough for any scheme of ids, short enough for a line.
+/// Maximum length of a name. Names appear in URLs, logs and pages, so any id scheme must fit, and a name must fit
+/// into a line.
 pub const ID_CHARS_MAX: usize = 128;
 
-/// The same for what is named beside others of its kind.
+/// Maximum length of a short name. Pages list several of them in one line.
 const SHORT_NAME_CHARS_MAX: usize = 64;
 
 fn is_name(text: &str) -> bool {
@@ -30,7 +31,8 @@ fn is_name(text: &str) -> bool {
         && text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
 }
 
-/// A branch is one of a few beside each other, and its name stands in lists of them.
+/// Returns whether a text is a valid short name. Names of branches are short, because pages show several of them in
+/// one line.
 fn is_short_name(text: &str) -> bool {
     text.len() <= SHORT_NAME_CHARS_MAX && is_name(text)
 }
@@ -45,7 +47,7 @@ fn is_128_bits(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|it| it.len() == 16)
 }
 
-/// What an authenticator names a passkey by: 16 to 1023 bytes, in base64url.
+/// Returns whether a text is a credential id of an authenticator: 16 to 1023 bytes, in base64url.
 fn is_credential(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|it| (16..=1023).contains(&it.len()))
 }
@@ -54,7 +56,7 @@ const fn name(what: &'static str) -> StringFormat {
     StringFormat { what, pattern: "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$", chars: (1, ID_CHARS_MAX), example: "order-17" }
 }
 
-/// What a short name looks like.
+/// Returns the format of a short name.
 const fn short_name(what: &'static str) -> StringFormat {
     StringFormat {
         what,
@@ -64,22 +66,22 @@ const fn short_name(what: &'static str) -> StringFormat {
     }
 }
 
-/// What a fingerprint looks like.
+/// Returns the format of a fingerprint.
 const fn fingerprint(what: &'static str) -> StringFormat {
     StringFormat { what, pattern: "^[A-Za-z0-9_-]{1,128}$", chars: (1, ID_CHARS_MAX), example: "Zm9v" }
 }
 
-/// What 16 random bytes look like: of the last character only two bits count.
+/// Returns the format of 16 random bytes. Only two bits of the last character are used.
 const fn random(what: &'static str) -> StringFormat {
     StringFormat { what, pattern: "^[A-Za-z0-9_-]{21}[AQgw]$", chars: (22, 22), example: "Y4VS9rTdkmAx2ZFv0b5w3Q" }
 }
 
-/// What an authenticator's own name looks like.
+/// Returns the format of a credential id.
 const fn credential(what: &'static str) -> StringFormat {
     StringFormat { what, pattern: "^[A-Za-z0-9_-]{22,1364}$", chars: (22, 1364), example: "Y4VS9rTdkmAx2ZFv0b5w3Q" }
 }
 
-/// What each form of a name asks for, in words.
+/// Error text for each format.
 macro_rules! must {
     (name) => {
         "1 to 128 characters from A-Z a-z 0-9 . _ : - and start with a letter or digit"
@@ -108,7 +110,7 @@ macro_rules! ids {
         has_form!($name, $form($kind));
 
         impl $name {
-            /// The name as text.
+            /// Returns the name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -168,29 +170,29 @@ ids! {
     StepKey, "a step", is_name, name;
     /// A tool that agents call.
     ToolName, "a tool", is_name, name;
-    /// Who did something: the immutable id of a token or an account.
+    /// The immutable id of a token or an account, which records who did something.
     PrincipalId, "a principal", is_name, name;
     /// A person's account.
     AccountId, "an account", is_name, name;
-    /// A machine's token (its public part).
+    /// The public part of a token.
     TokenId, "a token", is_name, name;
     /// A group of people.
     GroupName, "a group", is_name, name;
     /// A proposal: the random id that salts the leaves it sets.
     ProposalId, "a proposal", is_name, name;
-    /// A review: the page of a hold.
+    /// The review of a held transition.
     ReviewId, "a review", is_name, name;
-    /// A policy that waits for people.
+    /// A policy change request.
     AmendmentId, "an amendment", is_name, name;
-    /// What a host that keeps its own state asks people about.
+    /// An interrupt from a host application.
     InterruptId, "an interrupt", is_name, name;
-    /// That one person votes in another's place.
+    /// A delegation of one reviewer's vote to another.
     DelegationId, "a delegation", is_name, name;
     /// A write, as its writer names it.
     WriteId, "a write", is_name, name;
     /// An event.
     EventId, "an event", is_name, name;
-    /// Where events are sent.
+    /// A webhook endpoint.
     EndpointId, "an endpoint", is_name, name;
     /// A browser session.
     SessionId, "a session", is_token_text, fingerprint;

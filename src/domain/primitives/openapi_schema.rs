@@ -1,4 +1,4 @@
-//! How texts of one form describe themselves to programs: a pattern, a length, an example.
+//! Describes text formats in OpenAPI: a pattern, a length and an example.
 
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
@@ -6,9 +6,9 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 #[derive(Clone, Copy, Debug)]
 pub struct StringFormat {
     pub what: &'static str,
-    /// What it looks like, as ECMA 262 has it.
+    /// Pattern in the syntax of ECMA 262.
     pub pattern: &'static str,
-    /// At least, and at most so many characters.
+    /// Minimum and maximum number of characters.
     pub chars: (usize, usize),
     pub example: &'static str,
 }
@@ -31,7 +31,7 @@ pub fn words(all: impl IntoIterator<Item = &'static str>) -> RefOr<Schema> {
     RefOr::T(Schema::Object(text.build()))
 }
 
-/// Gives a type the schema of a form, under its own name.
+/// Gives a type the schema of a format, under its own name.
 macro_rules! has_form {
     ($type:ident, $form:expr) => {
         impl utoipa::PartialSchema for $type {

@@ -1,4 +1,4 @@
-//! What others wrote, made inert: nothing in it can hide, reorder, or pass for something else.
+//! Sanitizes texts of other authors, so that no character can hide, reorder or imitate text.
 
 use std::fmt::Write as _;
 
@@ -7,34 +7,34 @@ use unicode_script::Script;
 
 use super::confusable::{KnownTexts, findings};
 
-/// Marks in a row on one base that a living language uses; more of them paint over what is around.
+/// Combining marks on one base character that a living language uses. More marks paint over the text around them.
 const COMBINING_RUN_MAX: usize = 3;
 
-/// So much of a known value is shown beside another that looks like it.
+/// Characters of a known value that are shown next to a look-alike.
 const KNOWN_CHARS_SHOWN: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TextSegment<'a> {
-    /// Shown as it is (still to be escaped for HTML).
+    /// Shown unchanged (and still to be escaped for HTML).
     Text(&'a str),
-    /// Shown by its number, because it cannot be seen or changes how its neighbours are seen.
+    /// Shown by its number, because it is invisible or changes how its neighbors look.
     Escape(char),
 }
 
-/// What a reader should be told about a text.
+/// Warning for readers of a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TextWarning {
-    /// So many characters of it cannot be seen, and are shown by their number.
+    /// Number of invisible characters, which are shown by their number.
     Invisible(usize),
     /// Parts of it run from right to left.
     RightToLeft,
     /// One of its words mixes letters of scripts that no language mixes.
     MixedScripts(Script, Script),
-    /// Characters in it pass for ASCII ones: the first of them, what it is read as, and how many others there are.
+    /// Characters that pass for ASCII: the first one, its reading, and the number of others.
     LooksLike(char, String, usize),
-    /// It looks like a value that is known, and is another one.
+    /// It looks like a known value but differs from it.
     LooksLikeKnown(String),
-    /// It has letters of a script that no known value has letters of.
+    /// It has letters of a script that no known value uses.
     NewScript(Script),
 }
 
@@ -61,7 +61,7 @@ impl TextWarning {
                 format!("U+{:04X} looks like {reads}, and {more} more look like others", u32::from(*it))
             }
             Self::NewScript(script) => {
-                format!("has {} letters, unlike the values known here", called(*script))
+                format!("has {} letters, unlike the known values", called(*script))
             }
             Self::LooksLikeKnown(known) => {
                 let known: String = printed_line(known).chars().take(KNOWN_CHARS_SHOWN).collect();
@@ -71,39 +71,39 @@ impl TextWarning {
     }
 }
 
-/// A script's name in a sentence.
+/// Returns the name of a script in a sentence.
 fn called(script: Script) -> String {
     script.full_name().replace('_', " ")
 }
 
-/// Splits a text into what can be shown and what must be shown by its number. Line feeds stay in
-/// the text; who shows a single line asks [`inert_line`].
+/// Splits a text into parts that can be shown and characters that must be shown by their number. Line feeds stay in
+/// the text. For a single line, use [`inert_line`].
 pub fn inert(text: &str) -> Vec<TextSegment<'_>> {
     segments(text, |character| character != '\n' && is_treacherous(character))
 }
 
-/// As [`inert`], with line feeds shown by their number too.
+/// Does the same as [`inert`], with line feeds shown by their number, too.
 pub fn inert_line(text: &str) -> Vec<TextSegment<'_>> {
     segments(text, is_treacherous)
 }
 
-/// A text for a terminal or a file that people read: what is inert stands as it is, everything else as `⟨U+202E⟩`. Line
-/// feeds stay.
+/// Returns a text for a terminal or a file. Harmless characters stay, and every other character is written like
+/// `⟨U+202E⟩`. Line feeds stay.
 pub fn printed(text: &str) -> String {
     written(inert(text), |out, it| {
         let _ = write!(out, "⟨U+{:04X}⟩", u32::from(it));
     })
 }
 
-/// The same on one line: a line feed is shown by its number, too, so that no text makes lines of its own.
+/// Returns a text on one line. A line feed is written by its number, too, so that no text can start a new line.
 pub fn printed_line(text: &str) -> String {
     written(inert_line(text), |out, it| {
         let _ = write!(out, "⟨U+{:04X}⟩", u32::from(it));
     })
 }
 
-/// JSON with everything in its texts by JSON's own escape that is not inert: the same value, that does nothing to who
-/// looks at it. JSON has none of these outside of texts, but for the line feeds of one that is set out.
+/// Returns JSON with every harmful character of its texts escaped. The value stays the same. Outside of texts, JSON
+/// has no such characters except line feeds.
 pub fn json(text: &str) -> String {
     written(inert(text), |out, it| {
         for unit in it.encode_utf16(&mut [0; 2]) {
@@ -131,7 +131,7 @@ fn segments(text: &str, treacherous: impl Fn(char) -> bool) -> Vec<TextSegment<'
         marks = match (is_combining_mark(character), character.is_alphabetic()) {
             (true, _) => marks + 1,
             (false, true) => 0,
-            // A mark on anything but a letter hides what it sits on.
+            // A combining mark on anything but a letter hides the character below it.
             (false, false) => COMBINING_RUN_MAX,
         };
         let stray_mark = is_combining_mark(character) && marks > COMBINING_RUN_MAX;
@@ -149,9 +149,9 @@ fn segments(text: &str, treacherous: impl Fn(char) -> bool) -> Vec<TextSegment<'
     segments
 }
 
-/// Whether a character cannot be seen as itself: controls, blanks other than the space, format and
-/// default-ignorable characters (bidirectional controls, joiners, tags, variation selectors),
-/// private use and noncharacters.
+/// Returns whether a character cannot be seen as itself: controls, blanks other than the space, format and
+/// default-ignorable characters (bidirectional controls, joiners, tags, variation selectors), private use and
+/// noncharacters.
 fn is_treacherous(character: char) -> bool {
     let blank = character.is_whitespace() && character != ' ';
     character.is_control()
@@ -192,7 +192,7 @@ fn runs_right_to_left(character: char) -> bool {
     matches!(u32::from(character), 0x590..=0x8FF | 0xFB1D..=0xFDCF | 0xFDF0..=0xFDFF | 0xFE70..=0xFEFC | 0x10800..=0x10FFF | 0x1E800..=0x1EFFF)
 }
 
-/// What a reader should be told about a text.
+/// Warning for readers of a text.
 pub fn warnings(text: &str) -> Vec<TextWarning> {
     let invisible = inert(text).iter().filter(|it| matches!(it, TextSegment::Escape(_))).count();
     let mut warnings = Vec::new();
@@ -212,13 +212,13 @@ pub fn warnings(text: &str) -> Vec<TextWarning> {
     warnings
 }
 
-/// What a reader should be told about a text beside those that are known where it would stand.
+/// Returns a warning about a text in comparison with known texts.
 pub fn warnings_beside(text: &str, known: &KnownTexts) -> Option<TextWarning> {
     let like = known.like(text).map(|it| TextWarning::LooksLikeKnown(it.to_owned()));
     like.or_else(|| known.new_script(text).map(TextWarning::NewScript))
 }
 
-/// The name of a character that misleads often enough for reviewers to have read about it.
+/// Returns the name of a character that is well known for misleading readers.
 pub fn name(character: char) -> &'static str {
     match u32::from(character) {
         0x00 => "null",

@@ -4,12 +4,12 @@ use std::fmt;
 
 use zeroize::Zeroize;
 
-/// Something private. Saying it takes a call that is easy to search for.
+/// A private value. Reading it needs a call that is easy to search for.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret<T: Zeroize>(T);
 
 impl<T: Zeroize> Secret<T> {
-    /// Takes the value in; no other copy of it should be left.
+    /// Wraps the value. The caller should keep no other copy.
     pub const fn new(value: T) -> Self {
         Self(value)
     }

@@ -1,4 +1,4 @@
-//! Moments, as the protocol writes them: RFC 3339, UTC, milliseconds.
+//! Timestamps in the format of the protocol: RFC 3339, UTC, milliseconds.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,41 +8,41 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::openapi_schema::{StringFormat, has_form};
 
-/// A moment in milliseconds since 1970, UTC.
+/// A timestamp in milliseconds since 1970, UTC.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The moment that many milliseconds after 1970.
+    /// Returns the timestamp at these milliseconds after 1970.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
 
-    /// Milliseconds since 1970.
+    /// Returns the milliseconds since 1970.
     pub const fn millis(self) -> i64 {
         self.0
     }
 
-    /// Whole seconds since 1970, rounded down: what JWTs call a NumericDate.
+    /// Returns the seconds since 1970, rounded down, as in the NumericDate of a JWT.
     pub const fn seconds(self) -> i64 {
         self.0.div_euclid(1000)
     }
 
-    /// The moment `duration` later; saturates, so that no arithmetic on times can panic.
+    /// Returns the timestamp `duration` later. It saturates, so that arithmetic on times cannot panic.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(millis))
     }
 
-    /// The moment `duration` earlier; saturates, too.
+    /// Returns the timestamp `duration` earlier. It saturates, too.
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_sub(millis))
     }
 
-    /// How long from `self` to `later`; zero if that has passed.
+    /// Returns how long from `self` to `later`; zero if that has passed.
     pub fn until(self, later: Self) -> Duration {
         let millis = later.0.saturating_sub(self.0).max(0);
         Duration::from_millis(millis.unsigned_abs())

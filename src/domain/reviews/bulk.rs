@@ -65,7 +65,7 @@ impl BulkGroupKey {
             node: hold.node.clone(),
             kind: transition.statement.kind,
             tool: transition.tool.as_ref().map(|it| it.name.clone()),
-            reasons: hold.reasons.clone(),
+            reasons: hold.reasons.iter().map(HoldReason::in_current_wording).collect(),
             places: diff.iter().map(place).collect(),
         }
     }

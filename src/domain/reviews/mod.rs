@@ -8,6 +8,7 @@ pub mod edit;
 mod extension;
 mod quorum;
 mod quorum_feasible;
+mod reason_text;
 mod reminders;
 mod reveal;
 mod search_labels;

@@ -1,4 +1,4 @@
-//! What is wrong with a value, in codes and words that no value gets into.
+//! Describes schema violations in codes and fixed sentences. No sentence contains a value.
 
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::pattern;
 use crate::domain::json::pointer::Pointer;
 
-/// One thing that a schema refuses.
+/// One violation of a schema.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::domain) struct SchemaViolation {
     pub(in crate::domain) pointer: Pointer,
@@ -15,7 +15,7 @@ pub(in crate::domain) struct SchemaViolation {
 }
 
 impl SchemaViolation {
-    /// The faults of one error: an error about several members is told at each of them.
+    /// Returns the violations of one error. An error about several members is reported at each of them.
     pub(super) fn all_of(error: &ValidationError<'_>) -> impl Iterator<Item = Self> {
         let at = Pointer::try_from(error.instance_path().as_str()).unwrap_or_else(|_| Pointer::root());
         let kind = SchemaViolationKind::of(error.kind());
@@ -34,18 +34,18 @@ impl SchemaViolation {
             .map(move |pointer| Self { pointer, kind })
     }
 
-    /// The value is refused, and nothing says why.
+    /// The value is invalid, for an unknown reason.
     pub(super) fn unexplained() -> Self {
         Self { pointer: Pointer::root(), kind: SchemaViolationKind::Unfit }
     }
 
-    /// The check was given up, so the value is refused.
+    /// The check was stopped, so the value is rejected.
     pub(super) fn too_costly() -> Self {
         Self { pointer: Pointer::root(), kind: SchemaViolationKind::TooCostly }
     }
 }
 
-/// What a schema refuses, whichever dialect it is written in.
+/// Kind of a schema violation, for every dialect.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum SchemaViolationKind {
     /// The list has more items than the schema knows.
@@ -99,19 +99,19 @@ pub enum SchemaViolationKind {
     TooManyLevels,
     /// The schema could not be applied.
     NotApplied,
-    /// The value is refused, and nothing says why.
+    /// The value is invalid, for an unknown reason.
     Unfit,
     /// The check takes more steps than it may.
     TooCostly,
 }
 
 impl SchemaViolationKind {
-    /// The code, as answers carry it.
+    /// Returns the code in responses.
     pub const fn as_str(self) -> &'static str {
         self.texts().0
     }
 
-    /// One fixed sentence. No value gets into it.
+    /// Returns a fixed sentence, which contains no value.
     pub const fn detail(self) -> &'static str {
         self.texts().1
     }

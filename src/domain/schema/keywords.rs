@@ -1,4 +1,5 @@
-//! Every key of a schema must mean something: a misspelt keyword admits what its author meant to refuse.
+//! Checks the keywords of a schema. An unknown keyword is an error, because a misspelled one would allow what its
+//! author meant to forbid.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use serde_json::Value;
 
 use super::SchemaError;
 
-/// What stands under a keyword.
+/// Form of a keyword's value.
 pub(super) enum KeywordShape {
     Schema,
     List,
@@ -20,7 +21,7 @@ pub(super) enum KeywordShape {
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// The formats that are checked. Others would be annotations, and an annotation refuses nothing.
+/// The formats that are checked. Another format would only be an annotation, which rejects nothing.
 pub(super) const FORMATS: &[&str] = &[
     "date",
     "date-time",
@@ -69,10 +70,10 @@ pub(super) fn shape(keyword: &str) -> Option<KeywordShape> {
     })
 }
 
-/// Every schema of the document by its pointer. What a reference names must be one of them.
+/// Every schema of the document by its pointer. A reference must name one of them.
 pub(super) type SchemasByPointer<'s> = BTreeMap<String, &'s Value>;
 
-/// Walks the whole document. The depth is bounded by the parsers.
+/// Walks the whole document. The parsers limit the depth.
 pub(super) fn check(schema: &Value) -> Result<SchemasByPointer<'_>, SchemaError> {
     let mut places = SchemasByPointer::new();
     if !schema.is_object() {
@@ -88,7 +89,7 @@ fn at(pointer: &str, why: String) -> SchemaError {
 
 fn walk<'s>(schema: &'s Value, pointer: String, places: &mut SchemasByPointer<'s>) -> Result<(), SchemaError> {
     places.insert(pointer.clone(), schema);
-    // `true`, `false`, and what the metaschema will refuse with a better message.
+    // `true`, `false`, and values that the metaschema rejects with a better message.
     let Value::Object(members) = schema else { return Ok(()) };
     for (keyword, value) in members {
         let here = child(&pointer, keyword);
@@ -132,13 +133,13 @@ fn check_value(
             Err(at(here, format!("this format is not checked; known are {}", FORMATS.join(", "))))
         }
         KeywordShape::Data if keyword == "$id" && !parent.is_empty() => {
-            Err(at(here, "$id only stands at the top: take it out, references are within the document".to_owned()))
+            Err(at(here, "$id is allowed only at the top: remove it, references stay within the document".to_owned()))
         }
         _ => Ok(()),
     }
 }
 
-/// One step down a JSON Pointer.
+/// Returns a JSON Pointer one level down.
 pub(super) fn child(pointer: &str, token: &str) -> String {
     format!("{pointer}/{}", token.replace('~', "~0").replace('/', "~1"))
 }

@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::keywords::{KeywordShape, shape};
 
-/// The schema with each form of `anyOf` and `oneOf` written as a condition, if it has such forms.
+/// Returns the schema with each form of `anyOf` and `oneOf` rewritten as a condition, if it has such forms.
 ///
-/// That no form fits is one fault at one place. The validator finds out why each form does not fit, in full, and nobody
-/// reads that: an event of twenty kinds costs twenty lists. A form as a condition is only decided. What it evaluated still
-/// counts for `unevaluatedProperties`, which a double negation would lose.
+/// A value that matches no form has one violation at one path. The validator would list in full why each form does
+/// not match: an event of twenty kinds costs twenty lists that are not read. A condition is only decided. Its
+/// evaluated members still count for `unevaluatedProperties`, which a double negation would lose.
 pub(super) fn with_forms_decided(schema: &Value) -> Option<Value> {
     let mut rewriting = SchemaRewriter { forms: 0, refers_into_forms: false };
     let rewritten = rewriting.schema(schema);

@@ -1,18 +1,18 @@
-//! Counts the steps of one schema check, and ends the check when it has taken too many.
+//! Counts the steps of one schema check, and ends the check when it takes too many.
 //!
-//! The validator has no way to stop. So a check that runs out of steps unwinds out of it, as a cancelled query does in a
-//! compiler. The count is a function of the schema and the value alone: the same check ends at the same step everywhere.
+//! The validator cannot be stopped, so a check without steps left unwinds out of it, like a cancelled query in a
+//! compiler. The count depends only on the schema and the value: the same check ends at the same step everywhere.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 thread_local! {
-    /// The steps that the check on this thread has left. The validator makes nodes of its own for the names of members,
-    /// so the count cannot be handed from node to node.
+    /// Remaining steps of the check on this thread. The validator creates its own nodes for the names of members, so
+    /// the count cannot be passed from node to node.
     static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
-/// What a check unwinds with.
+/// Panic payload that ends a check.
 struct OutOfSteps;
 
 /// Runs a check. Returns `None` if it takes more than `steps`.
@@ -27,7 +27,7 @@ pub(super) fn within<T>(steps: u64, check: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// Takes steps from the check on this thread, and ends the check if it has too few left.
+/// Subtracts steps from the check on this thread, and ends the check if too few are left.
 #[inline]
 pub(super) fn spend(steps: u64) {
     match LEFT.get().checked_sub(steps) {
@@ -39,25 +39,25 @@ pub(super) fn spend(steps: u64) {
 /// Ends the check on this thread.
 #[cold]
 pub(super) fn end() -> ! {
-    // Not a panic: no hook runs, and nothing is written to the server log.
+    // This is not a panic: no hook runs, and nothing is written to the server log.
     resume_unwind(Box::new(OutOfSteps))
 }
 
-/// The steps that a text of so many bytes costs to read.
+/// Returns the steps for reading a text of this length in bytes.
 pub(super) const fn reading(bytes: usize) -> u64 {
     1 + bytes as u64 / BYTES_PER_STEP
 }
 
-/// A pattern takes about as long for eight bytes as the validator takes to visit a part.
+/// Bytes per step. A pattern takes about as long for eight bytes as the validator takes to visit a part.
 const BYTES_PER_STEP: u64 = 8;
 
-/// States of an expression that one byte is held against in one step.
+/// States of an expression per step, for each byte.
 const STATES_PER_STEP: u64 = 8;
 
-/// How many states a text has reached at most, for each of its bytes.
+/// Maximum number of states that a text reaches for each byte.
 const STATES_PER_BYTE: u64 = 4;
 
-/// The steps that it takes at worst to hold so many bytes against an expression of so many states.
+/// Returns the worst-case steps for matching a text of this length with an expression of this number of states.
 pub(super) fn matching(bytes: usize, states: u64) -> u64 {
     let bytes = bytes as u64;
     1 + bytes.saturating_mul(states.min(bytes.saturating_mul(STATES_PER_BYTE))) / STATES_PER_STEP

@@ -1,4 +1,4 @@
-//! JSON as the validator sees it: every part that it visits, text that it reads and error that it makes costs steps.
+//! Metered JSON for the validator. Every visited part, every text and every error costs steps.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,24 +10,24 @@ use serde_json::{Map, Number, Value};
 use super::meter::{matching, reading, spend};
 use crate::domain::json::canonical::canonical;
 
-/// A representation whose nodes count.
+/// JSON representation that counts steps.
 pub(super) struct MeteredJson;
 
-/// What a schema makes its checks cost.
+/// Cost of checks by a schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct CheckCosts {
-    /// For each part that is visited.
+    /// Steps for each visited part.
     pub(super) part: u64,
-    /// For each error, without the text that it copies from the value.
+    /// Steps for each error, without the text that it copies from the value.
     pub(super) error: u64,
-    /// How many patterns the name of a member is held against at most, and how many states the largest has.
+    /// Maximum number of patterns for the name of a member, and the number of states of the largest.
     pub(super) names: (u64, u64),
 }
 
-/// The names of members are visited with the member that they name, which paid for both.
+/// The names of members are visited together with the members, which paid for both.
 static OF_NAMES: CheckCosts = CheckCosts { part: 0, error: 0, names: (0, 0) };
 
-/// Names are short, and most of them match or fail at their first bytes.
+/// Steps for a name. Names are short, and most of them match or fail at their first bytes.
 const NAMES_PER_WORST: u64 = 4;
 
 impl CheckCosts {
@@ -41,7 +41,7 @@ impl CheckCosts {
 pub(super) struct MeteredValue<'a> {
     value: &'a Value,
     prices: &'a CheckCosts,
-    /// The length of the pointer to it: every error copies that.
+    /// Length of the pointer to the value, which every error copies.
     pointer_bytes: usize,
 }
 
@@ -60,7 +60,7 @@ impl Json for MeteredJson {
     type PreparedKey = String;
     type StringBuffer = Value;
 
-    // As of `SerdeJson`, whose maps these are.
+    // The same as in `SerdeJson`, whose maps are used.
     const KEYS_PER_LOOKUP: usize = SerdeJson::KEYS_PER_LOOKUP;
 
     fn prepare_key(key: &str) -> String {
@@ -125,9 +125,9 @@ impl<'a> Node<'a, MeteredJson> for MeteredValue<'a> {
         Node::<SerdeJson>::equals_value(&self.value, expected)
     }
 
-    /// The validator asks for this where it makes an error. Nothing looks at the value that an error is about, except at a
-    /// name that no member may have. So an error holds no copy of it: one of `anyOf` would hold a copy for each error of
-    /// each form.
+    /// The validator calls this for an error. It does not use the value of an error, except the name of a forbidden
+    /// member. An error therefore contains no copy of the value. An error of `anyOf` would contain a copy for each
+    /// error of each form.
     fn to_value(&self) -> Cow<'a, Value> {
         let text = self.value.as_str().map_or(0, str::len);
         spend(self.prices.error + reading(self.pointer_bytes + text));
@@ -226,7 +226,7 @@ impl<'a> Array<'a, MeteredJson> for MeteredItems<'a> {
         MeteredIter { of: self.of, items: self.items.iter().enumerate() }
     }
 
-    /// By canonical text: the validator's own hashes of lists can be made to collide.
+    /// Hashes the canonical text, because an attacker can make the validator's own hashes of lists collide.
     fn is_unique(&self) -> bool {
         self.items.iter().for_each(pay_for_reading);
         let mut seen = HashSet::with_capacity(self.items.len());
@@ -234,7 +234,7 @@ impl<'a> Array<'a, MeteredJson> for MeteredItems<'a> {
     }
 }
 
-/// The depth is bounded by the parsers.
+/// The parsers limit the depth.
 fn pay_for_reading(value: &Value) {
     match value {
         Value::Array(items) => {
@@ -250,7 +250,7 @@ fn pay_for_reading(value: &Value) {
     }
 }
 
-/// A comparison ends where the lengths differ.
+/// A comparison ends if the lengths differ.
 fn pay_for_comparing(value: &Value, expected: &Value) {
     spend(1);
     match (value, expected) {

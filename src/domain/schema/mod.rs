@@ -1,4 +1,5 @@
-//! JSON Schema 2020-12, of which everything written is enforced: what is not understood is refused.
+//! JSON Schema 2020-12. An unknown keyword is an error, because a constraint that is not enforced would be
+//! misleading.
 
 mod fault;
 mod keywords;
@@ -25,17 +26,17 @@ use metered::{CheckCosts, MeteredJson, MeteredValue};
 use pattern::RegexPattern;
 use references::Recursion;
 
-/// Schemas are compiled into memory and kept as long as what they belong to.
+/// Compiled schemas stay in memory as long as their policy or guard, so their size is bounded.
 pub(super) const BYTES_MAX: usize = 256 * 1024;
 
-/// Compiled once; cheap to clone.
+/// A compiled schema. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(super) struct Schema(Arc<Compiled>);
 
 #[derive(Debug)]
 struct Compiled {
     decides: Validator<MeteredJson>,
-    /// Lists what is wrong. The validator that decides does so where the schema offers no forms.
+    /// Lists the violations. Without `anyOf` and `oneOf`, the deciding validator does this itself.
     lists: Option<Validator<MeteredJson>>,
     recursion: Recursion,
     prices: CheckCosts,
@@ -45,38 +46,38 @@ struct Compiled {
 /// A schema before it is compiled.
 pub(super) struct SchemaSource(Value);
 
-/// What a schema that does not speak of unknown members means by that.
+/// Default for unknown members in a schema that does not mention them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Openness {
-    /// As JSON Schema says: they are admitted.
+    /// They are allowed, as in JSON Schema.
     AsWritten,
-    /// They are refused at the top: what a node sends and receives is for naming.
+    /// They are rejected at the top level, because nodes must name what they send and receive.
     Closed,
 }
 
-/// Why a schema is not accepted; `at` is a pointer into the schema.
+/// Why a schema is invalid. `at` is a pointer into the schema.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(super) enum SchemaError {
     #[error("schema {name:?} is not JSON: {why}")]
     Text { name: String, why: String },
-    #[error("{what} cannot stand in a schema")]
+    #[error("a schema cannot contain {what}")]
     NotJson { what: &'static str },
     #[error("at {at:?} of the schema: {why}")]
     At { at: String, why: String },
 }
 
 impl SchemaSource {
-    /// A schema handed in as a file.
+    /// Compiles a schema file.
     pub(super) fn file(name: &str, text: &str) -> Result<Self, SchemaError> {
         text::from_json(text).map(Self).map_err(|why| SchemaError::Text { name: name.to_owned(), why })
     }
 
-    /// A schema written in the policy itself.
+    /// Compiles a schema in the policy itself.
     pub(super) fn inline(table: &DeTable<'_>) -> Result<Self, SchemaError> {
         text::from_toml(table).map(Self)
     }
 
-    /// The schema as it is written.
+    /// Returns the source of the schema.
     pub(super) const fn value(&self) -> &Value {
         &self.0
     }
@@ -112,13 +113,13 @@ fn validator(schema: &Value) -> Result<Validator<MeteredJson>, ValidationError<'
         .offline()
         .should_validate_formats(true)
         .should_ignore_unknown_formats(false)
-        // Linear in the text: a pattern from a policy must not hang a gateway on a value from an agent.
+        // Matching is linear in the text, so that a pattern of a policy cannot block the gateway on an agent's value.
         .with_pattern_options(PatternOptions::regex().size_limit(REGEX_BYTES_MAX).dfa_size_limit(REGEX_BYTES_MAX))
         .with_keyword(pattern::KEYWORD, |_, value, _| pattern::keyword(value))
         .build(schema)
 }
 
-/// How many patterns names are held against, and the states of the largest.
+/// Returns how many patterns names are held against, and the states of the largest.
 fn patterns_of_names(places: &SchemasByPointer<'_>) -> (u64, u64) {
     let named = |schema: &Value| schema.get("patternProperties")?.as_object().map(|it| it.keys().cloned().collect());
     let patterns = places.values().filter_map(|it| named(it)).flat_map(|it: Vec<String>| it);
@@ -126,7 +127,7 @@ fn patterns_of_names(places: &SchemasByPointer<'_>) -> (u64, u64) {
     states.fold((0, 0), |(count, largest), states| (count + 1, largest.max(states)))
 }
 
-/// The longest part of the schema that the validator copies into an error.
+/// Longest part of the schema that the validator copies into an error.
 fn longest_copied(places: &SchemasByPointer<'_>) -> usize {
     let text = |value: &Value| value.as_str().map_or(0, str::len);
     let copied = |schema: &Value| {
@@ -138,40 +139,40 @@ fn longest_copied(places: &SchemasByPointer<'_>) -> usize {
     places.values().map(|schema| copied(schema)).max().unwrap_or(0)
 }
 
-/// A compiled pattern of a schema; counted repetitions otherwise grow without end.
+/// Maximum size of a compiled pattern. Counted repetitions would otherwise grow without limit.
 const REGEX_BYTES_MAX: usize = 1024 * 1024;
 
-/// The steps that deciding whether a value fits may take. A step is a part of the value that one schema visits, or a
-/// few bytes of text. The largest state has 10,000 leaves, and each may be visited a thousand times. A check that uses all
-/// of its steps takes some tenths of a second.
+/// Maximum steps for deciding whether a value matches. A step is a part of the value that one schema visits, or a few
+/// bytes of text. The largest state has 10,000 leaves, and each may be visited a thousand times. A check that uses
+/// all steps takes some tenths of a second.
 const DECIDING_STEPS_MAX: u64 = 10_000_000;
 
-/// The steps that listing what is wrong may take, with `ERROR_STEPS` for each error: it bounds the memory as well.
+/// Maximum steps for listing violations, with `ERROR_STEPS` for each error. The limit also bounds the memory.
 const LISTING_STEPS_MAX: u64 = 1_000_000;
 
-/// The steps that one check may take.
+/// Maximum steps of one check.
 pub(super) const STEPS_MAX: u64 = DECIDING_STEPS_MAX + LISTING_STEPS_MAX;
 
-/// Making an error takes as long as visiting so many parts.
+/// An error takes as long as visiting this many parts.
 const ERROR_STEPS: u64 = 50;
 
-/// An error that copies more text or more of its schema costs as much more.
+/// An error that copies more text or more of its schema costs accordingly more.
 const COPIED_BYTES_PER_STEP: u64 = 4;
 
-/// Schemas that say nothing of a part, such as `{}`, take little, and touch nothing that is counted. So every visit pays for
-/// as many as there may be at one part.
+/// Schemas without a constraint for a part, such as `{}`, cost little but are not counted by the meter. Every visit
+/// therefore pays for the maximum number of them at one part.
 const IDLE_PER_STEP: u64 = 64;
 
-/// Faults are listed before they are sorted; beyond this a value is wrong as a whole.
+/// Maximum number of listed violations, which are then sorted. Beyond it, the value is invalid as a whole.
 const FAULTS_MAX: usize = 10_000;
 
-/// What the pointers of listed faults may amount to. A long key stands in each pointer below it: a megabyte of state could
-/// otherwise ask for a hundred gigabytes of pointers.
+/// Total length of the pointers in a list of violations. A long key is part of each pointer below it: without a
+/// limit, a megabyte of state could need a hundred gigabytes of pointers.
 const POINTER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 impl Schema {
-    /// Everything that is wrong with the value, at most `FAULTS_MAX` things, in no particular order. A value that takes too
-    /// many steps to check does not fit.
+    /// Returns the violations of the value, at most `FAULTS_MAX`, in no particular order. A value whose check takes
+    /// too many steps does not match.
     pub(super) fn faults(&self, value: &Value) -> Vec<SchemaViolation> {
         let whole = MeteredValue::whole(value, &self.0.prices);
         match meter::within(DECIDING_STEPS_MAX, || self.0.decides.is_valid(whole)) {
@@ -181,11 +182,12 @@ impl Schema {
         }
     }
 
-    /// What is wrong with a value that does not fit, unless listing it takes too much.
+    /// Returns the violations of a value that does not match, unless listing them costs too much.
     fn listed(&self, whole: MeteredValue<'_>) -> Option<Vec<SchemaViolation>> {
         if self.0.recursion == Recursion::InParts {
-            // Listing what is wrong costs twice as much for each level of the value where a schema descends twice
-            // into one part; deciding does not, the validator remembers. So a tree's faults are not listed.
+            // If a schema descends twice into one part, listing violations costs twice as much for each level of the
+            // value. Deciding does not, because the validator caches results. Violations of such a tree are therefore
+            // not listed.
             return None;
         }
         let lists = self.0.lists.as_ref().unwrap_or(&self.0.decides);
@@ -200,13 +202,13 @@ impl Schema {
                     faults.push(fault);
                 }
             }
-            // The two ways must agree; should they not, the stricter one counts.
+            // Both results must agree. If they do not, the stricter one applies.
             (!faults.is_empty()).then_some(faults)
         })
         .flatten()
     }
 
-    /// How many schemas judge one part of a value at most.
+    /// Returns the maximum number of schemas that judge one part of a value.
     pub(super) fn per_part(&self) -> u64 {
         self.0.per_part
     }

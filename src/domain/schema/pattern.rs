@@ -1,8 +1,9 @@
-//! `pattern`, matched at a cost that is known beforehand.
+//! Matches `pattern` at a cost that is known in advance.
 //!
-//! A regular expression takes time in proportion to the text and to its own size, where a lazy automaton does not come to its
-//! aid: `1(0|1){400}x` takes twenty seconds for a megabyte of digits. The validator's own engine changes over without a word.
-//! So a long text is matched by the automaton alone, and if that gives up, the check pays for the worst before it goes on.
+//! Without a lazy automaton, the time of a regular expression is proportional to the text and to its own size:
+//! `1(0|1){400}x` takes twenty seconds for a megabyte of digits. The validator's own engine switches to that mode
+//! silently. Here a long text is matched by the automaton alone. If the automaton gives up, the check pays for the
+//! worst case before it continues.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -19,11 +20,11 @@ use super::REGEX_BYTES_MAX;
 use super::meter::{end, matching, reading, spend};
 use super::metered::{MeteredJson, MeteredValue};
 
-/// The keyword that this takes over.
+/// The keyword that this module implements.
 pub(super) const KEYWORD: &str = "pattern";
 
 pub(super) enum RegexPattern {
-    /// Decided without an expression, as the validator does.
+    /// A pattern that is decided without an expression, as in the validator.
     Literal(PatternAnalysis<'static>),
     Expression(Box<Expression>),
 }
@@ -34,17 +35,17 @@ pub(super) struct Expression {
     automaton: DFA,
 }
 
-/// What it takes to set up an automaton. A text that takes no more steps at worst is matched without one.
+/// Steps to build an automaton. A text that needs no more steps at worst is matched without one.
 const AUTOMATON_STEPS: u64 = 500;
 
-/// What it takes an automaton to come to the point where it gives up.
+/// Steps after which an automaton gives up.
 const GIVEN_UP_STEPS: u64 = 50_000;
 
-/// What an automaton may remember. One that needs more for a text gives up.
+/// Memory of an automaton. It gives up on a text that needs more.
 const AUTOMATON_BYTES_MAX: usize = 256 * 1024;
 
 impl RegexPattern {
-    /// Compiles a pattern as the validator does. `None` if it is none, or too large.
+    /// Compiles a pattern like the validator. Returns `None` if it is invalid or too large.
     pub(super) fn compile(pattern: &str) -> Option<Self> {
         match jsonschema_regex::analyze_pattern(pattern) {
             Some(PatternAnalysis::Prefix(prefix)) => {
@@ -59,7 +60,7 @@ impl RegexPattern {
         }
     }
 
-    /// How many states its expression has.
+    /// Returns how many states its expression has.
     pub(super) fn states(&self) -> u64 {
         match self {
             Self::Literal(_) => 1,
@@ -113,8 +114,8 @@ impl Expression {
         guarded(|| self.regex.is_match(text))
     }
 
-    /// What the automaton makes of the text, if it comes to an end. One that remembers an earlier text would give up at another
-    /// place, so each text has its own.
+    /// Returns the automaton's result, if it finishes. Each text has its own automaton, because one that remembers an
+    /// earlier text would give up at another position.
     fn decided(&self, text: &str) -> Option<bool> {
         let mut cache = self.automaton.create_cache();
         let found = self.automaton.try_search_fwd(&mut cache, &Input::new(text).earliest(true)).ok()?;
@@ -122,7 +123,8 @@ impl Expression {
     }
 }
 
-/// Some expressions make the engine panic (rust-lang/regex#1344). What cannot be decided ends the check.
+/// Catches panics of the engine, which some expressions cause (rust-lang/regex#1344). An undecided expression ends
+/// the check.
 fn guarded<T>(search: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(search)).unwrap_or_else(|_| end())
 }
@@ -138,7 +140,7 @@ impl<'i> Keyword<'i, MeteredJson> for RegexPattern {
     }
 }
 
-/// Makes the keyword. A text that is no pattern is refused as the validator would.
+/// Creates the keyword. An invalid pattern is an error, as in the validator.
 pub(super) fn keyword<'a>(value: &'a Value) -> Result<Box<dyn for<'i> Keyword<'i, MeteredJson>>, ValidationError<'a>> {
     let pattern = value.as_str().and_then(RegexPattern::compile);
     let refused = || ValidationError::custom("this is no regular expression, or it is too large, or it looks around");

@@ -1,4 +1,4 @@
-//! References name a schema of the document, end, and do not multiply the work.
+//! Checks references: each one names a schema of the document, ends, and does not multiply the work.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,35 @@ use serde_json::Value;
 use super::SchemaError;
 use super::keywords::{SchemasByPointer, child};
 
-/// How many schemas may judge one value through references and combinations, one within another. The validator
-/// recurses that often for each level of the value.
+/// Maximum number of nested schemas that judge one value through references and combinations. The validator recurses
+/// that often for each level of the value.
 const WITHIN_MAX: usize = 32;
 
-/// How many schemas a document may amount to when every reference is written out. Referring twice to what refers
-/// twice doubles with every step; an honest document stays in the hundreds.
+/// Maximum number of schemas with all references expanded. A schema that refers twice to one that refers twice
+/// doubles at each step. A normal document has some hundreds.
 const WRITTEN_OUT_MAX: usize = 20_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Recursion {
-    /// Written out, the document ends.
+    /// The expanded document is finite.
     None,
-    /// A schema refers to itself for a part of its value, as a tree does.
+    /// A schema refers to itself for a part of its value, as in a tree.
     InParts,
 }
 
-/// What a document's references come to.
+/// Result of following a document's references.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ReferenceWeights {
-    /// Whether the document ends.
+    /// Whether the expanded document is finite.
     pub(super) recursion: Recursion,
-    /// How many schemas judge one part of a value at most, each as often as it is referred to.
+    /// Maximum number of schemas that judge one part of a value. Each counts as often as it is referred to.
     pub(super) per_part: usize,
 }
 
-/// How many schemas may be open at once while the document is walked: far more than a document nests.
+/// Maximum number of open schemas during the walk. No normal document nests so deep.
 const OPEN_MAX: usize = 512;
 
-/// Refuses references to nothing or to data, circles that would never end, and references that multiply.
+/// Rejects references to missing schemas or to data, endless circles, and references that multiply.
 pub(super) fn check(places: &SchemasByPointer<'_>) -> Result<ReferenceWeights, SchemaError> {
     let anchors = anchors(places);
     let mut same_value =
@@ -85,20 +85,20 @@ struct ReferenceWalk<'w, 's> {
     open: usize,
 }
 
-/// Which steps a walk follows.
+/// References that a walk follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WalkScope {
-    /// Those to schemas that judge the same value.
+    /// References to schemas that judge the same value.
     SameValue,
     Everything,
 }
 
-/// What lies behind a schema.
+/// Schemas that a schema refers to.
 #[derive(Clone, Copy)]
 struct ReferenceWeight {
-    /// How many schemas, each as often as it is referred to.
+    /// Number of schemas. Each counts as often as it is referred to.
     sum: usize,
-    /// How many one within another.
+    /// Number of nested schemas.
     longest: usize,
     /// Whether one of them leads back to itself.
     circular: bool,
@@ -164,7 +164,7 @@ impl ReferenceWalk<'_, '_> {
     }
 }
 
-/// The schemas that stand under a keyword; those under `$defs` are led to by references only.
+/// Returns the schemas under a keyword. Schemas under `$defs` are reached only by references.
 fn below(here: &str, keyword: &str, value: &Value, steps: &mut Vec<SchemaReference>) {
     match (keyword, value) {
         ("not" | "if" | "then" | "else", _) => steps.push(SchemaReference::Same(here.to_owned())),

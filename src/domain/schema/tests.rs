@@ -312,7 +312,7 @@ fn a_value_that_takes_too_many_steps_is_refused_whether_or_not_it_fits() {
     assert_eq!(schema.faults(&Value::Object(fewer)), []);
 }
 
-/// How many steps deciding takes.
+/// Returns how many steps deciding takes.
 fn steps(schema: &Schema, value: &Value) -> u64 {
     let takes = |most: u64| {
         let whole = MeteredValue::whole(value, &schema.0.prices);

@@ -1,4 +1,4 @@
-//! Schema texts as JSON values, numbers as written.
+//! Reads schema texts as JSON values, with numbers as they are written.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::SchemaError;
 
-/// Not the strict parser of states: a schema may say `"maximum": 9223372036854775807`, which no state can hold.
-/// Duplicate keys are refused all the same, or two readers of one schema could read two schemas.
+/// The strict parser of states is not used, because a schema may contain `"maximum": 9223372036854775807`, which no
+/// state can. Duplicate keys are errors, because two readers could read two different schemas.
 pub(super) fn from_json(text: &str) -> Result<Value, String> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Unambiguous.deserialize(&mut deserializer).map_err(|error| error.to_string())?;
@@ -70,7 +70,7 @@ impl<'de> Visitor<'de> for Unambiguous {
         let mut members = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             if members.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key {key:?} stands twice in one object")));
+                return Err(A::Error::custom(format!("the object has the key {key:?} twice")));
             }
             let value = map.next_value_seed(Self)?;
             members.insert(key, value);
@@ -79,7 +79,7 @@ impl<'de> Visitor<'de> for Unambiguous {
     }
 }
 
-/// TOML has what JSON has not; that is refused. The depth is bounded by the TOML parser.
+/// Converts TOML to JSON. Values that JSON does not have are errors. The TOML parser limits the depth.
 pub(super) fn from_toml(table: &DeTable<'_>) -> Result<Value, SchemaError> {
     let members = table.iter().map(|(key, value)| Ok((key.get_ref().to_string(), from_toml_value(value.get_ref())?)));
     members.collect::<Result<_, _>>().map(Value::Object)

@@ -1,4 +1,4 @@
-//! Arrays of objects with keys, in time linear in their length.
+//! Compares arrays of objects with keys, in time linear in their length.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,7 +12,7 @@ use crate::domain::json::pointer::Pointer;
 
 type JsonObject = Map<String, Value>;
 
-/// The items by key, text apart from numbers, in order.
+/// Items by key, in order. Texts and numbers are different keys.
 struct KeyedItems<'v> {
     list: Vec<(String, &'v JsonObject)>,
     places: HashMap<String, usize>,
@@ -28,7 +28,7 @@ pub(super) fn judge(
     let (before, side) = before;
     let was = items(rule, at, (before, side), found);
     if was.is_none() && side == StateSide::After {
-        // A state that is held against itself is told once.
+        // If a state is compared with itself, each violation is reported once.
         return;
     }
     let now = items(rule, at, (after, StateSide::After), found);
@@ -60,7 +60,7 @@ pub(super) fn judge(
     }
 }
 
-/// `None` if the items cannot be told apart; why is in `found`.
+/// Returns `None` if the items have no unique keys, and adds the reason to `found`.
 fn items<'v>(
     rule: &KeyedListRule,
     at: &Pointer,
@@ -96,18 +96,19 @@ fn items<'v>(
     sound.then_some(items)
 }
 
-/// One text for a value that can be a key: a text or a number.
+/// Returns one text for a value that can be a key: a text or a number.
 pub fn key_identity(key: &Value) -> Option<String> {
     matches!(key, Value::String(_) | Value::Number(_)).then(|| identity(key))
 }
 
-/// One text for one key. Two spellings of one word (NFC) are one key: who reads the list cannot tell them apart.
+/// Returns one text for each key. Two spellings of one word (NFC) are one key, because a reader cannot distinguish
+/// them.
 fn identity(key: &Value) -> String {
     let text = canonical(key);
     if is_nfc(&text) { text } else { text.nfc().collect() }
 }
 
-/// An item that was there before, and where it stands.
+/// An item of the previous state, with its position.
 #[derive(Clone, Copy)]
 struct PreviousItem<'v> {
     members: &'v JsonObject,
@@ -128,7 +129,7 @@ fn fields(
         match (old.members.get(name), new.members.get(name)) {
             (was, is) if rule.booleans.contains(name) => {
                 let odd = |it: Option<&Value>| it.is_some_and(|it| !it.is_boolean());
-                // A state that is held against itself is told once.
+                // If a state is compared with itself, each violation is reported once.
                 if odd(was) && old.side != new.side {
                     tell(old, TransitionViolation::NotABoolean);
                 }

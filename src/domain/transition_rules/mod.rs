@@ -1,4 +1,4 @@
-//! What may follow what: rules between two states, judged alike for the state guard and for policies.
+//! Transition rules: which state may follow another. The state guard and policies use the same rules.
 
 mod keyed_arrays;
 mod rules;
@@ -11,24 +11,25 @@ pub use keyed_arrays::key_identity;
 pub use rules::{KeyedListRule, NewItems, TransitionRule, TransitionRuleKind, ValueOrder, in_order};
 pub use violation::TransitionViolation;
 
-/// Which of the two states is wrong.
+/// The state that breaks the rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StateSide {
     Before,
     After,
 }
 
-/// A state, and which of the two it is. A state that may be the first is held against itself, as the one after.
+/// A state and its side. A first state is compared with itself, as the state after.
 pub type LabelledState<'v> = (&'v Value, StateSide);
 
-/// What takes note of what is wrong.
+/// Receives the violations.
 pub trait ViolationSink {
-    /// The pointer is only made if it is told: what is wrong a million times costs no million texts.
+    /// Records a violation. The pointer is built only if the violation is reported, because a state can have a
+    /// million violations.
     fn broken(&mut self, side: StateSide, broken: TransitionViolation, pointer: impl FnOnce() -> Pointer);
 }
 
 impl TransitionRule {
-    /// Whether one state may follow the other, as far as this rule is concerned.
+    /// Returns whether one state may follow the other, as far as this rule is concerned.
     pub fn judge(&self, before: LabelledState<'_>, after: &Value, found: &mut impl ViolationSink) {
         let at = &self.at;
         match &self.kind {
@@ -62,7 +63,7 @@ fn compare(
     }
 }
 
-/// What stands there before and after. A place that one of the states lacks breaks every rule about it.
+/// Returns the values at the path before and after. A path that one of the states lacks breaks every rule about it.
 fn both<'v>(
     at: &Pointer,
     (before, side): LabelledState<'v>,
@@ -70,7 +71,7 @@ fn both<'v>(
     found: &mut impl ViolationSink,
 ) -> Option<(&'v Value, &'v Value)> {
     let (old, new) = (resolve(at, before), resolve(at, after));
-    // A state that is held against itself is told once.
+    // If a state is compared with itself, each violation is reported once.
     if old.is_none() && side != StateSide::After {
         found.broken(side, TransitionViolation::PathMissing, || at.clone());
     }
@@ -80,7 +81,7 @@ fn both<'v>(
     old.zip(new)
 }
 
-/// Rules name members; an index is none.
+/// Rules name members of objects. They cannot name an index.
 fn resolve<'v>(at: &Pointer, state: &'v Value) -> Option<&'v Value> {
     at.tokens().try_fold(state, |value, name| value.as_object()?.get(name.as_ref()))
 }
@@ -90,7 +91,7 @@ fn monotonic(old: &Value, new: &Value) -> Option<TransitionViolation> {
     if !is_integer(old) || !is_integer(new) {
         return Some(TransitionViolation::NotAnInteger);
     }
-    // The parser only lets numbers in that their double says back, so their order is that of the doubles.
+    // The parser accepts only numbers that a double represents exactly, so their order is that of the doubles.
     (new.as_f64() < old.as_f64()).then_some(TransitionViolation::Decreased)
 }
 
@@ -102,7 +103,7 @@ fn ordered(order: &[Value], old: &Value, new: &Value) -> Option<TransitionViolat
     }
 }
 
-/// Whether the value is whole, however it is written.
+/// Returns whether the value is whole, however it is written.
 pub fn is_integer(number: &Number) -> bool {
     number.is_i64() || number.as_f64().is_some_and(|it| it.fract() == 0.0)
 }

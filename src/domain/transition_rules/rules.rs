@@ -1,4 +1,4 @@
-//! What a transition rule says, once it is understood.
+//! Compiled transition rules.
 
 use std::collections::BTreeSet;
 
@@ -7,30 +7,30 @@ use serde_json::Value;
 use crate::domain::json::canonical::canonical;
 use crate::domain::json::pointer::Pointer;
 
-/// A rule about one place. It names members of objects; an index is none.
+/// A rule about one path. It names members of objects and no index.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TransitionRule {
     pub at: Pointer,
     pub kind: TransitionRuleKind,
 }
 
-/// What may become of a value, in the order in which rules are judged.
+/// Restriction of a value's change. Rules are judged in this order.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TransitionRuleKind {
     Immutable,
     /// An integer that may grow.
     Monotonic,
-    /// It goes forward in its order.
+    /// The value moves forward in its order.
     Ordered(ValueOrder),
-    /// Items are appended, and what is listed of the others becomes true.
+    /// Items may be appended, and listed booleans of existing items may become true.
     Keyed(KeyedListRule),
 }
 
-/// Values that come one after another.
+/// Values in their order.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ValueOrder(Vec<Value>);
 
-/// A list of objects that are told apart by a key.
+/// A list of objects that a key identifies.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyedListRule {
     pub(super) key: String,
@@ -46,7 +46,7 @@ pub enum NewItems {
 }
 
 impl TransitionRuleKind {
-    /// Where rules of this kind stand among the others.
+    /// Returns the position of this kind among the others.
     const fn rank(&self) -> u8 {
         match self {
             Self::Immutable => 0,
@@ -57,14 +57,14 @@ impl TransitionRuleKind {
     }
 }
 
-/// Puts rules into the order in which they are judged: by kind, and as they were written.
+/// Sorts rules into the order in which they are judged: by kind, then as written.
 pub fn in_order(mut rules: Vec<TransitionRule>) -> Vec<TransitionRule> {
     rules.sort_by_key(|it| it.kind.rank());
     rules
 }
 
 impl ValueOrder {
-    /// At least two scalars, each once; or why not.
+    /// Reads at least two unique scalars, or returns the reason why they are invalid.
     pub fn new(values: Vec<Value>) -> Result<Self, &'static str> {
         if values.len() < 2 {
             return Err("an order has at least two values");
@@ -74,7 +74,7 @@ impl ValueOrder {
         }
         let mut seen = BTreeSet::new();
         if !values.iter().all(|it| seen.insert(canonical(it))) {
-            return Err("a value stands twice in the order");
+            return Err("the order has a value twice");
         }
         Ok(Self(values))
     }
@@ -85,7 +85,7 @@ impl ValueOrder {
 }
 
 impl KeyedListRule {
-    /// The key and the listed booleans are names of fields; or why not.
+    /// Reads the names of the key and of the listed booleans, or returns the reason why they are invalid.
     pub fn new(key: String, booleans: BTreeSet<String>, new_items: NewItems) -> Result<Self, &'static str> {
         if booleans.contains(&key) {
             return Err("the key never changes");
@@ -93,7 +93,7 @@ impl KeyedListRule {
         Ok(Self { key, booleans, new_items })
     }
 
-    /// The field by which items are told apart.
+    /// Returns the field that identifies items.
     pub fn key(&self) -> &str {
         &self.key
     }

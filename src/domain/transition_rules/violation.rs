@@ -1,8 +1,8 @@
-//! How a transition rule can be broken.
+//! Violations of transition rules.
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransitionViolation {
-    /// A rule's path leads nowhere in one of the two states.
+    /// One of the states has no value at the path of a rule.
     PathMissing,
     /// An immutable value changed.
     ImmutableChanged,
@@ -11,7 +11,7 @@ pub enum TransitionViolation {
     Decreased,
     /// A value of an ordered enum is not one of its values.
     NotInOrder,
-    /// An ordered enum went back.
+    /// The value of an ordered enum moved back.
     WentBack,
     /// A keyed array is not an array.
     NotAnArray,
@@ -23,31 +23,31 @@ pub enum TransitionViolation {
     /// Two items have one key.
     KeyTwice,
     ItemRemoved,
-    /// An item stands before one that it stood after.
+    /// An item moved before another item.
     ItemMoved,
-    /// A new item stands before an old one.
+    /// A new item is before an old one.
     ItemInserted,
     /// New items are not allowed.
     ItemNotAllowed,
-    /// A listed field holds something else than a boolean.
+    /// A listed field is not a boolean.
     NotABoolean,
-    /// A listed boolean moved, and not to true.
+    /// A listed boolean changed, and not to true.
     BooleanNotToTrue,
     /// A field of an existing item is new.
     FieldAdded,
-    /// A field of an existing item is gone.
+    /// A field of an existing item is missing.
     FieldRemoved,
     /// A field of an existing item changed.
     FieldChanged,
 }
 
 impl TransitionViolation {
-    /// The code, as the guard's answers carry it.
+    /// Returns the code in the guard's responses.
     pub const fn as_str(self) -> &'static str {
         self.texts().0
     }
 
-    /// One fixed sentence. No value gets into it.
+    /// Returns a fixed sentence, which contains no value.
     pub const fn detail(self) -> &'static str {
         self.texts().1
     }
@@ -66,8 +66,8 @@ impl TransitionViolation {
             Self::KeyUnfit => ("key_unfit", "a key is text or a number"),
             Self::KeyTwice => ("key_twice", "two items have this key"),
             Self::ItemRemoved => ("item_removed", "the item was removed"),
-            Self::ItemMoved => ("item_moved", "the item stands before one that it stood after"),
-            Self::ItemInserted => ("item_inserted", "a new item stands before an old one"),
+            Self::ItemMoved => ("item_moved", "the item moved before one that it followed"),
+            Self::ItemInserted => ("item_inserted", "a new item is before an existing one"),
             Self::ItemNotAllowed => ("item_not_allowed", "new items are not allowed here"),
             Self::NotABoolean => ("not_a_boolean", "the field must be a boolean"),
             Self::BooleanNotToTrue => ("boolean_not_to_true", "the field may only become true"),

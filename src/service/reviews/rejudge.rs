@@ -174,11 +174,13 @@ impl Service {
         };
         let effected = JudgedEffect { after, named: named.into_iter().collect(), warnings };
         let old = self.policy(asking.keys, hold.record.policy).await?;
-        let told: Vec<HoldReason> = reasons.iter().cloned().map(hold_reason).collect();
+        // An earlier release may have worded the stored reasons.
+        let stored: Vec<HoldReason> = hold.record.reasons.iter().map(HoldReason::in_current_wording).collect();
+        let current: Vec<HoldReason> = reasons.iter().cloned().map(|it| hold_reason(it).in_current_wording()).collect();
         let effect = transition.delta.apply(&asking.head.state).map_err(|_| Error::Broken("a transition's effect"))?;
         // The votes stay valid only if the reviewers would decide on exactly the same facts and terms.
         let same = flow.accepts.contains(&hold.record.policy)
-            && told == hold.record.reasons
+            && current == stored
             && effect == effected.after
             && transition.named == effected.named
             && transition.warnings == effected.warnings

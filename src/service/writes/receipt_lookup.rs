@@ -1,5 +1,5 @@
 //! The state of a receipt in this gateway. Offline verification of a receipt is in
-//! [`crate::domain::chain::offline`].
+//! [`crate::domain::chain::verify_receipt_offline`].
 
 use super::verify::peek_receipt;
 use crate::domain::chain::statement::Statement;

@@ -103,7 +103,7 @@ fn by_place(value: &Value) -> BTreeMap<Pointer, Value> {
     leaves(value).into_iter().map(|(at, leaf)| (at, leaf.clone())).collect()
 }
 
-/// Whether the containers above a place are of the same kinds on both sides, as far as both have them.
+/// Returns whether the containers above a place are of the same kinds on both sides, as far as both have them.
 fn same_kinds_above(at: &Pointer, before: &Value, after: &Value) -> bool {
     std::iter::successors(at.parent(), Pointer::parent).all(|it| match (it.resolve(before), it.resolve(after)) {
         (Some(one), Some(other)) => one.is_array() == other.is_array() && one.is_object() == other.is_object(),

@@ -1,9 +1,9 @@
-//! Strings: copied in runs, escapes resolved, halves of surrogate pairs refused.
+//! Reads strings: copies runs of characters, resolves escapes, and rejects unpaired surrogates.
 
 use super::{JsonCode, ParseFailure, ParseResult, Parser};
 
 impl Parser<'_> {
-    /// The string whose opening quote is the next byte.
+    /// Reads the string whose opening quote is the next byte.
     pub(super) fn string(&mut self) -> ParseResult<String> {
         self.at += 1;
         let start = self.at;
@@ -16,7 +16,7 @@ impl Parser<'_> {
         self.escaped_string(start)
     }
 
-    /// The rest of a string that is not plain: `self.at` is at what is not.
+    /// Reads the rest of a string from its first character that is not plain, at `self.at`.
     fn escaped_string(&mut self, start: usize) -> ParseResult<String> {
         let mut text = self.text[start..self.at].to_owned();
         loop {
@@ -35,7 +35,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The character that an escape stands for; `self.at` is at its backslash.
+    /// Reads an escape sequence. `self.at` is at its backslash.
     fn escape(&mut self) -> ParseResult<char> {
         let start = self.at;
         let letter = self.bytes.get(start + 1).copied();
@@ -55,7 +55,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `\uXXXX`, or two of them for a character beyond the first 65,536; `self.at` is after the first `u`.
+    /// Reads `\uXXXX`, or two of them for a character beyond the first 65,536. `self.at` is after the first `u`.
     fn unicode_escape(&mut self, start: usize) -> ParseResult<char> {
         let lone = || ParseFailure::new(JsonCode::Encoding, start);
         let unit = self.hex4()?;
@@ -86,8 +86,8 @@ impl Parser<'_> {
     }
 }
 
-/// Where a run of plain characters ends: at a quote, a backslash, a control character or the end.
-/// Eight bytes at a time, because most of a document is inside its strings.
+/// Returns the end of a run of plain characters: a quote, a backslash, a control character or the end of the text. It
+/// checks eight bytes at a time, because most bytes of a document are inside its strings.
 fn plain_end(bytes: &[u8], start: usize) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
@@ -95,7 +95,7 @@ fn plain_end(bytes: &[u8], start: usize) -> usize {
     let (words, _) = bytes[start..].as_chunks::<8>();
     for word in words {
         let word = u64::from_le_bytes(*word);
-        // A byte's high bit is set where it is such a byte; a borrow can only spoil bytes after the first.
+        // The high bit of a byte marks such a byte. A borrow can change only bytes after the first marked one.
         let control = word.wrapping_sub(ONES * 0x20) & !word;
         let quote = word ^ (ONES * u64::from(b'"'));
         let backslash = word ^ (ONES * u64::from(b'\\'));

@@ -1,4 +1,4 @@
-//! From one state to the next.
+//! Applies patches.
 
 use serde_json::{Map, Value};
 
@@ -19,7 +19,7 @@ pub(super) fn merge_patch(members: &Map<String, Value>, request: &Map<String, Va
     after
 }
 
-/// RFC 7396, section 2.
+/// Applies a merge patch (RFC 7396, section 2).
 fn merge_into(members: &mut Map<String, Value>, request: &Map<String, Value>) {
     for (key, value) in request {
         match value {
@@ -46,7 +46,7 @@ pub(super) fn json_patch(state: &Value, operations: &[Operation], limits: &State
     Ok(run.state)
 }
 
-/// Why an operation failed, before anyone says which.
+/// Why an operation failed, without its index.
 enum PatchFailure {
     NotFound,
     BadIndex,
@@ -121,7 +121,7 @@ impl PatchApplication<'_> {
         if from.covers(path) {
             return Err(PatchFailure::MovedIntoItself);
         }
-        // Only on its way down can a value make the state deeper; looking how deep it is costs like a copy.
+        // A value can make the state deeper only if it moves down. Measuring its depth costs as much as a copy.
         if path.tokens().count() > from.tokens().count() {
             self.charge(from, path)?;
         }
@@ -129,8 +129,8 @@ impl PatchApplication<'_> {
         self.add(path, value)
     }
 
-    /// Counts what a copy copies. All copies of a patch together stay within what one state may have, so
-    /// that doubling a value again and again ends before it costs anything. An honest patch never does.
+    /// Counts the copied parts. All copies of a patch together stay within the limits of one state, so that repeated
+    /// doubling ends before it is expensive. A normal patch never reaches this limit.
     fn charge(&mut self, from: &Pointer, path: &Pointer) -> Result<(), PatchFailure> {
         let size = ValueSize::of(from.resolve(&self.state).ok_or(PatchFailure::NotFound)?);
         self.copied.bytes += size.bytes;
@@ -144,7 +144,7 @@ impl PatchApplication<'_> {
         self.check_depth(path, size.depth)
     }
 
-    /// Depth is checked at every step, not at the end: it doubles with a copy, and recursion follows it.
+    /// Checks the depth at every step, because a copy can double it and recursion follows it.
     fn check_depth(&self, path: &Pointer, depth: usize) -> Result<(), PatchFailure> {
         self.limits.check_depth(path.tokens().count() + depth).map_err(PatchFailure::TooBig)
     }
@@ -176,7 +176,7 @@ impl PatchApplication<'_> {
         let (parent, token) = path.split_last().ok_or(PatchFailure::StateNotAnObject)?;
         match parent.resolve_mut(&mut self.state) {
             Some(Value::Object(members)) => members.remove(token.as_ref()).ok_or(PatchFailure::NotFound),
-            // Not `BadIndex`: the array is no probe, so that it is one must not show.
+            // Not `BadIndex`: the request may not learn that the value is an array.
             Some(Value::Array(items)) => {
                 let index = array_index(&token).filter(|it| *it < items.len()).ok_or(PatchFailure::NotFound)?;
                 Ok(items.remove(index))

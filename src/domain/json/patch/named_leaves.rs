@@ -1,4 +1,4 @@
-//! What a request says by itself, before any state is looked at.
+//! Lists what a patch names, without looking at the state.
 
 use serde_json::{Map, Value};
 
@@ -7,30 +7,30 @@ use super::{Patch, PatchBody};
 use crate::domain::json::diff::each_leaf;
 use crate::domain::json::pointer::{Pointer, PointerBuilder, array_index};
 
-/// A place that a request names, and what it asks for there.
+/// A path that a patch names, with the requested result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NamedLeaf {
-    /// Where. The last token may be `-`, the place after an array's last item.
+    /// The path. The last token may be `-`, the position after the last item of an array.
     pub pointer: Pointer,
     pub claimed: NamedChange,
 }
 
-/// What a request asks for at a place.
+/// The requested result at a path.
 #[derive(Clone, PartialEq, Debug)]
 pub enum NamedChange {
-    /// This leaf: a scalar, `{}` or `[]`. In a merge patch, `{}` only asks for some object.
+    /// This leaf: a scalar, `{}` or `[]`. In a merge patch, `{}` only requests that an object exists.
     Set(Value),
     Delete,
-    /// Something that only the state knows: what a `copy` or a `move` puts there.
+    /// A value from the state, which a `copy` or a `move` puts there.
     Unknown,
 }
 
 impl Patch {
-    /// The places whose value or absence decides whether it can be applied. Whoever asks must be allowed
-    /// to read them, or a refusal would tell them.
+    /// Returns the paths whose value or absence decides whether the patch applies. The caller must be allowed to read
+    /// them, because a rejection reveals whether they exist.
     pub fn probes(&self) -> Vec<Pointer> {
         match &self.0 {
-            // They fit every object.
+            // A merge patch applies to every object.
             PatchBody::Merge(_) | PatchBody::MergePatch(_) => Vec::new(),
             PatchBody::JsonPatch(operations) => {
                 let mut prober = ProbeCollector::default();
@@ -40,7 +40,7 @@ impl Patch {
         }
     }
 
-    /// The leaves that it names, in the order of the request.
+    /// Returns the leaves that the patch names, in its order.
     pub fn names(&self) -> Vec<NamedLeaf> {
         let mut named = Vec::new();
         match &self.0 {
@@ -59,8 +59,8 @@ impl Patch {
 #[derive(Default)]
 struct ProbeCollector {
     probes: Vec<Pointer>,
-    /// Where an item may have been taken out of an array, so that those after it moved up: from then on
-    /// a path into the array reads an item that had another index.
+    /// Arrays from which an item may have been removed, so that later items moved up. From then on, a path into such
+    /// an array reads an item that had another index.
     shifted: Vec<Pointer>,
 }
 
@@ -87,7 +87,7 @@ impl ProbeCollector {
         self.probes.push(path);
     }
 
-    /// To put something somewhere, there must be a container; the state itself always is one.
+    /// A value needs an existing container. The state itself always is one.
     fn container_of(&mut self, path: &Pointer) {
         if let Some(container) = path.parent().filter(|it| !it.is_root()) {
             self.probe(container);

@@ -1,4 +1,4 @@
-//! The operations of RFC 6902, read strictly.
+//! Reads the operations of RFC 6902 strictly.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ pub(super) enum Operation {
     Test { path: Pointer, value: Value },
 }
 
-/// In what an operation is not as RFC 6902 has it.
+/// Why an operation is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OperationError {
     #[error("an operation is a JSON object")]
@@ -30,8 +30,8 @@ pub enum OperationError {
     /// `path` or `from` is not a JSON Pointer.
     #[error("path and from are JSON Pointers")]
     NotAPointer,
-    /// A member that the operation does not have. RFC 6902 would pass over it; here a slip such as
-    /// `form` for `from` is to be seen, not signed.
+    /// A member that the operation does not have. RFC 6902 ignores it. Here it is an error, so that a mistake such as
+    /// `form` for `from` is not signed.
     #[error("this operation has no such member")]
     Unknown,
 }
@@ -52,7 +52,7 @@ impl Operation {
         }
     }
 
-    /// What the pointers of everything it names take together.
+    /// Returns the total length of the pointers that the operation names.
     pub(super) fn pointer_bytes(&self) -> usize {
         match self {
             Self::Add { path, value } | Self::Replace { path, value } => {
@@ -64,7 +64,7 @@ impl Operation {
     }
 }
 
-/// Takes the members of one operation, one after the other.
+/// Reads the members of one operation, one after the other.
 struct OperationReader {
     at: Pointer,
     members: Map<String, Value>,

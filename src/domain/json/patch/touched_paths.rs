@@ -1,7 +1,7 @@
-//! The places that a request reaches, before any state is looked at.
+//! Lists the paths that a patch reaches, without looking at the state.
 //!
-//! `names` says which leaves; that is not enough for who must not learn what stands there: `{"a": [1]}` and
-//! `{"a": {"0": 1}}` name the same leaf, and leave different things of what was at `/a`.
+//! `names` lists the leaves. That is not enough for callers that must not learn the previous value: `{"a": [1]}` and
+//! `{"a": {"0": 1}}` name the same leaf, but they leave different parts of the value at `/a`.
 
 use serde_json::{Map, Value};
 
@@ -9,28 +9,28 @@ use super::operation::Operation;
 use super::{Patch, PatchBody};
 use crate::domain::json::pointer::Pointer;
 
-/// A place, and what is done there whatever stands there.
+/// A path, and the effect of the patch there. The effect does not depend on the previous value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TouchedPath {
     pub pointer: Pointer,
     pub reach: PathEffect,
 }
 
-/// What a request does at a place.
+/// The effect of a patch at a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathEffect {
-    /// A whole value is put there; nothing of what stood there stays.
+    /// A whole value is set. Nothing of the previous value stays.
     Put,
-    /// What stands there is taken away.
+    /// The value is removed.
     Taken,
-    /// A merge patch asks for an object there; the members of one that is there stay.
+    /// A merge patch requests an object. Existing members stay.
     Emptied,
-    /// A merge patch goes through on its way down; what is no object there becomes one.
+    /// A merge patch passes the path on its way down. A value that is no object becomes one.
     Passed,
 }
 
 impl Patch {
-    /// The object that a merge form sends; a JSON Patch sends none.
+    /// Returns the object of a merge patch. A JSON Patch has none.
     pub const fn object(&self) -> Option<&Map<String, Value>> {
         match &self.0 {
             PatchBody::Merge(members) | PatchBody::MergePatch(members) => Some(members),
@@ -38,7 +38,7 @@ impl Patch {
         }
     }
 
-    /// The places that it reaches, in the order of the request.
+    /// Returns the paths that the patch reaches, in its order.
     pub fn places(&self) -> Vec<TouchedPath> {
         let mut places = Vec::new();
         match &self.0 {

@@ -179,6 +179,19 @@ fn a_review_counts_once_under_each_of_its_reasons_and_few_are_named() {
 }
 
 #[test]
+fn reasons_of_an_earlier_release_are_in_the_same_group() {
+    let (former, current) =
+        ("limit is protected: people decide about it", "`limit` is protected and requires approval");
+    let opened = || event(EventType::TransitionHeld, at(0), "f", review());
+    let (_, sheet) = counted(&[(opened(), Some(hold(at(0), &[former]))), (opened(), Some(hold(at(0), &[current])))]);
+    let stored = &sheet[&Period::of(BucketWidth::Hour, at(0))].flows[&flow("f")];
+    assert_eq!(stored.reasons.keys().collect::<Vec<_>>(), [current, former], "rows have the text of the review");
+    let mut shown = FlowCounts::default();
+    shown.merge(stored);
+    assert_eq!((shown.reasons.len(), shown.reasons[current].opened), (1, 2));
+}
+
+#[test]
 fn a_row_is_read_as_it_was_written() {
     let opened = event(EventType::TransitionHeld, at(0), "f", review());
     let ended = event(EventType::TransitionDenied, at(90), "f", review());

@@ -1,4 +1,4 @@
-//! `[context]`, and what a node says of what it is given: what must be there, what goes last, and how much there may be.
+//! Reads `[context]` and the view of each node: required paths, priorities and the maximum size.
 
 use super::super::bounds;
 use super::super::error::{PolicyCode, PolicyError};
@@ -27,7 +27,7 @@ pub(super) fn read_encoding(root: &TomlSection<'_>) -> Result<Encoding, PolicyEr
     })
 }
 
-/// `[steps]`: how often one may be tried.
+/// Reads `[steps]`: the maximum number of attempts.
 pub(super) fn read_step_attempts(root: &TomlSection<'_>) -> Result<u32, PolicyError> {
     let Some(item) = root.get("steps") else { return Ok(bounds::ATTEMPTS_DEFAULT) };
     let section = item.section()?;
@@ -62,13 +62,13 @@ pub(super) fn read_given(
     }
 }
 
-/// Closed as the schema of what a node sends is: it is for naming all that may be there.
+/// The schema is closed, like the schema of what a node sends: it must name every possible member.
 fn read_receives(section: &TomlSection<'_>, source: &PolicySource) -> Result<Option<InputSchema>, PolicyError> {
     let Some(item) = section.get("receives") else { return Ok(None) };
     read_schema(&item, source, Openness::Closed).map(|it| Some(InputSchema::of(it)))
 }
 
-/// Places that the node reads, each once.
+/// Reads a list of unique paths that the node reads.
 fn read_places(section: &TomlSection<'_>, key: &str, reads: &Patterns) -> Result<Vec<Pointer>, PolicyError> {
     let Some(list) = section.get(key) else { return Ok(Vec::new()) };
     let mut places: Vec<Pointer> = Vec::new();
@@ -76,10 +76,13 @@ fn read_places(section: &TomlSection<'_>, key: &str, reads: &Patterns) -> Result
         let bad = |code, why: &str| item.error(code, format!("`{}`: {why}", item.name()));
         let place = read_one(&item)?;
         if !reads.covers(&place) {
-            return Err(bad(PolicyCode::Contradiction, "the node's `reads` do not cover it, so it is never given"));
+            return Err(bad(
+                PolicyCode::Contradiction,
+                "the node's `reads` do not cover it, so the node never receives it",
+            ));
         }
         if places.contains(&place) {
-            return Err(bad(PolicyCode::BadValue, "it stands in the list already: take it out"));
+            return Err(bad(PolicyCode::BadValue, "the list already has it: remove it"));
         }
         places.push(place);
     }

@@ -1,4 +1,4 @@
-//! When people are reminded, and whom a hold is escalated to.
+//! Reads when reviewers are reminded, and to whom a pending review is escalated.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::domain::policy::error::{PolicyCode, PolicyError};
 use crate::domain::policy::model::EscalationRule;
 use crate::domain::policy::toml_reader::{TomlItem, TomlSection};
 
-/// A time within the one that people have.
+/// Reads a time that is shorter than the deadline of a review.
 pub(super) fn read_within(item: &TomlItem<'_>, ttl: Duration) -> Result<Duration, PolicyError> {
     let after = item.duration(bounds::TTL)?;
     if after < ttl {
@@ -18,7 +18,7 @@ pub(super) fn read_within(item: &TomlItem<'_>, ttl: Duration) -> Result<Duration
     Err(item.error(PolicyCode::Contradiction, message))
 }
 
-/// When and to whom: one without the other says nothing.
+/// Returns when and to whom: one without the other says nothing.
 pub(super) fn read_escalation(section: &TomlSection<'_>, ttl: Duration) -> Result<Option<EscalationRule>, PolicyError> {
     let alone = |item: TomlItem<'_>, other: &str| {
         let message = format!("`{}` says nothing without `approval.{other}`", item.name());

@@ -1,4 +1,4 @@
-//! `[retain]`: how long states stay in the database, and when the values of older ones are erased.
+//! Reads `[retain]`: how long states stay in the database, and when the values of older ones are erased.
 
 use super::super::bounds;
 use super::super::error::{PolicyCode, PolicyError};

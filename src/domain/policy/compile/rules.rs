@@ -1,4 +1,4 @@
-//! `[[rules]]`, and what agents are told to do when something is wrong.
+//! Reads `[[rules]]` and the instructions for agents whose request is rejected.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +57,7 @@ fn read_then(section: &TomlSection<'_>, approval: &ApprovalPolicy) -> Result<Rul
     }
 }
 
-/// One line of a bounded length.
+/// Reads one line of text up to a maximum length.
 fn words(item: &TomlItem<'_>, max: usize) -> Result<String, PolicyError> {
     let text = item.text()?;
     let bad = |why: String| Err(item.error(PolicyCode::BadValue, format!("`{}` {why}", item.name())));

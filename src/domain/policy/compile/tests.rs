@@ -75,7 +75,7 @@ fn the_guides_example_does_what_the_guide_says() {
     let Judgement::Hold { reasons, .. } = judged(PatchFormat::Merge, json!({"target_user_id": 42})) else {
         panic!("not held")
     };
-    assert_eq!(reasons[0].text, "target_user_id is protected: people decide about it");
+    assert_eq!(reasons[0].text, "`target_user_id` is protected and requires approval");
     let denied = rejected(judged(PatchFormat::MergePatch, json!({"payment": {"confirmed": true}})));
     assert_eq!(denied, [("write_denied", "/payment/confirmed".to_owned())]);
     assert!(matches!(judged(PatchFormat::MergePatch, json!({"payment": {"note": "x"}})), Judgement::Commit { .. }));
@@ -352,7 +352,7 @@ fn a_schema_file_must_be_handed_in() {
     assert_eq!((missing.code, missing.line, missing.column), (PolicyCode::UnknownSchema, 2, 10));
     let mut with = source(text);
     with.schemas.insert("b.json".into(), "{}".into());
-    assert!(Policy::compile(&with).unwrap_err().message.contains("handed in: b.json"));
+    assert!(Policy::compile(&with).unwrap_err().message.contains("Present: b.json"));
     with.schemas.insert("a.json".into(), "{\"typ\": 1}".into());
     let bad = Policy::compile(&with).unwrap_err();
     assert_eq!((bad.code, bad.line), (PolicyCode::BadSchema, 2));

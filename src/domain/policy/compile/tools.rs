@@ -1,4 +1,4 @@
-//! `[tools]` and `[budgets]`: what agents may call and use.
+//! Reads `[tools]` and `[budgets]`: the tools that agents may call and the amounts that they may use.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::domain::threads::usage::Cost;
 pub(super) const TOOLS_KEYS: &[&str] = &["allow", "deny", "hide"];
 pub(super) const BUDGETS_KEYS: &[&str] = &["call", "node", "thread"];
 pub(super) const BUDGET_KEYS: &[&str] = &["calls", "tokens", "cost", "context_tokens", "then"];
-/// One request calls one tool or none, and its node's `max_tokens` bounds what it is given for it.
+/// One request calls at most one tool, and `max_tokens` of its node limits its context.
 const CALL_KEYS: &[&str] = &["tokens", "cost", "then"];
 
 pub(super) fn read_tools(root: &TomlSection<'_>) -> Result<ToolPolicy, PolicyError> {
@@ -30,7 +30,7 @@ pub(super) fn read_tools(root: &TomlSection<'_>) -> Result<ToolPolicy, PolicyErr
     })
 }
 
-/// A list of globs; none if the key is not there, which means something else than an empty list.
+/// Reads a list of globs. A missing key is not the same as an empty list.
 pub(super) fn read_globs(section: &TomlSection<'_>, key: &str) -> Result<Option<ToolGlobs>, PolicyError> {
     let Some(list) = section.get(key) else { return Ok(None) };
     let mut globs: Vec<ToolGlob> = Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn read_globs(section: &TomlSection<'_>, key: &str) -> Result<Option<
         let bad = |why: String| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name()));
         let glob = ToolGlob::new(item.text()?).map_err(bad)?;
         if globs.contains(&glob) {
-            return Err(bad(format!("{glob} stands in the list already: take it out")));
+            return Err(bad(format!("the list already has {glob}: remove it")));
         }
         globs.push(glob);
     }
@@ -56,7 +56,7 @@ pub(super) fn read_budgets(root: &TomlSection<'_>, approval: &ApprovalPolicy) ->
     })
 }
 
-/// The nodes' own, which are read once it is known whether there are people to ask.
+/// Reads the budgets of the nodes, after it is known whether the policy has approval stages.
 pub(super) fn read_node_budgets(
     root: &TomlSection<'_>,
     read: &mut BTreeMap<NodeId, NodePolicy>,

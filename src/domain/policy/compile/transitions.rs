@@ -1,4 +1,4 @@
-//! `[transitions]`: what may become of which value.
+//! Reads `[transitions]`: how values may change.
 
 use std::collections::BTreeSet;
 
@@ -57,7 +57,7 @@ fn read_table(
     Ok(rules)
 }
 
-/// So that of two mistakes the first is told.
+/// Sorts by position in the text, so that the first of two mistakes is reported.
 fn in_text_order<'t>(
     mut members: Vec<(&'t str, PolicyTextSpan<'t>, TomlItem<'t>)>,
 ) -> Vec<(&'t str, PolicyTextSpan<'t>, TomlItem<'t>)> {
@@ -74,7 +74,7 @@ fn push(
 ) -> Result<(), PolicyError> {
     let at = read_place(path).map_err(&bad)?;
     if rules.iter().any(|it| it.at == at) {
-        return Err(bad("another rule of this kind is about the same place: take one of them out".to_owned()));
+        return Err(bad("another rule of this kind is about the same path: remove one of them".to_owned()));
     }
     rules.push(TransitionRule { at, kind });
     Ok(())
@@ -82,12 +82,12 @@ fn push(
 
 pub(super) fn read_place(path: &str) -> Result<Pointer, String> {
     if path.chars().any(char::is_control) {
-        return Err("a path has no control characters".to_owned());
+        return Err("a path must not contain control characters".to_owned());
     }
     let pattern = Pattern::try_from(path).map_err(|error| error.to_string())?;
-    let at = pattern.pointer().ok_or("this is about one place: name it without *")?;
+    let at = pattern.pointer().ok_or("a rule is about one path: name it without *")?;
     if at.is_root() {
-        return Err("this is about a place in the state: name it, such as $.status".to_owned());
+        return Err("a rule is about a path in the state: name it, such as $.status".to_owned());
     }
     Ok(at)
 }
@@ -111,13 +111,13 @@ fn read_scalar(item: &TomlItem<'_>) -> Result<Value, PolicyError> {
 fn read_keyed(item: &TomlItem<'_>) -> Result<KeyedListRule, PolicyError> {
     let section = item.section()?;
     section.expect_keys(KEYED_KEYS)?;
-    let key = section.require("key", "the field by which items are told apart, such as key = \"id\"")?;
+    let key = section.require("key", "the field that identifies an item, such as key = \"id\"")?;
     let name = read_field(&key)?;
     let mut booleans = BTreeSet::new();
     if let Some(list) = section.get("monotonic_boolean") {
         for item in list.items(bounds::PATTERNS_MAX)? {
             if !booleans.insert(read_field(&item)?) {
-                let message = format!("`{}`: the field stands in the list already: take it out", item.name());
+                let message = format!("`{}`: the list already has this field: remove it", item.name());
                 return Err(item.error(PolicyCode::BadValue, message));
             }
         }

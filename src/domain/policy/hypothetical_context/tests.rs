@@ -46,7 +46,7 @@ fn a_rule_that_asks_for_what_is_not_supposed_says_so() {
         let told = told(&patch, &around);
         assert_eq!((told.outcome, told.errors.len()), (JudgedOutcome::Reject, 1), "{told:?}");
         assert_eq!(told.errors[0].code.as_str(), "rule_error");
-        assert!(told.errors[0].detail.ends_with("not supposed here"), "{told:?}");
+        assert!(told.errors[0].detail.ends_with("set `principal` and `committed_nodes`"), "{told:?}");
     }
 }
 

@@ -12,7 +12,7 @@ impl PatchFootprint {
             if let (PathEffect::Taken, PatchFormat::JsonPatch) = (place.reach, patch.format()) {
                 claims.probes.extend(moves_others(&place.pointer));
             }
-            // Where nothing is put, commitments do not move unless something was there: the roots would tell.
+            // A removal changes the commitment roots only if a value existed. The roots would reveal that.
             if matches!(place.reach, PathEffect::Taken | PathEffect::Emptied) {
                 claims.probes.insert(place.pointer.clone());
             }

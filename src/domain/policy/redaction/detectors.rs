@@ -1,5 +1,5 @@
-//! Detectors: what secrets look like, wherever they stand. A help against carelessness, not a wall: whoever wants to
-//! smuggle a secret past them can.
+//! Detectors: patterns that find secrets anywhere in a value. They protect against accidents. They do not stop an
+//! agent that disguises a secret on purpose.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::domain::json::canonical::canonical;
 
-/// What detects things of one kind.
+/// Detector for one kind of secret.
 #[derive(Clone, PartialEq)]
 struct Detector {
     name: String,
@@ -20,7 +20,7 @@ struct Detector {
 #[derive(Clone)]
 enum DetectorKind {
     Pattern(Regex),
-    /// Digits in groups, with the check digit that card numbers have.
+    /// Grouped digits with the check digit of a card number.
     CardNumber,
 }
 
@@ -40,7 +40,7 @@ pub struct Detectors {
     finders: Vec<Detector>,
 }
 
-/// What `detect` may name, and the pattern of what is found by one.
+/// The names that `detect` accepts, each with its pattern.
 const BUILT_IN: &[(&str, Option<&str>)] = &[
     ("email", Some(r"(?i)[a-z0-9._%+\-]{1,64}@[a-z0-9\-]{1,63}(?:\.[a-z0-9\-]{1,63})+")),
     ("card_number", None),
@@ -55,13 +55,13 @@ const BUILT_IN: &[(&str, Option<&str>)] = &[
     ),
 ];
 
-/// Compiled patterns are kept for as long as their policy is.
+/// Compiled patterns stay in memory as long as their policy, so their size is bounded.
 const PATTERN_BYTES_MAX: usize = 256 * 1024;
 
 const CARD_DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
 
 impl Detectors {
-    /// The names that need no pattern.
+    /// Returns the names of the built-in detectors.
     pub(in crate::domain::policy) fn built_in() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|it| it.0)
     }
@@ -83,13 +83,13 @@ impl Detectors {
         let built = regex::RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build();
         let regex = built.map_err(|error| format!("this is no pattern: {error}"))?;
         if regex.is_match("") {
-            return Err("the pattern fits the empty text too, so it would hide everything".to_owned());
+            return Err("the pattern matches the empty text, so it would redact everything".to_owned());
         }
         self.finders.push(Detector { name: name.to_owned(), how: DetectorKind::Pattern(regex) });
         Ok(())
     }
 
-    /// Whether anything is found in a text.
+    /// Returns whether anything is found in a text.
     pub(in crate::domain::policy) fn find(&self, text: &str) -> bool {
         self.finders.iter().any(|it| match &it.how {
             DetectorKind::Pattern(regex) => regex.is_match(text),
@@ -97,7 +97,7 @@ impl Detectors {
         })
     }
 
-    /// Whether anything is found in a leaf. A number is looked at as it is written.
+    /// Returns whether anything is found in a leaf. A number is looked at as it is written.
     pub(in crate::domain::policy) fn find_in(&self, leaf: &Value) -> bool {
         match leaf {
             Value::String(text) => self.find(text),
@@ -110,7 +110,7 @@ impl Detectors {
         self.finders.is_empty()
     }
 
-    /// Everything that is found in a text, with the kind it is of.
+    /// Returns everything that is found in a text, with the kind it is of.
     pub(in crate::domain::policy) fn find_all(&self, text: &str) -> Vec<(Range<usize>, &str)> {
         let mut found: Vec<(Range<usize>, &str)> = Vec::new();
         for finder in &self.finders {
@@ -124,7 +124,7 @@ impl Detectors {
     }
 }
 
-/// The text with the kind in the place of everything that was found: `[email]`.
+/// Returns the text with each match replaced by its kind, such as `[email]`.
 pub(in crate::domain::policy) fn masked<'t>(text: &'t str, mut found: Vec<(Range<usize>, &str)>) -> Cow<'t, str> {
     if found.is_empty() {
         return Cow::Borrowed(text);
@@ -138,7 +138,7 @@ pub(in crate::domain::policy) fn masked<'t>(text: &'t str, mut found: Vec<(Range
             masked.push_str(name);
             masked.push(']');
         }
-        // What overlaps what was found before goes with it.
+        // An overlapping match is merged into the one before.
         end = end.max(range.end);
     }
     masked.push_str(&text[end..]);
@@ -151,8 +151,8 @@ impl fmt::Debug for Detectors {
     }
 }
 
-/// Where card numbers stand: whole groups of digits, one blank or dash between them, that together have the length,
-/// the first digit and the check digit of one.
+/// Returns the positions of card numbers: whole groups of digits, separated by one space or hyphen, whose length,
+/// first digit and check digit fit a card number.
 fn card_numbers(text: &str) -> Vec<Range<usize>> {
     let groups = digit_groups(text);
     let mut found = Vec::new();
@@ -182,7 +182,7 @@ fn digit_groups(text: &str) -> Vec<Range<usize>> {
     groups
 }
 
-/// How many of these groups, from the first on, make up a card number; as many as can.
+/// Returns how many of these groups, from the first on, make up a card number; as many as can.
 fn card_from(text: &str, groups: &[Range<usize>]) -> Option<usize> {
     let (mut digits, mut whole): (Vec<u8>, Option<usize>) = (Vec::new(), None);
     let mut end = groups.first()?.start;
@@ -203,7 +203,7 @@ fn card_from(text: &str, groups: &[Range<usize>]) -> Option<usize> {
     whole
 }
 
-/// By length, first digit (2 to 6: what banks issue) and the check digit of ISO/IEC 7812.
+/// Checks the length, the first digit (2 to 6, which banks issue) and the check digit of ISO/IEC 7812.
 fn is_card(digits: &[u8]) -> bool {
     if !CARD_DIGITS.contains(&digits.len()) || !(2..=6).contains(&digits[0]) {
         return false;

@@ -1,4 +1,4 @@
-//! What pages, webhooks, events and errors show: nothing at or below what the policy hides.
+//! Applies redaction to the changes and values that pages, webhooks, events and errors show.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -67,21 +67,21 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 pub enum RedactedChangeKind {
     /// All of them are new.
     Added,
-    /// All of them are gone.
+    /// All of them are removed.
     Removed,
     /// Anything else.
     Changed,
 }
 
-/// A leaf of a state as strangers may see it.
+/// A leaf of a state, with redaction applied.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RedactedLeaf {
-    /// Something hidden stands at or below the pointer.
+    /// A redacted value is at or below the pointer.
     Hidden {
-        /// Where the hidden part begins.
+        /// Start of the redacted part.
         pointer: Pointer,
     },
-    /// A leaf that is not hidden.
+    /// A leaf that is not redacted.
     Shown {
         /// The JSON Pointer of the value.
         pointer: Pointer,
@@ -89,12 +89,12 @@ pub enum RedactedLeaf {
     },
 }
 
-/// The changes without anything hidden. Changes below one hidden prefix become one line.
+/// Returns the changes with redaction applied. Changes below one redacted prefix become one line.
 pub fn redacted(hiding: &Redactor<'_>, changes: &[LeafChange]) -> Vec<RedactedChange> {
     redacted_by(std::slice::from_ref(hiding), changes)
 }
 
-/// The same, without what any of them hides.
+/// Does the same with several redactors. A value is redacted if any of them redacts it.
 pub fn redacted_by(hidings: &[Redactor<'_>], changes: &[LeafChange]) -> Vec<RedactedChange> {
     let mut lines: Vec<RedactedChange> = Vec::with_capacity(changes.len());
     for change in changes {
@@ -109,7 +109,7 @@ pub fn redacted_by(hidings: &[Redactor<'_>], changes: &[LeafChange]) -> Vec<Reda
             (_, None) => RedactedChangeKind::Removed,
             _ => RedactedChangeKind::Changed,
         };
-        // Changes come in the order of the tree, so what belongs to one prefix stands together.
+        // Changes are in tree order, so the changes below one prefix are adjacent.
         match lines.last_mut() {
             Some(RedactedChange::Hidden { pointer, effect, .. }) if *pointer == cut => {
                 if *effect != this {
@@ -122,7 +122,7 @@ pub fn redacted_by(hidings: &[Redactor<'_>], changes: &[LeafChange]) -> Vec<Reda
     lines
 }
 
-/// What `node` will read, leaf by leaf, for people to see before they approve.
+/// Returns the leaves that `node` will read, for reviewers to check before they approve.
 pub fn readable_leaves(
     (policy, hidings): (&Policy, &[Redactor<'_>]),
     node: &NodeId,
@@ -131,20 +131,20 @@ pub fn readable_leaves(
     shown(hidings, &project(policy, node, state))
 }
 
-/// The arguments of a tool, leaf by leaf, without what `[tools] hide` covers, what is hidden in the states beside it, and
-/// what the detectors find.
+/// Returns the arguments of a tool call as leaves. Paths of `[tools] hide`, values that are redacted in the states,
+/// and matches of the detectors are redacted.
 pub fn shown_arguments(hiding: &Redactor<'_>, tool: &Tool) -> Vec<RedactedLeaf> {
     shown_arguments_by(std::slice::from_ref(hiding), tool)
 }
 
-/// The same, without what any of them hides.
+/// Does the same with several redactors. A value is redacted if any of them redacts it.
 pub fn shown_arguments_by(hidings: &[Redactor<'_>], tool: &Tool) -> Vec<RedactedLeaf> {
     let arguments = Value::Object(tool.arguments.clone());
     let hidings: Vec<Redactor<'_>> = hidings.iter().map(|it| it.of_arguments(&arguments)).collect();
     shown(&hidings, &arguments)
 }
 
-/// A value that somebody else wrote, leaf by leaf, without what any of them hides in it.
+/// Returns the leaves of a value that another author wrote, with the redaction of all redactors.
 pub fn shown_leaves(hidings: &[Redactor<'_>], value: &Value) -> Vec<RedactedLeaf> {
     shown(hidings, value)
 }

@@ -1,5 +1,4 @@
-//! The beginning of a request that was turned away, for people to look at: inert, bounded, and without anything
-//! that is hidden.
+//! Shows the beginning of a rejected request on a page: sanitized, bounded and redacted.
 
 use serde_json::{Map, Value};
 
@@ -10,16 +9,16 @@ use crate::domain::json::patch::PatchFormat;
 use crate::domain::json::pointer::Pointer;
 use crate::domain::threads::tool_call::Tool;
 
-/// How much of a rejected request is kept to look at.
+/// Maximum length of the stored excerpt of a rejected request.
 pub const EXCERPT_CHARS_MAX: usize = 2_000;
 
-/// What stands for a value at or below something hidden, or at a place that cannot be told.
+/// Replaces a redacted value, and a value whose path cannot be determined.
 const HIDDEN: &str = "[hidden]";
 
-/// What stands at the end of a text that goes on.
+/// Marks the end of a shortened text.
 const CUT: char = '…';
 
-/// The beginning of the request's canonical text.
+/// Returns the beginning of the request's canonical text, with redaction applied.
 pub fn excerpt(hiding: &Redactor<'_>, format: PatchFormat, request: &Value) -> String {
     let text = canonical(&shown(hiding, format, request));
     match text.char_indices().nth(EXCERPT_CHARS_MAX) {
@@ -28,7 +27,7 @@ pub fn excerpt(hiding: &Redactor<'_>, format: PatchFormat, request: &Value) -> S
     }
 }
 
-/// Whether nothing of a request is hidden, so that it may be kept as it is.
+/// Returns whether no part of a request is redacted, so that the gateway may store it unchanged.
 pub fn hides_nothing(hiding: &Redactor<'_>, format: PatchFormat, request: &Value, tool: Option<&Tool>) -> bool {
     let hidden = |it: &RedactedLeaf| matches!(it, RedactedLeaf::Hidden { .. });
     let of_tool = tool.is_some_and(|it| shown_arguments(hiding, it).iter().any(hidden));
@@ -60,7 +59,7 @@ fn without_hidden(hiding: &Redactor<'_>, value: &Value, at: &Pointer) -> Value {
     }
 }
 
-/// An operation of a JSON Patch: its value stands where its path points, which may be nowhere.
+/// Redacts one operation of a JSON Patch. Its path may point nowhere.
 fn operation(hiding: &Redactor<'_>, operation: &Value) -> Value {
     let Value::Object(members) = operation else { return Value::from(HIDDEN) };
     let place = |name: &str| Pointer::try_from(members.get(name)?.as_str()?).ok();

@@ -1,25 +1,26 @@
-//! Where a host says that its values stand. Its words have any shape: a state with changes in the places of its values,
-//! a list of lines that name their places, places as keys.
+//! Finds the paths that a host's description gives to its values. The description has no fixed form: a state with
+//! changes in place of values, a list of lines with paths, or paths as keys.
 
 use serde_json::{Map, Value};
 
 use crate::domain::json::pointer::Pointer;
 
-/// By these a line of a list of changes names its place.
+/// Members with which a line in a list of changes names its path.
 const NAMES: [&str; 4] = ["pointer", "path", "key", "field"];
 
-/// These stand between a place and its values.
+/// Members between a path and its values.
 const SIDES: [&str; 7] = ["before", "after", "old", "new", "from", "to", "value"];
 
-/// A part of what a host says, that by its own words stands at a hidden place.
+/// Part of a host's description that, by the description itself, belongs to a redacted path.
 pub(super) struct HostValue<'v> {
-    /// Where it stands in what the host says.
+    /// Path within the description.
     pub(super) at: Pointer,
-    /// The value of the place, on one side of the change or the other. Other words of the line about it are none.
+    /// The value at the path, before or after the change. Other text of the line is not a value.
     pub(super) value: Option<&'v Value>,
 }
 
-/// What of it stands at places that are hidden: `begins` tells where the hidden part of a place begins.
+/// Returns the parts of the description that belong to redacted paths. `begins` returns the start of the redacted
+/// part of a path.
 pub(super) fn placed<'v>(told: &'v Value, begins: &dyn Fn(&Pointer) -> Option<Pointer>) -> Vec<HostValue<'v>> {
     let mut walk = HostTextWalk { begins, placed: Vec::new() };
     walk.go(told, &Pointer::root(), &Pointer::root(), true);
@@ -32,7 +33,8 @@ struct HostTextWalk<'h, 'v> {
 }
 
 impl<'v> HostTextWalk<'_, 'v> {
-    /// `at` is where it stands in what the host says, and `place` where that says that it stands.
+    /// Walks the description. `at` is the path within the description, and `place` is the path in the state that the
+    /// description gives.
     fn go(&mut self, value: &'v Value, at: &Pointer, place: &Pointer, is_value: bool) {
         if (self.begins)(place).is_some() {
             self.placed.push(HostValue { at: at.clone(), value: is_value.then_some(value) });
@@ -74,13 +76,13 @@ impl<'v> HostTextWalk<'_, 'v> {
         }
     }
 
-    /// Whether the name of the place tells a name that is hidden.
+    /// Returns whether the path contains a redacted name.
     fn is_below_hidden(&self, place: &Pointer) -> bool {
         (self.begins)(place).is_some_and(|it| it != *place)
     }
 }
 
-/// The place that a name of a place means: a pointer, keys with dots between them, or a list of keys.
+/// Returns the path that a text or list means: a JSON Pointer, keys separated by dots, or a list of keys.
 fn place_in(name: &Value) -> Option<Pointer> {
     let below = |place: Pointer, key: &str| place.child(key);
     match name {

@@ -1,4 +1,4 @@
-//! What is hidden of some states: what the policy names, and what its detectors find there.
+//! Redaction: removes the paths that a policy names, and the matches of its detectors, from states and texts.
 
 pub(crate) mod detectors;
 pub(crate) mod diff;
@@ -24,28 +24,29 @@ use crate::domain::primitives::id::NodeId;
 use crate::domain::threads::tool_call::Tool;
 use value_scan::{RedactedValueSet, RedactedValues};
 
-/// What is hidden of some states: what stands where the policy hides by name, that same value wherever else it stands,
-/// and what detectors find. Everything that shows parts of the same states must ask the same one, or one part tells
-/// what the other hides.
+/// Redacts some states: the paths that the policy names, the same values in other paths, and the matches of
+/// detectors. Every view of the same states must use the same redactor. Otherwise one view shows a value that another
+/// one redacts.
 #[derive(Debug)]
 pub struct Redactor<'p> {
     policy: &'p Policy,
     named: &'p Patterns,
     values: RedactedValues,
-    /// Leaves in which something was found, and containers with a key in which something was: a container's keys
-    /// are shown together or not at all.
+    /// Leaves with a match, and containers that have a key with a match. The keys of a container are shown together
+    /// or not at all.
     found: BTreeSet<Pointer>,
-    /// Places whose names the reader chose: their names are not compared with redacted values.
+    /// Paths whose names the reader chose. Their names are not compared with redacted values.
     spared: BTreeSet<Pointer>,
 }
 
-/// Which redacted values a text is compared with. A comparison answers a guess, so whoever could have chosen the text
-/// must not see the result of one with a value that its author could not read.
+/// The redacted values that a text is compared with. A comparison answers a guess. A reader who could have chosen the
+/// text must not see the result of a comparison with a value that the author of the text could not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ComparedValues<'n> {
     /// All of them: the reader could not have chosen the text.
     WithEvery,
-    /// Those that one of these nodes could read, as which its author can act; none if it can act as none.
+    /// The values that one of these nodes could read. The author can act as these nodes. Without a node, there are
+    /// none.
     WithReadable(&'n BTreeSet<NodeId>),
 }
 
@@ -66,19 +67,19 @@ enum ValuePathStep<'v> {
 }
 
 impl<'p> Redactor<'p> {
-    /// Of what the policy names, and of names in which something is found.
+    /// Redacts only the paths that the policy names, and names in which a detector finds something.
     pub(super) fn by_name(policy: &'p Policy) -> Self {
         let (values, found, spared) = Default::default();
         Self { policy, named: &policy.hidden, values, found, spared }
     }
 
-    /// Of these states together, and of the tool that is called along with them.
+    /// Redacts these states together with the tool call that belongs to them.
     pub fn of<'v>(policy: &'p Policy, states: impl IntoIterator<Item = &'v Value>, tool: Option<&Tool>) -> Self {
         let side = |state| ScannedState { state, spared: &NO_LEAVES };
         Self::of_sides(policy, &states.into_iter().map(side).collect::<Vec<_>>(), tool)
     }
 
-    /// The same, where the reader could have chosen some leaves.
+    /// Does the same if the reader could have chosen some of the leaves.
     pub fn of_sides(policy: &'p Policy, sides: &[ScannedState<'_>], tool: Option<&Tool>) -> Self {
         let states: Vec<&Value> = sides.iter().map(|it| it.state).collect();
         let values = values_of(policy, &states, tool);
@@ -86,17 +87,17 @@ impl<'p> Redactor<'p> {
         Self { values, spared, ..Self::by_name(policy) }.having_looked_at(sides)
     }
 
-    /// Of texts that stand beside these states: they are compared with the values of these alone.
+    /// Redacts texts that belong to these states. The texts are compared only with the values of these states.
     pub fn beside(policy: &'p Policy, states: &[&Value], tool: Option<&Tool>) -> Self {
         Self { values: values_of(policy, states, tool), ..Self::by_name(policy) }
     }
 
-    /// Of a request for a state, as readers are shown it who could not have chosen it.
+    /// Redacts a request for readers who could not have chosen it.
     pub fn of_request(policy: &'p Policy, state: &Value, request: (PatchFormat, &Value), tool: Option<&Tool>) -> Self {
         Self::of_request_compared(policy, ComparedValues::WithEvery, state, request, tool)
     }
 
-    /// Of a request for a state. Where the request's own parts are is not looked at: it may have no places.
+    /// Redacts a request. Paths within the request are not checked, because a request may have no valid paths.
     pub fn of_request_compared(
         policy: &'p Policy,
         compared: ComparedValues<'_>,
@@ -108,7 +109,7 @@ impl<'p> Redactor<'p> {
         if policy.hidden.is_empty() && policy.tools.hidden.is_empty() {
             return Self::by_name(policy).having_looked_at(&[side]);
         }
-        // Whoever made the request knows what it puts somewhere.
+        // The author of the request knows the values that it sets.
         let put = put_by(format, request);
         let (known, tool) = readable(policy, compared, &[state], tool);
         let moved = moved_by(format, request, &known);
@@ -116,14 +117,15 @@ impl<'p> Redactor<'p> {
         Self { values: values_of(policy, &all, tool), ..Self::by_name(policy) }.having_looked_at(&[side])
     }
 
-    /// The same, but that names in these places are the reader's own.
+    /// Exempts names in these paths, because the reader chose them.
     #[must_use]
     pub fn sparing(mut self, places: impl IntoIterator<Item = Pointer>) -> Self {
         self.spared.extend(places);
         self
     }
 
-    /// Of what a host says of a change: what it says to stand at a place is hidden as what stands there.
+    /// Redacts a host's description of a change. A value that the description places at a redacted path is redacted
+    /// everywhere.
     pub fn for_host_text(policy: &'p Policy, told: &Value) -> Self {
         let by_name = Self::by_name(policy);
         let placed = host_text::placed(told, &|it| by_name.begins(it));
@@ -134,7 +136,7 @@ impl<'p> Redactor<'p> {
         Self { values: gathered.built(), found, ..by_name }.having_looked_at(&[side])
     }
 
-    /// Of what a tool is called with, beside these states.
+    /// Redacts the arguments of a tool call that belongs to these states.
     pub(super) fn of_arguments(&self, arguments: &Value) -> Self {
         let named = &self.policy.tools.hidden;
         let side = ScannedState { state: arguments, spared: &NO_LEAVES };
@@ -171,7 +173,7 @@ impl<'p> Redactor<'p> {
         }
     }
 
-    /// Whether something is found in a key that the reader did not choose: with all that stands below it.
+    /// Returns whether a key that the reader did not choose matches. Everything below such a key is redacted with it.
     fn finds_key(&self, (key, value): (&String, &Value), at: &[ValuePathStep<'_>], spared: &BTreeSet<Pointer>) -> bool {
         if self.policy.detectors.find(key) {
             return true;
@@ -187,7 +189,7 @@ impl<'p> Redactor<'p> {
         }
     }
 
-    /// The leaves of a state that a comparison with redacted values alone redacts: for what they or their names are.
+    /// Returns the leaves of a state that are redacted only because they, or their names, equal a redacted value.
     pub fn found_by_comparison(&self, state: &Value) -> Vec<Pointer> {
         if self.values.is_empty() || self.found.is_empty() {
             return Vec::new();
@@ -196,7 +198,7 @@ impl<'p> Redactor<'p> {
         elsewhere.filter(|at| self.equals_redacted(at, state)).collect()
     }
 
-    /// Whether a redacted value stands in what a state has at a place, or in a name on the way there.
+    /// Returns whether the value at a path, or a name in the path, contains a redacted value.
     pub fn equals_redacted(&self, at: &Pointer, state: &Value) -> bool {
         let leaf = at.resolve(state).is_some_and(|it| self.values.find_in(it));
         leaf || at.tokens().any(|token| self.values.find(&token))
@@ -210,8 +212,7 @@ impl<'p> Redactor<'p> {
         self.policy.detectors.find_in(leaf) || self.values.find_in(leaf)
     }
 
-    /// Whether a value that would stand at the pointer is to be hidden: for where it is, or for what it or one of
-    /// its keys is.
+    /// Returns whether a value at the pointer is redacted, because of its path, its content or one of its keys.
     pub(super) fn hides_there(&self, value: &Value, at: &Pointer) -> bool {
         let found = match value {
             Value::Object(members) => members.keys().any(|it| self.finds(it)),
@@ -220,24 +221,25 @@ impl<'p> Redactor<'p> {
         found || self.hides(at)
     }
 
-    /// What stands where the policy hides by name.
+    /// Returns the values at the paths that the policy redacts.
     pub const fn values(&self) -> &RedactedValues {
         &self.values
     }
 
-    /// Words as people may read them.
+    /// Returns a text with redaction applied.
     pub fn masked<'t>(&self, words: &'t str) -> Cow<'t, str> {
         self.values.masked(self.policy, words)
     }
 
-    /// Warnings as people may read them.
+    /// Returns warnings with redaction applied to their paths.
     #[must_use]
     pub fn warnings(&self, warnings: &[JudgedWarning]) -> Vec<JudgedWarning> {
         let cut = |it: &JudgedWarning| JudgedWarning { pointer: self.cut(&it.pointer), ..it.clone() };
         warnings.iter().map(cut).collect()
     }
 
-    /// Violations as people may read them. How many there are below something hidden is not told either.
+    /// Returns violations with redaction applied to their paths. Violations below the same redacted path become one,
+    /// so that their number reveals nothing.
     #[must_use]
     pub fn violations(&self, violations: Vec<Violation>) -> Vec<Violation> {
         let mut told: Vec<Violation> = Vec::with_capacity(violations.len());
@@ -250,13 +252,13 @@ impl<'p> Redactor<'p> {
         told
     }
 
-    /// Whether the pointer is at or below something hidden.
+    /// Returns whether the pointer is at or below a redacted path.
     pub fn hides(&self, pointer: &Pointer) -> bool {
         self.begins(pointer).is_some()
     }
 
-    /// The pointer, or where the hidden part of it begins. The last name shown is the one that the pattern's last
-    /// segment matches: the trees of an opening end there too.
+    /// Returns the pointer, cut where its redacted part begins. The last name that is shown is the one that the last
+    /// segment of the pattern matches. The trees of an opening end there, too.
     #[must_use]
     pub fn cut(&self, pointer: &Pointer) -> Pointer {
         self.begins(pointer).unwrap_or_else(|| pointer.clone())
@@ -275,7 +277,7 @@ impl<'p> Redactor<'p> {
         hidden_here(&prefix).then_some(prefix)
     }
 
-    /// Whether the names of a place are the reader's own.
+    /// Returns whether the reader chose the names of a path.
     fn spares(&self, pointer: &Pointer) -> bool {
         self.spared.iter().any(|it| it.covers(pointer) || pointer.covers(it))
     }
@@ -288,13 +290,13 @@ fn pointer_of(at: &[ValuePathStep<'_>]) -> Pointer {
     })
 }
 
-/// The leaves of a value that stands at a place.
+/// Returns the pointers of the leaves of a value at a path.
 fn leaves_at(at: &Pointer, value: &Value) -> Vec<Pointer> {
     let below = |it: Pointer| it.tokens().fold(at.clone(), |above, token| above.child(&token));
     leaves(value).into_iter().map(|it| below(it.0)).collect()
 }
 
-/// What the author of a text knows of these states and of the tool's arguments.
+/// Returns the part of the states and of the tool's arguments that the author of a text can read.
 fn readable<'s, 't>(
     policy: &Policy,
     compared: ComparedValues<'_>,
@@ -310,7 +312,7 @@ fn readable<'s, 't>(
     }
 }
 
-/// What stands where the policy hides by name, in states and in the arguments of a tool.
+/// Collects the values at the redacted paths of states and of a tool's arguments.
 fn values_of(policy: &Policy, states: &[&Value], tool: Option<&Tool>) -> RedactedValues {
     let mut gathered = RedactedValueSet::default();
     for state in states {
@@ -323,7 +325,7 @@ fn values_of(policy: &Policy, states: &[&Value], tool: Option<&Tool>) -> Redacte
     gathered.built()
 }
 
-/// What a request would put somewhere, each as a state with nothing else in it.
+/// Returns each value that a request sets, as a state that contains nothing else.
 fn put_by(format: PatchFormat, request: &Value) -> Vec<Value> {
     let PatchFormat::JsonPatch = format else { return vec![request.clone()] };
     let put = |step: &Value| {
@@ -335,8 +337,9 @@ fn put_by(format: PatchFormat, request: &Value) -> Vec<Value> {
     request.as_array().map(|steps| steps.iter().filter_map(put).collect()).unwrap_or_default()
 }
 
-/// What comes of a request that moves or copies values, on each of the states that its author knows: a value of its own that
-/// ends at a redacted place is redacted in its steps. Nothing comes of one that does not fit, or would be too large.
+/// Returns the results of a request that moves or copies values, on each state that its author can read. A value of
+/// the request that ends at a redacted path is redacted in its steps. A request that does not apply, or whose result
+/// is too large, has no results.
 fn moved_by(format: PatchFormat, request: &Value, known: &[Cow<'_, Value>]) -> Vec<Value> {
     if format != PatchFormat::JsonPatch {
         return Vec::new();
@@ -347,12 +350,12 @@ fn moved_by(format: PatchFormat, request: &Value, known: &[Cow<'_, Value>]) -> V
 }
 
 impl Policy {
-    /// Whether the pointer alone tells that something there is hidden.
+    /// Returns whether the pointer alone is at or below a redacted path.
     pub fn hides(&self, pointer: &Pointer) -> bool {
         Redactor::by_name(self).hides(pointer)
     }
 
-    /// The pointer as it may be shown, as far as it alone can tell.
+    /// Returns the pointer, cut where the pointer alone shows a redacted path.
     #[must_use]
     pub fn cut(&self, pointer: &Pointer) -> Pointer {
         Redactor::by_name(self).cut(pointer)

@@ -109,7 +109,7 @@ fn after(before: &Value, format: PatchFormat, patch: Value) -> Value {
     Patch::read(format, patch).unwrap().apply(before, &StateLimits::default()).unwrap()
 }
 
-/// What is told of a patch, by a policy that hides `card.*` and knows no detector.
+/// Returns the redacted changes of a patch, by a policy that redacts `card.*` and has no detectors.
 fn told(before: &Value, format: PatchFormat, patch: Value) -> Vec<RedactedChange> {
     let policy = policy("[nodes.n]\n[redaction]\nhide = [\"card.*\"]");
     shown(&policy, before, &after(before, format, patch))

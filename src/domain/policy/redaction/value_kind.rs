@@ -1,26 +1,26 @@
-//! What is told of a hidden value: what type it has and roughly how long it is.
+//! Describes a redacted value by its type and its approximate length.
 
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// What is told of a hidden value. Null, true and false are one kind: there are so few of them that a type of its
-/// own would be the value. Of a number no magnitude is told.
+/// The description of a redacted value. Null, true and false share one kind, because a kind of its own would reveal
+/// the value. The magnitude of a number is not shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "type", content = "length", rename_all = "snake_case")]
 pub enum RedactedValueKind {
-    /// A text of so many characters.
+    /// A text with a class of its number of characters.
     Text(LengthClass),
     Number,
     Scalar,
-    /// A list of so many items.
+    /// A list with a class of its number of items.
     List(LengthClass),
-    /// An object of so many members.
+    /// An object with a class of its number of members.
     Object(LengthClass),
 }
 
-/// A class of lengths. The classes are wide, so that one more character seldom shows.
+/// A class of lengths. The classes are wide, so that one more character rarely changes the class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum LengthClass {
     /// 0.
@@ -43,7 +43,7 @@ pub enum LengthClass {
 }
 
 impl RedactedValueKind {
-    /// What is told of this value.
+    /// Returns the description of a value.
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Null | Value::Bool(_) => Self::Scalar,
@@ -54,7 +54,7 @@ impl RedactedValueKind {
         }
     }
 
-    /// Whether it is a single value: it has one commitment and nothing below it.
+    /// Returns whether it is a single value: it has one commitment and nothing below it.
     pub const fn is_leaf(self) -> bool {
         match self {
             Self::Text(_) | Self::Number | Self::Scalar => true,

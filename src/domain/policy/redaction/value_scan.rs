@@ -1,4 +1,4 @@
-//! The values that stand where a policy hides by name, to be found wherever else they stand.
+//! Finds the values of redacted paths wherever else they appear.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -15,44 +15,45 @@ use crate::domain::json::canonical::canonical;
 use crate::domain::json::diff::is_leaf;
 use crate::domain::policy::model::Policy;
 
-/// Shorter texts and numbers are not looked for, and true, false and null never: they stand everywhere, and hiding all
-/// of them would say where they stand.
+/// Shorter texts and numbers are not searched for, and neither are true, false and null. They appear everywhere, so
+/// redacting all of them would reveal where they are.
 pub const HIDDEN_CHARS_MIN: usize = 6;
 
-/// How much of a long value is looked for. Whatever begins like it is hidden too, and what is built to look for
-/// ten thousand values stays small.
+/// Number of characters of a long value that are searched for. Every text that begins the same is redacted, too. The
+/// limit keeps the matcher for ten thousand values small.
 pub const HIDDEN_CHARS_LOOKED_FOR: usize = 64;
 
-/// What stands in words in the place of a hidden value.
+/// Replaces a redacted value in a text.
 const HIDDEN: &str = "hidden";
 
-/// Hidden values, looked for all at once in time that grows with the text alone. Cloning shares what was built.
+/// Redacted values, which are searched for all at once in time that grows only with the text. Clones share the
+/// matcher.
 #[derive(Clone, Debug, Default)]
 pub struct RedactedValues {
-    /// Nothing, where nothing is hidden.
+    /// `None` if no value is redacted.
     built: Option<Arc<ValueMatcher>>,
 }
 
 #[derive(Debug)]
 struct ValueMatcher {
     finder: NFA,
-    /// Of each text that is looked for.
+    /// One for each text that is searched for.
     extents: Vec<MatchExtent>,
 }
 
-/// How much of a value is looked for.
+/// Part of a value that is searched for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum MatchExtent {
     Whole,
     Beginning,
 }
 
-/// Values on the way to being looked for. As many and as long as states have them, and limits bound those.
+/// Collects the values to search for. Their number and length are bounded by the limits of states.
 #[derive(Default)]
 pub(in crate::domain::policy) struct RedactedValueSet(BTreeMap<String, MatchExtent>);
 
 impl RedactedValueSet {
-    /// Every text and number at or below something hidden.
+    /// Adds every text and number at or below a redacted path.
     pub(in crate::domain::policy) fn add(&mut self, value: &Value) {
         match value {
             Value::Object(members) if !is_leaf(value) => members.values().for_each(|it| self.add(it)),
@@ -72,7 +73,7 @@ impl RedactedValueSet {
             None => (text, MatchExtent::Whole),
         };
         let escaped = canonical(&Value::from(part));
-        // A text in which JSON is written has it as JSON writes it.
+        // A text may contain JSON, in which the value is escaped.
         for form in [part, &escaped[1..escaped.len() - 1]] {
             let known = self.0.entry(form.to_owned()).or_insert(extent);
             *known = extent.max(*known);
@@ -84,7 +85,7 @@ impl RedactedValueSet {
             return RedactedValues::default();
         }
         let (texts, extents): (Vec<String>, Vec<MatchExtent>) = self.0.into_iter().unzip();
-        // A table of all transitions would be faster to ask and far slower to build; most are asked once.
+        // A table of all transitions would be faster to search and far slower to build. Most matchers are used once.
         let finder =
             NFA::new(texts).expect("a few states have far fewer bytes than there are numbers for an automaton's nodes");
         RedactedValues { built: Some(Arc::new(ValueMatcher { finder, extents })) }
@@ -96,12 +97,12 @@ impl RedactedValues {
         self.built.is_none()
     }
 
-    /// Whether one stands anywhere in a text.
+    /// Returns whether a text contains one of the values.
     pub(in crate::domain::policy) fn find(&self, text: &str) -> bool {
         self.built.as_ref().is_some_and(|it| it.stands_in(text))
     }
 
-    /// Whether one stands anywhere in a leaf. A number is looked at as it is written.
+    /// Returns whether a leaf contains one of the values. A number is compared as it is written.
     pub(in crate::domain::policy) fn find_in(&self, leaf: &Value) -> bool {
         match leaf {
             Value::String(text) => self.find(text),
@@ -110,8 +111,8 @@ impl RedactedValues {
         }
     }
 
-    /// Words as people may read them: `[hidden]` stands in the place of each of these values, and the kind in the place
-    /// of what the policy's detectors find. Where the beginning of a long value stands, the rest of the words goes too.
+    /// Returns a text with redaction applied. `[hidden]` replaces each of the values, and the name of a detector
+    /// replaces its matches. After the beginning of a long value, the rest of the text is removed, too.
     pub fn masked<'t>(&self, policy: &Policy, words: &'t str) -> Cow<'t, str> {
         let mut found = policy.detectors.find_all(words);
         if let Some(built) = &self.built {
@@ -121,7 +122,7 @@ impl RedactedValues {
     }
 }
 
-/// The longest of the texts that end at one place of a text, in bytes; 0 where none does.
+/// Longest matches that end at one position, in bytes. 0 means no match.
 #[derive(Clone, Copy, Default)]
 struct MatchLengths {
     whole: usize,
@@ -130,12 +131,12 @@ struct MatchLengths {
 
 impl ValueMatcher {
     fn stands_in(&self, text: &str) -> bool {
-        // It fails where it is asked for what it was not built for, and only there.
+        // The search fails only for options that the matcher was not built for.
         self.finder.try_find(&Input::new(text).earliest(true)).is_ok_and(|it| it.is_some())
     }
 
-    /// Where the values stand, or begin. Of those that end at one place the longest covers all the others: texts can be
-    /// made in which a hundred end at every place.
+    /// Returns the positions of the values, or of their beginnings. The longest match at a position covers all
+    /// others. A text can be built in which a hundred values end at every position, so only the longest is returned.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         let mut endings: HashMap<StateID, MatchLengths> = HashMap::new();

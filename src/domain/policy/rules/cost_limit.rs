@@ -1,22 +1,22 @@
-//! What rules may cost. CEL has no loops without end, but expressions multiply: rules, changes, lists in lists,
-//! long texts. Each step is counted, over all the rules of one judgement.
+//! Limits the cost of rules. CEL has no endless loops, but expressions multiply: rules, changes, nested lists and
+//! long texts. The meter counts each step of all rules of one judgement.
 
 use crate::domain::policy::bounds::RULE_STEPS_MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum EvaluationError {
-    /// The expression has none here: a key that is not there, types that do not fit, an overflow.
+    /// The expression has no value: a missing key, wrong types or an overflow.
     Failed,
-    /// It asks about an asker or a thread of which nothing is supposed.
+    /// It needs the caller or the thread's history, which a dry run left out.
     Unsupposed,
-    /// It would cost too much. Nothing makes up for that, not even `false && …`.
+    /// It costs too much. Nothing replaces that error, not even `false && …`.
     Spent,
 }
 
-/// What an evaluation gives.
+/// Result of an evaluation.
 pub(super) type MeteredResult<T> = Result<T, EvaluationError>;
 
-/// How many bytes of text are looked at for the price of one step.
+/// Bytes of text that cost one step.
 const BYTES_PER_STEP: usize = 32;
 
 /// Counts the steps of one judgement.

@@ -1,7 +1,7 @@
-//! How deep brackets stand in one another, before anything is parsed: the parser goes down the stack with them, and
-//! a stack that ends takes the process with it.
+//! Measures nested brackets before anything is parsed. The parser recurses with them, and a stack overflow would end
+//! the process.
 
-/// The deepest bracket outside of texts and comments.
+/// Returns the depth of the deepest bracket outside of string literals and comments.
 pub(super) fn depth(source: &str) -> usize {
     let bytes = source.as_bytes();
     let (mut at, mut open, mut deepest) = (0, 0_usize, 0);
@@ -27,7 +27,7 @@ pub(super) fn depth(source: &str) -> usize {
     deepest
 }
 
-/// Where the text ends whose quote stands there.
+/// Returns the end of the string literal whose opening quote is at this position.
 fn after_text(bytes: &[u8], at: usize) -> usize {
     let quote = bytes[at];
     let is_raw = at > 0 && matches!(bytes[at - 1], b'r' | b'R');

@@ -1,4 +1,4 @@
-//! Evaluating a condition. What has no value is an error, and an error is never a yes or a no.
+//! Evaluates a condition. A missing value is an error, never true or false.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use super::value::Val;
 use crate::domain::json::diff::LeafChange;
 use crate::domain::policy::request::RequestContext;
 
-/// What a condition is about.
+/// Input of a condition.
 #[derive(Clone, Copy)]
 pub(super) struct RuleInputs<'a> {
     pub(super) before: &'a Value,
@@ -27,7 +27,7 @@ pub(super) struct Evaluation<'a, 'm> {
     meter: &'m mut CostMeter,
 }
 
-/// Whether the condition holds. Anything but true and false is an error.
+/// Returns whether the condition holds. Anything but true and false is an error.
 pub(super) fn holds<'a>(when: &'a Expr, scene: RuleInputs<'a>, meter: &mut CostMeter) -> MeteredResult<bool> {
     Evaluation { scene, locals: Vec::new(), meter }.truth(when)
 }
@@ -36,7 +36,7 @@ impl<'a> Evaluation<'a, '_> {
     fn truth(&mut self, expr: &'a Expr) -> MeteredResult<bool> {
         match expr {
             Expr::Ask(question) => self.answer(question),
-            // A truth that stands somewhere as a value.
+            // A truth value that comes from the input.
             expr => match self.value(expr)? {
                 Val::Bool(it) => Ok(it),
                 _ => Err(EvaluationError::Failed),
@@ -45,7 +45,7 @@ impl<'a> Evaluation<'a, '_> {
     }
 
     fn value(&mut self, expr: &'a Expr) -> MeteredResult<Val<'a>> {
-        // A question counts its own step.
+        // A comparison counts its own step.
         if !matches!(expr, Expr::Ask(_)) {
             self.meter.step()?;
         }
@@ -80,7 +80,7 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// What is asked is answered without a value being made of the answer.
+    /// Evaluates a comparison without building a value for its result.
     fn answer(&mut self, question: &'a BooleanExpr) -> MeteredResult<bool> {
         self.meter.step()?;
         match question {
@@ -101,7 +101,7 @@ impl<'a> Evaluation<'a, '_> {
         self.maybe(fact)?.unwrap_or(Err(EvaluationError::Failed))
     }
 
-    /// `None` if the request lacks it. What nobody knows is an error even so.
+    /// Returns `None` if the request lacks the value. An unknown value is an error even then.
     fn maybe(&self, fact: RuleVariable) -> MeteredResult<Option<MeteredResult<Val<'a>>>> {
         let RuleInputs { before, after, change, node, around } = self.scene;
         let change = || change.ok_or(EvaluationError::Failed);
@@ -126,10 +126,10 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// `None` if the map has no such member.
+    /// Returns `None` if the map has no such member.
     fn member(&mut self, of: &'a Expr, name: &str) -> MeteredResult<Option<&'a Value>> {
         let members = match of {
-            // As `value` has it, without a copy of the item.
+            // Does the same as `value`, without a copy of the item.
             Expr::Local(slot) => {
                 self.meter.step()?;
                 match self.locals.get(*slot) {
@@ -161,8 +161,8 @@ impl<'a> Evaluation<'a, '_> {
         }
     }
 
-    /// `&&` and `||`: one side that decides makes up for an error of the other, as CEL has it. Where the steps are
-    /// spent, the other side has none either.
+    /// Evaluates `&&` and `||`. As in CEL, one side that decides the result makes up for an error of the other. If
+    /// the steps are used up, the other side is not evaluated.
     fn joined(&mut self, pair: &'a [Expr; 2], deciding: bool) -> MeteredResult<bool> {
         let left = self.truth(&pair[0]);
         if left == Ok(deciding) || self.truth(&pair[1])? == deciding {
@@ -215,7 +215,7 @@ impl<'a> Evaluation<'a, '_> {
         })
     }
 
-    /// Ints with ints, checked; doubles with doubles; texts are joined. Kinds are never mixed.
+    /// Adds ints with an overflow check, adds doubles, and joins texts. Types are never mixed.
     fn arithmetic(&mut self, operator: Arithmetic, left: &Val<'a>, right: &Val<'a>) -> MeteredResult<Val<'a>> {
         match (left, right) {
             (Val::Int(a), Val::Int(b)) => {
@@ -284,9 +284,9 @@ const fn text(it: &str) -> Val<'_> {
     Val::Text(Cow::Borrowed(it))
 }
 
-/// The whole part of a double that an int holds.
+/// Returns the whole part of a double that fits an int.
 fn whole(double: f64) -> Option<i64> {
-    // The doubles next to 2^63: as in CEL's own libraries, its borders are out.
+    // The limits are the doubles next to 2^63. As in CEL's own libraries, both are out of range.
     const ABOVE: f64 = 9_223_372_036_854_775_808.0;
     #[expect(clippy::cast_possible_truncation, reason = "within i64, and int() cuts off")]
     let int = double as i64;

@@ -1,10 +1,10 @@
-//! A rule's condition as it is evaluated: everything in it has been looked up and bounded when it was read.
+//! A condition in the form in which it is evaluated. Names and limits were checked when it was parsed.
 
 /// An expression of the part of CEL that rules may use.
 #[derive(Debug, PartialEq)]
 pub(super) enum Expr {
     Const(Const),
-    /// Something about the request.
+    /// A variable of the request.
     Fact(RuleVariable),
     /// The variable of a quantifier; the outermost is 0.
     Local(usize),
@@ -16,18 +16,18 @@ pub(super) enum Expr {
     Minus(Box<Expr>),
     /// `a ? b : c`
     If(Box<[Expr; 3]>),
-    /// An operator that makes a value of two.
+    /// An operator with two operands and a value as its result.
     Binary(Arithmetic, Box<[Expr; 2]>),
     Call(Function, Box<Expr>),
     List(Vec<Expr>),
-    /// Something that is true or false.
+    /// A boolean expression.
     Ask(BooleanExpr),
 }
 
-/// An expression that has a truth or none, and never another value.
+/// An expression whose result is a boolean or an error, never another value.
 #[derive(Debug, PartialEq)]
 pub(super) enum BooleanExpr {
-    /// Whether there is such a fact.
+    /// Whether the variable is present.
     HasFact(RuleVariable),
     /// `has(of.name)`
     Has(Box<Expr>, String),
@@ -37,7 +37,7 @@ pub(super) enum BooleanExpr {
     And(Box<[Expr; 2]>),
     /// `a || b`
     Or(Box<[Expr; 2]>),
-    /// How two values stand to one another.
+    /// Comparison of two values.
     Compare(ComparisonOp, Box<[Expr; 2]>),
     /// `over.all(x, body)` and its like.
     Each(Quantifier, Box<[Expr; 2]>),
@@ -54,7 +54,7 @@ pub(super) enum Const {
     Type(&'static str),
 }
 
-/// What rules can ask about.
+/// Variables of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RuleVariable {
     Object,
@@ -65,29 +65,28 @@ pub(super) enum RuleVariable {
     Node,
     PrincipalId,
     PrincipalOwner,
-    /// The nodes of which something was committed in the thread.
+    /// Nodes that have committed in the thread.
     CommittedNodes,
-    /// The name of the tool that is called.
     ToolName,
     ToolArguments,
-    /// The tokens that the request took.
+    /// Tokens that the request used.
     Tokens,
     Cost,
 }
 
 impl RuleVariable {
-    /// Whether a request can lack it, so that `has` is a question.
+    /// Returns whether a request can lack the variable, so that `has` is useful.
     pub(super) const fn can_be_missing(self) -> bool {
         matches!(self, Self::Before | Self::After | Self::ToolName | Self::ToolArguments | Self::Tokens | Self::Cost)
     }
 
-    /// Whether it is a fact of one change, so that the rule is asked for each.
+    /// Returns whether the variable belongs to one change, so that the rule is evaluated for each change.
     pub(super) const fn is_of_a_change(self) -> bool {
         matches!(self, Self::Path | Self::Before | Self::After)
     }
 }
 
-/// An operator that asks about its sides. Both are evaluated.
+/// A comparison. Both sides are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ComparisonOp {
     Equal,
@@ -102,7 +101,7 @@ pub(super) enum ComparisonOp {
     EndsWith,
 }
 
-/// An operator that makes something of its sides.
+/// An arithmetic operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arithmetic {
     Add,
@@ -122,7 +121,7 @@ pub(super) enum Function {
     UpperAscii,
 }
 
-/// How many items must satisfy the body.
+/// Number of items that must satisfy the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantifier {
     All,
@@ -131,7 +130,7 @@ pub(super) enum Quantifier {
 }
 
 impl Expr {
-    /// Whether it asks about a change, so that it has to be asked for each.
+    /// Returns whether the condition uses the change, so that it is evaluated for each change.
     pub(super) fn is_of_a_change(&self) -> bool {
         match self {
             Self::Fact(fact) => fact.is_of_a_change(),
@@ -144,8 +143,8 @@ impl Expr {
         }
     }
 
-    /// The one path that a change must have for this to hold at all: `change.path == '…'` among what is joined by
-    /// `&&` at the top. For every other change the whole is false, whatever the rest would be.
+    /// Returns the only path of a change for which the condition can be true: `change.path == '…'` as a part of the
+    /// top-level `&&`. For every other change the condition is false.
     pub(super) fn only_path(&self) -> Option<&str> {
         match self {
             Self::Ask(BooleanExpr::And(pair)) => pair[0].only_path().or_else(|| pair[1].only_path()),

@@ -1,8 +1,8 @@
-//! Rules: conditions in CEL over a change and the states around it.
+//! Rules: conditions in CEL over a change, the states and the request.
 //!
-//! A rule sees the whole state, so what it says may depend on what its asker may not read. It says little: that it
-//! denies or holds, in words that stand in the policy, at a place that the asker knows. What an evaluation stumbles
-//! over is told to nobody.
+//! A rule can read the whole state, so its result may depend on values that the caller cannot read. The response
+//! therefore contains little: that the rule denies or holds, with the sentence of the policy, at a path that the
+//! caller knows. The cause of a failed evaluation is never returned.
 
 mod cost_limit;
 mod depth_limit;
@@ -29,11 +29,12 @@ use cost_limit::{CostMeter, EvaluationError};
 use eval::{RuleInputs, holds};
 use expr::Expr;
 
-/// What is said of a rule that has no answer: nothing of why, since that may tell of values.
-const NO_ANSWER: &str = "this rule could not be decided for the request, and what cannot be decided is rejected";
+/// Detail of a rule that could not be evaluated. It does not name the cause, which may depend on unreadable values.
+const NO_ANSWER: &str = "the rule could not be evaluated for this request, so the request is rejected";
 
-/// What is said of a rule that asks for what a supposed request leaves open; a real one leaves nothing open.
-const UNSUPPOSED: &str = "this rule asks who asks or what has committed in the thread, and that is not supposed here";
+/// Detail of a rule that needs a value which a dry run left out. A real request leaves nothing out.
+const UNSUPPOSED: &str =
+    "the rule needs the caller or the nodes that have committed: set `principal` and `committed_nodes`";
 
 /// One `[[rules]]` table.
 #[derive(Debug)]
@@ -43,30 +44,30 @@ pub(super) struct PolicyRule {
     pub(super) reason: String,
     when: Expr,
     asked: EvaluationScope,
-    /// Which calls it is about; all requests, if it does not say.
+    /// Tools to which the rule applies. Without them, it applies to all requests.
     tools: Option<ToolGlobs>,
 }
 
-/// What follows if the condition holds.
+/// Result if the condition is true.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RuleAction {
     Hold,
     Deny,
-    /// The request goes its way, and people and its asker are told.
+    /// The request continues. Reviewers and the caller see a warning.
     Warn,
 }
 
-/// How often a rule is asked.
+/// How often a rule is evaluated.
 #[derive(Debug)]
 enum EvaluationScope {
-    /// Once: it is not about a change.
+    /// Once, because the condition does not use a change.
     Once,
     EachChange,
-    /// For the change of one path: for no other could it hold.
+    /// Only for the change of one path, because the condition is false for every other path.
     ChangeAt(String),
 }
 
-/// What rules are asked about.
+/// Input of all rules.
 pub(super) struct RuleSubject<'a> {
     pub(super) before: &'a Value,
     pub(super) after: &'a Value,
@@ -75,15 +76,15 @@ pub(super) struct RuleSubject<'a> {
     pub(super) around: &'a RequestContext<'a>,
 }
 
-/// What the rules say, in the policy's order.
+/// Results of the rules, in the policy's order.
 #[derive(Default)]
 pub(super) struct RuleFindings<'a> {
-    /// Rules that deny, and where.
+    /// Rules that deny, with their paths.
     pub(super) denied: Vec<Violation>,
     pub(super) failed: Vec<Violation>,
-    /// Rules that hold, and where.
+    /// Rules that require approval, with their paths.
     pub(super) held: Vec<TriggeredRule<'a>>,
-    /// Rules that warn, and where.
+    /// Rules that warn, with their paths.
     pub(super) warned: Vec<TriggeredRule<'a>>,
 }
 
@@ -94,7 +95,7 @@ pub(super) struct TriggeredRule<'a> {
 }
 
 impl PolicyRule {
-    /// Reads the condition; what is wrong with it is told to who wrote it.
+    /// Parses the condition. The error is for the policy's author.
     pub(super) fn new(
         name: String,
         when: &str,
@@ -111,12 +112,12 @@ impl PolicyRule {
         Ok(Self { name, then, reason, when, asked, tools })
     }
 
-    /// Whether it is about a request with such a tool, or none.
+    /// Returns whether the rule applies to a request with this tool, or without a tool.
     fn is_about(&self, tool: Option<&Tool>) -> bool {
         self.tools.as_ref().is_none_or(|globs| tool.is_some_and(|it| globs.covers(&it.name)))
     }
 
-    /// The path whose change it holds, where it is about no other and about no tool.
+    /// Returns the path whose change requires approval, if the rule is about only this path and about no tool.
     pub(super) fn held_path(&self) -> Option<&str> {
         match &self.asked {
             EvaluationScope::ChangeAt(path) if self.then == RuleAction::Hold && self.tools.is_none() => Some(path),
@@ -139,7 +140,7 @@ impl PolicyRule {
     }
 }
 
-/// Asks every rule. `place` says where an asker may be told that a change is meant.
+/// Evaluates every rule. `place` returns the path that the caller may see for a change.
 pub(super) fn ask<'a>(
     rules: &'a [PolicyRule],
     matter: &RuleSubject<'_>,
@@ -157,7 +158,7 @@ pub(super) fn ask<'a>(
             }
         };
         for change in about {
-            // Most rules have nothing to say, and saying where takes longer than asking.
+            // Most rules do not apply, and finding the path takes longer than evaluating the condition.
             let at = || change.map(|it| place(&it.pointer)).unwrap_or_default();
             let RuleSubject { before, after, node, around, .. } = *matter;
             match holds(&rule.when, RuleInputs { before, after, change, node, around }, &mut meter) {
@@ -166,7 +167,7 @@ pub(super) fn ask<'a>(
                 Ok(true) => places.push(at()),
                 Err(EvaluationError::Failed) => push(&mut findings.failed, rule.no_answer(at(), NO_ANSWER)),
                 Err(EvaluationError::Unsupposed) => push(&mut findings.failed, rule.no_answer(at(), UNSUPPOSED)),
-                // The rest of its changes would fare alike.
+                // The rule would fail for its other changes, too.
                 Err(EvaluationError::Spent) => {
                     push(&mut findings.failed, rule.no_answer(Pointer::root(), NO_ANSWER));
                     break;
@@ -186,7 +187,7 @@ fn is_at(change: Option<&LeafChange>, path: &str) -> bool {
     change.is_some_and(|it| it.pointer.as_str() == path)
 }
 
-/// One rule says one thing of one place once, and no check says more than fits an answer.
+/// Adds each finding of a rule once for each path, up to the limit of a response.
 fn push(found: &mut Vec<Violation>, violation: Violation) {
     if found.last() != Some(&violation) && found.len() < bounds::VIOLATIONS_MAX {
         found.push(violation);

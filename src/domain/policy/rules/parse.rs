@@ -1,8 +1,8 @@
-//! CEL's text → `Expr`. Parsed by the `cel` crate; looked up, bounded and narrowed here, when the policy is loaded,
-//! so that nothing unknown is left to be found while a request waits.
+//! Parses CEL into `Expr`. The `cel` crate parses. This module resolves names and checks the limits when the policy
+//! is loaded, so that no request can meet an unknown name.
 //!
-//! The crate's own interpreter is not used: it has no bound on what an evaluation costs, and copies the state into
-//! values of its own. The tests hold ours against it.
+//! The interpreter of the crate is not used: it does not limit the cost of an evaluation, and it copies the state
+//! into its own values. The tests compare the two.
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr as Ast, IdedExpr, LiteralValue, SelectExpr, operators};
 use cel::parser::Parser;
@@ -16,7 +16,7 @@ const FUNCTIONS: &str = "has, size, type, int, double, contains, startsWith, end
                          exists and exists_one";
 const TYPES: [&str; 8] = ["bool", "double", "int", "list", "map", "null_type", "string", "type"];
 
-/// What is wrong with a condition, for who wrote it.
+/// Error in a condition, for the policy's author.
 type ConditionError = String;
 
 pub(super) fn read(source: &str) -> Result<Expr, ConditionError> {
@@ -58,8 +58,8 @@ impl CelParser {
                 it.elements.iter().map(|it| self.expr(it)).collect::<Result<_, _>>().map(Expr::List)
             }
             Ast::Comprehension(it) => self.quantifier(it),
-            Ast::Map(_) | Ast::Struct(_) => Err("rules do not make maps: compare the members one by one".to_owned()),
-            Ast::List(_) | Ast::Unspecified => Err("this is no expression that rules have".to_owned()),
+            Ast::Map(_) | Ast::Struct(_) => Err("rules cannot build maps: compare the members one by one".to_owned()),
+            Ast::List(_) | Ast::Unspecified => Err("rules do not support this expression".to_owned()),
         }
     }
 
@@ -134,8 +134,8 @@ impl CelParser {
         Ok(Box::new([self.expr(a)?, self.expr(b)?]))
     }
 
-    /// `all`, `exists` and `exists_one` are known by what their macros begin with. Those that make lists are not
-    /// among them.
+    /// Recognizes `all`, `exists` and `exists_one` by the beginning of their macros. Macros that build lists are not
+    /// supported.
     fn quantifier(&mut self, it: &ComprehensionExpr) -> Result<Expr, ConditionError> {
         let (quantifier, body) = match (&it.accu_init.expr, &it.loop_step.expr) {
             (Ast::Literal(LiteralValue::Boolean(_)), Ast::Call(step)) if step.func_name == operators::LOGICAL_AND => {
@@ -149,7 +149,7 @@ impl CelParser {
             }
             _ => return Err("`map` and `filter` make lists, which rules do not: say it with all or exists".to_owned()),
         };
-        let body = body.ok_or("this is no expression that rules have")?;
+        let body = body.ok_or("rules do not support this expression")?;
         let name = &it.iter_var;
         if whole_fact(name).is_some() || members(name).is_some() || TYPES.contains(&name.as_str()) {
             return Err(format!("`{name}` has a meaning already: call the item something else"));
@@ -195,8 +195,8 @@ fn literal(it: &LiteralValue) -> Result<Const, ConditionError> {
         LiteralValue::Double(it) => Ok(Const::Double(*it.inner())),
         LiteralValue::String(it) => Ok(Const::Text(it.inner().to_owned())),
         LiteralValue::Null => Ok(Const::Null),
-        LiteralValue::UInt(_) => Err("states have no unsigned numbers: leave the u out".to_owned()),
-        LiteralValue::Bytes(_) => Err("states have no bytes: leave the b out".to_owned()),
+        LiteralValue::UInt(_) => Err("states have no unsigned numbers: remove the u".to_owned()),
+        LiteralValue::Bytes(_) => Err("states have no bytes: remove the b".to_owned()),
     }
 }
 

@@ -17,7 +17,7 @@ fn object() -> Value {
     })
 }
 
-/// Whether a condition on `object` holds, or why not.
+/// Returns whether a condition on `object` holds, or why not.
 fn asked(when: &str) -> Result<bool, EvaluationError> {
     let expr = read(when).unwrap_or_else(|why| panic!("{when}: {why}"));
     let (before, after) = (json!({}), object());
@@ -104,7 +104,7 @@ fn every_two_values_compare_as_the_crates_own_interpreter_says() {
     assert_eq!(apart, Vec::<String>::new());
 }
 
-/// Where the crate takes the nearest double, this is exact.
+/// The crate rounds to the nearest double. This implementation is exact.
 #[test]
 fn an_int_is_compared_with_a_double_exactly() {
     for (when, holds) in [

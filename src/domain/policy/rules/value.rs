@@ -18,7 +18,7 @@ pub(super) enum Val<'a> {
     Double(f64),
     Text(Cow<'a, str>),
     List(&'a [Value]),
-    /// A list as the rule has it.
+    /// A list in the rule itself.
     Made(Rc<[Val<'a>]>),
     /// Names of nodes, a list in order.
     Names(&'a BTreeSet<NodeId>),
@@ -27,7 +27,7 @@ pub(super) enum Val<'a> {
 }
 
 impl<'a> Val<'a> {
-    /// A JSON value. Integers within ±(2^53−1) are ints, all others doubles: the parser keeps them so.
+    /// A JSON value. Integers within ±(2^53−1) are ints, and all others are doubles, as the parser stores them.
     pub(super) fn of(value: &'a Value) -> MeteredResult<Self> {
         Ok(match value {
             Value::Null => Self::Null,
@@ -55,7 +55,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// How many items, members or characters it has.
+    /// Returns how many items, members or characters it has.
     pub(super) fn size(&self, meter: &mut CostMeter) -> MeteredResult<usize> {
         match self {
             Self::Text(it) => {
@@ -70,7 +70,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// What a quantifier goes through: a list's items, a map's keys.
+    /// Returns the elements for a quantifier: the items of a list or the keys of a map.
     pub(super) fn items(&self) -> Option<ItemIterator<'a>> {
         match self {
             Self::List(it) => Some(ItemIterator::Values(it.iter())),
@@ -85,7 +85,7 @@ impl<'a> Val<'a> {
         matches!(self, Self::List(_) | Self::Made(_) | Self::Names(_))
     }
 
-    /// CEL's `==`: numbers by value, other kinds only among themselves.
+    /// Evaluates CEL's `==`. Numbers are compared by value, and other types only with the same type.
     pub(super) fn equals(&self, other: &Self, meter: &mut CostMeter) -> MeteredResult<bool> {
         meter.step()?;
         match (self, other) {
@@ -105,7 +105,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// CEL's order, which only numbers, texts and truths have.
+    /// Compares two values by CEL's order, which exists only for numbers, texts and booleans.
     pub(super) fn compare(&self, other: &Self, meter: &mut CostMeter) -> MeteredResult<Ordering> {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => Ok(a.cmp(b)),
@@ -117,7 +117,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// CEL's `in`: a list's items, a map's keys.
+    /// Evaluates CEL's `in`: the items of a list or the keys of a map.
     pub(super) fn contains(&self, value: &Self, meter: &mut CostMeter) -> MeteredResult<bool> {
         match (self, value) {
             (Self::Names(names), Self::Text(text)) => Ok(names.iter().any(|it| it.as_str() == text)),
@@ -200,12 +200,12 @@ fn numbers(a: &Val<'_>, b: &Val<'_>) -> Option<Ordering> {
     }
 }
 
-/// Exactly, also where a double does not hold every integer.
+/// Compares exactly, even if a double cannot represent the integer.
 fn mixed(int: i64, double: f64) -> Option<Ordering> {
     if double.is_nan() {
         return None;
     }
-    // 2^63, and its negative: the first doubles that no i64 reaches, and the last that one does.
+    // 2^63 is the first double beyond every i64, and -2^63 is the smallest i64.
     const ABOVE: f64 = 9_223_372_036_854_775_808.0;
     if double >= ABOVE {
         return Some(Ordering::Less);

@@ -89,6 +89,17 @@ fn a_set_that_is_given_is_compared_as_a_whole() {
 }
 
 #[test]
+fn reasons_of_an_earlier_release_still_agree() {
+    let held = |text: &str| agrees(json!({"patch": {"owner": 1}, "expect": "hold", "reasons": [text]}));
+    assert!(held("`owner` is protected and requires approval"));
+    assert!(held("owner is protected: people decide about it"));
+    assert!(!held("amount is protected: people decide about it"));
+    let late = json!({"patch": {"late": 1}, "expect": "hold", "committed_nodes": [],
+        "reasons": ["first is protected: people decide about it"]});
+    assert!(!agrees(late), "the words of a rule are compared as they are");
+}
+
+#[test]
 fn a_key_that_no_case_has_is_refused_by_name_and_line() {
     let good = case(json!({})).to_string();
     let text = format!("{good}\n\n{}", case(json!({"name": "b", "expects": "commit"})));
@@ -104,7 +115,7 @@ fn every_case_has_a_name_of_its_own_and_there_is_one() {
     let good = case(json!({})).to_string();
     assert_eq!(refused(&format!("{good}\n{good}")).0, Some(2));
     for nothing in ["", "\n \n"] {
-        assert_eq!(refused(nothing), (None, "there is no case in it".to_owned()));
+        assert_eq!(refused(nothing), (None, "the file has no case".to_owned()));
     }
     let many = |count: usize| (0..count).map(|it| case(json!({"name": it.to_string()})).to_string() + "\n");
     assert_eq!(read_cases(&many(CASES_MAX).collect::<String>()).unwrap().len(), CASES_MAX);

@@ -1,4 +1,4 @@
-//! Two states that look alike to a node are judged alike, and told alike.
+//! Two states that look alike to a node get the same judgement and the same response.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -28,8 +28,8 @@ fn alike(policy: &Policy, state: &Value, edits: &[(String, Option<Value>)]) -> V
     other
 }
 
-/// The one thing that may be found out, as docs/reference/policy.md says: where a node writes below a place that it cannot
-/// read, whether something stands there that it could not write below.
+/// The one thing that a node can find out, as docs/reference/policy.md describes: if it writes below a path that it
+/// cannot read, whether the value there excludes such a write.
 fn differ_in_kind(policy: &Policy, patch: &Patch, one: &Value, other: &Value) -> bool {
     let rules = policy.node(&node()).unwrap();
     patch.places().iter().filter(|place| !rules.reads().covers(&place.pointer)).any(|place| {
@@ -123,7 +123,7 @@ proptest! {
         let edits: Vec<_> = edits.into_iter().chain([(place, Some(there))]).collect();
         let other = alike(&policy, &one, &edits);
         let fits = |state: &Value| judge_initial(&policy, state, &StateLimits::default()).is_ok();
-        // What does not fit the rules already is the other thing that may be found out.
+        // A state that already breaks the rules is the other thing that a node can find out.
         prop_assume!(fits(&one) && fits(&other) && !differ_in_kind(&policy, &patch, &one, &other));
         let kind = RequestKind::Propose { patch: &patch };
         prop_assert_eq!(told_by(&policy, &one, kind), told_by(&policy, &other, kind), "other state: {}", other);

@@ -132,7 +132,7 @@ fn every_reason_is_told_in_the_policys_order() {
     };
     let patterns: Vec<_> = reasons.iter().map(|it| it.pattern.as_ref().unwrap().to_string()).collect();
     assert_eq!(patterns, ["goal", "payment.*", "list"]);
-    assert_eq!(reasons[1].text, "payment.* is protected: people decide about it");
+    assert_eq!(reasons[1].text, "`payment.*` is protected and requires approval");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Whatever touches what is protected is seen, in whichever form it is asked.
+//! Every touch of a protected path is found, in every patch format.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -54,8 +54,12 @@ pub(super) fn rows(text: &str) -> Vec<(Value, Value, &str)> {
     text.lines().filter_map(row).collect()
 }
 
+/// Returns the code spans of a text. A span in double backticks may contain single ones.
 pub(super) fn quoted(text: &str) -> Vec<&str> {
-    text.split('`').skip(1).step_by(2).collect()
+    match text.split_once("`` ").and_then(|(_, rest)| rest.split_once(" ``")) {
+        Some((span, rest)) => [span].into_iter().chain(quoted(rest)).collect(),
+        None => text.split('`').skip(1).step_by(2).collect(),
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! States stay within their limits, to the byte for whoever sees all of them.
+//! States stay within their limits, to the byte for callers that can read the whole state.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Nothing that a node sends can read what it may not. In each case two states differ only where the node cannot
-//! look, and everything it is told must be the same.
+//! No request of a node can reveal a value that it may not read. In each case two states differ only in unreadable
+//! values, and the response must be the same.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::domain::policy::{
     judge, project,
 };
 
-/// Everything that an answer to the asker is made of.
+/// Every part of a response to the caller.
 #[derive(PartialEq, Debug)]
 pub(super) enum AgentVisibleOutcome {
     Rejected(Vec<crate::domain::policy::Violation>),
@@ -149,7 +149,7 @@ fn a_right_guess_is_answered_like_a_wrong_one() {
     ] {
         let answer = same(&policy, &secrets(), format, &request);
         let AgentVisibleOutcome::Done { reasons, changed, diff, .. } = answer else { panic!("{answer:?}") };
-        assert_eq!(reasons, ["box.pin is protected: people decide about it"]);
+        assert_eq!(reasons, ["`box.pin` is protected and requires approval"]);
         assert_eq!(changed, ["/box/pin"]);
         assert_eq!(diff, "[]");
     }
@@ -165,7 +165,7 @@ fn a_guess_at_what_may_not_be_written_is_refused_right_or_wrong() {
     }
 }
 
-/// Where nothing is put, the commitments of a state do not move unless something was there.
+/// A removal changes the commitments of a state only if a value existed.
 #[test]
 fn deleting_unseen_is_refused_whatever_was_there() {
     for writes in ["box", "box.pin", "open"] {
@@ -216,7 +216,7 @@ fn emptying_an_unseen_object_is_refused_whatever_is_in_it() {
 
 #[test]
 fn a_refused_request_is_not_tried_on_what_is_hidden() {
-    // The write is refused; what else it would have done to hidden members must not show.
+    // The write is rejected. Its effect on redacted members must not show.
     let policy = one_node("open", "open", "", "");
     let answer = same(&policy, &secrets(), Merge, &json!({"box": {"evil": 1}}));
     assert_eq!(code(&answer), Some((WriteNotAllowed, "/box/evil".into())));
@@ -269,7 +269,7 @@ fn how_large_the_hidden_part_is_shows_only_in_steps() {
     let policy = one_node("", "mine", "", "");
     let secret = |length: usize| json!({"secret": "x".repeat(length)});
     let limits = StateLimits { bytes_max: 64 * 1000, ..StateLimits::default() };
-    // Right up to the limit by the true size; but whoever cannot see it finds a step, not the size.
+    // The true size reaches the limit exactly. A caller that cannot read it finds a step, not the size.
     for filling in (54_000..56_000).step_by(7) {
         let request = patch(Merge, json!({"mine": "y".repeat(filling)}));
         let request = PolicyRequest { node: &node(), kind: RequestKind::Propose { patch: &request } };

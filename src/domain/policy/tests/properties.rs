@@ -20,7 +20,7 @@ const KEYS: &[&str] = &["a", "b", "0"];
 const PATTERNS: &[&str] =
     &["a", "b", "0", "a.b", "a.a", "a.*", "a.0", "b.*", "b.0", "a.b.a", "a.*.b", "*.b", "b.0.a", "a.0.*"];
 
-/// How many cases are tried, unless `PROPTEST_CASES` says otherwise.
+/// Returns how many cases are tried, unless `PROPTEST_CASES` says otherwise.
 pub(super) fn cases(cases: u32) -> ProptestConfig {
     let asked = std::env::var_os("PROPTEST_CASES").is_some();
     let default =
@@ -98,7 +98,7 @@ pub(super) fn words() -> impl Strategy<Value = PolicyWords> {
     })
 }
 
-/// Everything that a pattern names in a state, found without asking `Pattern`.
+/// Returns everything that a pattern names in a state, found without asking `Pattern`.
 pub(super) fn named<'v>(pattern: &str, state: &'v Value) -> Vec<(String, &'v Value)> {
     let mut found = vec![(String::new(), state)];
     for segment in pattern.split('.') {
@@ -209,7 +209,7 @@ proptest! {
         let quoted: Vec<_> = hide.iter().map(|it| format!("{it:?}")).collect();
         let policy = super::policy(&format!("[redaction]\nhide = [{}]", quoted.join(", ")));
         let (before, after) = (with_values(&before), with_values(&after));
-        // Of the state before, so that it may be hidden on that side only.
+        // A value of the state before, so that it may be redacted on that side only.
         let copied = Pointer::try_from(from.as_str()).unwrap().resolve(&before).map(|it| form.of(it));
         let patch = copied.map(|it| json!([{"op": "add", "path": to, "value": it}]));
         let patched = patch.and_then(|it| Patch::read(PatchFormat::JsonPatch, it).unwrap().apply(&after, &LIMITS).ok());
@@ -231,7 +231,7 @@ proptest! {
 
 const LIMITS: StateLimits = StateLimits { bytes_max: 1_000_000, leaves_max: 10_000, depth_max: 64 };
 
-/// What a copy of something may look like.
+/// Forms of a copied value.
 #[derive(Clone, Copy, Debug)]
 enum CopyForm {
     AsItIs,

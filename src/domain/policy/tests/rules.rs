@@ -1,4 +1,4 @@
-//! What rules do to requests, and what they do not tell.
+//! Effects of rules on requests, and the information that responses leave out.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What tools and budgets let pass, hold and refuse.
+//! Tool permissions and budgets: requests that commit, are held or are rejected.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn tool(name: &str, arguments: Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }
 
-/// What becomes of an empty patch of node `n` that comes along with these.
+/// Judges an empty patch of node `n` with this tool call and usage.
 fn call_after(policy: &Policy, tool: Option<Value>, usage: Value, spent: &Totals) -> Judgement {
     let tool = tool.map(|it| Tool::read(&it).unwrap());
     let usage = Usage::read(&usage).unwrap();
@@ -220,8 +220,8 @@ fn a_breach_does_what_its_table_says() {
     let spent = after(&[("n", false, json!({"tokens": 10}))]);
     let Judgement::Hold { reasons, .. } = used(&mixed, json!({"tokens": 6}), &spent) else { panic!("not held") };
     let told: Vec<_> = reasons.iter().map(|it| (it.code, it.text.as_str())).collect();
-    let node = (ReasonCode::Budget, "more tokens than this node may take in one thread");
-    assert_eq!(told, [node, (ReasonCode::Budget, "more tokens than may be taken in one thread")]);
+    let node = (ReasonCode::Budget, "the node exceeds its token limit for one thread");
+    assert_eq!(told, [node, (ReasonCode::Budget, "the thread exceeds its token limit")]);
     assert_eq!(codes(&used(&mixed, json!({"tokens": 11}), &spent)), ["budget"], "what rejects goes first");
     let past = after(&[("n", false, json!({"tokens": 99}))]);
     assert!(is_committed(&used(&mixed, json!({"tokens": 0}), &past)), "what uses nothing breaches nothing");
@@ -283,8 +283,8 @@ fn a_table_that_means_nothing_is_refused_with_its_place() {
         ("[budgets.thread]\ncost = 0.0000001", PolicyCode::BadValue, "`budgets.thread.cost`"),
         ("[budgets.thread]\ncost = 0x10", PolicyCode::WrongType, "`budgets.thread.cost`"),
         ("[budgets.thread]\ncalls = 1\nthen = \"warn\"", PolicyCode::BadValue, "`budgets.thread.then`"),
-        ("[budgets.thread]\ncalls = 1\nthen = \"hold\"", PolicyCode::Contradiction, "people"),
-        ("[nodes.n.budget]\ncalls = 1\nthen = \"hold\"", PolicyCode::Contradiction, "people"),
+        ("[budgets.thread]\ncalls = 1\nthen = \"hold\"", PolicyCode::Contradiction, "needs reviewers"),
+        ("[nodes.n.budget]\ncalls = 1\nthen = \"hold\"", PolicyCode::Contradiction, "needs reviewers"),
         ("[nodes.n.budget]\n", PolicyCode::Missing, "`nodes.n.budget`"),
         ("[nodes.n]\ntools = [\"a b\"]", PolicyCode::BadValue, "`nodes.n.tools[0]`"),
         ("[nodes.n]\ntools = [\"a\", \"a\"]", PolicyCode::BadValue, "`nodes.n.tools[1]`"),

@@ -1,4 +1,4 @@
-//! What may follow what, and what a node is told of it.
+//! Transition rules, and the violations that a node sees.
 
 use serde_json::{Value, json};
 

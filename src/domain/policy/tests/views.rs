@@ -1,4 +1,4 @@
-//! What nodes, pages and strangers are shown.
+//! Views of nodes, pages and unauthenticated clients.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! Names that nobody can tell apart.
+//! Compares names that look the same.
 
-/// What a text looks like, as UTS 39 writes it: two texts that look the same have the same skeleton.
+/// Returns the skeleton of a text by UTS 39. Two texts that look the same have the same skeleton.
 pub fn skeleton(text: &str) -> String {
     unicode_security::skeleton(text).collect()
 }
 
-/// Whether a person could take one name for the other: they look the same, or differ in capitals only.
+/// Returns whether a person could take one name for the other: they look the same, or differ in capitals only.
 pub fn alike(one: &str, other: &str) -> bool {
     if one == other {
         return true;
@@ -14,8 +14,8 @@ pub fn alike(one: &str, other: &str) -> bool {
     shape(one) == shape(other) || (!(one.is_ascii() && other.is_ascii()) && small(one) == small(other))
 }
 
-/// A name's skeleton without capitals, and with `1`, `i` and `l` as one letter and `0` and `o` as one: in lists they
-/// are. Only small letters show that `M` and `m` are one.
+/// Returns the skeleton of a name in lower case. `1`, `i` and `l` become one letter, and so do `0` and `o`, because
+/// they look the same in lists. `M` and `m` are equal only in lower case.
 fn shape(name: &str) -> String {
     if name.bytes().all(|it| it.is_ascii_alphanumeric() || b"._:-@".contains(&it)) {
         return shape_of_ascii(name);

@@ -7,7 +7,7 @@ use super::{ConfusableFindings, KnownTexts, alike, findings};
 /// Characters that UTS 39 confuses with ASCII letters and digits: those that look alike, and the code points of others.
 const CONFUSABLES: &str = include_str!("../../../../tests/vectors/confusables.txt");
 
-/// What later versions of the standard no longer confuse with one letter.
+/// Characters that later versions of the standard no longer confuse with one letter.
 const CORRECTED: [char; 2] = ['\u{2db}', '\u{1ee64}'];
 
 fn confusables() -> impl Iterator<Item = (char, char)> {

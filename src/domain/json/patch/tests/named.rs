@@ -148,7 +148,7 @@ proptest! {
         prop_assert!(applied(PatchFormat::MergePatch, &state, request).is_ok());
     }
 
-    /// What else appears is an item of an array that was shifted, or the `{}` that a removal left.
+    /// Every other difference is an item of a shifted array, or the `{}` that a removal left.
     #[test]
     fn whatever_appears_was_named(state in alike_state(), op in any_operation()) {
         let patch = read(PatchFormat::JsonPatch, json!([op])).unwrap();

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Where the told parts stand whose place is `/payment/iban`, at it or below, each with whether it is a value of it.
+/// Returns the paths of the parts that belong to `/payment/iban` or below, each with whether the part is a value.
 fn found(told: &Value) -> Vec<(String, bool)> {
     let iban = Pointer::try_from("/payment/iban").unwrap();
     let placed = placed(told, &|it| iban.covers(it).then(|| iban.clone()));

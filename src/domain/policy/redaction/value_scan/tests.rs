@@ -69,7 +69,7 @@ fn as_many_as_states_may_have_are_looked_for() {
     assert!(!values.find(&format!("it is 0099994{}", "x".repeat(60))));
 }
 
-/// As it is done plainly: every place where any of them stands goes, and from where a long one begins, all the rest.
+/// The naive implementation: removes every match, and everything after the beginning of a long value.
 fn plainly(hidden: &[String], words: &str) -> String {
     let mut covered = vec![false; words.len()];
     for (at, _) in words.char_indices() {

@@ -103,12 +103,13 @@ fn headline(facts: &ReviewFacts, rows: &[OpeningRow]) -> Headline {
 pub fn reasons(reasons: &[HoldReason]) -> Vec<HoldReasonView> {
     let reason = |it: &HoldReason| {
         let pattern = pattern_of(it);
-        let words = pattern.as_ref().and_then(|pattern| it.text.strip_prefix(&format!("{pattern} ")));
+        let text = it.in_current_wording().text;
+        let words = pattern.as_ref().and_then(|pattern| text.strip_prefix(&format!("`{pattern}` ")));
         match (pattern.as_ref().and_then(|it| it.pointer()), words) {
             (Some(at), Some(words)) => {
                 HoldReasonView { path: Some(SafePath::new(at.to_string())), words: SafeLine::new(words) }
             }
-            _ => HoldReasonView { path: None, words: SafeLine::new(it.text.as_str()) },
+            _ => HoldReasonView { path: None, words: SafeLine::new(text.as_str()) },
         }
     };
     reasons.iter().map(reason).collect()

@@ -272,22 +272,8 @@ impl<'s> ProvenanceTrace<'s> {
                 return Ok(None);
             }
             TransitionType::Join => {
-                let mut moved = Vec::new();
-                for branch in statement.join.iter().flat_map(|it| &it.branches) {
-                    let version = service.stated(keys, branch.transition).await?.statement.version;
-                    let tip = self.version(&branch.thread, version).await?;
-                    if at.resolve(&tip.state) == value && at.resolve(before.state()) != value {
-                        open.push(from(&branch.thread, version, at));
-                        return Ok(None);
-                    }
-                    let same = leaves(&tip.state)
-                        .into_iter()
-                        .filter(|(place, leaf)| Some(*leaf) == value && is_same_but_indexes(place, at));
-                    moved.extend(same.take(COPIED_FROM_MAX).map(|(place, _)| from(&branch.thread, version, &place)));
-                }
-                // A list that is matched by a key puts an item of a branch at another index.
-                if at.resolve(before.state()) != value && !moved.is_empty() {
-                    open.extend(moved);
+                *open = self.joined_from(statement, (before.state(), value), at).await?;
+                if !open.is_empty() {
                     return Ok(None);
                 }
             }
@@ -301,6 +287,32 @@ impl<'s> ProvenanceTrace<'s> {
             TransitionType::Create | TransitionType::Edit | TransitionType::Reaffirm => {}
         }
         self.chosen_by(&transition).await.map(Some)
+    }
+
+    /// Returns the leaves of branches that a join took a value from, or none if it was there before.
+    async fn joined_from(
+        &mut self,
+        statement: &Statement,
+        (before, value): (&Value, Option<&Value>),
+        at: &Pointer,
+    ) -> Result<Vec<TracedLeaf>> {
+        let mut moved = Vec::new();
+        if at.resolve(before) == value {
+            return Ok(moved);
+        }
+        for branch in statement.join.iter().flat_map(|it| &it.branches) {
+            let version = self.service.stated(self.keys, branch.transition).await?.statement.version;
+            let tip = self.version(&branch.thread, version).await?;
+            let from = |at: &Pointer| TracedLeaf { thread: branch.thread.clone(), version, at: at.clone() };
+            if at.resolve(&tip.state) == value {
+                return Ok(vec![from(at)]);
+            }
+            // A list that is matched by a key puts an item of a branch at another index.
+            let same = leaves(&tip.state).into_iter();
+            let same = same.filter(|(place, leaf)| Some(*leaf) == value && is_same_but_indexes(place, at));
+            moved.extend(same.take(COPIED_FROM_MAX).map(|(place, _)| from(&place)));
+        }
+        Ok(moved)
     }
 
     /// Returns the leaves that the node could read and that are equal to the leaf that it set. An insertion

@@ -101,6 +101,13 @@ impl Pointer {
         self.split_last().map(|(parent, _)| parent)
     }
 
+    /// Whether two pointers differ in indexes of lists at most.
+    pub fn is_same_but_indexes(&self, other: &Self) -> bool {
+        let is_index = |token: &str| token.bytes().all(|it| it.is_ascii_digit());
+        let alike = |(a, b): (Cow<'_, str>, Cow<'_, str>)| a == b || (is_index(&a) && is_index(&b));
+        self.tokens().count() == other.tokens().count() && self.tokens().zip(other.tokens()).all(alike)
+    }
+
     /// Returns the value at this path.
     pub fn resolve<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         let mut at = value;

@@ -1,7 +1,6 @@
 //! Provenance: finds the author of a leaf in the versions of its thread, through edits, rollbacks, forks,
 //! joins and copies.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -309,7 +308,7 @@ impl<'s> ProvenanceTrace<'s> {
             }
             // A list that is matched by a key puts an item of a branch at another index.
             let same = leaves(&tip.state).into_iter();
-            let same = same.filter(|(place, leaf)| Some(*leaf) == value && is_same_but_indexes(place, at));
+            let same = same.filter(|(place, leaf)| Some(*leaf) == value && place.is_same_but_indexes(at));
             moved.extend(same.take(COPIED_FROM_MAX).map(|(place, _)| from(&place)));
         }
         Ok(moved)
@@ -395,11 +394,4 @@ fn add_authors(to: &mut Vec<LeafAuthor>, more: impl IntoIterator<Item = LeafAuth
             to.push(it);
         }
     }
-}
-
-/// Whether two places differ in indexes of lists at most.
-fn is_same_but_indexes(one: &Pointer, other: &Pointer) -> bool {
-    let is_index = |token: &str| token.bytes().all(|it| it.is_ascii_digit());
-    let alike = |(a, b): (Cow<'_, str>, Cow<'_, str>)| a == b || (is_index(&a) && is_index(&b));
-    one.tokens().count() == other.tokens().count() && one.tokens().zip(other.tokens()).all(alike)
 }

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::domain::chain::denial::DenialCode;
 use crate::domain::context::EnvelopeCode;
-use crate::domain::delivery::delivery::AttemptOutcome;
+use crate::domain::delivery::delivery_record::AttemptOutcome;
 use crate::domain::log::event::{Event, EventType};
 use crate::domain::log::insight::CountedEvent;
 use crate::domain::policy::RejectCode;

@@ -13,7 +13,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider, Span};
 
 use crate::config;
-use crate::domain::delivery::delivery::AttemptOutcome;
+use crate::domain::delivery::delivery_record::AttemptOutcome;
 use crate::domain::log::event::EventType;
 use crate::domain::platform::trace_parent::TraceParent;
 use http_exporter::TraceHttpExporter;

@@ -2,7 +2,7 @@
 
 pub mod chat;
 pub mod decision_payload;
-pub mod delivery;
+pub mod delivery_record;
 pub mod endpoint;
 pub(crate) mod endpoint_kind;
 pub mod failure;

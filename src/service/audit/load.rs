@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::AuditFinding;
-use crate::domain::delivery::delivery::Delivery;
+use crate::domain::delivery::delivery_record::Delivery;
 use crate::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
 use crate::domain::delivery::mail_contact::{MailContact, MailNotification};
 use crate::domain::episode::agent_event::AgentEvent;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::delivery::delivery::{AttemptOutcome, DeliveryAttempt};
+use crate::domain::delivery::delivery_record::{AttemptOutcome, DeliveryAttempt};
 use crate::domain::primitives::sanitize;
 use crate::domain::primitives::time::Timestamp;
 use crate::http_client::HttpOutcome;

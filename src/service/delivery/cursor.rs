@@ -10,7 +10,7 @@ use super::DeliveryTarget;
 use super::job::DeliveryJob;
 use super::log_tail::TailLine;
 use super::request::DeliveryAction;
-use crate::domain::delivery::delivery::{Delivery, DeliveryState};
+use crate::domain::delivery::delivery_record::{Delivery, DeliveryState};
 use crate::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
 use crate::domain::keys::Keys;
 use crate::domain::log::event::Event;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::endpoint_health::assess_health;
 use super::{DeliveryTarget, request};
-use crate::domain::delivery::delivery::{Delivery, DeliveryAttempt};
+use crate::domain::delivery::delivery_record::{Delivery, DeliveryAttempt};
 use crate::domain::delivery::endpoint::DeliveryPosition;
 use crate::domain::log::event::Event;
 use crate::domain::primitives::id::{EndpointId, EventId};
@@ -109,7 +109,7 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         self.endpoint_with_position(&keys, endpoint).await?;
         let stored = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?;
-        if matches!(stored.record.state, crate::domain::delivery::delivery::DeliveryState::Behind {}) {
+        if matches!(stored.record.state, crate::domain::delivery::delivery_record::DeliveryState::Behind {}) {
             return Err(Error::WrongState("this delivery waits for an earlier one in its thread: send that one first"));
         }
         let next = stored.record.again(now);

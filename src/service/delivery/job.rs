@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::DeliveryTarget;
 use super::attempt_result::AttemptReport;
 use super::log_tail::TailLine;
-use crate::domain::delivery::delivery::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState};
+use crate::domain::delivery::delivery_record::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState};
 use crate::domain::delivery::failure::FailureCode;
 use crate::domain::primitives::id::EventId;
 use crate::domain::primitives::time::Timestamp;

@@ -25,7 +25,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use crate::domain::delivery::delivery::{AttemptOutcome, DeliveryAttempt};
+use crate::domain::delivery::delivery_record::{AttemptOutcome, DeliveryAttempt};
 use crate::domain::delivery::endpoint::Endpoint;
 use crate::domain::delivery::endpoint_kind::EndpointKind;
 use crate::domain::delivery::template::plain_parts;

@@ -9,7 +9,7 @@ use super::DeliveryTarget;
 use super::cursor::EndpointCursor;
 use super::endpoint_health::assess_health;
 use super::job::CompletedJob;
-use crate::domain::delivery::delivery::{Delivery, DeliveryState};
+use crate::domain::delivery::delivery_record::{Delivery, DeliveryState};
 use crate::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
 use crate::domain::keys::Keys;
 use crate::domain::primitives::id::ThreadId;

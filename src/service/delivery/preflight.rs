@@ -5,7 +5,7 @@ use url::Url;
 use super::DeliveryTarget;
 use super::attempt_result::AttemptReport;
 use crate::domain::delivery::decision_payload::DecisionPayload;
-use crate::domain::delivery::delivery::AttemptOutcome;
+use crate::domain::delivery::delivery_record::AttemptOutcome;
 use crate::domain::delivery::langgraph;
 use crate::domain::delivery::preflight::{LOOK_BYTES_MAX, PreflightResult};
 use crate::domain::delivery::template::{PreflightTemplate, filled_address};

@@ -10,7 +10,7 @@ use super::log_tail::TailLine;
 use super::preflight::PreflightedRequest;
 use crate::domain::delivery::chat::ChatMessage;
 use crate::domain::delivery::decision_payload::DecisionPayload;
-use crate::domain::delivery::delivery::AttemptOutcome;
+use crate::domain::delivery::delivery_record::AttemptOutcome;
 use crate::domain::delivery::endpoint::Endpoint;
 use crate::domain::delivery::endpoint_kind::EndpointKind;
 use crate::domain::delivery::langgraph;

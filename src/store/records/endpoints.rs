@@ -2,7 +2,7 @@
 
 use super::super::record::Record;
 use super::super::row::{Facets, Table};
-use crate::domain::delivery::delivery::{Delivery, DeliveryState};
+use crate::domain::delivery::delivery_record::{Delivery, DeliveryState};
 use crate::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
 use crate::domain::primitives::id::{EndpointId, ThreadId};
 

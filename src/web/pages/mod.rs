@@ -97,11 +97,11 @@ fn delivery_routes(cfg: &mut ServiceConfig) {
     .service(web::resource("/endpoints/{endpoint}/removal").route(post().to(delivery::endpoint::remove)))
     .service(
         web::resource("/endpoints/{endpoint}/deliveries/{delivery}")
-            .route(web::get().to(PageResponder(delivery::delivery::show))),
+            .route(web::get().to(PageResponder(delivery::delivery_page::show))),
     )
     .service(
         web::resource("/endpoints/{endpoint}/deliveries/{delivery}/redelivery")
-            .route(post().to(delivery::delivery::redeliver)),
+            .route(post().to(delivery::delivery_page::redeliver)),
     );
 }
 

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::view::delivery_json;
 use super::{EmptyRequest, id};
-use crate::domain::delivery::delivery::Delivery;
+use crate::domain::delivery::delivery_record::Delivery;
 use crate::domain::primitives::id::EndpointId;
 use crate::domain::primitives::time::Timestamp;
 use crate::service::delivery::deliveries::{DeliveryCursor, DeliveryFilter, RedeliveryRange};

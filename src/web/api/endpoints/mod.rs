@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use super::idempotency_key::{IdempotentPost, told};
 use super::problem::responder::ProblemResponder;
 use crate::domain::delivery::chat::Chat;
-use crate::domain::delivery::delivery::DeliveryAttempt;
+use crate::domain::delivery::delivery_record::DeliveryAttempt;
 use crate::domain::delivery::endpoint::EventPattern;
 use crate::domain::delivery::endpoint_kind::KindName;
 use crate::domain::identity::account::MachineRole;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::delivery::delivery::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState, OVER};
+use crate::domain::delivery::delivery_record::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState, OVER};
 use crate::domain::delivery::endpoint::EndpointState;
 use crate::domain::delivery::endpoint_kind::EndpointKind;
 use crate::domain::primitives::secret::Secret;

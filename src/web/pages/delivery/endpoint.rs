@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::delivery_rows::{attempt_row, delivery_row};
 use super::endpoints::{EndpointFields, kinds, may_change, row, secret_page, template_lines};
 use super::endpoints_view::{EndpointFacts, EndpointFormInput, EndpointPage, EndpointTab};
-use crate::domain::delivery::delivery::DeliveryAttempt;
+use crate::domain::delivery::delivery_record::DeliveryAttempt;
 use crate::domain::delivery::endpoint::{DisabledReason, Endpoint, EndpointState, FAILING_MAX};
 use crate::domain::delivery::endpoint_kind::{EndpointKind, PayloadVersion};
 use crate::domain::primitives::id::EndpointId;

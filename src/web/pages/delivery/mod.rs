@@ -1,6 +1,6 @@
 //! Pages for endpoints and deliveries.
 
-pub mod delivery;
+pub mod delivery_page;
 pub(crate) mod delivery_rows;
 pub mod endpoint;
 pub mod endpoints;

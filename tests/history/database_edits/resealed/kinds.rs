@@ -1,6 +1,6 @@
 //! Every kind of row: how it is sealed, and what of it an audit does not hold against anything.
 
-use countersign::domain::delivery::delivery::Delivery;
+use countersign::domain::delivery::delivery_record::Delivery;
 use countersign::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
 use countersign::domain::delivery::mail_contact::{MailContact, MailNotification};
 use countersign::domain::episode::agent_event::AgentEvent;

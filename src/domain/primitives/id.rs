@@ -183,7 +183,7 @@ ids! {
     /// The review of a held transition.
     ReviewId, "a review", is_name, name;
     /// A policy change request.
-    AmendmentId, "an amendment", is_name, name;
+    AmendmentId, "a policy change request", is_name, name;
     /// An interrupt from a host application.
     InterruptId, "an interrupt", is_name, name;
     /// A delegation of one reviewer's vote to another.

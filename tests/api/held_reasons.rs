@@ -125,5 +125,8 @@ async fn review_with_the_reason_of_an_earlier_release_keeps_its_votes(scene: Api
     assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     // The event that opened the review has the current text, so an audit finds the edit of the row and nothing else.
     let findings = scene.findings().await;
-    assert!(findings.len() == 1 && findings[0].ends_with("it is not the hold that an event opened"), "{findings:?}");
+    assert!(
+        findings.len() == 1 && findings[0].ends_with("the review differs from the event that opened it"),
+        "{findings:?}"
+    );
 }

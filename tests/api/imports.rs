@@ -442,7 +442,7 @@ async fn whatever_is_sealed_again_of_an_import_is_found_and_not_believed() {
     let not_told = "imports: the row differs from the event that records it".to_owned();
     let other_files = "imports: the files differ from those that were imported".to_owned();
     put(g, &RunImport { voucher: RunSigner::Unchecked { kid: "k".to_owned() }, ..import.clone() });
-    assert_eq!(found(&scene).await, [not_told.clone(), other_files.clone()]);
+    assert_eq!(found(&scene).await, [other_files.clone(), not_told.clone()]);
     assert!(matches!(g.service.imported_run(&thread).await, Err(Error::Broken(_))), "nobody signed it");
     put(g, &RunImport { task: "another".to_owned(), ..import.clone() });
     assert_eq!(found(&scene).await, std::slice::from_ref(&other_files), "what lists say of it follows from its files");

@@ -320,7 +320,7 @@ async fn the_command_line_lists_what_would_change_beside_a_running_gateway() {
     let other = g.thread().await;
     asks(&g, &other["thread"], &other["transition"], "planner", long).await;
     let (code, said) = line(&g, POLICY, &[]);
-    assert!(code == Some(2) && said.contains("unknown: the rejected request is not kept"), "{said}");
+    assert!(code == Some(2) && said.contains("unknown: the rejected request is not stored"), "{said}");
     let (code, said) = line(&g, "flow = 1", &[]);
     assert!(code == Some(2) && said.contains("wrong_type"), "{said}");
     let (code, said) = line(&g, POLICY, &["--flow", "refunds"]);

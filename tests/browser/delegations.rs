@@ -49,7 +49,7 @@ async fn a_person_names_another_who_votes_for_them_and_both_are_seen_without_scr
     tab.goto("/delegations").await;
     tab.fill("Reviewer", "gus").await;
     tab.press("Review delegation").await;
-    says(&tab, &["Only a reviewer who can sign in votes in your place. Nothing was changed."]).await;
+    says(&tab, &["This account cannot vote for you: name an enabled reviewer. Nothing was changed."]).await;
     names_dana(&tab).await;
     says(&tab, &["Delegate your vote to dana?", "reviews in which you can vote as reviewers"]).await;
     tab.fill("Your password", "not the password").await;

@@ -270,7 +270,7 @@ async fn what_resumes_is_made_on_the_page_and_what_is_wrong_comes_back_as_it_was
         put(&tab, id, value).await;
     }
     tab.press("Add endpoint").await;
-    assert!(tab.text().await.contains("`{nobody}` is no placeholder"), "{}", tab.text().await);
+    assert!(tab.text().await.contains("Unknown placeholder `{nobody}`"), "{}", tab.text().await);
     let typed: Vec<String> =
         tab.js("['kind', 'body', 'look_pointer'].map(it => document.querySelector('#' + it).value)").await;
     assert_eq!(typed, ["resume", wrong, "/state"]);

@@ -123,7 +123,7 @@ async fn an_imported_run_is_read_and_said_to_be_one_without_scripts() {
     assert_eq!(tab.path().await, format!("/threads/{own}/episode"), "it has no versions");
     let page = tab.text().await;
     for words in
-        ["Signed by this gateway", "imported", "by command-line", "Look the order up", "transition.held", "order-8812"]
+        ["Signed by this gateway", "Imported", "by command-line", "Look the order up", "transition.held", "order-8812"]
     {
         assert!(page.contains(words), "{words}: {page}");
     }

@@ -178,9 +178,9 @@ async fn what_a_browser_signed_counts_for_that_form_and_for_no_other() {
     for (name, value, words) in [
         ("verdict", "deny", "the passkey signed something else; open the page again"),
         ("comment", "typed with care!", "the passkey signed something else; open the page again"),
-        ("sign_until", late.as_str(), "The signature came too late"),
-        ("sign_until", "soon", "The signature came too late"),
-        ("assertion", "", "A passkey has to sign this decision"),
+        ("sign_until", late.as_str(), "The signature expired"),
+        ("sign_until", "soon", "The signature expired"),
+        ("assertion", "", "A passkey must sign this decision"),
         ("assertion", "{}", "your browser sent no passkey"),
         ("assertion", other_page.as_str(), "this is not a valid passkey assertion"),
     ] {

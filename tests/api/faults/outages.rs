@@ -126,13 +126,13 @@ impl OutageCaller {
                 let change = json!({"thread": "before", "node": "planner", "parent": parent["transition"],
                     "patch": {"raw_text": name}});
                 let told = self.call_tool("propose", change).await.text().await.unwrap();
-                assert!(told.contains("store_unavailable") && told.contains("call it again"), "{told}");
+                assert!(told.contains("store_unavailable") && told.contains("call the tool again"), "{told}");
             }
             OutageScope::Nothing => {
                 self.refused_with_word_and_time(tool).await;
                 assert_eq!(page.status().as_u16(), 503);
                 let page = page.text().await.unwrap();
-                assert!(page.contains("database cannot be used") && !page.contains("Nothing was changed"), "{page}");
+                assert!(page.contains("database is unavailable") && !page.contains("Nothing was changed"), "{page}");
             }
         }
         end();

@@ -145,6 +145,9 @@ async fn a_chat_is_tried_out_by_a_message_and_has_no_secret(s: WebhookScenario) 
     let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
     assert_eq!(tried["arrived"], true);
     let body = &receiver.got()[0].body;
-    assert!(body.contains("A test") && body.contains(&path(&endpoint, "")[3..]), "{body}");
+    assert!(
+        body.contains("Test: Countersign posts pending reviews here") && body.contains(&path(&endpoint, "")[3..]),
+        "{body}"
+    );
     s.g.post(&path(&endpoint, "/secret"), &s.g.admin, json!({})).await.expect(409);
 }

@@ -155,7 +155,7 @@ async fn what_is_no_template_is_refused_with_where_and_by_name(s: WebhookScenari
         (with("/template/body", json!("it is {decision}")), "/template/body", "`{decision}`"),
         (with("/url", url("/{nobody}")), "/url", "`{nobody}`"),
         (with("/url", url("/x?t={thread}")), "/url", "path"),
-        (with("/url", json!("http://localhost:1/x")), "/url", "same scheme"),
+        (with("/url", json!("http://localhost:1/x")), "/url", "endpoint's scheme"),
         (with("/template/look/url", url("/{nobody}")), "/template/look/url", "`{nobody}`"),
         (with("/template/look/url", json!("http://10.0.0.7/x")), "/template/look/url", "allow"),
         (with("/template/look/pointer", json!("task")), "/template/look/pointer", "slash"),

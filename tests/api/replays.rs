@@ -324,5 +324,5 @@ async fn the_command_line_lists_what_would_change_beside_a_running_gateway() {
     let (code, said) = line(&g, "flow = 1", &[]);
     assert!(code == Some(2) && said.contains("wrong_type"), "{said}");
     let (code, said) = line(&g, POLICY, &["--flow", "refunds"]);
-    assert!(code == Some(1) && said.contains("no such flow"), "{said}");
+    assert!(code == Some(1) && said.contains("The flow does not exist"), "{said}");
 }

@@ -54,7 +54,7 @@ async fn a_person_names_another_who_votes_for_them_and_both_are_seen_without_scr
     says(&tab, &["Delegate your vote to dana?", "reviews in which you can vote as reviewers"]).await;
     tab.fill("Your password", "not the password").await;
     tab.press("Confirm delegation").await;
-    says(&tab, &["Delegation not created: the password is not right."]).await;
+    says(&tab, &["Delegation not created: the password is wrong."]).await;
     tab.fill("Your password", PASSWORD).await;
     tab.press("Confirm delegation").await;
     says(&tab, &["The other reviewer can now vote on your behalf", "dana for ana"]).await;

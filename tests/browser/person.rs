@@ -149,12 +149,12 @@ impl BrowserTab {
         self.page.execute(InsertTextParams::new(text)).await.unwrap();
     }
 
-    /// A click of the mouse on the middle of an element, which is scrolled to first, rests where it is, and feels
-    /// the mouse.
+    /// Scrolls to an element, waits until it rests under the mouse, and clicks the middle of its first line. A link may
+    /// wrap: the middle of its whole box is then beside the text.
     async fn click(&self, element: &str) {
         let place = format!(
             "(() => {{ const it = {element}; it.scrollIntoView({{ block: 'center', behavior: 'instant' }});
-                const box = it.getBoundingClientRect();
+                const box = it.getClientRects()[0];
                 return [box.left + box.width / 2, box.top + box.height / 2, it.matches(':hover')]; }})()"
         );
         if self.js("location.hash !== ''").await {

@@ -82,9 +82,9 @@ async fn an_address_that_cannot_be_used_is_refused_by_name_and_never_repeated() 
         ("mysql://root:hunter2@localhost/x", "postgres://"),
         ("postgres://root:hunter2@localhost/x?sslmode=verify-full", "sslmode=require"),
         ("postgres://root:hunter2@localhost/x?sslmode=perhaps", "sslmode"),
-        ("postgres://root:hunter2@localhost/x?colour=red", "an option that is not known"),
+        ("postgres://root:hunter2@localhost/x?colour=red", "an unknown option"),
         // As a password is read that is not written as it has to be: what follows the host is no name of an option.
-        ("postgres://root:pa@localhost?hunter2=x@db.example/x", "an option that is not known"),
+        ("postgres://root:pa@localhost?hunter2=x@db.example/x", "an unknown option"),
         ("postgres://root:hunter2@localhost:port/x", "port"),
     ] {
         let error = refused(url).await;

@@ -338,7 +338,7 @@ fn every_genuine_hmac_is_believed_and_every_spoiled_one_refused_with_its_code() 
     let secs = |name: &str| Duration::from_secs(said[name].as_u64().unwrap());
     let rotation = Rotation { period: secs("period_secs"), overlap: secs("overlap_secs") };
     let row_key = RowKey::from_bytes(&bytes32(text(said, "row_key")));
-    let made = NodeSecrets::of(&row_key, (&shown.flow, &shown.node), &rotation, moment("now"));
+    let made = NodeSecrets::of(&row_key, &shown.flow, &shown.node, &rotation, moment("now"));
     assert_eq!(json!(made.shown()), said["secrets"]["secrets"], "they follow from the row key");
     assert_eq!(rotation.next(rotation.epoch(moment("now"))), shown.rotates_at);
     let (given, later) = (NodeSecrets::read(&shown, moment("now")), NodeSecrets::read(&shown, moment("later")));

@@ -109,7 +109,7 @@ fn record(at: i64, phase: &str, event_type: Option<String>, payload: Map<String,
 
 fn folder(timeline: &Timeline) -> Folder {
     let run = ThreadId::try_from(RUN).expect("a literal name is a name");
-    let sign = |it| manifest::signed(it, &run, KEYS.signing(KeyUse::Chain), (KEYS.issuer(), 1));
+    let sign = |it| manifest::signed(it, &run, KEYS.signing(KeyUse::Chain), KEYS.issuer(), 1);
     let mut files = timeline.files();
     files.extend(timeline.manifest(sign).map(|bytes| (Artefact::Manifest, bytes)));
     let entries = files.into_iter().map(|(it, bytes)| (it.file().to_owned(), FileContent::Bytes(bytes)));
@@ -120,7 +120,7 @@ fn folder(timeline: &Timeline) -> Folder {
 fn kept(folder: &Folder) {
     let read = checked(folder, KEYS.trusted(), None);
     let by = PrincipalId::try_from("somebody").expect("a literal name is a name");
-    let made = RunImport::of(folder, (&read.run, RunSigner::Nobody {}), by, Timestamp::from_millis(0));
+    let made = RunImport::of(folder, &read.run, RunSigner::Nobody {}, by, Timestamp::from_millis(0));
     let Ok((import, pieces)) = made else { return };
     let mut sorted = folder.clone();
     sorted.entries.sort_by(|one, other| one.0.cmp(&other.0));

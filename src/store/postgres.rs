@@ -181,7 +181,7 @@ impl Store for PostgresStore {
         if !preconditions::can_be_labelled(table, word, after)? {
             return Ok(Vec::new());
         }
-        let query = ReadQuery::labelled((table, word), direction, after, limit);
+        let query = ReadQuery::labelled(table, word, direction, after, limit);
         self.engine.run(reader::labelled(self.pool.clone(), query)).await?
     }
 

@@ -192,7 +192,7 @@ impl Store for SqliteStore {
         after: Option<&Cursor>,
         limit: u32,
     ) -> Result<Vec<LabelledRow>, StoreError> {
-        self.readers.labelled((table, word), direction, after, limit)
+        self.readers.labelled(table, word, direction, after, limit)
     }
 
     async fn labels(&self, after: Option<&Label>, limit: u32) -> Result<Vec<Label>, StoreError> {

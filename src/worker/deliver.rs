@@ -252,7 +252,7 @@ impl EndpointDelivery {
     ) -> Result<impl Future<Output = CompletedJob> + Send + 'static> {
         let now = self.service.now();
         let piece = job.traced(self.service.traces());
-        let errand = match lane.errand(&self.service, &job, (now, &piece)).await {
+        let errand = match lane.errand(&self.service, &job, now, &piece).await {
             Ok(errand) => Some(errand),
             // One event that cannot be read does not block the others.
             Err(error) if error.is_of_what_is_told() => {
@@ -264,7 +264,7 @@ impl EndpointDelivery {
         let (outgoing, address) = (self.service.outgoing()?.clone(), lane.address().clone());
         Ok(async move {
             let done = match errand {
-                Some(errand) => job.done(now, (&address, errand.run(&outgoing).await)),
+                Some(errand) => job.done(now, &address, errand.run(&outgoing).await),
                 None => job.unsendable(now),
             };
             done.trace(piece);

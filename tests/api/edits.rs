@@ -235,10 +235,10 @@ async fn an_editor_who_is_not_asked_any_more_rewrites_nothing_more(scene: ApiSce
     let held = g.held(&g.thread().await).await;
     let edit = rewritten(g, &g.alice, &held, &user(&held, 43)).await;
     let elsewhere = ["elsewhere".try_into().unwrap()].into();
-    g.service.change_access(&boss, &g.alice.id, (PersonRole::Reviewer, &elsewhere)).await.unwrap();
+    g.service.change_access(&boss, &g.alice.id, PersonRole::Reviewer, &elsewhere).await.unwrap();
     assert_eq!(why(rewrite(g, &g.alice, &edit, &user(&edit, 44)).await), "not_eligible");
     let reviewers = ["reviewers".try_into().unwrap()].into();
-    g.service.change_access(&boss, &g.alice.id, (PersonRole::Reviewer, &reviewers)).await.unwrap();
+    g.service.change_access(&boss, &g.alice.id, PersonRole::Reviewer, &reviewers).await.unwrap();
     rewritten(g, &g.alice, &edit, &user(&edit, 44)).await;
     scene.passes_an_audit().await;
 }

@@ -307,8 +307,8 @@ async fn a_comment_in_a_hosts_answer_is_read_on_the_interrupts_page() {
     assert_eq!(told.data["answer"]["comment"], "[shown on the interrupt's page]", "{}", told.data);
     let shown = g.service.interrupt_view(&id).await.unwrap();
     let words = format!("is it {card}");
-    assert_eq!(shown.said((&g.bob.id, &g.bob.id), &words), words.as_str());
-    assert_eq!(shown.said((&g.alice.id, &g.bob.id), &words), "is it [hidden]");
+    assert_eq!(shown.said(&g.bob.id, &g.bob.id, &words), words.as_str());
+    assert_eq!(shown.said(&g.alice.id, &g.bob.id, &words), "is it [hidden]");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

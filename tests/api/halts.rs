@@ -228,7 +228,7 @@ async fn who_asked_and_runs_the_gateway_no_more_or_has_no_way_in_is_not_one_of_t
     g.service.request_halt(Actor::Person(&row(0).await), &HaltScope::All, &lift).await.unwrap();
     g.clock.set_millis(3_600_000);
     let none = BTreeSet::new();
-    g.service.change_access(&row(1).await, ids[0], (PersonRole::Auditor, &none)).await.unwrap();
+    g.service.change_access(&row(1).await, ids[0], PersonRole::Auditor, &none).await.unwrap();
     g.pass(std::time::Duration::from_secs(7200));
     let standing = g.service.request_halt(Actor::Person(&row(1).await), &HaltScope::All, &lift).await.unwrap();
     assert!(standing.halt.verifying, "there is one who asks");

@@ -179,7 +179,7 @@ fn signed_by(keys: &Keys, folder: Folder) -> Folder {
         let mut manifest: Value = serde_json::from_slice(it).unwrap();
         manifest["signer"] = Value::Null;
         let run = ThreadId::try_from(manifest["episode_id"].as_str().unwrap()).unwrap();
-        let signed = manifest::signed(manifest, &run, keys.signing(KeyUse::Chain), (keys.issuer(), 1));
+        let signed = manifest::signed(manifest, &run, keys.signing(KeyUse::Chain), keys.issuer(), 1);
         *it = canonical(&signed).into_bytes();
     })
 }
@@ -452,7 +452,7 @@ async fn whatever_is_sealed_again_of_an_import_is_found_and_not_believed() {
     assert_eq!(found(&scene).await, std::slice::from_ref(&not_told), "nothing is changed of it");
     put(g, &import);
     let (_, mut pieces) =
-        RunImport::of(&run.folder, (&run.run, import.voucher.clone()), import.by.clone(), import.at).unwrap();
+        RunImport::of(&run.folder, &run.run, import.voucher.clone(), import.by.clone(), import.at).unwrap();
     let piece = pieces.remove(0);
     put(g, &ImportChunk { bytes: piece.bytes.replacen('A', "B", 1), ..piece.clone() });
     assert_eq!(found(&scene).await, [other_files]);

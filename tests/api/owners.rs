@@ -109,7 +109,7 @@ async fn no_two_accounts_or_groups_have_names_that_look_alike() {
     assert!(is_refused(added, "/groups"));
     g.service.add_account(&named("dan", &["reviewers", "finance"]), PASSWORD.to_owned()).await.unwrap();
     let groups = BTreeSet::from(["REVIEWERS".try_into().unwrap()]);
-    let changed = g.service.change_access(&gus, &g.alice.id, (PersonRole::Reviewer, &groups)).await;
+    let changed = g.service.change_access(&gus, &g.alice.id, PersonRole::Reviewer, &groups).await;
     assert!(is_refused(changed, "/groups"));
 }
 

@@ -115,11 +115,11 @@ async fn a_link_that_is_late_or_withdrawn_lets_nobody_in() {
 async fn what_somebody_may_do_is_changed_by_others_and_is_told() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
-    let oneself = g.service.change_access(&gus, &gus.record.id, (PersonRole::Reviewer, &groups(&["reviewers"]))).await;
+    let oneself = g.service.change_access(&gus, &gus.record.id, PersonRole::Reviewer, &groups(&["reviewers"])).await;
     assert!(matches!(oneself, Err(Error::WrongState(_))), "nobody makes a reviewer of themselves");
     assert!(g.service.set_admission_by(&gus, "gus", SignInAccess::Barred).await.is_err());
     assert!(g.service.reset_link(&gus, &gus.record.id).await.is_err());
-    g.service.change_access(&gus, &g.alice.id, (PersonRole::Auditor, &groups(&[]))).await.unwrap();
+    g.service.change_access(&gus, &g.alice.id, PersonRole::Auditor, &groups(&[])).await.unwrap();
     let changed = g.service.account_row(&g.alice.id).await.unwrap().record;
     assert_eq!(
         (changed.role, changed.groups.len(), changed.changed.unwrap().name.as_str()),
@@ -131,8 +131,8 @@ async fn what_somebody_may_do_is_changed_by_others_and_is_told() {
         (&"gus".into(), &"auditor".into(), &"reviewer".into())
     );
     // Who is an administrator no more changes nothing, though their page is still open.
-    g.service.change_access(&gus, &hal.record.id, (PersonRole::Auditor, &groups(&[]))).await.unwrap();
-    let stale = g.service.change_access(&hal, &g.bob.id, (PersonRole::Admin, &groups(&[]))).await;
+    g.service.change_access(&gus, &hal.record.id, PersonRole::Auditor, &groups(&[])).await.unwrap();
+    let stale = g.service.change_access(&hal, &g.bob.id, PersonRole::Admin, &groups(&[])).await;
     assert!(stale.is_err(), "{stale:?}");
     assert_eq!(g.service.account_row(&g.bob.id).await.unwrap().record.role, PersonRole::Reviewer);
     assert_eq!(findings(&g).await, [""; 0]);
@@ -145,7 +145,7 @@ async fn the_last_administrator_stays_one_whoever_asks() {
     let none = groups(&[]);
     let (one, other) = tokio::join!(
         g.service.set_admission_by(&gus, "hal", SignInAccess::Barred),
-        g.service.change_access(&hal, &gus.record.id, (PersonRole::Auditor, &none)),
+        g.service.change_access(&hal, &gus.record.id, PersonRole::Auditor, &none),
     );
     assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
     let everybody = g.service.people().await.unwrap();
@@ -219,11 +219,11 @@ async fn a_link_lets_nobody_in_once_whoever_made_it_runs_the_gateway_no_more() {
     g.service.set_admission_by(&gus, "hal", SignInAccess::Barred).await.unwrap();
     refused().await;
     g.service.set_admission_by(&gus, "hal", SignInAccess::Open).await.unwrap();
-    g.service.change_access(&gus, &hal.record.id, (PersonRole::Reviewer, &groups(&[]))).await.unwrap();
+    g.service.change_access(&gus, &hal.record.id, PersonRole::Reviewer, &groups(&[])).await.unwrap();
     refused().await;
     sign_in(&g, "alice", PASSWORD).await.unwrap();
     assert!(g.service.people().await.unwrap().iter().all(|it| it.name != "ana"));
-    g.service.change_access(&gus, &hal.record.id, (PersonRole::Admin, &groups(&[]))).await.unwrap();
+    g.service.change_access(&gus, &hal.record.id, PersonRole::Admin, &groups(&[])).await.unwrap();
     assert_eq!(g.service.open_links().await.unwrap().len(), 2, "it was not the links that were withdrawn");
     for link in [&invitation, &reset] {
         g.service.choose_password(link, ANOTHER.to_owned(), None).await.unwrap();

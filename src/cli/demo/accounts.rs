@@ -26,31 +26,46 @@ pub(super) struct DemoMachines {
 }
 
 /// The sample flows from `examples/`. They are compiled in, so that the binary needs no files.
-pub(super) const PAYMENTS: (&str, &str, &str) = (
-    include_str!("../../../examples/payments/policy.toml"),
-    include_str!("../../../examples/payments/payments.schema.json"),
-    include_str!("../../../examples/payments/planner.schema.json"),
-);
-const PAYOUTS: (&str, &str, &str) = (
-    include_str!("../../../examples/payouts/policy.toml"),
-    include_str!("../../../examples/payouts/payouts.schema.json"),
-    include_str!("../../../examples/payouts/planner.schema.json"),
-);
+pub(super) const PAYMENTS: ExamplePolicy = ExamplePolicy {
+    flow: "payments",
+    text: include_str!("../../../examples/payments/policy.toml"),
+    state_schema: include_str!("../../../examples/payments/payments.schema.json"),
+    planner_schema: include_str!("../../../examples/payments/planner.schema.json"),
+};
+const PAYOUTS: ExamplePolicy = ExamplePolicy {
+    flow: "payouts",
+    text: include_str!("../../../examples/payouts/policy.toml"),
+    state_schema: include_str!("../../../examples/payouts/payouts.schema.json"),
+    planner_schema: include_str!("../../../examples/payouts/planner.schema.json"),
+};
 
-/// Returns a flow's policy with its schemas.
-pub(super) fn source(flow: &str, (text, state, planner): (&str, &str, &str)) -> PolicySource {
-    let schemas = BTreeMap::from([
-        (format!("{flow}.schema.json"), state.to_owned()),
-        ("planner.schema.json".to_owned(), planner.to_owned()),
-    ]);
-    PolicySource { text: text.to_owned(), schemas }
+pub(super) struct ExamplePolicy {
+    flow: &'static str,
+    pub(super) text: &'static str,
+    state_schema: &'static str,
+    planner_schema: &'static str,
+}
+
+impl ExamplePolicy {
+    pub(super) fn source(&self) -> PolicySource {
+        self.source_for(self.flow, self.text.to_owned())
+    }
+
+    /// Returns a variant of the policy, with the same schemas under the name of another flow.
+    pub(super) fn source_for(&self, flow: &str, text: String) -> PolicySource {
+        let schemas = BTreeMap::from([
+            (format!("{flow}.schema.json"), self.state_schema.to_owned()),
+            ("planner.schema.json".to_owned(), self.planner_schema.to_owned()),
+        ]);
+        PolicySource { text, schemas }
+    }
 }
 
 /// Creates accounts and tokens, and prints the sign-in links.
 pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &DemoSetup) -> Result<DemoMachines, CliError> {
     let by = open_service::principal();
-    service.activate_policy(&by, None, source("payments", PAYMENTS), BTreeSet::new()).await?;
-    service.activate_policy(&by, None, source("payouts", PAYOUTS), BTreeSet::new()).await?;
+    service.activate_policy(&by, None, PAYMENTS.source(), BTreeSet::new()).await?;
+    service.activate_policy(&by, None, PAYOUTS.source(), BTreeSet::new()).await?;
     stage.voice.say(
         "\nTwo reviewers. Open a link in a browser to sign in (each link works once; use a private window for the second):",
     );
@@ -64,7 +79,7 @@ pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &DemoSetup)
         "\nThree machines, each with its own token: a host, an agent and a writer. Their requests and answers follow.",
     );
     let machine = |name: &'static str, role, flow: &'static str, nodes: &'static [&'static str]| async move {
-        let text = token(service, name, (role, flow, nodes)).await?;
+        let text = token(service, name, role, flow, nodes).await?;
         DemoMachine::new(name, text, stage)
     };
     Ok(DemoMachines {
@@ -90,11 +105,7 @@ async fn person(service: &Service, name: &str, may: (PersonRole, &[&str])) -> Re
     Ok((account.id, link))
 }
 
-async fn token(
-    service: &Service,
-    name: &str,
-    (role, flow, nodes): (MachineRole, &str, &[&str]),
-) -> Result<String, Error> {
+async fn token(service: &Service, name: &str, role: MachineRole, flow: &str, nodes: &[&str]) -> Result<String, Error> {
     let new = NewToken {
         name: name.to_owned(),
         role,

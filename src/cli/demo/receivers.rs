@@ -37,11 +37,11 @@ pub(super) async fn engage(service: &Arc<Service>, admin: &AccountId) -> std::re
     };
     let server = HttpServer::new(receivers).workers(1).disable_signals().listen(listener).map_err(CliError::Runtime)?;
     tokio::spawn(server.run());
-    add(service, admin, "ledger", (port, &["write.*", "transition.*"])).await?;
-    Ok(add(service, admin, "chat", (port, &["transition.held"])).await?)
+    add(service, admin, "ledger", port, &["write.*", "transition.*"]).await?;
+    Ok(add(service, admin, "chat", port, &["transition.held"]).await?)
 }
 
-async fn add(service: &Service, admin: &AccountId, name: &str, (port, events): (u16, &[&str])) -> Result<()> {
+async fn add(service: &Service, admin: &AccountId, name: &str, port: u16, events: &[&str]) -> Result<()> {
     let events = events.iter().map(|it| EventPattern::try_from((*it).to_owned()));
     let events: std::result::Result<BTreeSet<_>, _> = events.collect();
     let new = NewEndpoint {

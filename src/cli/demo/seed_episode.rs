@@ -44,7 +44,7 @@ impl DemoHistoryActors {
         ]});
         let planned = self.tells(Phase::Plan, plan, Some(saw)).await?;
         let held = self.ask(THREAD, json!({"target_user_id": 19})).await?;
-        self.say(&self.cleo, &held, (VoteVerdict::Approve, Some("Order 4712 is theirs."))).await?;
+        self.say(&self.cleo, &held, VoteVerdict::Approve, Some("Order 4712 is theirs.")).await?;
         let asked = json!({"step_id": "approval", "step_status": "done", "tool": "countersign", "outcome": "ok",
             "input_excerpt": "target_user_id 19"});
         self.tells(Phase::Act, asked, Some(planned.clone())).await?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::DemoSetup;
-use super::accounts::{PAYMENTS, new_account, source};
+use super::accounts::{PAYMENTS, new_account};
 use crate::cli::open_service;
 use crate::domain::chain::hash::Digest;
 use crate::domain::episode::goal::EpisodeTerms;
@@ -73,12 +73,12 @@ pub(super) fn name<T: TryFrom<String>>(text: &str) -> Result<T> {
 
 /// Returns the payments policy with a short deadline, rollbacks, and approval for policy changes.
 fn refunds(ttl: &str) -> PolicySource {
-    let text = PAYMENTS.0.replacen("flow = \"payments\"", "flow = \"refunds\"", 1);
+    let text = PAYMENTS.text.replacen("flow = \"payments\"", "flow = \"refunds\"", 1);
     let text = text.replacen("payments.schema.json", "refunds.schema.json", 1);
     let text = text.replacen("[nodes.planner]\n", "[nodes.planner]\nrollback = true\n", 1);
     let text = text.replacen("ttl = \"15m\"", &format!("ttl = \"{ttl}\""), 1);
     let text = text + "reveal_to = [\"security\"]\n\n[approval.policy]\ngroups = [\"finance\"]\nttl = \"1h\"\n";
-    source(FLOW, (&text, PAYMENTS.1, PAYMENTS.2))
+    PAYMENTS.source_for(FLOW, text)
 }
 
 impl DemoHistoryActors {
@@ -89,9 +89,9 @@ impl DemoHistoryActors {
             cleo: person(&service, "cleo", &random::uuid_v4().to_string()).await?,
             dan: person(&service, "dan", &dans_password).await?,
             dans_password,
-            host: token(&service, "refund-desk", (MachineRole::Host, &[])).await?,
-            agent: token(&service, "refund-agent", (MachineRole::Agent, &["planner", "input_parser"])).await?,
-            writer: token(&service, "refund-ledger", (MachineRole::Writer, &["database_writer"])).await?,
+            host: token(&service, "refund-desk", MachineRole::Host, &[]).await?,
+            agent: token(&service, "refund-agent", MachineRole::Agent, &["planner", "input_parser"]).await?,
+            writer: token(&service, "refund-ledger", MachineRole::Writer, &["database_writer"]).await?,
             service,
         })
     }
@@ -115,8 +115,8 @@ impl DemoHistoryActors {
             let held = self.ask(&thread, json!({"payment": {"amount": 100 + round}})).await?;
             tokio::time::sleep(stage.pace * u32::try_from(round % 5 + 1).unwrap_or(1)).await;
             match round % 4 {
-                0 | 2 => self.say(&self.cleo, &held, (VoteVerdict::Approve, None)).await?,
-                1 => self.say(&self.dan, &held, (VoteVerdict::Deny, Some("Not what the customer asked for."))).await?,
+                0 | 2 => self.say(&self.cleo, &held, VoteVerdict::Approve, None).await?,
+                1 => self.say(&self.dan, &held, VoteVerdict::Deny, Some("Not what the customer asked for.")).await?,
                 // This review expires without a decision.
                 _ => {}
             }
@@ -165,7 +165,8 @@ impl DemoHistoryActors {
         &self,
         who: &AccountId,
         of: &HeldSample,
-        (verdict, why): (VoteVerdict, Option<&str>),
+        verdict: VoteVerdict,
+        why: Option<&str>,
     ) -> Result<()> {
         let ballot = Ballot {
             delegation: None,
@@ -197,7 +198,7 @@ impl DemoHistoryActors {
             nonce: nonce(),
         };
         self.service.comment(&self.dan, &held.review, &comment).await?;
-        self.say(&self.cleo, &held, (VoteVerdict::Approve, Some("Right, order 4711."))).await?;
+        self.say(&self.cleo, &held, VoteVerdict::Approve, Some("Right, order 4711.")).await?;
         let write = self.verify("refund-101", Some(held.transition), "refund-write-1").await?;
         self.service.confirm(&self.writer, &write, &json!({"result_ref": "refund-write-1"})).await?;
         Ok(())
@@ -218,7 +219,7 @@ impl DemoHistoryActors {
     async fn decided_otherwise(&self) -> Result<()> {
         self.begin("refund-102", None).await?;
         let held = self.ask("refund-102", json!({"payment": {"amount": 4_000}})).await?;
-        self.say(&self.dan, &held, (VoteVerdict::Deny, Some("A hundred times what was paid."))).await?;
+        self.say(&self.dan, &held, VoteVerdict::Deny, Some("A hundred times what was paid.")).await?;
         let held = self.ask("refund-102", json!({"payment": {"amount": 400}})).await?;
         self.service.cancel(&self.agent, held.transition, "the customer wrote again").await?;
         self.service.close_thread(&open_service::principal(), &name("refund-102")?, "settled by phone").await?;
@@ -235,7 +236,7 @@ impl DemoHistoryActors {
         let held = self.ask("refund-105", json!({"payment": {"amount": 45}})).await?;
         let comment = NewComment { transition: held.transition, words: "45, not 40?".to_owned(), nonce: nonce() };
         self.service.comment(&self.cleo, &held.review, &comment).await?;
-        self.say(&self.dan, &held, (VoteVerdict::Approve, Some("Postage included."))).await
+        self.say(&self.dan, &held, VoteVerdict::Approve, Some("Postage included.")).await
     }
 
     /// Seeds a proposal that one reviewer edits and the other approves.
@@ -248,7 +249,7 @@ impl DemoHistoryActors {
         if let EditResult::Held(review) = self.service.rewrite(&self.cleo, &held.review, &ask).await? {
             let by = self.service.decision(held.transition, &Party::Receiver).await?.1.and_then(|it| it.superseded_by);
             let transition = by.ok_or(Error::WrongState("nothing superseded it"))?;
-            self.say(&self.dan, &HeldSample { transition, review }, (VoteVerdict::Approve, None)).await?;
+            self.say(&self.dan, &HeldSample { transition, review }, VoteVerdict::Approve, None).await?;
         }
         Ok(())
     }
@@ -270,18 +271,18 @@ impl DemoHistoryActors {
         let review = self.service.ask_for_rollback(&self.dan, &rollback).await?;
         let cleo = self.service.account_row(&self.cleo).await?.record;
         let transition = self.service.review(&review, &cleo).await?.transition.digest;
-        self.say(&self.cleo, &HeldSample { transition, review }, (VoteVerdict::Approve, None)).await
+        self.say(&self.cleo, &HeldSample { transition, review }, VoteVerdict::Approve, None).await
     }
 
     /// Seeds a revoked receipt, a revoked token and a halt.
     async fn taken_back(&self) -> Result<()> {
         self.begin("refund-108", None).await?;
         let held = self.ask("refund-108", json!({"target_user_id": 81})).await?;
-        self.say(&self.cleo, &held, (VoteVerdict::Approve, None)).await?;
+        self.say(&self.cleo, &held, VoteVerdict::Approve, None).await?;
         let receipt = self.service.decision(held.transition, &Party::Receiver).await?.1.and_then(|it| it.nonce);
         let receipt = receipt.ok_or(Error::NotFound("receipt"))?;
         self.service.revoke_receipt(&Revoker::Reviewer(self.cleo.clone()), &receipt, "I took 81 for 18.").await?;
-        let spare = token(&self.service, "refund-agent-old", (MachineRole::Agent, &["planner"])).await?;
+        let spare = token(&self.service, "refund-agent-old", MachineRole::Agent, &["planner"]).await?;
         self.service.revoke_token(&spare.record.id).await?;
         let scope = HaltScope::Flow(name(FLOW)?);
         for (proposing, reason) in [(true, "A drill: does everything stop?"), (false, "It did.")] {
@@ -313,7 +314,7 @@ async fn person(service: &Service, name: &str, password: &str) -> Result<Account
     Ok(service.add_account(&new, password.to_owned()).await?.id)
 }
 
-async fn token(service: &Service, name: &str, (role, nodes): (MachineRole, &[&str])) -> Result<Stored<Token>> {
+async fn token(service: &Service, name: &str, role: MachineRole, nodes: &[&str]) -> Result<Stored<Token>> {
     let new = NewToken {
         name: name.to_owned(),
         role,

@@ -295,8 +295,8 @@ pub fn open_within(
 ) -> Option<Opening> {
     let root = Pointer::root();
     let mut left = *room;
-    let from = open_one((before.0, before.1), Some(after.1), &root, view, &mut left)?;
-    let to = open_one((after.0, after.1), Some(before.1), &root, view, &mut left)?;
+    let from = open_one(before.0, before.1, Some(after.1), &root, view, &mut left)?;
+    let to = open_one(after.0, after.1, Some(before.1), &root, view, &mut left)?;
     // The budget is charged only if both trees fit.
     *room = left;
     Some(Opening { from, to })
@@ -307,7 +307,8 @@ const LEAF_BYTES: usize = 128;
 const CONTAINER_BYTES: usize = 1_024;
 
 fn open_one(
-    (value, tree): (&Value, &Tree),
+    value: &Value,
+    tree: &Tree,
     other: Option<&Tree>,
     at: &Pointer,
     view: &OpeningSelection<'_>,
@@ -333,7 +334,7 @@ fn open_one(
             let open = |(key, tree): (&String, &Tree)| {
                 let value = members.get(key).unwrap_or(&Value::Null);
                 let other = other.and_then(|it| it.get(key));
-                Some((key.clone(), open_one((value, tree), other, &at.child(key), view, room)?))
+                Some((key.clone(), open_one(value, tree, other, &at.child(key), view, room)?))
             };
             OpenedTree::Object(OpenedObject { object: trees.iter().map(open).collect::<Option<_>>()? })
         }
@@ -345,7 +346,7 @@ fn open_one(
             take(CONTAINER_BYTES)?;
             let open = |(index, (value, tree)): (usize, (&Value, &Tree))| {
                 let other = other.and_then(|it| it.get(index));
-                open_one((value, tree), other, &at.index(index), view, room)
+                open_one(value, tree, other, &at.index(index), view, room)
             };
             let items = items.iter().zip(trees.iter()).enumerate();
             OpenedTree::Array(OpenedArray { array: items.map(open).collect::<Option<_>>()? })

@@ -70,7 +70,7 @@ struct NodeSecret(Zeroizing<[u8; 32]>);
 
 impl NodeSecret {
     /// Derives the secret. No name and no moment contains a zero byte, so no two inputs give the same secret.
-    fn of(key: &RowKey, (flow, node): (&FlowId, &NodeId), epoch: Epoch) -> Self {
+    fn of(key: &RowKey, flow: &FlowId, node: &NodeId, epoch: Epoch) -> Self {
         let message = format!("countersign.envelope-secret.v1\0{flow}\0{node}\0{}", epoch.0);
         Self(Zeroizing::new(key.hmac(message.as_bytes())))
     }
@@ -146,11 +146,11 @@ mod shown_text {
 
 impl NodeSecrets {
     /// Derives the secrets from the keyring.
-    pub fn of(key: &RowKey, whose: (&FlowId, &NodeId), rotation: &Rotation, now: Timestamp) -> Self {
+    pub fn of(key: &RowKey, flow: &FlowId, node: &NodeId, rotation: &Rotation, now: Timestamp) -> Self {
         let dated = |epoch| DatedSecret {
             epoch,
             good_until: rotation.good_until(epoch),
-            secret: NodeSecret::of(key, whose, epoch),
+            secret: NodeSecret::of(key, flow, node, epoch),
         };
         Self(rotation.good(now).map(dated).collect())
     }

@@ -50,13 +50,13 @@ const RESUMED: &str = "resumed";
 /// Builds the start event of an episode.
 pub fn started(event: &Event, run: &str, terms: &EpisodeTerms) -> EventRecord {
     let flow = event.flow.as_ref().map(ToString::to_string).unwrap_or_default();
-    record(run, event.id.as_str(), event.at, (PROJECTOR, phase::START, terms.start(&flow)))
+    record(run, event.id.as_str(), event.at, PROJECTOR, phase::START, terms.start(&flow))
 }
 
 /// Builds the record of an agent's event.
 pub fn said(posted: &AgentEvent) -> EventRecord {
-    let said = (posted.node.as_str(), posted.phase.as_str(), posted.payload.clone());
-    let mut told = record(posted.thread.as_str(), posted.id.as_str(), posted.at, said);
+    let (node, phase, payload) = (posted.node.as_str(), posted.phase.as_str(), posted.payload.clone());
+    let mut told = record(posted.thread.as_str(), posted.id.as_str(), posted.at, node, phase, payload);
     told.caused_by = posted.caused_by.as_ref().map(ToString::to_string);
     told.evidence_ids.clone_from(&posted.evidence_ids);
     told
@@ -90,12 +90,12 @@ pub fn done(event: &Event, run: &str) -> Option<EventRecord> {
     if let Some(change) = change {
         payload.insert("run".to_owned(), change.into());
     }
-    let mut told = record(run, event.id.as_str(), event.at, (PROJECTOR, phase::RUNTIME, payload));
+    let mut told = record(run, event.id.as_str(), event.at, PROJECTOR, phase::RUNTIME, payload);
     told.event_type = Some(event.kind.name().to_owned());
     Some(told)
 }
 
-fn record(run: &str, id: &str, at: Timestamp, (who, phase, payload): (&str, &str, Map<String, Value>)) -> EventRecord {
+fn record(run: &str, id: &str, at: Timestamp, who: &str, phase: &str, payload: Map<String, Value>) -> EventRecord {
     EventRecord {
         agent_id: who.to_owned(),
         caused_by: None,

@@ -145,7 +145,8 @@ impl RunImport {
     /// Builds the stored form of a checked folder.
     pub fn of(
         folder: &Folder,
-        (run, voucher): (&RunFolder, RunSigner),
+        run: &RunFolder,
+        voucher: RunSigner,
         by: PrincipalId,
         at: Timestamp,
     ) -> Result<(Self, Vec<ImportChunk>), ImportRejected> {

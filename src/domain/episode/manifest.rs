@@ -80,7 +80,7 @@ impl ManifestClaims {
 }
 
 /// Signs a manifest that [`make`] built of a thread's episode.
-pub fn signed(mut manifest: Value, episode: &ThreadId, key: &SigningKey, (issuer, iat): (&str, u64)) -> Value {
+pub fn signed(mut manifest: Value, episode: &ThreadId, key: &SigningKey, issuer: &str, iat: u64) -> Value {
     let claims = ManifestClaims { episode: episode.clone(), iat, iss: issuer.to_owned(), manifest: digest(&manifest) };
     let jws = jws::sign(key, TokenType::Episode, &claims);
     manifest["signer"] = json!(ManifestSigner { jws, kid: key.kid().to_owned() });

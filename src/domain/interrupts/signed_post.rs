@@ -105,7 +105,8 @@ impl SigningSecretRef {
     /// Checks that the token's holder signed the post recently.
     pub fn check(
         &self,
-        (key, token): (&RowKey, &TokenId),
+        key: &RowKey,
+        token: &TokenId,
         post: &SignedPost<'_>,
         now: Timestamp,
     ) -> Result<(), PostRejected> {

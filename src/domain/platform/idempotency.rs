@@ -45,7 +45,8 @@ impl IdempotentRequest {
     pub fn new(
         key: &RowKey,
         token: PrincipalId,
-        (method, path): (&str, &str),
+        method: &str,
+        path: &str,
         named: &IdempotencyKey,
         body: &[u8],
     ) -> Self {
@@ -171,7 +172,7 @@ mod tests {
 
     fn asked(token: &str, route: (&str, &str), named: &str, body: &[u8]) -> IdempotentRequest {
         let named = IdempotencyKey::read(named).unwrap();
-        IdempotentRequest::new(keys().row(), PrincipalId::try_from(token).unwrap(), route, &named, body)
+        IdempotentRequest::new(keys().row(), PrincipalId::try_from(token).unwrap(), route.0, route.1, &named, body)
     }
 
     fn told(body: &str) -> StoredResponse {

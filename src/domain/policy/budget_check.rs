@@ -76,7 +76,8 @@ impl Policy {
 /// Checks a request against every limit that applies to its node, in a fixed order.
 pub(super) fn breaches(
     policy: &Policy,
-    (node, name): (&NodePolicy, &NodeId),
+    node: &NodePolicy,
+    name: &NodeId,
     state: &Value,
     along: &RequestContext<'_>,
 ) -> BudgetBreaches {

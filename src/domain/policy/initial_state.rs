@@ -32,7 +32,7 @@ impl InitialState {
 /// to it.
 pub fn judge_initial(policy: &Policy, state: &Value, limits: &StateLimits) -> Result<InitialState, Vec<Violation>> {
     if let Some(violation) =
-        state_shape::check((state, &ValueSize::of(state)), limits, &StateVisibility::<Patterns>::Whole)
+        state_shape::check(state, &ValueSize::of(state), limits, &StateVisibility::<Patterns>::Whole)
     {
         return Err(vec![violation]);
     }

@@ -24,12 +24,14 @@ pub fn unread(policy: &Policy, node: &NodeId, changed: &[Pointer]) -> Option<Vio
 /// Returns the breaches of the join's own usage and of the total usage of its branches.
 pub(super) fn breaches(
     policy: &Policy,
-    (node, name, state): (&NodePolicy, &NodeId, &Value),
+    node: &NodePolicy,
+    name: &NodeId,
+    state: &Value,
     around: &RequestContext<'_>,
     used: &Totals,
 ) -> BudgetBreaches {
     let before = around.spent.cloned().unwrap_or_default();
     let sum = before.clone().plus(used);
-    let own = budget_check::breaches(policy, (node, name), state, &RequestContext { spent: Some(&sum), ..*around });
+    let own = budget_check::breaches(policy, node, name, state, &RequestContext { spent: Some(&sum), ..*around });
     own.and(budget_check::breaches_together(policy, &before, used))
 }

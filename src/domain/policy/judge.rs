@@ -145,7 +145,7 @@ impl<'p> JudgementInput<'p> {
         let of_node = self.node_schema_violations(patch.object(), after, &claims, &sight);
         let budget = match touched {
             ProtectedTouchEffect::Hold => {
-                budget_check::breaches(self.policy, (self.node, self.name), self.before, self.around)
+                budget_check::breaches(self.policy, self.node, self.name, self.before, self.around)
             }
             // A writer's result calls no tool and uses nothing.
             ProtectedTouchEffect::Reject => BudgetBreaches::default(),
@@ -162,7 +162,7 @@ impl<'p> JudgementInput<'p> {
         let mut claims = PatchFootprint::default();
         let tried = {
             let sight = Visibility::new(&self.node.reads, &claims);
-            match state_shape::check((to, &ValueSize::of(to)), self.limits, &StateVisibility::Part(&sight)) {
+            match state_shape::check(to, &ValueSize::of(to), self.limits, &StateVisibility::Part(&sight)) {
                 Some(violation) => Err(violation),
                 None => Ok(PatchEffect::new(self.before, to.clone(), &claims, &self.node.reads)),
             }
@@ -173,7 +173,7 @@ impl<'p> JudgementInput<'p> {
         }
         let sight = Visibility::new(&self.node.reads, &claims);
         let mut found = RequestViolations {
-            budget: join_rules::breaches(self.policy, (self.node, self.name, self.before), self.around, used),
+            budget: join_rules::breaches(self.policy, self.node, self.name, self.before, self.around, used),
             ..RequestViolations::default()
         };
         match &tried {
@@ -237,7 +237,7 @@ impl<'p> JudgementInput<'p> {
         let Some(Ok(outcome)) = tried else { return Vec::new() };
         let (policy, reads) = (self.policy, &self.node.reads);
         let TransitionCheckResult { mut known, unknown } =
-            follow(&policy.transitions, self.before, outcome, claims, (reads, sight));
+            follow(&policy.transitions, self.before, outcome, claims, reads, sight);
         known.extend(if lists.is_empty() { unknown } else { Vec::new() });
         known
     }
@@ -257,7 +257,7 @@ impl<'p> JudgementInput<'p> {
     /// Applies the patch. Every probe is within the node's reads, so a failure reveals nothing new.
     fn apply(&self, patch: &Patch, claims: &PatchFootprint, sight: &Visibility<'_>) -> Result<PatchEffect, Violation> {
         let (after, size) = patch.apply_and_measure(self.before, self.limits).map_err(|error| failure(&error))?;
-        match state_shape::check((&after, &size), self.limits, &StateVisibility::Part(sight)) {
+        match state_shape::check(&after, &size, self.limits, &StateVisibility::Part(sight)) {
             Some(violation) => Err(violation),
             None => Ok(PatchEffect::new(self.before, after, claims, &self.node.reads)),
         }
@@ -318,7 +318,7 @@ impl<'p> JudgementInput<'p> {
         if reasons.is_empty() {
             return Judgement::Commit { after, changes, named, warnings };
         }
-        self.hold(after, changes, named, (reasons, warnings))
+        self.hold(after, changes, named, reasons, warnings)
     }
 
     /// Judges a request for a state that the node did not write itself.
@@ -349,7 +349,7 @@ impl<'p> JudgementInput<'p> {
         reasons.extend(rules.held.iter().map(|it| JudgedReason::of_rule(&it.rule.reason, ReasonAudience::Reviewers)));
         let warnings = warnings(&rules.warned, ReasonAudience::Reviewers);
         drop(asked);
-        self.hold(after.clone(), changes, Vec::new(), (reasons, warnings))
+        self.hold(after.clone(), changes, Vec::new(), reasons, warnings)
     }
 
     fn hold(
@@ -357,7 +357,8 @@ impl<'p> JudgementInput<'p> {
         after: Value,
         changes: Vec<LeafChange>,
         named: Vec<Pointer>,
-        (reasons, warnings): (Vec<JudgedReason>, Vec<JudgedWarning>),
+        reasons: Vec<JudgedReason>,
+        warnings: Vec<JudgedWarning>,
     ) -> Judgement {
         if self.policy.approval.stages.is_empty() {
             let violation = Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), NOBODY);

@@ -31,7 +31,8 @@ pub(super) enum StateVisibility<'s, S> {
 
 /// Checks the form, depth and size of the state after a request.
 pub(super) fn check<S: ViewScope>(
-    (state, size): (&Value, &ValueSize),
+    state: &Value,
+    size: &ValueSize,
     limits: &StateLimits,
     seen: &StateVisibility<'_, S>,
 ) -> Option<Violation> {

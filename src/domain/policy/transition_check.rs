@@ -34,7 +34,8 @@ pub(super) fn follow(
     before: &Value,
     outcome: &PatchEffect,
     claims: &PatchFootprint,
-    (reads, sight): (&Patterns, &Visibility<'_>),
+    reads: &Patterns,
+    sight: &Visibility<'_>,
 ) -> TransitionCheckResult {
     let mut followed = TransitionCheckResult::default();
     if rules.is_empty() {

@@ -183,7 +183,7 @@ impl Service {
         // again.
         let Some(standing) = self.retained_still(&keys, &standing).await? else { return Ok(false) };
         let (mut record, now) = (standing.thread.record.clone(), self.now());
-        if !standing.retain.lets_go((archive.to, archive.left), record.head.version, now) {
+        if !standing.retain.lets_go(archive.to, archive.left, record.head.version, now) {
             return Ok(false);
         }
         let archive = Archive { at: now, policy: standing.policy.digest(), ..archive };
@@ -262,7 +262,7 @@ impl Service {
             for ((version, _), ((link, transition), state)) in versions.into_iter().zip(some) {
                 let policy = self.policy(keys, version.entry.policy).await?;
                 // An opening that exceeds the limit is left out. The links are intact without it.
-                let opening = self.opened(keys, &policy, (before.as_ref(), &version), &mut room).unwrap_or_default();
+                let opening = self.opened(keys, &policy, before.as_ref(), &version, &mut room).unwrap_or_default();
                 entries.extend(ArchivedVersion::new(&link.record, &transition.record, &state.record, opening));
                 before = Some(version);
             }

@@ -57,7 +57,7 @@ impl Service {
                     let mut any = usize::MAX;
                     // Without an exception for the first version, a large one could never be opened.
                     let room = if openings.is_empty() { &mut any } else { &mut room };
-                    match self.opened(&keys, &policy, (before, version), room) {
+                    match self.opened(&keys, &policy, before, version, room) {
                         Ok(opening) => openings.extend(opening.map(|it| (at, it))),
                         Err(OpeningBudgetExceeded) => return Ok(Openings { of: openings, next: Some(at) }),
                     }
@@ -74,7 +74,8 @@ impl Service {
         &self,
         keys: &Keys,
         policy: &Policy,
-        (before, after): (Option<&Version>, &Version),
+        before: Option<&Version>,
+        after: &Version,
         room: &mut usize,
     ) -> std::result::Result<Option<Opening>, OpeningBudgetExceeded> {
         let wanted = |at: &Pointer| policy.writers().any(|(_, rules)| rules.reads().touches(at));

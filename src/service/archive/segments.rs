@@ -55,7 +55,7 @@ struct SegmentRows {
     committed: Vec<Stored<Transition>>,
 }
 
-fn sized((state, transition): (&Stored<StateRow>, &Stored<Transition>)) -> SegmentCandidate {
+fn sized(state: &Stored<StateRow>, transition: &Stored<Transition>) -> SegmentCandidate {
     SegmentCandidate {
         version: state.record.version,
         is_whole: matches!(state.record.content, StateContent::Full { .. }),
@@ -108,12 +108,12 @@ impl Service {
             return Ok(None);
         }
         let Some((SegmentRows { states, entries, committed }, next)) =
-            self.rows_up_to(keys, &record.id, (from, last)).await?
+            self.rows_up_to(keys, &record.id, from, last).await?
         else {
             return Ok(None);
         };
         let left = left(&entries, next)?;
-        if !standing.retain.lets_go((next - 1, left), record.head.version, now) {
+        if !standing.retain.lets_go(next - 1, left, record.head.version, now) {
             return Ok(None);
         }
         let states: Vec<_> = states.into_iter().take_while(|it| it.record.version < next).collect();
@@ -131,7 +131,8 @@ impl Service {
         &self,
         keys: &Keys,
         thread: &ThreadId,
-        (from, last): (u64, u64),
+        from: u64,
+        last: u64,
     ) -> Result<Option<(SegmentRows, u64)>> {
         let (mut rows, mut sizes) = (SegmentRows::default(), Vec::new());
         let mut first = from;
@@ -141,7 +142,7 @@ impl Service {
             let states = self.stored_versions::<StateRow>(keys, thread, some.clone()).await?;
             let entries = self.stored_versions::<ChainRow>(keys, thread, some).await?;
             let committed = self.committed_by(keys, &entries).await?;
-            sizes.extend(states.iter().zip(&committed).map(sized));
+            sizes.extend(states.iter().zip(&committed).map(|(state, transition)| sized(state, transition)));
             rows.states.extend(states);
             rows.entries.extend(entries);
             rows.committed.extend(committed);

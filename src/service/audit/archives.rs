@@ -192,7 +192,7 @@ impl AuditRun<'_> {
         let left = self.entry_at(&thread.id, to.saturating_add(1)).map(|it| it.committed_at);
         let Some((retain, left)) = retain.zip(left) else { return false };
         match event.kind {
-            EventType::ThreadArchived => to < head && retain.lets_go((to, left), head, event.at),
+            EventType::ThreadArchived => to < head && retain.lets_go(to, left, head, event.at),
             _ => retain.may_erase(left, event.at),
         }
     }

@@ -202,15 +202,15 @@ impl AuditRun<'_> {
         let before = self.state_at(&statement.thread, at)?;
         let mut states = Vec::new();
         for branch in &joining.branches {
-            let tip = self.tip_of(branch, (&statement.thread, statement.parent?))?;
+            let tip = self.tip_of(branch, &statement.thread, statement.parent?)?;
             states.push(self.state_at(&branch.thread, tip)?);
         }
         let policy = self.policies.get(&statement.policy)?;
-        let after = replayed(policy, &before, (&JoinProposal::of(transition)?, joining), &states)?;
+        let after = replayed(policy, &before, &JoinProposal::of(transition)?, joining, &states)?;
         let standing = self.standing_at(&statement.thread, at)?;
         let carried = self.carried_by(transition, &standing)?;
         let same = transition.delta.apply(&before).ok().as_ref() == Some(&after)
-            && self.has_carryover_of(joining, (transition.carried.as_deref()?, carried), Some(statement.policy));
+            && self.has_carryover_of(joining, transition.carried.as_deref()?, carried, Some(statement.policy));
         same.then_some(())
     }
 
@@ -220,7 +220,8 @@ impl AuditRun<'_> {
     fn has_carryover_of(
         &self,
         joining: &JoinStatement,
-        (kept, made): (&JoinCarryover, JoinCarryover),
+        kept: &JoinCarryover,
+        made: JoinCarryover,
         own: Option<Digest>,
     ) -> bool {
         let other = |branch: &JoinedBranch| {
@@ -236,7 +237,7 @@ impl AuditRun<'_> {
     }
 
     /// Returns the version of a branch that a join names, or `None` if the branch was not made of that head.
-    fn tip_of(&self, branch: &JoinedBranch, (thread, parent): (&ThreadId, Digest)) -> Option<u64> {
+    fn tip_of(&self, branch: &JoinedBranch, thread: &ThreadId, parent: Digest) -> Option<u64> {
         let tip = &self.all.transitions.get(&branch.transition.to_string())?.record.statement;
         let first = self.entry_at(&branch.thread, 0)?;
         let origin = self.all.transitions.get(&first.transition.to_string())?.record.statement.fork.as_ref()?;
@@ -261,12 +262,11 @@ impl AuditRun<'_> {
         let parent = rejection.parent?;
         let version = self.all.transitions.get(&parent.to_string())?.record.statement.version;
         for branch in &join.joining.branches {
-            self.tip_of(branch, (&rejection.thread, parent))?;
+            self.tip_of(branch, &rejection.thread, parent)?;
         }
         let standing = self.standing_at(&rejection.thread, version)?;
         let carried = self.carried_from(&join.joining, &standing)?;
-        (join.joining.is_whole(&rejection.thread)
-            && self.has_carryover_of(&join.joining, (&join.carried, carried), None))
-        .then_some(())
+        (join.joining.is_whole(&rejection.thread) && self.has_carryover_of(&join.joining, &join.carried, carried, None))
+            .then_some(())
     }
 }

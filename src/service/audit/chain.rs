@@ -54,7 +54,7 @@ impl AuditRun<'_> {
         let mut written_version = 0;
         for version in 0..=thread.head.version {
             // After a gap, nothing above it can be checked, so the replay ends here.
-            let Some(next) = self.replay((thread, story), version, &secret, at.as_ref()) else { return };
+            let Some(next) = self.replay(thread, story, version, &secret, at.as_ref()) else { return };
             self.versions += 1;
             standing = standing.and_then(|it| self.followed(it, &next.entry));
             if matches!(next.entry.gate, CommitGate::Written { .. }) {
@@ -87,7 +87,8 @@ impl AuditRun<'_> {
 
     fn replay(
         &mut self,
-        (thread, story): (&Thread, &ThreadEvents<'_>),
+        thread: &Thread,
+        story: &ThreadEvents<'_>,
         version: u64,
         secret: &ThreadSecret,
         before: Option<&ReplayedVersion>,
@@ -122,7 +123,7 @@ impl AuditRun<'_> {
         self.check_statement(transition, before, secret);
         self.check_gate(&entry, transition, &row.entry);
         let state = rolled.as_ref().map(|it| &it.state);
-        self.check_owes(&entry, (transition, story), (state, before));
+        self.check_owes(&entry, transition, story, state, before);
         if version == 0 {
             self.check_origin(thread, transition, state);
         }

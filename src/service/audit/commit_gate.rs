@@ -98,8 +98,10 @@ impl AuditRun<'_> {
     pub(super) fn check_owes(
         &mut self,
         entry: &Entry,
-        (transition, story): (&Transition, &ThreadEvents<'_>),
-        (state, at): (Option<&Value>, Option<&ReplayedVersion>),
+        transition: &Transition,
+        story: &ThreadEvents<'_>,
+        state: Option<&Value>,
+        at: Option<&ReplayedVersion>,
     ) {
         // `check_policies` reports a policy that does not compile.
         let Some(policy) = self.policies.get(&entry.policy) else { return };
@@ -108,13 +110,13 @@ impl AuditRun<'_> {
         let origin = transition.statement.fork.as_ref().and_then(|it| self.entry_at(&it.thread, it.version));
         let taken_back = match &transition.statement.fork {
             Some(of) if self.has_taken_back(&of.thread) => RevocationState::Perhaps,
-            _ => RevocationState::of(story, (entry, before)),
+            _ => RevocationState::of(story, entry, before),
         };
         let branches_owe = transition.carried.as_deref().is_some_and(|it| it.owes);
         // Only the replay of the parent thread knows the policies below the start of a branch.
         let others = at.map_or(transition.statement.fork.is_some(), |it| !it.lineage.is_empty());
         let rests = CommitBasis { on: before.or(origin.as_ref()), taken_back, others, branches_owe };
-        let holds = owes_fits(policy, (entry, state), rests);
+        let holds = owes_fits(policy, entry, state, rests);
         self.expect(
             holds,
             Table::Entries,
@@ -143,7 +145,7 @@ enum RevocationState {
 impl RevocationState {
     /// Reads from the events of a thread whether the approval of the head below an entry was revoked. A revocation does
     /// not undo a write that was authorized before.
-    fn of(story: &ThreadEvents<'_>, (entry, before): (&Entry, Option<&Entry>)) -> Self {
+    fn of(story: &ThreadEvents<'_>, entry: &Entry, before: Option<&Entry>) -> Self {
         let written = matches!(entry.gate, CommitGate::Written { .. });
         let taken = before.and_then(|it| Some((it, story.taken_back.get(&it.version)?)));
         let own = |entry: &Entry, jti: &str| matches!(&entry.gate, CommitGate::Approved { receipt, .. } if receipt.as_str() == jti);
@@ -172,7 +174,7 @@ struct CommitBasis<'a> {
 
 /// Returns true if `owes` of an entry follows from its cause. Causes are `owes` of the version before, the gate,
 /// version 0, a revoked approval, and a policy that is no longer accepted.
-fn owes_fits(policy: &Policy, (entry, state): (&Entry, Option<&Value>), rests: CommitBasis<'_>) -> bool {
+fn owes_fits(policy: &Policy, entry: &Entry, state: Option<&Value>, rests: CommitBasis<'_>) -> bool {
     let CommitBasis { on, taken_back, others, branches_owe } = rests;
     let Some(before) = on else {
         // The size limits may have been wider then. A state above today's limits cannot be judged again.

@@ -38,7 +38,8 @@ impl AuditRun<'_> {
         &mut self,
         table: Table,
         id: &str,
-        (halt, stops): (&Halt, Option<&ActiveHalts>),
+        halt: &Halt,
+        stops: Option<&ActiveHalts>,
         about: &BTreeMap<i64, &Event>,
     ) {
         let mut told = HaltEvents::default();

@@ -288,7 +288,7 @@ impl AuditRun<'_> {
                 it.data == activation_data(flow, *revision) && it.at == flow.activated_at
             });
             self.expect(same, Table::Flows, id, "the policy of the flow is not the one that was activated last");
-            self.check_halt(Table::Flows, id, (&flow.halt, flow.stops.as_ref()), &about);
+            self.check_halt(Table::Flows, id, &flow.halt, flow.stops.as_ref(), &about);
             let of_flow = outside.iter().filter(|it| it.flow.as_ref() == Some(&flow.id));
             // Each revision must come from exactly one event. A restored row repeats or skips one.
             let dense = revisions_of(of_flow).into_iter().eq(1..=stored.revision);
@@ -325,7 +325,7 @@ impl AuditRun<'_> {
         let ours = stored.record.issuer == self.keys.issuer();
         self.expect(ours, Table::Gateway, GATEWAY_ID, "the issuer of the gateway is not the issuer of the keyring");
         let row = &stored.record;
-        self.check_halt(Table::Gateway, GATEWAY_ID, (&row.halt, row.stops.as_ref()), &about);
+        self.check_halt(Table::Gateway, GATEWAY_ID, &row.halt, row.stops.as_ref(), &about);
         let all = revisions_of(outside.iter().filter(|it| it.flow.is_none()));
         // The first revision of the gateway row has no event.
         let dense = all.into_iter().eq(2..=stored.revision);

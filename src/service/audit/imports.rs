@@ -47,7 +47,7 @@ impl AuditRun<'_> {
         let Some(folder) = pieces.and_then(|it| import.folder(&it)) else { return false };
         // The signature is checked below, against the keys that signed at that time.
         let (run, _) = verify(&folder, SignatureRequirement::Unchecked);
-        let again = RunImport::of(&folder, (&run, import.voucher.clone()), import.by.clone(), import.at);
+        let again = RunImport::of(&folder, &run, import.voucher.clone(), import.by.clone(), import.at);
         again.is_ok_and(|(again, _)| again == *import)
             && import.voucher.stands(&run, self.keys.trusted()) != RunSignerStatus::Broken
     }

@@ -94,22 +94,23 @@ pub async fn audit_with(
     now: Timestamp,
 ) -> Result<AuditReport, StoreError> {
     let damages = damages::of(store).await?;
-    let replayed = replay((store, archives), keys, now).await;
+    let replayed = replay(store, archives, keys, now).await;
     damages::first(damages, replayed)
 }
 
 async fn replay(
-    (store, archives): (&dyn Store, Option<&Archives>),
+    store: &dyn Store,
+    archives: Option<&Archives>,
     keys: &Keys,
     now: Timestamp,
 ) -> Result<AuditReport, StoreError> {
     let mut policies = BTreeMap::new();
-    let mut last = look((store, archives), keys, now, &mut policies).await?;
+    let mut last = look(store, archives, keys, now, &mut policies).await?;
     for _ in 1..LOOKS_MAX {
         if !last.moved {
             break;
         }
-        let mut again = look((store, archives), keys, now, &mut policies).await?;
+        let mut again = look(store, archives, keys, now, &mut policies).await?;
         // Files disappear only a few times. A finding of both passes is real.
         if again.moved {
             again.report.findings.retain(|it| last.report.findings.contains(it));
@@ -127,7 +128,8 @@ struct AuditPass {
 
 /// Reads everything and replays it once.
 async fn look(
-    (store, archives): (&dyn Store, Option<&Archives>),
+    store: &dyn Store,
+    archives: Option<&Archives>,
     keys: &Keys,
     now: Timestamp,
     policies: &mut BTreeMap<Digest, Policy>,

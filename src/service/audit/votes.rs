@@ -57,7 +57,7 @@ fn index_of(event: &Event) -> Option<usize> {
 }
 
 fn as_kept(hold: &Hold, (index, vote): (usize, &Vote)) -> VoteEvents {
-    let withdrawn = vote.withdrawn.as_ref().map(|it| (withdrawal_data(hold, (index, vote)), it.at));
+    let withdrawn = vote.withdrawn.as_ref().map(|it| (withdrawal_data(hold, index, vote), it.at));
     (vote_data(hold, vote), vote.at, withdrawn)
 }
 

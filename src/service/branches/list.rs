@@ -97,7 +97,7 @@ impl Service {
         let rows = self.reader(keys).get_many::<Transition>(&ids).await?.into_iter();
         let mut stated: HashMap<Digest, Transition> = rows.map(|it| (it.record.digest, it.record)).collect();
         // The statements are still there if the values are erased.
-        self.add_archived((keys, &mut files), &digests, &mut stated).await?;
+        self.add_archived(keys, &mut files, &digests, &mut stated).await?;
         let committed = stated.into_values().map(|it| it.statement).filter_map(|it| Some((it.version, it.join?)));
         let asked = match &thread.hold {
             Some(review) if versions.contains(&head) => self.join_in(keys, review).await?,

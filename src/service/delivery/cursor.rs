@@ -159,9 +159,10 @@ impl EndpointCursor {
         &self,
         service: &Service,
         job: &DeliveryJob,
-        (now, piece): (Timestamp, &TraceSpan),
+        now: Timestamp,
+        piece: &TraceSpan,
     ) -> Result<DeliveryAction> {
-        service.errand((&self.endpoint.record, &self.address), (&job.line, piece.place()), now).await
+        service.errand(&self.endpoint.record, &self.address, &job.line, piece.place(), now).await
     }
 }
 

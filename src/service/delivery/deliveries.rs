@@ -128,7 +128,7 @@ impl Service {
             RedeliveryRange::FailedSince(since) => {
                 let mut sent = 0;
                 loop {
-                    match retrying!(self.redeliver_failed(by, endpoint, (since, sent)))? {
+                    match retrying!(self.redeliver_failed(by, endpoint, since, sent))? {
                         0 => return Ok(sent),
                         more => sent += more,
                     }
@@ -139,12 +139,7 @@ impl Service {
 
     /// Sends one batch again. The response is stored with the last batch. After a crash, the rest is still marked as
     /// failed, and a repeated request sends it.
-    async fn redeliver_failed(
-        &self,
-        by: Actor<'_>,
-        endpoint: &EndpointId,
-        (since, sent): (Timestamp, u64),
-    ) -> Result<u64> {
+    async fn redeliver_failed(&self, by: Actor<'_>, endpoint: &EndpointId, since: Timestamp, sent: u64) -> Result<u64> {
         let (keys, now) = (self.keys()?, self.now());
         self.endpoint_with_position(&keys, endpoint).await?;
         let word = ended_of(endpoint, false);
@@ -188,7 +183,7 @@ impl Service {
         let (endpoint, _) = self.endpoint_with_position(&keys, id).await?;
         let event = EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let address = DeliveryTarget::of(&keys, &endpoint.record)?;
-        let errand = request::test_action(&keys, (&endpoint.record, &address), (&event, now), self.public_url())?;
+        let errand = request::test_action(&keys, &endpoint.record, &address, &event, now, self.public_url())?;
         // Some receivers repeat their input, so secrets are masked before the result is stored or shown.
         let attempt = address.masked(errand.run(self.outgoing()?).await.attempt(now));
         self.metrics.attempted(&attempt.ended);
@@ -202,7 +197,7 @@ impl Service {
         let mut health = lane.record.clone();
         health.note(attempt.ended.arrived(), attempt.ended_at());
         let mut draft = Draft::new(keys.row(), now);
-        assess_health(&mut draft, &endpoint, &health, (attempt.ended.is_gone(), attempt.ended.arrived()), now)?;
+        assess_health(&mut draft, &endpoint, &health, attempt.ended.is_gone(), attempt.ended.arrived(), now)?;
         draft.replace(&lane, &health)?;
         self.store_response(&mut draft, &keys, attempt)?;
         self.commit(draft.finish()).await

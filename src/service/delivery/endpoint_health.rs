@@ -15,7 +15,8 @@ pub(super) fn assess_health(
     draft: &mut Draft<'_>,
     endpoint: &Stored<Endpoint>,
     health: &DeliveryPosition,
-    (gone, arrived): (bool, bool),
+    gone: bool,
+    arrived: bool,
     now: Timestamp,
 ) -> Result<Option<Stored<Endpoint>>> {
     let why = match endpoint.record.state {

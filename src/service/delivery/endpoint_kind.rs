@@ -93,7 +93,8 @@ impl Service {
     pub(super) fn addressed(
         &self,
         keys: &Keys,
-        (id, kind): (&EndpointId, EndpointKind),
+        id: &EndpointId,
+        kind: EndpointKind,
         url: &Secret<String>,
     ) -> Result<(EndpointKind, EncryptedValue, String)> {
         let url = self.address_typed("/url", url)?;

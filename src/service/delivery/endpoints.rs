@@ -101,7 +101,7 @@ impl Service {
         let id = EndpointId::try_from(random::uuid_v7(now).simple().to_string()).expect("a UUID is a name");
         let kind = self.kept(&keys, &id, &new.kind)?;
         self.check_flows(&keys, &kind, &new.flows).await?;
-        let (kind, url, origin) = self.addressed(&keys, (&id, kind), &new.url)?;
+        let (kind, url, origin) = self.addressed(&keys, &id, kind, &new.url)?;
         let endpoint = Endpoint {
             name: new.name.clone(),
             kind,
@@ -181,7 +181,7 @@ impl Service {
             next.name.clone_from(name);
         }
         if let Some(url) = &edit.url {
-            (next.kind, next.url, next.origin) = self.addressed(&keys, (id, next.kind), url)?;
+            (next.kind, next.url, next.origin) = self.addressed(&keys, id, next.kind, url)?;
         }
         if let Some(events) = &edit.events {
             next.events = checked_events(events)?;

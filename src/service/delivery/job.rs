@@ -52,7 +52,7 @@ impl DeliveryJob {
     }
 
     /// Returns the delivery with its result. Secrets of the request are masked in the result.
-    pub fn done(self, at: Timestamp, (address, report): (&DeliveryTarget, AttemptReport)) -> CompletedJob {
+    pub fn done(self, at: Timestamp, address: &DeliveryTarget, report: AttemptReport) -> CompletedJob {
         let retry_after = report.retry_after;
         CompletedJob { job: self, attempt: address.masked(report.attempt(at)), retry_after }
     }

@@ -70,7 +70,7 @@ impl Service {
         }
         let body = self.payload_of(version, &line.placed).await?;
         let keys = self.keys()?;
-        let fresh = Arc::new(SignedBody::new(&keys, (&line.placed.event.id, now), body));
+        let fresh = Arc::new(SignedBody::new(&keys, &line.placed.event.id, now, body));
         *said = Some((version, fresh.clone()));
         Ok(fresh)
     }

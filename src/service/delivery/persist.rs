@@ -144,7 +144,7 @@ impl Service {
         }
         // The position moves in the same change as the results, so that a crash loses nothing.
         health.reached = health.reached.max(lane.reached_with(&news.places()));
-        let endpoint = assess_health(&mut draft, &lane.endpoint, &health, (gone, arrived), now)?;
+        let endpoint = assess_health(&mut draft, &lane.endpoint, &health, gone, arrived, now)?;
         if endpoint.is_none() {
             // A concurrent edit of the endpoint is detected here.
             draft.require_unchanged(&lane.endpoint);

@@ -40,7 +40,8 @@ impl PreflightedRequest {
     pub(super) fn template(
         address: &DeliveryTarget,
         template: &PreflightTemplate,
-        (decided, parcel): (&DecisionPayload, Option<OutboundRequest>),
+        decided: &DecisionPayload,
+        parcel: Option<OutboundRequest>,
     ) -> Option<Self> {
         let look = filled_address(address.look.as_ref()?, decided)?;
         let then = PreflightFollowUp::Template { look: template.clone(), parcel };

@@ -88,15 +88,17 @@ impl Service {
     /// Returns the action for an event, signed now if its kind is signed.
     pub(super) async fn errand(
         &self,
-        (endpoint, address): (&Endpoint, &DeliveryTarget),
-        (line, trace): (&TailLine, Option<&TraceParent>),
+        endpoint: &Endpoint,
+        address: &DeliveryTarget,
+        line: &TailLine,
+        trace: Option<&TraceParent>,
         now: Timestamp,
     ) -> Result<DeliveryAction> {
         let placed = &line.placed;
         match &endpoint.kind {
             EndpointKind::Webhook { payload } => {
                 let said = self.said(*payload, line, now).await?;
-                Ok(DeliveryAction::Send(signed(&*self.keys()?, (endpoint, address), &said).traced(trace)))
+                Ok(DeliveryAction::Send(signed(&*self.keys()?, endpoint, address, &said).traced(trace)))
             }
             EndpointKind::LangGraph { assistant } => {
                 let decided = self.decided_of(placed).await?;
@@ -108,7 +110,7 @@ impl Service {
                 let url = filled_address(&address.url, &decided).ok_or(FILLED)?;
                 let body = template.filled(&decided).ok_or(FILLED)?.to_string();
                 let keys = self.keys()?;
-                let stamped = SignedBody::new(&keys, (&placed.event.id, now), body);
+                let stamped = SignedBody::new(&keys, &placed.event.id, now, body);
                 let headers = stamped.headers(keys.row(), &endpoint.id, &endpoint.secrets);
                 let parcel = address.parcel(url, headers.into(), stamped.body().to_owned());
                 let parcel = parcel.traced(trace);
@@ -116,8 +118,7 @@ impl Service {
                 match &template.look {
                     None => Ok(DeliveryAction::Send(parcel)),
                     Some(look) => {
-                        let look =
-                            PreflightedRequest::template(address, look, (&decided, Some(parcel))).ok_or(FILLED)?;
+                        let look = PreflightedRequest::template(address, look, &decided, Some(parcel)).ok_or(FILLED)?;
                         Ok(DeliveryAction::LookFirst(Box::new(look)))
                     }
                 }
@@ -158,15 +159,17 @@ impl Service {
 /// Returns the action that tests an endpoint. `id` belongs to no event.
 pub(super) fn test_action(
     keys: &Keys,
-    (endpoint, address): (&Endpoint, &DeliveryTarget),
-    (id, now): (&EventId, Timestamp),
+    endpoint: &Endpoint,
+    address: &DeliveryTarget,
+    id: &EventId,
+    now: Timestamp,
     gateway: &str,
 ) -> Result<DeliveryAction> {
     match &endpoint.kind {
         EndpointKind::Webhook { .. } => {
             let data = json!({"endpoint": endpoint.id, "name": endpoint.name});
             let body = json!({"type": TEST, "timestamp": now, "data": data}).to_string();
-            Ok(DeliveryAction::Send(signed(keys, (endpoint, address), &SignedBody::new(keys, (id, now), body))))
+            Ok(DeliveryAction::Send(signed(keys, endpoint, address, &SignedBody::new(keys, id, now, body))))
         }
         EndpointKind::LangGraph { assistant } => {
             let url = langgraph::below(&address.url, &["assistants", "search"]);
@@ -179,7 +182,7 @@ pub(super) fn test_action(
                 look.ok_or(Error::WrongState("this endpoint cannot be tested without a preflight request (`look`), because the test would resume a run"))?;
             // A real decision could resume a run.
             let decided = DecisionPayload::made_up(id);
-            let look = PreflightedRequest::template(address, look, (&decided, None)).ok_or(FILLED)?;
+            let look = PreflightedRequest::template(address, look, &decided, None).ok_or(FILLED)?;
             Ok(DeliveryAction::LookFirst(Box::new(look)))
         }
         EndpointKind::Chat { chat } => {
@@ -194,7 +197,7 @@ pub(super) fn test_action(
     }
 }
 
-fn signed(keys: &Keys, (endpoint, address): (&Endpoint, &DeliveryTarget), said: &SignedBody) -> OutboundRequest {
+fn signed(keys: &Keys, endpoint: &Endpoint, address: &DeliveryTarget, said: &SignedBody) -> OutboundRequest {
     let headers = said.headers(keys.row(), &endpoint.id, &endpoint.secrets);
     address.parcel(address.url.clone(), headers.into(), said.body().to_owned())
 }

@@ -32,7 +32,7 @@ impl Service {
             && let Some((code, checkpoint)) = refusal(error)
         {
             self.metrics.boundary_refused(code.as_str());
-            self.write_refusal(by, view, (code, checkpoint)).await?;
+            self.write_refusal(by, view, code, checkpoint).await?;
         }
         asked
     }
@@ -41,14 +41,15 @@ impl Service {
         &self,
         by: &PrincipalId,
         view: RejectedView<'_>,
-        (code, checkpoint): (EnvelopeCode, Option<Checkpoint>),
+        code: EnvelopeCode,
+        checkpoint: Option<Checkpoint>,
     ) -> Result<()> {
         let (thread, node) = view.unzip();
         let kind = EnvelopeRefusalKind { code, thread: thread.cloned(), node: node.cloned() };
         let now = self.now();
         let noted = self.boundary.0.lock().unwrap_or_else(PoisonError::into_inner).note(by, kind.clone(), now);
         let Some(told) = noted else { return Ok(()) };
-        let written = self.refusal_written(by, &kind, (told, checkpoint)).await;
+        let written = self.refusal_written(by, &kind, told, checkpoint).await;
         // The refusal counts as not recorded, so that the next one is recorded.
         if written.is_err() {
             self.boundary.0.lock().unwrap_or_else(PoisonError::into_inner).untold(by, &kind);
@@ -60,7 +61,8 @@ impl Service {
         &self,
         by: &PrincipalId,
         kind: &EnvelopeRefusalKind,
-        (told, checkpoint): (RefusalCounts, Option<Checkpoint>),
+        told: RefusalCounts,
+        checkpoint: Option<Checkpoint>,
     ) -> Result<()> {
         let flow: Option<FlowId> = match &kind.thread {
             Some(thread) => Some(self.flow_of(thread).await?),

@@ -102,7 +102,7 @@ impl Service {
             Ok(match bears {
                 EnvelopeProof::Signature => sealed,
                 EnvelopeProof::Hmac => {
-                    NodeSecrets::of(keys.row(), (&flow.record.id, &node), &rotation, now).beside(sealed, view)
+                    NodeSecrets::of(keys.row(), &flow.record.id, &node, &rotation, now).beside(sealed, view)
                 }
             })
         };
@@ -133,7 +133,7 @@ impl Service {
         let data = json!({"token": token.record.id, "node": node, "epoch": epoch});
         event_recorder::outside(&mut draft, Some(&flow), now, EventType::EnvelopeSecretGiven, data)?;
         self.commit(draft.finish()).await?;
-        let secrets = NodeSecrets::of(keys.row(), (&flow, node), &self.rotation, now).shown();
+        let secrets = NodeSecrets::of(keys.row(), &flow, node, &self.rotation, now).shown();
         let rotates_at = self.rotation.next(epoch);
         Ok(NodeSecretsView { flow, node: node.clone(), alg: MacAlg::Hs256, rotates_at, secrets })
     }
@@ -177,8 +177,8 @@ impl Service {
         let stored = self.thread(&keys, &signed.claims.thread).await?;
         // An HMAC that is present must be right, even if the caller did not ask for one.
         if signed.bears == EnvelopeProof::Hmac || signed.envelope.hmac.is_some() {
-            let whose = (&stored.record.flow, &signed.claims.node);
-            let secrets = NodeSecrets::of(keys.row(), whose, &self.rotation, self.now());
+            let (flow, node) = (&stored.record.flow, &signed.claims.node);
+            let secrets = NodeSecrets::of(keys.row(), flow, node, &self.rotation, self.now());
             secrets.check(&signed.envelope, &signed.claims).map_err(|code| Error::Envelope(code.into()))?;
         }
         let trusted = keys.clone();
@@ -188,7 +188,7 @@ impl Service {
         };
         let counted = turn.work(COUNTING, checking).await?;
         let (claims, payload) = counted.map_err(|code| Error::Envelope(code.into()))?;
-        self.still_of_head(&stored, &turn, (&claims, payload)).await?;
+        self.still_of_head(&stored, &turn, &claims, payload).await?;
         Ok(claims)
     }
 
@@ -196,7 +196,8 @@ impl Service {
         &self,
         stored: &Stored<Thread>,
         turn: &QueuePermit,
-        (claims, payload): (&EnvelopeClaims, Value),
+        claims: &EnvelopeClaims,
+        payload: Value,
     ) -> Result<()> {
         let keys = self.keys()?;
         let head = self.head(&keys, &stored.record).await?;

@@ -65,8 +65,7 @@ impl Service {
         folder: &Folder,
         checked: &imported::CheckedImport,
     ) -> Result<ImportOutcome> {
-        let from = (&checked.run, checked.voucher.clone());
-        let made = RunImport::of(folder, from, by.clone(), self.now());
+        let made = RunImport::of(folder, &checked.run, checked.voucher.clone(), by.clone(), self.now());
         let (mut import, pieces) = made.map_err(|it| Error::invalid("", it.to_string()))?;
         if let Some(kept) = self.fetch::<RunImport>(keys, import.id.as_str()).await? {
             return Ok(ImportOutcome::KeptBefore(kept.record, checked.report.clone()));

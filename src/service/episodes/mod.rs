@@ -70,7 +70,7 @@ impl EpisodeRedactionContext {
     /// Returns the redaction of texts by these authors for one reader.
     fn redaction<'a>(&self, reader: Party, authors: impl IntoIterator<Item = &'a Author>) -> Redaction {
         let states = [&self.states[0], &self.states[1]];
-        Redaction::new(reader, &self.policies, (&states, self.tool.as_ref()), authors)
+        Redaction::new(reader, &self.policies, &states, self.tool.as_ref(), authors)
     }
 }
 
@@ -299,8 +299,8 @@ impl EpisodeRecord {
             return self.timeline.bytes(wanted);
         }
         let iat = self.timeline.events().last().map_or(0, from_thread::second_of);
-        let (key, by) = (keys.signing(KeyUse::Chain), (keys.issuer(), iat));
-        self.timeline.manifest(|it| manifest::signed(it, &self.thread.id, key, by))
+        let key = keys.signing(KeyUse::Chain);
+        self.timeline.manifest(|it| manifest::signed(it, &self.thread.id, key, keys.issuer(), iat))
     }
 }
 

@@ -90,7 +90,7 @@ impl Service {
             self.require_link_issuer(&mut draft, &keys, &link.record).await?;
             // Only a set-up link promises that its account is the first one.
             if matches!(link.record.purpose, LinkPurpose::SetUp {}) {
-                self.claim_first_account(&mut draft, &keys, (&link.record.id, &account)).await?;
+                self.claim_first_account(&mut draft, &keys, &link.record.id, &account).await?;
             }
             // The database's clock decides whether the link has expired.
             draft.before(link.record.expires_at);

@@ -108,7 +108,7 @@ impl Service {
         }
         let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
         let purpose = LinkPurpose::Invite { name, role, groups, by: changed_by(by, now) };
-        self.put_link(&keys, by, (EventType::Invited, purpose, INVITATION_TTL)).await
+        self.put_link(&keys, by, EventType::Invited, purpose, INVITATION_TTL).await
     }
 
     /// Creates a link that lets a person choose another password. Their sessions end now, and again when they use the
@@ -125,7 +125,7 @@ impl Service {
             return Err(Error::WrongState(ELSEWHERE));
         }
         let purpose = LinkPurpose::Reset { account: of.clone(), by: changed_by(by, self.now()) };
-        self.put_link(&keys, by, (EventType::ResetLinkMade, purpose, RESET_TTL)).await
+        self.put_link(&keys, by, EventType::ResetLinkMade, purpose, RESET_TTL).await
     }
 
     /// Returns the administrator who made a link. A link acts in the name of this administrator, so it is invalid once
@@ -161,7 +161,9 @@ impl Service {
         &self,
         keys: &Keys,
         by: &Stored<Account>,
-        (kind, purpose, ttl): (EventType, LinkPurpose, Duration),
+        kind: EventType,
+        purpose: LinkPurpose,
+        ttl: Duration,
     ) -> Result<String> {
         self.check_link_limit(keys, &by.record).await?;
         let (now, secret) = (self.now(), new_secret());
@@ -174,7 +176,7 @@ impl Service {
         if let LinkPurpose::Reset { account, .. } = &link.purpose {
             // The reset may be a reaction to a stolen password, so nothing that depends on it stays valid.
             self.end_sessions(&mut draft, keys, account, None).await?;
-            self.end_delegations_made_by_password(&mut draft, keys, account, (&changed_by(by, now), None)).await?;
+            self.end_delegations_made_by_password(&mut draft, keys, account, &changed_by(by, now), None).await?;
         }
         self.commit(draft.finish()).await?;
         Ok(secret)
@@ -219,7 +221,7 @@ impl Service {
             LinkPurpose::Reset { account, by } => {
                 password_hash::check_strength(&password)?;
                 let hash = password_hash::hash(password).await?;
-                retrying!(self.reset_once(&link, &account, (&by, &hash)))?;
+                retrying!(self.reset_once(&link, &account, &by, &hash))?;
                 account
             }
             _ => return Err(Error::NotFound("link")),
@@ -233,7 +235,8 @@ impl Service {
         &self,
         link: &Stored<OneTimeLink>,
         account: &AccountId,
-        (by, hash): (&AccessChange, &str),
+        by: &AccessChange,
+        hash: &str,
     ) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let link: Stored<OneTimeLink> = self.need(&keys, link.record.id.as_str(), "link").await?;
@@ -254,7 +257,7 @@ impl Service {
         data["link"] = json!(link.record.id);
         event_recorder::outside(&mut draft, None, now, EventType::PasswordReset, data)?;
         self.end_sessions(&mut draft, &keys, account, None).await?;
-        self.end_delegations_made_by_password(&mut draft, &keys, account, (&by, Some(&link.record.id))).await?;
+        self.end_delegations_made_by_password(&mut draft, &keys, account, &by, Some(&link.record.id)).await?;
         self.commit(draft.finish()).await
     }
 
@@ -265,7 +268,8 @@ impl Service {
         draft: &mut Draft<'_>,
         keys: &Keys,
         account: &AccountId,
-        (by, but): (&AccessChange, Option<&SessionId>),
+        by: &AccessChange,
+        but: Option<&SessionId>,
     ) -> Result<()> {
         self.end_unproven_delegations(draft, keys, account, by, |it| it.confirmed_by.is_none()).await?;
         let theirs = |it: &OneTimeLink| {
@@ -287,7 +291,8 @@ impl Service {
         &self,
         by: &Stored<Account>,
         of: &AccountId,
-        (role, groups): (PersonRole, &BTreeSet<GroupName>),
+        role: PersonRole,
+        groups: &BTreeSet<GroupName>,
     ) -> Result<()> {
         if groups.len() > GROUPS_MAX {
             return Err(Error::invalid(
@@ -295,14 +300,15 @@ impl Service {
                 format!("a person can be in at most {GROUPS_MAX} groups: name fewer"),
             ));
         }
-        retrying!(self.change_access_once(by, of, (role, groups)))
+        retrying!(self.change_access_once(by, of, role, groups))
     }
 
     async fn change_access_once(
         &self,
         by: &Stored<Account>,
         of: &AccountId,
-        (role, groups): (PersonRole, &BTreeSet<GroupName>),
+        role: PersonRole,
+        groups: &BTreeSet<GroupName>,
     ) -> Result<()> {
         let (keys, now) = (self.keys()?, self.now());
         let stored: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;

@@ -33,7 +33,8 @@ impl Service {
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
-        (link, account): (&SessionId, &Account),
+        link: &SessionId,
+        account: &Account,
     ) -> Result<()> {
         let now = self.now();
         let mut after: Option<Cursor> = None;

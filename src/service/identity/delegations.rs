@@ -55,7 +55,7 @@ impl Service {
     pub async fn offer(&self, from: &Account, naming: &NewDelegation) -> Result<DelegationPreview> {
         let keys = self.keys()?;
         let to = self.delegate(&keys, &naming.to).await?.record;
-        let (given, received) = self.existing_delegations(&keys, (&from.id, &to.id)).await?;
+        let (given, received) = self.existing_delegations(&keys, &from.id, &to.id).await?;
         let giving = DelegationRequest { from, to: &to, length: naming.length, given: &given, received: &received };
         giving.check(self.now())?;
         let terms = terms(&giving);
@@ -76,7 +76,7 @@ impl Service {
         let from = &person.account;
         // A person whose sign-in method is disabled must not delegate.
         let standing = self.with_effective_status(from.record.clone());
-        let (given, received) = self.existing_delegations(&keys, (&standing.id, &to.record.id)).await?;
+        let (given, received) = self.existing_delegations(&keys, &standing.id, &to.record.id).await?;
         let giving = DelegationRequest {
             from: &standing,
             to: &to.record,
@@ -88,7 +88,7 @@ impl Service {
         let own = self.active_passkeys(&keys, &standing.id).await?;
         let (session, terms) = (person.session.record.id.as_str(), terms(&giving));
         let purpose = ChallengePurpose::AllowDelegating { session, terms: &terms };
-        let confirmed = self.confirmed(&keys, person, (&own, &purpose), shown).await?;
+        let confirmed = self.confirmed(&keys, person, &own, &purpose, shown).await?;
         let id = DelegationId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let delegation = giving.given(id, confirmed.as_ref().map(|it| it.id().clone()), now)?;
         let mut draft = Draft::new(keys.row(), now);
@@ -175,7 +175,8 @@ impl Service {
     async fn existing_delegations(
         &self,
         keys: &Keys,
-        (from, to): (&AccountId, &AccountId),
+        from: &AccountId,
+        to: &AccountId,
     ) -> Result<(Vec<Delegation>, Vec<Delegation>)> {
         Ok((self.given_by(keys, from).await?, self.received_delegations(keys, to, self.now()).await?))
     }

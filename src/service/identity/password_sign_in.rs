@@ -152,7 +152,7 @@ impl Service {
             }
             // A disabled account gets the same error as a wrong password.
             other => {
-                self.log_sign_in_failure(&keys, other.map(|it| it.record.id), (&askers, tries)).await?;
+                self.log_sign_in_failure(&keys, other.map(|it| it.record.id), &askers, tries).await?;
                 Err(Error::Unauthenticated)
             }
         }
@@ -168,7 +168,7 @@ impl Service {
         if right {
             self.give_back(&keys, &askers).await;
         } else {
-            self.log_sign_in_failure(&keys, Some(account.id.clone()), (&askers, tries)).await?;
+            self.log_sign_in_failure(&keys, Some(account.id.clone()), &askers, tries).await?;
         }
         Ok(right)
     }
@@ -245,7 +245,8 @@ impl Service {
         &self,
         keys: &Keys,
         account: Option<AccountId>,
-        (askers, tries): (&ThrottleCounters, FailedSignIns),
+        askers: &ThrottleCounters,
+        tries: FailedSignIns,
     ) -> Result<()> {
         let now = self.now();
         let Some(untold) = self.telling.may(now) else { return Ok(()) };

@@ -55,7 +55,7 @@ impl Service {
         event_recorder::outside(&mut draft, None, now, EventType::PasswordChanged, change_event(&stored, None))?;
         self.end_sessions(&mut draft, &keys, &stored.record.id, Some(SessionFilter::AllBut(&me.session.record.id)))
             .await?;
-        self.end_delegations_made_by_password(&mut draft, &keys, &stored.record.id, (&changed_by(&stored, now), None))
+        self.end_delegations_made_by_password(&mut draft, &keys, &stored.record.id, &changed_by(&stored, now), None)
             .await?;
         self.commit(draft.finish()).await
     }

@@ -365,12 +365,13 @@ impl Service {
     /// Returns the transitions with these digests in one query, with their values unless they are erased.
     pub(super) async fn transitions_of(
         &self,
-        (keys, files): (&Keys, &mut ArchiveFiles),
+        keys: &Keys,
+        files: &mut ArchiveFiles,
         digests: &[Digest],
     ) -> Result<HashMap<Digest, Transition>> {
         let mut found = self.transitions_at_hand(keys, digests).await?;
-        self.add_archived((keys, &mut *files), digests, &mut found).await?;
-        self.fill_in((keys, files), &mut found).await?;
+        self.add_archived(keys, &mut *files, digests, &mut found).await?;
+        self.fill_in(keys, files, &mut found).await?;
         Ok(found)
     }
 

@@ -33,7 +33,7 @@ impl Service {
             }
             return Ok(Some(self.interrupt_row(keys, &before.record.interrupt).await?.record));
         }
-        let Some(before) = self.asked_before(keys, source, (asserted, asserted.attempt)).await? else {
+        let Some(before) = self.asked_before(keys, source, asserted, asserted.attempt).await? else {
             return Ok(None);
         };
         // The same digest with other content cannot be the same request.
@@ -44,7 +44,7 @@ impl Service {
             let now = self.now();
             let mut draft = Draft::new(keys.row(), now);
             draft.require_unchanged(source);
-            record_signed_post(&mut draft, (&before.record, post), now)?;
+            record_signed_post(&mut draft, &before.record, post, now)?;
             self.commit(draft.finish()).await?;
         }
         Ok(Some(before.record))
@@ -54,7 +54,8 @@ impl Service {
         &self,
         keys: &Keys,
         source: &Stored<Token>,
-        (asserted, attempt): (&HostAssertion, u32),
+        asserted: &HostAssertion,
+        attempt: u32,
     ) -> Result<Option<Stored<Interrupt>>> {
         let alias = interrupt_alias(&source.record.principal(), attempt, &asserted.transition_digest);
         Ok(self.reader(keys).get_by_alias::<Interrupt>(&alias).await?)
@@ -72,7 +73,7 @@ impl Service {
             return Err(InterruptRejected::AttemptsExhausted.into());
         }
         if asserted.attempt > 1 {
-            let before = self.asked_before(keys, source, (asserted, asserted.attempt - 1)).await?;
+            let before = self.asked_before(keys, source, asserted, asserted.attempt - 1).await?;
             let before = before.ok_or(InterruptRejected::EarlierAttempt)?;
             // The attempt before may be past its deadline without having been ended.
             self.settle_once(&before.record.id).await?;
@@ -85,7 +86,8 @@ impl Service {
 
 pub(super) fn record_signed_post(
     draft: &mut Draft<'_>,
-    (interrupt, post): (&Interrupt, &SignedPostId),
+    interrupt: &Interrupt,
+    post: &SignedPostId,
     now: Timestamp,
 ) -> Result<()> {
     let SignedPostId { webhook_id, body } = post.clone();

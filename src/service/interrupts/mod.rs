@@ -118,7 +118,7 @@ impl Service {
         let data = received_data(&interrupt, &ground.policy);
         event_recorder::outside(&mut draft, Some(&interrupt.flow), now, EventType::InterruptReceived, data)?;
         if let Some(post) = post {
-            record_signed_post(&mut draft, (&interrupt, post), now)?;
+            record_signed_post(&mut draft, &interrupt, post, now)?;
         }
         self.store_response(&mut draft, &keys, &interrupt)?;
         self.commit(draft.finish()).await?;
@@ -153,7 +153,7 @@ impl Service {
 
     /// Returns the current accounts of the voters on an interrupt and of a viewer.
     pub async fn roll_of_interrupt(&self, interrupt: &Interrupt, viewer: &AccountId) -> Result<VoterRoll> {
-        Ok(self.load_voter_roll(&*self.keys()?, &interrupt.votes, (viewer, None)).await?.roll)
+        Ok(self.load_voter_roll(&*self.keys()?, &interrupt.votes, viewer, None).await?.roll)
     }
 
     /// Returns true if the flow is halted.
@@ -193,10 +193,10 @@ impl Service {
         if stored.record.is_open(self.now()) && approval_requirements(&ground.policy) != stored.record.asking {
             return Err(VoteRejected::PolicyChanged.into());
         }
-        let rolled = self.load_voter_roll(&keys, &stored.record.votes, (voter, None)).await?;
+        let rolled = self.load_voter_roll(&keys, &stored.record.votes, voter, None).await?;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
         let (ballot, passkey) =
-            self.verify_voter_proof(&keys, (BallotSubject::Interrupt(id), voter), ballot.clone(), signature).await?;
+            self.verify_voter_proof(&keys, BallotSubject::Interrupt(id), voter, ballot.clone(), signature).await?;
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let tally = stored.record.clone().vote(ballot, person, &rolled.roll)?;
         let now = rolled.roll.now;
@@ -213,7 +213,7 @@ impl Service {
         }
         match ending {
             None => draft.replace(&stored, &counted)?,
-            Some(ending) => self.put_interrupt_end(&mut draft, &keys, (&stored, counted), ending).await?,
+            Some(ending) => self.put_interrupt_end(&mut draft, &keys, &stored, counted, ending).await?,
         }
         self.commit(draft.finish()).await?;
         Ok(voted)
@@ -224,7 +224,8 @@ impl Service {
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
-        (stored, counted): (&Stored<Interrupt>, Interrupt),
+        stored: &Stored<Interrupt>,
+        counted: Interrupt,
         ending: InterruptDecisionInput,
     ) -> Result<()> {
         let active = self.flow(keys, &counted.flow).await?.record.policy;
@@ -299,7 +300,7 @@ impl Service {
             InterruptDecision::Expired
         };
         let open = stored.record.clone();
-        self.put_interrupt_end(&mut draft, &keys, (&stored, open), without_people(decision, now)).await?;
+        self.put_interrupt_end(&mut draft, &keys, &stored, open, without_people(decision, now)).await?;
         self.commit(draft.finish()).await
     }
 }

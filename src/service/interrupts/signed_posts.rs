@@ -61,7 +61,7 @@ impl Service {
         let token = self.fetch::<Token>(&keys, id.as_str()).await?.filter(|it| !it.record.revoked);
         let token = token.ok_or(Error::Unauthenticated)?;
         let signing = token.record.signing.ok_or(Error::Unauthenticated)?;
-        match signing.check((keys.row(), &id), post, self.now()) {
+        match signing.check(keys.row(), &id, post, self.now()) {
             Ok(()) => Ok(token),
             Err(PostRejected::Unsigned) => Err(Error::Unauthenticated),
             Err(PostRejected::Stale) => Err(InterruptRejected::Stale.into()),

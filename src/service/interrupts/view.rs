@@ -31,7 +31,7 @@ impl InterruptView {
 
     /// Redacts a comment of one person for another. Authors see their own comment as they wrote it. The host's values
     /// are not masked in it, because the mask would confirm a guess about a redacted value.
-    pub fn said<'t>(&self, (viewer, by): (&AccountId, &AccountId), words: &'t str) -> Cow<'t, str> {
+    pub fn said<'t>(&self, viewer: &AccountId, by: &AccountId, words: &'t str) -> Cow<'t, str> {
         // Authors know what they wrote.
         if viewer == by {
             return each(words, &self.policies, |policy, words| RedactedValues::default().masked(policy, words));

@@ -295,7 +295,7 @@ impl Service {
             Some(author) => self.party_of(keys, &author).await?,
             None => Party::Gone,
         });
-        let redaction = self.redaction_of(keys, (&thread, reader), &event).await;
+        let redaction = self.redaction_of(keys, &thread, reader, &event).await;
         let Some(members) = event.data.as_object_mut() else { return Ok(event) };
         for name in QUOTING {
             if let Some(Value::String(text)) = members.get_mut(name) {
@@ -337,12 +337,7 @@ impl Service {
         Ok(self.fetch::<ReceiptRow>(keys, receipt).await?.map(|it| it.record.transition))
     }
 
-    async fn redaction_of(
-        &self,
-        keys: &Keys,
-        (thread, reader): (&ThreadId, &Party),
-        event: &Event,
-    ) -> Result<Redaction> {
+    async fn redaction_of(&self, keys: &Keys, thread: &ThreadId, reader: &Party, event: &Event) -> Result<Redaction> {
         let record: Thread = self.thread(keys, thread).await?.record;
         let (digest, states, tool) = match self.transition_named(keys, event).await? {
             Some(digest) => {
@@ -355,7 +350,7 @@ impl Service {
             }
         };
         let policies = self.policies_over(keys, &record, [digest]).await?;
-        Ok(Redaction::new(reader.clone(), &policies, (&[&states.0, &states.1], tool.as_ref()), []))
+        Ok(Redaction::new(reader.clone(), &policies, &[&states.0, &states.1], tool.as_ref(), []))
     }
 }
 

@@ -259,7 +259,7 @@ impl Service {
         let stops = ActiveHalts::after(row.stops(), halt, &stop, needs);
         row.replace(draft, halt.clone(), stops.clone())?;
         let kind = if halt.proposing || halt.verifying { EventType::Halted } else { EventType::HaltLifted };
-        let data = halt_data(halt, &stop, (needs, row.next_revision()), confirms);
+        let data = halt_data(halt, &stop, needs, row.next_revision(), confirms);
         event_recorder::outside(draft, row.flow(), at, kind, data)?;
         Ok(stops)
     }
@@ -348,12 +348,7 @@ fn put_lifting(draft: &mut Draft<'_>, row: &HaltRow, lifting: LiftRequest, at: T
     Ok(stops)
 }
 
-fn halt_data(
-    halt: &Halt,
-    stop: &HaltRecord,
-    (needs, revision): (LiftQuorum, i64),
-    pair: Option<&LiftPair<'_>>,
-) -> Value {
+fn halt_data(halt: &Halt, stop: &HaltRecord, needs: LiftQuorum, revision: i64, pair: Option<&LiftPair<'_>>) -> Value {
     let mut data = json!({
         "by": stop.by, "name": stop.name, "proposing": halt.proposing, "verifying": halt.verifying,
         "reason": halt.reason, "revision": revision, "lift_needs": needs,

@@ -138,7 +138,7 @@ impl Service {
             return Ok(IdempotentResponse::First(told));
         }
         let mut draft = Draft::new(keys.row(), self.now());
-        self.put(&mut draft, keys, (request, before.as_ref()), &told)?;
+        self.put(&mut draft, keys, request, before.as_ref(), &told)?;
         match self.commit(draft.finish()).await {
             Ok(()) => Ok(IdempotentResponse::First(told)),
             // Another gateway stored the response of the same request first.
@@ -161,7 +161,7 @@ impl Service {
         let put = |asked: &IdempotentExecution| {
             let told = (asked.tell)(done);
             debug_assert!(told.is_some(), "the use case stores the type that it returns");
-            told.map_or(Ok(()), |told| self.put(draft, keys, (&asked.request, asked.before.as_ref()), &told))
+            told.map_or(Ok(()), |told| self.put(draft, keys, &asked.request, asked.before.as_ref(), &told))
         };
         ASKED.try_with(put).unwrap_or(Ok(()))
     }
@@ -170,7 +170,8 @@ impl Service {
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
-        (request, before): (&IdempotentRequest, Option<&Stored<IdempotencyRecord>>),
+        request: &IdempotentRequest,
+        before: Option<&Stored<IdempotencyRecord>>,
         told: &StoredResponse,
     ) -> Result<()> {
         let until = self.now().plus(self.answers_kept);

@@ -116,15 +116,15 @@ impl Service {
             JudgedRequest::Confirm(_) => &self.turns.confirming,
             _ => &self.turns.judging,
         };
-        self.judged_among((queue, &by), judging).await
+        self.judged_among(queue, &by, judging).await
     }
 
     /// Judges a request without an effect. `by` is the auditor who repeats the request of an agent.
     pub(in crate::service) async fn judge_without_effect(&self, by: &str, judging: JudgingJob) -> Result<Judgement> {
-        self.judged_among((&self.turns.trying, by), judging).await
+        self.judged_among(&self.turns.trying, by, judging).await
     }
 
-    async fn judged_among(&self, (queue, by): (&FairQueue, &str), judging: JudgingJob) -> Result<Judgement> {
+    async fn judged_among(&self, queue: &FairQueue, by: &str, judging: JudgingJob) -> Result<Judgement> {
         let limits = *self.limits();
         // Most requests are light. The queue would cost more than the judgement.
         if judging.effort(&limits).is_light() {

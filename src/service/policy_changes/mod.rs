@@ -181,10 +181,10 @@ impl Service {
         if stored.record.is_open(now) && stored.record.change.over != ReplacedPolicy::of(&flow.record) {
             return Err(VoteRejected::PolicyChanged.into());
         }
-        let rolled = self.load_voter_roll(&keys, &stored.record.votes, (voter, None)).await?;
+        let rolled = self.load_voter_roll(&keys, &stored.record.votes, voter, None).await?;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
         let (ballot, passkey) =
-            self.verify_voter_proof(&keys, (BallotSubject::Amendment(id), voter), ballot.clone(), signature).await?;
+            self.verify_voter_proof(&keys, BallotSubject::Amendment(id), voter, ballot.clone(), signature).await?;
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let outcome = stored.record.clone().vote(ballot, person, &rolled.roll)?;
         let now = rolled.roll.now;
@@ -207,7 +207,7 @@ impl Service {
             told(&mut draft, Some(&flow.record.id), now, EventType::PolicyEnded, end_data(&amendment))?;
         }
         if voted == VoteOutcome::Approved {
-            self.apply_policy_change(&mut draft, &keys, &flow, (&amendment, now)).await?;
+            self.apply_policy_change(&mut draft, &keys, &flow, &amendment, now).await?;
         } else {
             // A halt or an activation in the same moment must conflict with this vote.
             draft.require_unchanged(&flow);
@@ -223,7 +223,8 @@ impl Service {
         draft: &mut Draft<'_>,
         keys: &Keys,
         flow: &Stored<Flow>,
-        (amendment, now): (&PolicyChangeRequest, Timestamp),
+        amendment: &PolicyChangeRequest,
+        now: Timestamp,
     ) -> Result<()> {
         let change = &amendment.change;
         let by = (&amendment.proposer, Some(&amendment.id), now);

@@ -21,8 +21,8 @@ impl Service {
         if let Some(known) = asking.given.get() {
             return Ok(*known);
         }
-        let (given, by) = ((&asking.proposal.node, &asking.head.state), asking.by.principal());
-        let counted = self.given(asking.policy, given, by.as_str()).await?;
+        let by = asking.by.principal();
+        let counted = self.given(asking.policy, &asking.proposal.node, &asking.head.state, by.as_str()).await?;
         Ok(*asking.given.get_or_init(|| counted))
     }
 
@@ -31,7 +31,8 @@ impl Service {
     pub(in crate::service) async fn given(
         &self,
         policy: &Policy,
-        (node, state): (&NodeId, &Value),
+        node: &NodeId,
+        state: &Value,
         by: &str,
     ) -> Result<Option<u64>> {
         if !policy.bounds_context(node) {

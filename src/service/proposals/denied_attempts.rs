@@ -77,7 +77,7 @@ impl Service {
         let (Some(effect), approval) = (effect, policy.approval()) else { return Ok(false) };
         let since = self.now().minus(approval.attempts_within());
         // One more than the limit, because a pending review is listed before the ended ones.
-        let attempts = self.attempts_at(keys, effect, (since, None), approval.attempts().saturating_add(1)).await?;
+        let attempts = self.attempts_at(keys, effect, since, None, approval.attempts().saturating_add(1)).await?;
         Ok(attempts.len() >= approval.attempts() as usize)
     }
 
@@ -85,7 +85,8 @@ impl Service {
     pub(in crate::service) async fn denied_before(
         &self,
         keys: &Keys,
-        (hold, policy): (&Hold, &Policy),
+        hold: &Hold,
+        policy: &Policy,
         viewer: &Party,
     ) -> Result<Option<EarlierDenials>> {
         let (Some(effect), approval) = (hold.effect, policy.approval()) else { return Ok(None) };
@@ -93,7 +94,7 @@ impl Service {
         // Counted back from the opening of this review, so that its page stays the same over time.
         let since = hold.opened_at.minus(within);
         let until = Cursor { due: hold.opened_at.millis(), id: String::new() };
-        let attempts = self.attempts_at(keys, effect, (since, Some(&until)), approval.attempts()).await?;
+        let attempts = self.attempts_at(keys, effect, since, Some(&until), approval.attempts()).await?;
         let denied = attempts.into_iter().filter(|it| matches!(it.state, HoldState::Denied { .. }));
         let denied: Vec<Hold> = denied.collect();
         let (times, last) = (denied.len(), denied.into_iter().next());
@@ -102,7 +103,7 @@ impl Service {
             return Err(Error::Broken("a denied review"));
         };
         let comment = match vote.comment {
-            Some(words) => Some(self.earlier_comment(keys, (&last, viewer), (&vote.reviewer, &words)).await?),
+            Some(words) => Some(self.earlier_comment(keys, &last, viewer, &vote.reviewer, &words).await?),
             None => None,
         };
         Ok(Some(EarlierDenials { times, within, last, by: vote.reviewer, name: vote.name, comment }))
@@ -113,7 +114,8 @@ impl Service {
         &self,
         keys: &Keys,
         effect: Digest,
-        (since, until): (Timestamp, Option<&Cursor>),
+        since: Timestamp,
+        until: Option<&Cursor>,
         limit: u32,
     ) -> Result<Vec<Hold>> {
         let word = SearchWord::Attempted(effect).to_string();
@@ -126,11 +128,13 @@ impl Service {
     async fn earlier_comment(
         &self,
         keys: &Keys,
-        (hold, viewer): (&Hold, &Party),
-        (by, words): (&AccountId, &str),
+        hold: &Hold,
+        viewer: &Party,
+        by: &AccountId,
+        words: &str,
     ) -> Result<String> {
         let author = Author::of(self.party_of(keys, &by.into()).await?);
-        match self.redacted_comment(keys, (hold, viewer), (&author, words)).await {
+        match self.redacted_comment(keys, hold, viewer, &author, words).await {
             Err(Error::Broken(_) | Error::NotFound(_) | Error::Archive(_) | Error::NoArchives) => {
                 Ok(WITHHELD.to_owned())
             }

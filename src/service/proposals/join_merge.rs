@@ -59,7 +59,8 @@ impl Service {
     pub(in crate::service) async fn gather_inputs(
         &self,
         keys: &Keys,
-        (head, thread): (&Version, &Thread),
+        head: &Version,
+        thread: &Thread,
         mut proposal: Proposal,
     ) -> Result<Proposal> {
         let ProposalKind::Join(join) = &mut proposal.ask else { return Ok(proposal) };
@@ -70,7 +71,7 @@ impl Service {
         }
         let found = match &join.source {
             JoinSource::Found(_) => return Ok(proposal),
-            JoinSource::Named => self.branches_now(keys, (head, thread), &join.branches, join.strategy).await?,
+            JoinSource::Named => self.branches_now(keys, head, thread, &join.branches, join.strategy).await?,
             JoinSource::Stated(joining, carried) => {
                 self.branches_then(keys, &join.branches, joining.clone(), carried.clone()).await?
             }
@@ -84,13 +85,14 @@ impl Service {
     pub(in crate::service) async fn joined(
         &self,
         policy: &Arc<Policy>,
-        (node, head): (&NodeId, &Arc<Version>),
+        node: &NodeId,
+        head: &Arc<Version>,
         ask: &JoinProposal,
     ) -> Result<std::result::Result<(MergedBranches, QueuePermit), Violation>> {
         // The permit is taken before the branches are loaded, because their states take memory.
         let turn = ask.turn.clone().ok_or(Error::Broken("a join out of turn"))?;
         let (policy, node, head, ask) = (Arc::clone(policy), node.clone(), Arc::clone(head), ask.clone());
-        let merged = turn.work("the merging of branches", move || joined(&policy, (&node, &head), &ask)).await??;
+        let merged = turn.work("the merging of branches", move || joined(&policy, &node, &head, &ask)).await??;
         Ok(merged.map(|it| (it, turn)))
     }
 
@@ -98,7 +100,8 @@ impl Service {
     async fn branches_now(
         &self,
         keys: &Keys,
-        (head, thread): (&Version, &Thread),
+        head: &Version,
+        thread: &Thread,
         names: &[BranchName],
         strategy: Strategy,
     ) -> Result<GatheredBranches> {
@@ -114,7 +117,7 @@ impl Service {
             if row.record.closed.is_some() {
                 return Err(Error::Closed);
             }
-            let first = self.origin(keys, &row.record, (&origin, head)).await?;
+            let first = self.origin(keys, &row.record, &origin, head).await?;
             let tip = self.head(keys, &row.record).await?;
             set.extend(tip.tree.origins().set_after(&first.statement.proposal));
             let Thread { id, authors, committed_nodes, spent, .. } = row.record.clone();
@@ -133,7 +136,7 @@ impl Service {
     }
 
     /// Returns version 0 of a branch. Its signature and its state must match this head.
-    async fn origin(&self, keys: &Keys, branch: &Thread, (origin, head): (&Branch, &Version)) -> Result<Version> {
+    async fn origin(&self, keys: &Keys, branch: &Thread, origin: &Branch, head: &Version) -> Result<Version> {
         let first = self.version(keys, &branch.id, 0).await?;
         let said = first.statement.kind == TransitionType::Fork && first.statement.fork.as_ref() == Some(origin);
         // A branch from an edited database must not enter the thread.
@@ -169,7 +172,8 @@ impl Service {
 /// Merges the branches of a join, or returns the violation if this node may not join them.
 fn joined(
     policy: &Policy,
-    (node, head): (&NodeId, &Version),
+    node: &NodeId,
+    head: &Version,
     ask: &JoinProposal,
 ) -> Result<std::result::Result<MergedBranches, Violation>> {
     let (found, base) = (ask.found()?, &head.state);
@@ -224,7 +228,8 @@ fn confidence(place: Option<&Pointer>, state: &Value, index: usize) -> Result<u3
 pub(in crate::service) fn replayed(
     policy: &Policy,
     base: &Value,
-    (ask, said): (&JoinProposal, &JoinStatement),
+    ask: &JoinProposal,
+    said: &JoinStatement,
     states: &[Value],
 ) -> Option<Value> {
     // An audit replays stored joins, so a request that does not match its statement is an error there.

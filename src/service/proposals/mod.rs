@@ -64,7 +64,7 @@ impl Service {
         let by = Proposer::Token(token);
         let identity = identity_of(&keys, by, proposal);
         // Before the head is checked: a repeated proposal gets its response even if the head has moved since.
-        if let Some(answer) = self.answered(&keys, (&thread.record, proposal), identity).await? {
+        if let Some(answer) = self.answered(&keys, &thread.record, proposal, identity).await? {
             return Ok(answer);
         }
         // Steps are checked on every head, because a step has one effect in the whole thread.
@@ -75,7 +75,7 @@ impl Service {
         let standing = self.ready(&keys, thread, proposal.parent).await?;
         let head = self.head(&keys, &standing.thread.record).await?;
         let policy = self.policy(&keys, standing.flow.record.policy).await?;
-        let proposal = &self.gather_inputs(&keys, (&head, &standing.thread.record), proposal.clone()).await?;
+        let proposal = &self.gather_inputs(&keys, &head, &standing.thread.record, proposal.clone()).await?;
         let (standing, trying) = (&standing, trying.as_ref());
         let (keys, head, policy, given) = (&*keys, &head, &policy, OnceLock::new());
         let asking = ProposalContext { keys, by, proposal, identity, standing, head, policy, trying, given };
@@ -155,7 +155,7 @@ impl Service {
                 }
                 JudgedRequest::Rollback(Arc::new(self.version(keys, &proposal.thread, *to_version).await?))
             }
-            ProposalKind::Join(join) => match self.joined(policy, (&proposal.node, head), join).await? {
+            ProposalKind::Join(join) => match self.joined(policy, &proposal.node, head, join).await? {
                 Ok((merged, turn)) => JudgedRequest::Join(Arc::new(merged), turn),
                 Err(unread) => return Ok(Judgement::Reject { violations: vec![unread] }),
             },
@@ -242,7 +242,7 @@ impl Service {
                 .await;
         }
         let step = self.create_statement(asking, effected, self.now()).await?;
-        self.hold(asking, step, reasons, (authors, effect)).await
+        self.hold(asking, step, reasons, authors, effect).await
     }
 
     /// Creates the statement of a transition. It is stored and never created again, so that its signature
@@ -285,7 +285,7 @@ impl Service {
             identity: asking.identity,
             now,
         };
-        Ok(self.state(asking.keys, (asking.head, asking.policy), stating, effected))
+        Ok(self.state(asking.keys, asking.head, asking.policy, stating, effected))
     }
 }
 

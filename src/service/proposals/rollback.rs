@@ -53,7 +53,7 @@ impl Service {
         check_words(&proposal)?;
         let by = Proposer::Person(&account);
         let identity = identity_of(&keys, by, &proposal);
-        if let Some(answer) = self.answered(&keys, (&thread.record, &proposal), identity).await? {
+        if let Some(answer) = self.answered(&keys, &thread.record, &proposal, identity).await? {
             return held(answer);
         }
         let standing = self.ready(&keys, thread, rollback.parent).await?;

@@ -113,7 +113,7 @@ impl Service {
         let Some(mut decision) = decision_of(hold, receipt.map(|it| it.record)) else { return Ok(None) };
         if let (Some(comment), Some(author)) = (decision.comment.as_mut(), &decision.reviewer_id) {
             let author = Author::of(self.party_of(keys, &author.into()).await?);
-            *comment = self.redacted_comment(keys, (hold, reader), (&author, comment)).await?;
+            *comment = self.redacted_comment(keys, hold, reader, &author, comment).await?;
         }
         decision.superseded_by = self.superseding_review(keys, &hold.state).await?;
         Ok(Some(decision))
@@ -138,8 +138,10 @@ impl Service {
     pub(in crate::service) async fn redacted_comment(
         &self,
         keys: &Keys,
-        (hold, reader): (&Hold, &Party),
-        (author, comment): (&Author, &str),
+        hold: &Hold,
+        reader: &Party,
+        author: &Author,
+        comment: &str,
     ) -> Result<String> {
         let states = async {
             let transition = self.transition(keys, hold.transition).await?;
@@ -151,7 +153,7 @@ impl Service {
         };
         let thread = self.thread(keys, &hold.thread).await?.record;
         let policies = self.policies_over(keys, &thread, [hold.policy]).await?;
-        let redaction = Redaction::new(reader.clone(), &policies, (&[&before, &after], tool.as_ref()), []);
+        let redaction = Redaction::new(reader.clone(), &policies, &[&before, &after], tool.as_ref(), []);
         Ok(redaction.words(author, comment).into_owned())
     }
 
@@ -178,7 +180,7 @@ impl Service {
         let called = beside(&policies, TextComparisonScope::of(reader, &caller), &[&before, &after], tool);
         let redacted = redacted_by(&hidings, &changes);
         let hidden = redacted.iter().filter_map(|it| match it {
-            RedactedChange::Hidden { pointer, .. } => Some(RedactedField::of(pointer.clone(), (&before, &after))),
+            RedactedChange::Hidden { pointer, .. } => Some(RedactedField::of(pointer.clone(), &before, &after)),
             RedactedChange::Shown { .. } => None,
         });
         let hold = self.hold_of(&keys, digest).await?.map(|it| it.record);

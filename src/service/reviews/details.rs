@@ -99,10 +99,9 @@ pub struct ReviewFacts {
 
 impl ReviewFacts {
     /// Returns a delegation by which the viewer may vote, the delegator, and the time of the facts.
-    pub fn place_of(&self, delegation: Option<&DelegationId>) -> Option<(&Delegation, &Account, Timestamp)> {
+    pub fn place_of(&self, delegation: Option<&DelegationId>) -> Option<(&Delegation, &Account)> {
         let delegation = delegation?;
-        let (by, away) = self.roll.away_for(&self.viewer).find(|(by, _)| by.id == *delegation)?;
-        Some((by, away, self.now))
+        self.roll.away_for(&self.viewer).find(|(by, _)| by.id == *delegation)
     }
 }
 
@@ -142,17 +141,17 @@ impl Service {
         let called = beside(&policies, TextComparisonScope::of(&reader, &caller), &states, tool);
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let opening = self.open_transition(&keys, &transition, &policy, &hides).await?;
-        let revealed = self.revealed_of(&keys, (&transition, &policy), &hides, reveal).await?;
+        let revealed = self.revealed_of(&keys, &transition, &policy, &hides, reveal).await?;
         let receipt = self.receipt_of(&keys, &hold).await?;
-        let redaction = Redaction::new(reader, &policies, (&states, tool), [&author, &caller]);
+        let redaction = Redaction::new(reader, &policies, &states, tool, [&author, &caller]);
         let roll = self.voter_roll_for_viewer(&keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
         let by = self.names_of(&keys, [&hold.proposer]).await?.into_values().next();
         let redacted = redacted_by(&hidings, &diff(&before, &after));
         Ok(ReviewFacts {
             known: KnownValues::of(&hidings, [&before, &written], &redacted),
             diff: redacted,
-            writers: writer_views(&hidings, (&written, &after), &policy),
-            hidden: hidden_places(&hides, &opening, (&before, &after)),
+            writers: writer_views(&hidings, &written, &after, &policy),
+            hidden: hidden_places(&hides, &opening, &before, &after),
             warnings: warnings_by(&hidings, &transition),
             can_decide: can_decide(&standing, &hold, viewer, &roll),
             viewer: viewer.id.clone(),
@@ -160,9 +159,9 @@ impl Service {
             outcome_unknown: thread.outcome_unknown(now),
             write: self.write_of(&keys, &thread, &transition).await?,
             by,
-            denied_before: self.denied_before(&keys, (&hold, &policy), &Party::from(viewer)).await?,
+            denied_before: self.denied_before(&keys, &hold, &policy, &Party::from(viewer)).await?,
             call: self.call_of(&keys, &called, &transition)?,
-            texts: self.texts_of(&keys, receipt.as_ref(), redaction, (author, caller)).await?,
+            texts: self.texts_of(&keys, receipt.as_ref(), redaction, author, caller).await?,
             receipt,
             roll: VoterRoll { now, ..roll },
             hold,
@@ -179,7 +178,8 @@ impl Service {
     async fn revealed_of(
         &self,
         keys: &Keys,
-        (transition, policy): (&Transition, &Policy),
+        transition: &Transition,
+        policy: &Policy,
         hides: &(dyn Fn(&Pointer) -> bool + Sync),
         reveal: Option<&Pointer>,
     ) -> Result<Option<(Pointer, Opening)>> {
@@ -199,7 +199,8 @@ impl Service {
         keys: &Keys,
         receipt: Option<&ReceiptRow>,
         redaction: Redaction,
-        (author, proposer): (Author, Author),
+        author: Author,
+        proposer: Author,
     ) -> Result<ReviewTexts> {
         let revoker = match receipt.and_then(|it| it.revoked.as_ref()) {
             Some(revoked) => self.party_of(keys, &revoked.by).await?,
@@ -297,7 +298,7 @@ impl Service {
         let mut files = ArchiveFiles::default();
         let rows = self.links((&keys, &mut files), thread, from..=last).await?;
         let digests: Vec<Digest> = rows.iter().map(|row| row.transition).collect();
-        let mut transitions = self.transitions_of((&keys, &mut files), &digests).await?;
+        let mut transitions = self.transitions_of(&keys, &mut files, &digests).await?;
         let with = |row: ChainRow| {
             let transition = transitions.remove(&row.transition).ok_or(Error::Broken("the chain"))?;
             Ok((row, transition))
@@ -314,13 +315,13 @@ impl Service {
 }
 
 /// Returns the view of each writer, with the changes since the last confirmed write.
-fn writer_views(hidings: &[Redactor<'_>], (written, after): (&Value, &Value), policy: &Policy) -> Vec<WriterView> {
+fn writer_views(hidings: &[Redactor<'_>], written: &Value, after: &Value, policy: &Policy) -> Vec<WriterView> {
     let changes = diff(written, after);
     let view = |(node, rules): (&NodeId, &NodePolicy)| {
         let read: Vec<_> = changes.iter().filter(|it| rules.reads().covers(&it.pointer)).cloned().collect();
         WriterView {
             node: node.clone(),
-            leaves: readable_leaves((policy, hidings), node, after),
+            leaves: readable_leaves(policy, hidings, node, after),
             changed_since_write: redacted_by(hidings, &read),
         }
     };

@@ -109,7 +109,7 @@ impl Service {
             return Err(Error::WrongState(HIDDEN));
         }
         let patch = edited(transition.format, &transition.patch, &ask.edit)?;
-        self.check_redacted_unchanged(transition, (&head.state, &proposed, &patch), &hiding)?;
+        self.check_redacted_unchanged(transition, &head.state, &proposed, &patch, &hiding)?;
         let statement = &transition.statement;
         let usage = statement.usage.as_ref().map_or(Some(Usage::default()), |it| Usage::read(it).ok());
         let proposal = Proposal {
@@ -134,7 +134,7 @@ impl Service {
         match self.judge_proposal(&asking).await? {
             Judgement::Hold { after, named, reasons, warnings, .. } => {
                 let effected = JudgedEffect { after, named: named.into_iter().collect(), warnings };
-                self.hold_edit(&asking, hold, (effected, reasons)).await
+                self.hold_edit(&asking, hold, effected, reasons).await
             }
             Judgement::Reject { violations } => Ok(EditResult::Rejected(hiding.violations(violations))),
             // `JudgedRequest::Edit` never commits without approval.
@@ -176,7 +176,9 @@ impl Service {
     fn check_redacted_unchanged(
         &self,
         transition: &Transition,
-        (before, proposed, patch): (&Value, &Value, &Value),
+        before: &Value,
+        proposed: &Value,
+        patch: &Value,
         hiding: &Redactor<'_>,
     ) -> Result<()> {
         // The judgement reports a patch that does not apply.
@@ -191,7 +193,8 @@ impl Service {
         &self,
         asking: &ProposalContext<'_>,
         hold: &Stored<Hold>,
-        (effected, reasons): (JudgedEffect, Vec<JudgedReason>),
+        effected: JudgedEffect,
+        reasons: Vec<JudgedReason>,
     ) -> Result<EditResult> {
         let Some(person) = asking.by.editor() else { return Err(Error::Broken("an edit without an editor")) };
         let mut excluded: BTreeSet<String> = hold.record.excluded.clone();

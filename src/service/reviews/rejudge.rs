@@ -139,7 +139,7 @@ impl Service {
         let thread = &standing.thread.record;
         let head = self.head(keys, thread).await?;
         let proposal = self.in_turn(&proposal, thread.id.as_str()).await?.into_owned();
-        let proposal = self.gather_inputs(keys, (&head, thread), proposal).await?;
+        let proposal = self.gather_inputs(keys, &head, thread, proposal).await?;
         let (by, proposal) = (Proposer::Token(&token), &proposal);
         let (head, policy, given) = (&head, &policy, OnceLock::new());
         let asking = ProposalContext { keys, by, proposal, identity, standing, head, policy, trying: None, given };
@@ -149,7 +149,7 @@ impl Service {
                 Ok(RejudgeOutcome::Kept)
             }
             RejudgedProposal::Hold(effected, reasons, authors) => {
-                self.restate_hold(&asking, hold, (effected, reasons, authors)).await
+                self.restate_hold(&asking, hold, effected, reasons, authors).await
             }
             RejudgedProposal::Nobody => self.end_without_replacement(keys, standing, hold).await,
         }
@@ -223,7 +223,9 @@ impl Service {
         &self,
         asking: &ProposalContext<'_>,
         hold: &Stored<Hold>,
-        (effected, reasons, authors): (JudgedEffect, Vec<JudgedReason>, BTreeSet<String>),
+        effected: JudgedEffect,
+        reasons: Vec<JudgedReason>,
+        authors: BTreeSet<String>,
     ) -> Result<RejudgeOutcome> {
         let now = self.now();
         let effect = effect_of(asking, &effected, &reasons);

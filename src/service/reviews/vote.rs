@@ -118,7 +118,7 @@ impl Service {
         if self.rejudge(&keys, &standing, &hold).await? != RejudgeOutcome::Kept {
             return Err(VoteRejected::PolicyChanged.into());
         }
-        let rolled = self.load_voter_roll(&keys, &hold.record.votes, (voter, ballot.delegation.as_ref())).await?;
+        let rolled = self.load_voter_roll(&keys, &hold.record.votes, voter, ballot.delegation.as_ref()).await?;
         // One time for the whole vote, so that delegations and the deadline are judged at the same moment.
         let now = rolled.roll.now;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
@@ -127,7 +127,7 @@ impl Service {
         let outcome_unknown = standing.thread.record.outcome_unknown(now);
         let bench = VoteContext { roll: &rolled.roll, outcome_unknown };
         let (ballot, passkey) =
-            self.verify_voter_proof(&keys, (BallotSubject::Review(review), voter), ballot.clone(), signature).await?;
+            self.verify_voter_proof(&keys, BallotSubject::Review(review), voter, ballot.clone(), signature).await?;
         // The tally consumes the ballot, and the passkey requirement is checked after it.
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let tally = hold.record.clone().vote(ballot, person, &bench)?;

@@ -44,7 +44,8 @@ impl Service {
         &self,
         keys: &Keys,
         votes: &[Vote],
-        (voter, by): (&AccountId, Option<&DelegationId>),
+        voter: &AccountId,
+        by: Option<&DelegationId>,
     ) -> Result<LoadedVoterRoll> {
         // Withdrawn votes do not matter any more, so their voters need not be unchanged.
         let standing = votes.iter().filter(|it| it.stands());

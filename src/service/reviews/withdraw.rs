@@ -37,7 +37,7 @@ impl Service {
         draft.require_unchanged(&person);
         draft.before(hold.record.expires_at);
         if let Some(vote) = left.votes.get(ask.vote) {
-            let data = withdrawal_data(&left, (ask.vote, vote));
+            let data = withdrawal_data(&left, ask.vote, vote);
             event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewWithdrawn, data)?;
         }
         draft.replace(&hold, &left)?;
@@ -47,7 +47,7 @@ impl Service {
 }
 
 /// Returns the data of a withdrawal event. It names the vote with the members of the vote's own event.
-pub(in crate::service) fn withdrawal_data(hold: &Hold, (index, vote): (usize, &Vote)) -> Value {
+pub(in crate::service) fn withdrawal_data(hold: &Hold, index: usize, vote: &Vote) -> Value {
     let mut data = json!({
         "review": hold.id, "transition": vote.transition, "reviewer": vote.reviewer, "stage": vote.stage,
         "verdict": vote.verdict, "vote": index,

@@ -83,7 +83,7 @@ impl Service {
     ) -> Result<Vec<R>> {
         let there: BTreeSet<u64> = rows.iter().map(VersionedRow::version).collect();
         for version in of.filter(|it| !there.contains(it)) {
-            let Some(file) = self.file_over((keys, files), thread, version).await? else { break };
+            let Some(file) = self.file_over(keys, files, thread, version).await? else { break };
             let archived = file.at(version).ok_or(BROKEN)?;
             rows.push(taken(archived).ok_or(Error::Erased)?);
         }
@@ -94,19 +94,16 @@ impl Service {
     /// Returns the transition with this digest, if its version is in an archive.
     pub(in crate::service) async fn archived(
         &self,
-        (keys, files): (&Keys, &mut ArchiveFiles),
+        keys: &Keys,
+        files: &mut ArchiveFiles,
         digest: Digest,
     ) -> Result<Option<Transition>> {
         let Some(place) = self.fetch::<ArchivedLocation>(keys, &digest.to_string()).await? else { return Ok(None) };
-        self.archived_at((keys, files), &place.record).await.map(Some)
+        self.archived_at(keys, files, &place.record).await.map(Some)
     }
 
-    async fn archived_at(
-        &self,
-        (keys, files): (&Keys, &mut ArchiveFiles),
-        place: &ArchivedLocation,
-    ) -> Result<Transition> {
-        let file = self.file_over((keys, files), &place.thread, place.version).await?.ok_or(BROKEN)?;
+    async fn archived_at(&self, keys: &Keys, files: &mut ArchiveFiles, place: &ArchivedLocation) -> Result<Transition> {
+        let file = self.file_over(keys, files, &place.thread, place.version).await?.ok_or(BROKEN)?;
         let row = file.at(place.version).map(ArchivedVersion::row).ok_or(BROKEN)?;
         // The digest is computed again, because an archive is only a file.
         if row.digest == place.transition && row.statement.digest() == row.digest { Ok(row) } else { Err(BROKEN) }
@@ -115,7 +112,8 @@ impl Service {
     /// Adds the archived ones of these transitions.
     pub(in crate::service) async fn add_archived(
         &self,
-        (keys, files): (&Keys, &mut ArchiveFiles),
+        keys: &Keys,
+        files: &mut ArchiveFiles,
         digests: &[Digest],
         found: &mut HashMap<Digest, Transition>,
     ) -> Result<()> {
@@ -126,7 +124,7 @@ impl Service {
             // Sorted by version, so that each file is read once.
             places.sort_by(|a, b| (&a.record.thread, a.record.version).cmp(&(&b.record.thread, b.record.version)));
             for place in places {
-                let transition = self.archived_at((keys, &mut *files), &place.record).await?;
+                let transition = self.archived_at(keys, &mut *files, &place.record).await?;
                 found.insert(transition.digest, transition);
             }
         }
@@ -138,7 +136,8 @@ impl Service {
     pub(in crate::service) async fn archived_as(
         &self,
         keys: &Keys,
-        (thread, parent): (&Thread, Digest),
+        thread: &Thread,
+        parent: Digest,
         identity: Digest,
     ) -> Result<Option<Transition>> {
         if parent == thread.head.transition || thread.gone.archived == 0 {
@@ -149,7 +148,7 @@ impl Service {
         let next = place.and_then(|it| it.version.checked_add(1)).filter(|it| *it < thread.gone.archived);
         let Some(next) = next else { return Ok(None) };
         let mut files = ArchiveFiles::default();
-        let file = self.file_over((keys, &mut files), &thread.id, next).await?.ok_or(BROKEN)?;
+        let file = self.file_over(keys, &mut files, &thread.id, next).await?.ok_or(BROKEN)?;
         Ok(file.at(next).map(ArchivedVersion::row).filter(|it| it.identity == identity))
     }
 
@@ -173,14 +172,15 @@ impl Service {
             return Ok(transition);
         }
         let (statement, mut files) = (&transition.statement, ArchiveFiles::default());
-        let file = self.file_over((keys, &mut files), &statement.thread, statement.version).await?;
+        let file = self.file_over(keys, &mut files, &statement.thread, statement.version).await?;
         with_values(file.ok_or(BROKEN)?, &transition)
     }
 
     /// Adds the archived values to these transitions. Transitions with erased values stay without them.
     pub(in crate::service) async fn fill_in(
         &self,
-        (keys, files): (&Keys, &mut ArchiveFiles),
+        keys: &Keys,
+        files: &mut ArchiveFiles,
         transitions: &mut HashMap<Digest, Transition>,
     ) -> Result<()> {
         let mut slim: Vec<_> = transitions.values_mut().filter(|it| it.values == ValueLocation::Archived).collect();
@@ -190,7 +190,7 @@ impl Service {
         });
         for transition in slim {
             let statement = &transition.statement;
-            let file = self.file_over((keys, &mut *files), &statement.thread, statement.version).await?;
+            let file = self.file_over(keys, &mut *files, &statement.thread, statement.version).await?;
             match with_values(file.ok_or(BROKEN)?, transition) {
                 Ok(whole) => *transition = whole,
                 Err(Error::Erased) => {}
@@ -203,7 +203,8 @@ impl Service {
     /// Returns the content of the archive that contains a version.
     async fn file_over<'f>(
         &self,
-        (keys, files): (&Keys, &'f mut ArchiveFiles),
+        keys: &Keys,
+        files: &'f mut ArchiveFiles,
         thread: &ThreadId,
         version: u64,
     ) -> Result<Option<&'f ArchiveContent>> {

@@ -242,7 +242,8 @@ impl Service {
     pub(in crate::service) async fn answered(
         &self,
         keys: &Keys,
-        (thread, proposal): (&Thread, &Proposal),
+        thread: &Thread,
+        proposal: &Proposal,
         identity: Digest,
     ) -> Result<Option<ProposalOutcome>> {
         let (name, ask) = (identity.to_string(), &proposal.ask);
@@ -253,7 +254,7 @@ impl Service {
         }
         let known = match self.reader(keys).get_by_alias::<Transition>(&name).await? {
             Some(stored) => Some(stored.record),
-            None => self.archived_as(keys, (thread, proposal.parent), identity).await?,
+            None => self.archived_as(keys, thread, proposal.parent, identity).await?,
         };
         let Some(transition) = known else { return Ok(None) };
         self.proposal_outcome(keys, transition).await.map(Some)
@@ -310,7 +311,7 @@ impl Service {
             Some(stored) if stored.record.statement.digest() == digest => Ok(stored.record),
             Some(_) => Err(Error::Broken("a statement")),
             None => {
-                let archived = self.archived((keys, &mut ArchiveFiles::default()), digest).await?;
+                let archived = self.archived(keys, &mut ArchiveFiles::default(), digest).await?;
                 archived.ok_or(Error::NotFound("transition"))
             }
         }

@@ -184,9 +184,9 @@ impl Service {
         let opening = self.open_transition(&keys, &transition, own, &hides).await?;
         let ((author, caller), states) = (self.authors_of(&keys, &transition).await?, [&before, &checked.state]);
         let called = beside(&policies, TextComparisonScope::of(reader, &caller), &states, transition.tool.as_ref());
-        let redaction = Redaction::new(reader.clone(), &policies, (&states, transition.tool.as_ref()), [&author]);
+        let redaction = Redaction::new(reader.clone(), &policies, &states, transition.tool.as_ref(), [&author]);
         let rationale = transition.rationale.as_ref().map(|it| redaction.words(&author, it).into_owned());
-        let differing = differing(opening, (&before, &checked.state), &hidings);
+        let differing = differing(opening, &before, &checked.state, &hidings);
         let receipt = match &checked.entry.gate {
             CommitGate::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
             _ => None,
@@ -219,12 +219,7 @@ impl Service {
     }
 
     /// Returns the differences between two versions. Only these two states are loaded and verified.
-    pub async fn compare(
-        &self,
-        thread: &ThreadId,
-        (from, to): (u64, u64),
-        reader: &Party,
-    ) -> Result<VersionComparison> {
+    pub async fn compare(&self, thread: &ThreadId, from: u64, to: u64, reader: &Party) -> Result<VersionComparison> {
         let keys = self.keys()?;
         let record = self.thread(&keys, thread).await?.record;
         if from.max(to) > record.head.version {
@@ -240,7 +235,7 @@ impl Service {
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let view = OpeningSelection { hidden: &hides, wanted: &|_| false };
         let opening = open((&before.state, &before.tree), (&after.state, &after.tree), &view);
-        let differing = differing(opening, (&before.state, &after.state), &hidings);
+        let differing = differing(opening, &before.state, &after.state, &hidings);
         Ok(VersionComparison { thread: record, differing: StateDifference { policies: policies.clone(), ..differing } })
     }
 
@@ -333,11 +328,11 @@ impl Service {
     }
 }
 
-fn differing(opening: Opening, (before, after): (&Value, &Value), hidings: &[Redactor<'_>]) -> StateDifference {
+fn differing(opening: Opening, before: &Value, after: &Value, hidings: &[Redactor<'_>]) -> StateDifference {
     let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
     StateDifference {
         diff: redacted_by(hidings, &diff(before, after)),
-        hidden: hidden_places(&hides, &opening, (before, after)),
+        hidden: hidden_places(&hides, &opening, before, after),
         opening,
         policies: Vec::new(),
     }

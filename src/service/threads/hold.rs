@@ -42,7 +42,8 @@ impl Service {
         asking: &ProposalContext<'_>,
         step: StatedTransition,
         reasons: Vec<JudgedReason>,
-        (excluded, effect): (BTreeSet<String>, Option<Digest>),
+        excluded: BTreeSet<String>,
+        effect: Option<Digest>,
     ) -> Result<ProposalOutcome> {
         let now = self.now();
         let mut draft = asking.draft(now);

@@ -172,7 +172,7 @@ impl<'s> ProvenanceTrace<'s> {
                 let leaf = TracedLeaf { thread: (*thread).clone(), version: *version, at: at.clone() };
                 self.traced(vec![leaf]).await
             }
-            TraceStart::After { transition, before, after } => self.set_by(transition, (before, after), at).await,
+            TraceStart::After { transition, before, after } => self.set_by(transition, before, after, at).await,
         };
         match traced {
             Err(Error::Erased | Error::Archive(_) | Error::NoArchives | Error::NotFound(_)) => Ok(None),
@@ -183,7 +183,8 @@ impl<'s> ProvenanceTrace<'s> {
     async fn set_by(
         &mut self,
         transition: &Transition,
-        (before, after): (&Value, &Value),
+        before: &Value,
+        after: &Value,
         at: &Pointer,
     ) -> Result<Option<Vec<LeafAuthor>>> {
         let statement = &transition.statement;
@@ -193,7 +194,7 @@ impl<'s> ProvenanceTrace<'s> {
         }
         let before = StateBefore::Held(Arc::new(before.clone()));
         let mut open = Vec::new();
-        let author = self.step(transition.clone(), (before, at.resolve(after)), at, &mut open).await?;
+        let author = self.step(transition.clone(), before, at.resolve(after), at, &mut open).await?;
         let Some(mut all) = self.traced(open).await? else { return Ok(None) };
         add_authors(&mut all, author);
         Ok(Some(all))
@@ -228,7 +229,7 @@ impl<'s> ProvenanceTrace<'s> {
                 None => StateBefore::Nothing,
             };
             let mut open = Vec::new();
-            let author = self.step(transition, (before, value), &leaf.at, &mut open).await?;
+            let author = self.step(transition, before, value, &leaf.at, &mut open).await?;
             trail.push(OpenStep { step, authors: author.into_iter().collect(), open });
         }
     }
@@ -237,7 +238,8 @@ impl<'s> ProvenanceTrace<'s> {
     async fn step(
         &mut self,
         mut transition: Transition,
-        (before, value): (StateBefore, Option<&Value>),
+        before: StateBefore,
+        value: Option<&Value>,
         at: &Pointer,
         open: &mut Vec<TracedLeaf>,
     ) -> Result<Option<LeafAuthor>> {
@@ -271,7 +273,7 @@ impl<'s> ProvenanceTrace<'s> {
                 return Ok(None);
             }
             TransitionType::Join => {
-                *open = self.joined_from(statement, (before.state(), value), at).await?;
+                *open = self.joined_from(statement, before.state(), value, at).await?;
                 if !open.is_empty() {
                     return Ok(None);
                 }
@@ -292,7 +294,8 @@ impl<'s> ProvenanceTrace<'s> {
     async fn joined_from(
         &mut self,
         statement: &Statement,
-        (before, value): (&Value, Option<&Value>),
+        before: &Value,
+        value: Option<&Value>,
         at: &Pointer,
     ) -> Result<Vec<TracedLeaf>> {
         let mut moved = Vec::new();
@@ -380,7 +383,7 @@ impl<'s> ProvenanceTrace<'s> {
         let (service, keys) = (self.service, self.keys);
         let rows = service.links((keys, &mut ArchiveFiles::default()), thread, of).await?;
         let digests: Vec<Digest> = rows.iter().map(|it| it.transition).collect();
-        for (digest, transition) in service.transitions_of((keys, &mut ArchiveFiles::default()), &digests).await? {
+        for (digest, transition) in service.transitions_of(keys, &mut ArchiveFiles::default(), &digests).await? {
             self.made.insert(transition.statement.proposal, digest);
         }
         Ok(())

@@ -19,7 +19,7 @@ pub struct RedactedField {
 
 impl RedactedField {
     /// Returns the field at a path of two states.
-    pub(in crate::service) fn of(pointer: Pointer, (before, after): (&Value, &Value)) -> Self {
+    pub(in crate::service) fn of(pointer: Pointer, before: &Value, after: &Value) -> Self {
         let kind = |state: &Value| pointer.resolve(state).map(RedactedValueKind::of);
         Self { before: kind(before), after: kind(after), pointer }
     }
@@ -36,7 +36,8 @@ impl RedactedField {
 pub(in crate::service) fn hidden_places(
     hides: &dyn Fn(&Pointer) -> bool,
     opening: &Opening,
-    (before, after): (&Value, &Value),
+    before: &Value,
+    after: &Value,
 ) -> Vec<RedactedField> {
     let root = Pointer::root();
     let mut pointers = opening.from.closed(&root);
@@ -44,5 +45,5 @@ pub(in crate::service) fn hidden_places(
     pointers.retain(hides);
     pointers.sort();
     pointers.dedup();
-    pointers.into_iter().map(|at| RedactedField::of(at, (before, after))).collect()
+    pointers.into_iter().map(|at| RedactedField::of(at, before, after)).collect()
 }

@@ -36,7 +36,8 @@ impl Redaction {
     pub(in crate::service) fn new<'a>(
         reader: Party,
         policies: &[Arc<Policy>],
-        (states, tool): (&[&Value], Option<&Tool>),
+        states: &[&Value],
+        tool: Option<&Tool>,
         authors: impl IntoIterator<Item = &'a Author>,
     ) -> Self {
         let values = |hidings: Vec<Redactor<'_>>| hidings.iter().map(|it| it.values().clone()).collect::<Vec<_>>();

@@ -65,7 +65,8 @@ impl Service {
     pub(in crate::service) fn state(
         &self,
         keys: &Keys,
-        (head, policy): (&Version, &Policy),
+        head: &Version,
+        policy: &Policy,
         stating: StatementInput<'_>,
         effected: JudgedEffect,
     ) -> StatedTransition {

@@ -62,8 +62,8 @@ impl Service {
         // The first row belongs to the version before the range, except at version 0.
         let own = usize::from(first > 0);
         let digests: Vec<Digest> = rows[own..].iter().map(|it| it.transition).collect();
-        let mut transitions = self.transitions_of((keys, &mut files), &digests).await?;
-        let states = self.states_at((keys, &mut files), thread, of).await?;
+        let mut transitions = self.transitions_of(keys, &mut files, &digests).await?;
+        let states = self.states_at(keys, &mut files, thread, of).await?;
         let mut versions = Vec::with_capacity(digests.len());
         for (index, at) in (own..).zip(states) {
             let (row, before) = (&rows[index], index.checked_sub(1).map(|it| &rows[it]));
@@ -124,7 +124,8 @@ impl Service {
     /// Returns the states of consecutive versions with their trees, rolled forward from the last whole state.
     async fn states_at(
         &self,
-        (keys, files): (&Keys, &mut ArchiveFiles),
+        keys: &Keys,
+        files: &mut ArchiveFiles,
         thread: &ThreadId,
         of: RangeInclusive<u64>,
     ) -> Result<Vec<StateWithTree>> {

@@ -107,7 +107,7 @@ impl Service {
             spent: None,
             context_tokens: None,
         };
-        let (after, content, refused) = self.admitted(&policy, &head, (&write, around), result).await?;
+        let (after, content, refused) = self.admitted(&policy, &head, &write, around, result).await?;
         // The time is read last, because the judgement may have waited in the fair queue.
         let (now, identity) = (self.now(), identity_of(keys, &write, &content));
         let stating = StatementInput {
@@ -129,7 +129,7 @@ impl Service {
             identity,
             now,
         };
-        let step = self.state(keys, (&head, &policy), stating, after);
+        let step = self.state(keys, &head, &policy, stating, after);
         let (mut draft, mut thread) = (Draft::new(keys.row(), now), ending.standing.thread.record.clone());
         ending.standing.rely(&mut draft);
         self.supersede_hold(&mut draft, keys, &mut thread, step.transition.digest).await?;
@@ -159,7 +159,8 @@ impl Service {
         &self,
         policy: &Arc<Policy>,
         head: &Arc<Version>,
-        (write, around): (&Write, JudgingContext),
+        write: &Write,
+        around: JudgingContext,
         result: &Value,
     ) -> Result<(JudgedEffect, Value, Vec<ResultError>)> {
         let nothing = || JudgedEffect { after: head.state.clone(), named: Default::default(), warnings: Vec::new() };

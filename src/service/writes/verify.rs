@@ -164,7 +164,7 @@ impl Service {
                 Ok(VerifiedWrite { write, view, replayed: true })
             }
             WriteAllowed::Reserve { receipt, not_after } => {
-                let write = self.reserve(keeping, (node, head), receipt, not_after).await?;
+                let write = self.reserve(keeping, node, head, receipt, not_after).await?;
                 Ok(VerifiedWrite { write, view, replayed: false })
             }
         }
@@ -208,7 +208,8 @@ impl Service {
     async fn reserve(
         &self,
         keeping: &VerifyContext<'_>,
-        (node, head): (&NodeId, &Version),
+        node: &NodeId,
+        head: &Version,
         jti: Option<Jti>,
         not_after: Option<Timestamp>,
     ) -> Result<Write> {

@@ -143,12 +143,7 @@ impl ReadQuery {
         Self::new(table, &ReadStatements::of(SqlDialect::Postgres, table).last_of).with(owner.to_owned())
     }
 
-    pub(super) fn labelled(
-        (table, word): (Table, &str),
-        direction: Direction,
-        after: Option<&Cursor>,
-        limit: u32,
-    ) -> Self {
+    pub(super) fn labelled(table: Table, word: &str, direction: Direction, after: Option<&Cursor>, limit: u32) -> Self {
         let reads = ReadStatements::of(SqlDialect::Postgres, table);
         let text = match direction {
             Direction::Forward => &reads.labelled,

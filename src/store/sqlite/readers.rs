@@ -93,7 +93,8 @@ impl Readers {
 
     pub(super) fn labelled(
         &self,
-        (table, word): (Table, &str),
+        table: Table,
+        word: &str,
         direction: Direction,
         after: Option<&Cursor>,
         limit: u32,

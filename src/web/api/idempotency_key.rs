@@ -48,7 +48,7 @@ impl FromRequest for IdempotentPost {
         Box::pin(async move {
             // Authentication comes first, so that the body of an unauthenticated client is not read.
             let (token, app) = (machine.await?.0, app_of(&request));
-            let body = read_body(&token, (&request, &app), body).await?;
+            let body = read_body(&token, &request, &app, body).await?;
             Ok(Self { request, app, token, body })
         })
     }
@@ -69,10 +69,15 @@ impl IdempotentPost {
         // Without a key there is nothing to repeat, so the response is not stored.
         let Some(named) = self.key()? else { return Ok(answer(&tell(&self.app, &work.await?)?)) };
         let service = &self.app.service;
-        let route = (self.request.method().as_str(), self.request.path());
         let keys = service.keys()?;
-        let request =
-            IdempotentRequest::new(keys.row(), self.token.record.principal(), route, &named, self.body.sent());
+        let request = IdempotentRequest::new(
+            keys.row(),
+            self.token.record.principal(),
+            self.request.method().as_str(),
+            self.request.path(),
+            &named,
+            self.body.sent(),
+        );
         let app = self.app.clone();
         Ok(match service.once(&request, move |done| tell(&app, done), work).await? {
             IdempotentResponse::First(told) => answer(&told),

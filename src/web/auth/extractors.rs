@@ -93,7 +93,7 @@ impl FromRequest for CachedTokenMachine {
                 None => Err(Error::Unauthenticated),
             };
             let token = admitted(&request, &app, token).map_err(|error| Problem::of(&request, error))?;
-            let body = read_body(&token, (&request, &app), body).await?;
+            let body = read_body(&token, &request, &app, body).await?;
             Ok(Self { token, body })
         })
     }
@@ -132,7 +132,7 @@ impl FromRequest for PostCaller {
             };
             // The sender is authenticated before the body is read, so that its memory counts for that sender.
             let token = admit(known).await?;
-            let body = read_body(&token, (&request, &app), body).await?;
+            let body = read_body(&token, &request, &app, body).await?;
             Ok(Self { token, body, post: None })
         })
     }
@@ -190,7 +190,8 @@ fn admitted(
 /// revoked.
 pub async fn read_body(
     token: &Stored<Token>,
-    (request, app): (&HttpRequest, &AppState),
+    request: &HttpRequest,
+    app: &AppState,
     body: impl Future<Output = Result<JsonBytes, Problem>>,
 ) -> Result<JsonBytes, Problem> {
     let failed = |error| Problem::of(request, error);

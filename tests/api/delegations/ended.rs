@@ -44,7 +44,7 @@ async fn takes_away(
     let boss = service.account_row(&boss.id).await.unwrap();
     let access = async |who: &Account, role: PersonRole, groups: &[&str]| {
         let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
-        service.change_access(&boss, &who.id, (role, &groups)).await.unwrap();
+        service.change_access(&boss, &who.id, role, &groups).await.unwrap();
     };
     match gone {
         DelegationLoss::Ended => service.end_delegation(&away.id, &delegation.id).await.unwrap(),

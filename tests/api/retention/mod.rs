@@ -191,11 +191,8 @@ async fn what_has_gone_is_read_as_before_and_audited(scene: ApiScenario) {
     let page =
         g.service.history(&thread.as_str().unwrap().try_into().unwrap(), None, 200, &Party::Receiver).await.unwrap().1;
     assert_eq!(page.len() as u64, VERSIONS + 2);
-    let compared = g
-        .service
-        .compare(&thread.as_str().unwrap().try_into().unwrap(), (1, VERSIONS), &Party::Receiver)
-        .await
-        .unwrap();
+    let compared =
+        g.service.compare(&thread.as_str().unwrap().try_into().unwrap(), 1, VERSIONS, &Party::Receiver).await.unwrap();
     assert_eq!(compared.differing.diff.len(), 1);
     scene.passes_an_audit().await;
 }

@@ -15,7 +15,7 @@ pub async fn sends_again(service: &Service, cast: &HistoryActors) {
     let keys = service.keys().unwrap();
     let asked = |key: &str| {
         let named = IdempotencyKey::read(key).unwrap();
-        IdempotentRequest::new(keys.row(), cast.host.record.principal(), ("POST", "/v1/threads"), &named, b"the body")
+        IdempotentRequest::new(keys.row(), cast.host.record.principal(), "POST", "/v1/threads", &named, b"the body")
     };
     let new = NewThread {
         flow: cast.host.record.flow.clone().unwrap(),

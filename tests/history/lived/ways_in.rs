@@ -109,7 +109,7 @@ pub(super) async fn looks_after_people(service: &Service, cast: &HistoryActors) 
     service.withdraw_link(&gus, &open.id).await.unwrap();
     service.invite(&gus, &new("kim")).await.unwrap();
     let id = ivy.account.record.id.clone();
-    service.change_access(&gus, &id, (PersonRole::Auditor, &BTreeSet::new())).await.unwrap();
+    service.change_access(&gus, &id, PersonRole::Auditor, &BTreeSet::new()).await.unwrap();
     let secret = service.reset_link(&gus, &id).await.unwrap();
     let (ivy, _) = service.choose_password(&secret, PASSWORD.to_owned(), None).await.unwrap();
     let (old, new) = (PASSWORD.to_owned(), format!("{PASSWORD} again"));

@@ -6,7 +6,7 @@ fn at(text: &str) -> Timestamp {
 
 fn secrets(now: &str) -> NodeSecrets {
     let (flow, node) = (FlowId::try_from("briefing").unwrap(), NodeId::try_from("lead").unwrap());
-    NodeSecrets::of(&RowKey::from_bytes(&[7; 32]), (&flow, &node), &Rotation::default(), at(now))
+    NodeSecrets::of(&RowKey::from_bytes(&[7; 32]), &flow, &node, &Rotation::default(), at(now))
 }
 
 fn epochs(secrets: &NodeSecrets) -> Vec<String> {

@@ -14,7 +14,7 @@ fn at() -> Timestamp {
 fn kept(folder: &Folder) -> (RunImport, Vec<ImportChunk>) {
     let (run, report) = verify(folder, SignatureRequirement::Unchecked);
     assert!(report.is_whole(), "{report:?}");
-    RunImport::of(folder, (&run, RunSigner::Nobody {}), by(), at()).unwrap()
+    RunImport::of(folder, &run, RunSigner::Nobody {}, by(), at()).unwrap()
 }
 
 fn sorted(mut folder: Folder) -> Folder {
@@ -35,7 +35,7 @@ fn folder_is_restored_exactly_from_any_number_of_pieces() {
     for bytes in [0, 1, PIECE_BYTES_MAX, 3 * PIECE_BYTES_MAX + 7] {
         let folder = with_a_file_of(bytes);
         let run = RunFolder::default();
-        let (import, pieces) = RunImport::of(&folder, (&run, RunSigner::Nobody {}), by(), at()).unwrap();
+        let (import, pieces) = RunImport::of(&folder, &run, RunSigner::Nobody {}, by(), at()).unwrap();
         assert_eq!(pieces.len() as u64, import.pieces());
         assert_eq!(import.folder(&pieces), Some(sorted(folder)), "{bytes}");
     }
@@ -60,7 +60,7 @@ fn equal_content_has_one_name_and_other_content_another() {
 fn foreign_pieces_give_no_folder() {
     let folder = with_a_file_of(2 * PIECE_BYTES_MAX);
     let run = RunFolder::default();
-    let (import, pieces) = RunImport::of(&folder, (&run, RunSigner::Nobody {}), by(), at()).unwrap();
+    let (import, pieces) = RunImport::of(&folder, &run, RunSigner::Nobody {}, by(), at()).unwrap();
     assert_eq!(pieces.len(), 3);
     let with = |change: fn(&mut Vec<ImportChunk>)| {
         let mut pieces = pieces.clone();
@@ -109,7 +109,7 @@ fn row_with_wrong_file_data_gives_no_folder() {
 #[test]
 fn oversized_folder_and_special_files_are_not_stored() {
     let run = RunFolder::default();
-    let of = |folder: &Folder| RunImport::of(folder, (&run, RunSigner::Nobody {}), by(), at()).map(|_| ());
+    let of = |folder: &Folder| RunImport::of(folder, &run, RunSigner::Nobody {}, by(), at()).map(|_| ());
     let mut large = Folder::default();
     let bytes = usize::try_from(FOLDER_BYTES_MAX).unwrap();
     large.entries.push(("a".to_owned(), FileContent::Bytes(vec![0; bytes])));
@@ -161,7 +161,7 @@ fn signed(keys: &Keys) -> Folder {
     let FileContent::Bytes(bytes) = content else { panic!("it is a file") };
     let run = ThreadId::try_from("order-17").unwrap();
     let bare = serde_json::from_slice(bytes).unwrap();
-    let signed = manifest::signed(bare, &run, keys.signing(KeyUse::Chain), (keys.issuer(), 1));
+    let signed = manifest::signed(bare, &run, keys.signing(KeyUse::Chain), keys.issuer(), 1);
     *bytes = canonical(&signed).into_bytes();
     folder
 }

@@ -36,7 +36,7 @@ fn checked(
     signatures: &str,
 ) -> Result<(), PostRejected> {
     let post = SignedPost { id, timestamp, signatures, body: body.as_bytes() };
-    signing.check((keys.row(), of), &post, at(NOW))
+    signing.check(keys.row(), of, &post, at(NOW))
 }
 
 fn first() -> SigningSecretRef {

@@ -123,11 +123,7 @@ pub fn redacted_by(hidings: &[Redactor<'_>], changes: &[LeafChange]) -> Vec<Reda
 }
 
 /// Returns the leaves that `node` will read, for reviewers to check before they approve.
-pub fn readable_leaves(
-    (policy, hidings): (&Policy, &[Redactor<'_>]),
-    node: &NodeId,
-    state: &Value,
-) -> Vec<RedactedLeaf> {
+pub fn readable_leaves(policy: &Policy, hidings: &[Redactor<'_>], node: &NodeId, state: &Value) -> Vec<RedactedLeaf> {
     shown(hidings, &project(policy, node, state))
 }
 

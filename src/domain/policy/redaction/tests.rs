@@ -161,7 +161,8 @@ fn what_is_shown_beside_the_change_has_no_hidden_value() {
     let tool = Tool::read(&arguments).unwrap();
     let hiding = Redactor::of(&policy, [&state], Some(&tool));
     let leaves = crate::domain::policy::readable_leaves(
-        (&policy, std::slice::from_ref(&hiding)),
+        &policy,
+        std::slice::from_ref(&hiding),
         &"n".try_into().unwrap(),
         &state,
     );

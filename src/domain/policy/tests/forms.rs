@@ -11,7 +11,8 @@ use crate::domain::policy::{Judgement, StateLimits};
 /// The way from one state to the other in each form that can say it.
 fn in_every_form(before: &Value, after: &Value) -> Vec<(PatchFormat, Value)> {
     let (Value::Object(old), Value::Object(new)) = (before, after) else { return Vec::new() };
-    let differing: Map<_, _> = new.iter().filter(|(key, it)| old.get(*key) != Some(it)).map(owned).collect();
+    let differing: Map<_, _> =
+        new.iter().filter(|(key, it)| old.get(*key) != Some(it)).map(|(key, value)| owned(key, value)).collect();
     let gone: Vec<_> = old.keys().filter(|key| !new.contains_key(*key)).collect();
     let mut by_key: Vec<_> = gone.iter().map(|key| json!({"op": "remove", "path": format!("/{key}")})).collect();
     by_key.extend(differing.iter().map(|(key, it)| json!({"op": "add", "path": format!("/{key}"), "value": it})));
@@ -38,7 +39,7 @@ fn in_every_form(before: &Value, after: &Value) -> Vec<(PatchFormat, Value)> {
     forms.into_iter().filter(leads).collect()
 }
 
-fn owned((key, value): (&String, &Value)) -> (String, Value) {
+fn owned(key: &String, value: &Value) -> (String, Value) {
     (key.clone(), value.clone())
 }
 

@@ -55,7 +55,7 @@ fn a_version_stays_while_either_bound_says_so() {
         (both, 90, 2 * DAY - 1, false),
         (both, 91, 2 * DAY, false),
     ] {
-        assert_eq!(retain.lets_go((version, at(5)), 100, at(5 + age)), goes, "{retain:?} {version} {age}");
+        assert_eq!(retain.lets_go(version, at(5), 100, at(5 + age)), goes, "{retain:?} {version} {age}");
         assert!(!retain.may_erase(at(0), at(i64::MAX)), "nothing is erased unless it says so");
     }
     let erased = RetentionPolicy { erase_after_days: Some(3), ..both };

@@ -101,7 +101,8 @@ fn changes_below_one_hidden_place_are_one_line() {
 fn people_see_what_a_writer_will_read_without_what_is_hidden() {
     let policy = hiding("[\"card.number\"]");
     let leaves = readable_leaves(
-        (&policy, &[Redactor::of(&policy, [], None)]),
+        &policy,
+        &[Redactor::of(&policy, [], None)],
         &node(),
         &json!({"card": {"number": {"a": 1, "b": 2}, "name": "N"}}),
     );

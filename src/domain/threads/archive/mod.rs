@@ -33,7 +33,7 @@ pub struct RetentionPolicy {
 impl RetentionPolicy {
     /// Checks that a version may be archived. `left` is the time at which the next version replaced it as the head.
     /// Both limits, `versions` and `days`, must allow it.
-    pub fn lets_go(&self, (version, left): (u64, Timestamp), head: u64, now: Timestamp) -> bool {
+    pub fn lets_go(&self, version: u64, left: Timestamp, head: u64, now: Timestamp) -> bool {
         self.can_ever_archive(version, head) && self.days.is_none_or(|it| are_over(it, left, now))
     }
 

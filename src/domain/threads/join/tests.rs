@@ -231,7 +231,7 @@ fn emptied(state: &mut Value, mut path: &str, after: &Value) {
 }
 
 /// Mixes two states: at each path one or the other, as the mask selects.
-fn mixed(base: &Value, other: &Value, (mask, path): (u64, &mut String)) -> Value {
+fn mixed(base: &Value, other: &Value, mask: u64, path: &mut String) -> Value {
     let (Value::Object(ours), Value::Object(theirs)) = (base, other) else { return other.clone() };
     let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
     let mut made = Map::new();
@@ -240,7 +240,7 @@ fn mixed(base: &Value, other: &Value, (mask, path): (u64, &mut String)) -> Value
         path.push_str(key);
         let place = path.bytes().fold(7_u64, |sum, it| sum * 31 % 61 + u64::from(it)) % 64;
         let value = match (ours.get(key), theirs.get(key)) {
-            (Some(ours @ Value::Object(_)), Some(theirs @ Value::Object(_))) => Some(mixed(ours, theirs, (mask, path))),
+            (Some(ours @ Value::Object(_)), Some(theirs @ Value::Object(_))) => Some(mixed(ours, theirs, mask, path)),
             (ours, theirs) => {
                 if mask >> place & 1 == 1 {
                     theirs.cloned()
@@ -334,8 +334,8 @@ proptest! {
     fn union_of_separate_changes_equals_applying_them_in_order(
         base in tree(), one in tree(), two in tree(), mask in any::<u64>(),
     ) {
-        let one = mixed(&base, &one, (mask, &mut String::new()));
-        let two = mixed(&base, &two, (!mask, &mut String::new()));
+        let one = mixed(&base, &one, mask, &mut String::new());
+        let two = mixed(&base, &two, !mask, &mut String::new());
         let (of_one, of_two) = (places(&base, &one), places(&base, &two));
         let apart = of_one.iter().all(|it| of_two.iter().all(|other| !it.touches(other)));
         if apart {

@@ -43,14 +43,14 @@ impl MailItemText {
             DisabledReason::Failing => "no delivery succeeded for five days",
             DisabledReason::ByHand => "an administrator disabled it",
         };
-        Self::of_endpoint("Endpoint disabled", ("Disabled", why), name, page)
+        Self::of_endpoint("Endpoint disabled", "Disabled", why, name, page)
     }
 
     pub(super) fn recovered(name: &str, page: &str) -> Self {
-        Self::of_endpoint("Endpoint enabled again", ("Enabled", "a delivery succeeded"), name, page)
+        Self::of_endpoint("Endpoint enabled again", "Enabled", "a delivery succeeded", name, page)
     }
 
-    fn of_endpoint(subject: &str, (state, why): (&str, &str), name: &str, page: &str) -> Self {
+    fn of_endpoint(subject: &str, state: &str, why: &str, name: &str, page: &str) -> Self {
         // A line break in a name could otherwise add a false line to the facts.
         let name = sanitize::printed(name).replace('\n', " ");
         Self {

@@ -124,7 +124,7 @@ impl Service {
             return Err(Error::WrongState("you have the maximum of 20 passkeys: remove one first"));
         }
         let purpose = ChallengePurpose::AllowAdding { session, registration: &new.challenge };
-        let confirmed = self.confirmed(&keys, person, (&own, &purpose), new.confirmation).await?;
+        let confirmed = self.confirmed(&keys, person, &own, &purpose, new.confirmation).await?;
         let passkey = Passkey {
             id: enrolled.id,
             account: person.account.record.id.clone(),
@@ -159,7 +159,8 @@ impl Service {
         &self,
         keys: &Keys,
         person: &SignedIn,
-        (own, purpose): (&[Stored<Passkey>], &ChallengePurpose<'_>),
+        own: &[Stored<Passkey>],
+        purpose: &ChallengePurpose<'_>,
         confirmation: PasskeyConfirmation,
     ) -> Result<Option<PasskeyUse>> {
         match confirmation {
@@ -201,7 +202,7 @@ impl Service {
         let stored = own.iter().find(|it| it.record.id == *id).ok_or(Error::NotFound("passkey"))?;
         let session = person.session.record.id.as_str();
         let purpose = ChallengePurpose::AllowRemoving { session, passkey: id.as_str() };
-        let confirmed = self.confirmed(&keys, person, (&own, &purpose), confirmation).await?;
+        let confirmed = self.confirmed(&keys, person, &own, &purpose, confirmation).await?;
         let mut draft = Draft::new(keys.row(), now);
         draft.require_unchanged(&person.account).require_unchanged(&person.session);
         // A passkey may confirm its own removal. Its new counter and its removal are then one replacement.

@@ -83,7 +83,8 @@ pub(in crate::service) enum BallotSubject<'a> {
 /// Builds the statement that a passkey signs for a vote.
 fn statement(
     keys: &Keys,
-    (review, voter): (&ReviewId, &AccountId),
+    review: &ReviewId,
+    voter: &AccountId,
     ballot: &Ballot,
     expires_at: Timestamp,
 ) -> VoteStatement {
@@ -103,7 +104,8 @@ fn statement(
 /// Builds the statement that a passkey signs for a vote on a policy change request.
 fn policy_statement(
     keys: &Keys,
-    (amendment, voter): (&AmendmentId, &AccountId),
+    amendment: &AmendmentId,
+    voter: &AccountId,
     ballot: &Ballot,
     expires_at: Timestamp,
 ) -> PolicyVoteStatement {
@@ -123,7 +125,8 @@ fn policy_statement(
 /// Builds the statement that a passkey signs for a vote on an interrupt.
 fn interrupt_statement(
     keys: &Keys,
-    (interrupt, voter): (&InterruptId, &AccountId),
+    interrupt: &InterruptId,
+    voter: &AccountId,
     ballot: &Ballot,
     expires_at: Timestamp,
 ) -> InterruptVoteStatement {
@@ -203,7 +206,7 @@ impl Service {
     /// Returns the digest that the voter's passkey signs, and its expiry.
     pub fn vote_challenge(&self, hold: &Hold, voter: &AccountId, ballot: &Ballot) -> Result<(Digest, Timestamp)> {
         let expires_at = self.now().plus(SIGNATURE_TTL).min(hold.expires_at);
-        Ok((statement(&*self.keys()?, (&hold.id, voter), ballot, expires_at).challenge(), expires_at))
+        Ok((statement(&*self.keys()?, &hold.id, voter, ballot, expires_at).challenge(), expires_at))
     }
 
     /// Returns the digest and the expiry for a vote on a policy change request.
@@ -214,7 +217,7 @@ impl Service {
         ballot: &Ballot,
     ) -> Result<(Digest, Timestamp)> {
         let expires_at = self.now().plus(SIGNATURE_TTL).min(amendment.expires_at);
-        let statement = policy_statement(&*self.keys()?, (&amendment.id, voter), ballot, expires_at);
+        let statement = policy_statement(&*self.keys()?, &amendment.id, voter, ballot, expires_at);
         Ok((statement.challenge(), expires_at))
     }
 
@@ -226,7 +229,7 @@ impl Service {
         ballot: &Ballot,
     ) -> Result<(Digest, Timestamp)> {
         let expires_at = self.now().plus(SIGNATURE_TTL).min(interrupt.expires_at);
-        let statement = interrupt_statement(&*self.keys()?, (&interrupt.id, voter), ballot, expires_at);
+        let statement = interrupt_statement(&*self.keys()?, &interrupt.id, voter, ballot, expires_at);
         Ok((statement.challenge(), expires_at))
     }
 
@@ -258,12 +261,13 @@ impl Service {
     pub(in crate::service) async fn verify_voter_proof(
         &self,
         keys: &Keys,
-        (subject, voter): (BallotSubject<'_>, &AccountId),
+        subject: BallotSubject<'_>,
+        voter: &AccountId,
         mut ballot: Ballot,
         signature: Option<&VoteSignature>,
     ) -> Result<(Ballot, Option<PasskeyUse>)> {
         if let Some(signature) = signature {
-            let (evidence, used) = self.signed(keys, (subject, voter), &ballot, signature).await?;
+            let (evidence, used) = self.signed(keys, subject, voter, &ballot, signature).await?;
             let VoteSignature { expires_at, assertion } = signature.clone();
             ballot.proof = VoterProof::Signature { evidence, expires_at, assertion };
             return Ok((ballot, Some(used)));
@@ -281,7 +285,8 @@ impl Service {
     async fn signed(
         &self,
         keys: &Keys,
-        (subject, voter): (BallotSubject<'_>, &AccountId),
+        subject: BallotSubject<'_>,
+        voter: &AccountId,
         ballot: &Ballot,
         signature: &VoteSignature,
     ) -> Result<(Digest, PasskeyUse)> {
@@ -294,17 +299,17 @@ impl Service {
         let (assertion, until) = (signature.assertion.clone(), signature.expires_at);
         let (evidence, counter) = match subject {
             BallotSubject::Review(review) => {
-                let statement = statement(keys, (review, voter), ballot, until);
+                let statement = statement(keys, review, voter, ballot, until);
                 let evidence = VoteEvidence { assertion, statement };
                 (evidence.digest(), evidence.check(&stored.record))
             }
             BallotSubject::Amendment(amendment) => {
-                let statement = policy_statement(keys, (amendment, voter), ballot, until);
+                let statement = policy_statement(keys, amendment, voter, ballot, until);
                 let evidence = VoteEvidence { assertion, statement };
                 (evidence.digest(), evidence.check(&stored.record))
             }
             BallotSubject::Interrupt(interrupt) => {
-                let statement = interrupt_statement(keys, (interrupt, voter), ballot, until);
+                let statement = interrupt_statement(keys, interrupt, voter, ballot, until);
                 let evidence = VoteEvidence { assertion, statement };
                 (evidence.digest(), evidence.check(&stored.record))
             }

@@ -56,7 +56,7 @@ impl Service {
             return Err(BROKEN);
         }
         let usage = request.usage.as_ref().map(Usage::read).transpose().map_err(|_| BROKEN)?.unwrap_or_default();
-        let context_tokens = self.given(trial.candidate, (&row.node, &head.state), thread.id.as_str()).await?;
+        let context_tokens = self.given(trial.candidate, &row.node, &head.state, thread.id.as_str()).await?;
         let around = JudgingContext {
             principal: row.principal.to_string(),
             owner: token.record.owner.clone(),
@@ -73,7 +73,7 @@ impl Service {
                 JoinJudgement::Refused(code) => HypotheticalOutcome::refused(code),
             },
             _ => {
-                let judgement = match self.recorded_request(trial, (row, request), &head).await? {
+                let judgement = match self.recorded_request(trial, row, request, &head).await? {
                     Ok(asks) => self.judged_by(trial, (&row.node, &head), past, (asks, around)).await?,
                     Err(unreadable) => unreadable,
                 };
@@ -104,7 +104,8 @@ impl Service {
     async fn recorded_request(
         &self,
         trial: &ReplayContext<'_>,
-        (row, request): (&ReplayedProposal, &RejectedRequest),
+        row: &ReplayedProposal,
+        request: &RejectedRequest,
         head: &Version,
     ) -> Result<std::result::Result<JudgedRequest, Judgement>> {
         Ok(Ok(match request.kind {
@@ -137,13 +138,13 @@ impl Service {
     ) -> Result<JoinJudgement> {
         let (proposal, node) = (recorded.join.as_ref().ok_or(BROKEN)?, &recorded.row.node);
         let proposal = self.in_turn(proposal, thread.id.as_str()).await?.into_owned();
-        let proposal = self.gather_inputs(trial.keys, (head, thread), proposal).await?;
+        let proposal = self.gather_inputs(trial.keys, head, thread, proposal).await?;
         let ProposalKind::Join(join) = &proposal.ask else { return Err(BROKEN) };
         let kept = |content| {
             let request = recorded.request.clone().ok_or(BROKEN)?;
             Ok::<_, Error>(RejectedRequest { format: PatchFormat::Merge, content, ..request })
         };
-        let (merged, turn) = match self.joined(trial.candidate, (node, head), join).await {
+        let (merged, turn) = match self.joined(trial.candidate, node, head, join).await {
             Ok(Ok((merged, turn))) => (Arc::new(merged), turn),
             Ok(Err(unread)) => {
                 let judgement = Judgement::Reject { violations: vec![unread] };

@@ -66,11 +66,7 @@ impl ReplayState {
         }
     }
 
-    fn advance(
-        &mut self,
-        (statement, carried): (&Statement, Option<&JoinCarryover>),
-        given: Option<u64>,
-    ) -> Result<()> {
+    fn advance(&mut self, statement: &Statement, carried: Option<&JoinCarryover>, given: Option<u64>) -> Result<()> {
         self.version = statement.version;
         self.committed_nodes.extend(statement.node.clone());
         let spent = std::mem::take(&mut self.spent).counting(statement, given);
@@ -191,7 +187,7 @@ impl Service {
             }
             if let Some(committed) = committed {
                 let given = self.given_under(trial, &thread.id, &past, &committed).await?;
-                past.advance((&committed.0, committed.1.as_deref()), given)?;
+                past.advance(&committed.0, committed.1.as_deref(), given)?;
             }
         }
         Ok(None)
@@ -217,7 +213,7 @@ impl Service {
             let (_, committed) = self.recorded_by(trial, &event, &past, ReplayEventScope::Before).await?;
             let Some(committed) = committed else { continue };
             let given = self.given_under(trial, &parent.id, &past, &committed).await?;
-            past.advance((&committed.0, committed.1.as_deref()), given)?;
+            past.advance(&committed.0, committed.1.as_deref(), given)?;
             if past.version == origin.version {
                 return Ok(Some(ReplayState { version: 0, ..past }));
             }
@@ -241,7 +237,7 @@ impl Service {
             return Ok(None);
         }
         match self.version(trial.keys, thread, past.version).await {
-            Ok(on) => self.given(trial.candidate, (node, &on.state), thread.as_str()).await,
+            Ok(on) => self.given(trial.candidate, node, &on.state, thread.as_str()).await,
             Err(Error::Erased) => Ok(*recorded),
             Err(error) => Err(error),
         }

@@ -84,7 +84,8 @@ pub async fn show(
     app: web::Data<AppState>,
     visitor: Visitor,
     endpoint: web::Path<String>,
-    (done, asked): (web::Query<FlashQuery>, web::Query<EndpointPageQuery>),
+    done: web::Query<FlashQuery>,
+    asked: web::Query<EndpointPageQuery>,
 ) -> Result<EndpointPage> {
     let beside =
         EndpointPageExtras { notice: done.notice(DONE), asked: asked.into_inner(), ..EndpointPageExtras::default() };
@@ -119,7 +120,7 @@ pub async fn change(
         app.service.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
         Ok(see_other(&format!("/endpoints/{id}?done=changed")))
     };
-    answered(&app, &request, &visitor, (&endpoint, Some(EndpointFields::clone(&form).typed()), changed)).await
+    answered(&app, &request, &visitor, &endpoint, Some(EndpointFields::clone(&form).typed()), changed).await
 }
 
 /// `POST /endpoints/{endpoint}/serving`.
@@ -141,7 +142,7 @@ pub async fn serve(
         app.service.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
         Ok(see_other(&format!("/endpoints/{id}?done={done}")))
     };
-    answered(&app, &request, &visitor, (&endpoint, None, served)).await
+    answered(&app, &request, &visitor, &endpoint, None, served).await
 }
 
 /// `POST /endpoints/{endpoint}/secret`: rotates the secret and shows the new one once.
@@ -158,10 +159,10 @@ pub async fn rotate(
         let (secret, until) = app.service.rotate_endpoint_secret(by, id, overlap).await?;
         let told = app.service.endpoint(id).await?;
         let until = (!overlap.is_zero()).then_some(until);
-        let page = secret_page(&app, &visitor, &told.endpoint.name, (secret, until)).await?;
+        let page = secret_page(&app, &visitor, &told.endpoint.name, secret, until).await?;
         Ok(html(StatusCode::OK, page.render()))
     };
-    answered(&app, &request, &visitor, (&endpoint, None, rotated)).await
+    answered(&app, &request, &visitor, &endpoint, None, rotated).await
 }
 
 /// `POST /endpoints/{endpoint}/test`: sends a test event and shows its result.
@@ -177,7 +178,7 @@ pub async fn test(
         let page = page(&app, &visitor, id, EndpointPageExtras { test, ..EndpointPageExtras::default() }).await?;
         Ok(html(StatusCode::OK, page.render()))
     };
-    answered(&app, &request, &visitor, (&endpoint, None, tested)).await
+    answered(&app, &request, &visitor, &endpoint, None, tested).await
 }
 
 /// `POST /endpoints/{endpoint}/redeliveries`.
@@ -208,7 +209,7 @@ pub async fn redeliver(
         let done = if app.service.redeliver_many(by, id, again).await? == 0 { "none" } else { "again" };
         Ok(see_other(&format!("/endpoints/{id}?done={done}")))
     };
-    answered(&app, &request, &visitor, (&endpoint, None, sent)).await
+    answered(&app, &request, &visitor, &endpoint, None, sent).await
 }
 
 /// `POST /endpoints/{endpoint}/removal`.
@@ -223,14 +224,16 @@ pub async fn remove(
         app.service.remove_endpoint(Actor::Person(&visitor.0.signed_in.account), id).await?;
         Ok(see_other("/endpoints?done=removed"))
     };
-    answered(&app, &request, &visitor, (&endpoint, None, removed)).await
+    answered(&app, &request, &visitor, &endpoint, None, removed).await
 }
 
 async fn answered(
     app: &AppState,
     request: &HttpRequest,
     visitor: &Visitor,
-    (endpoint, typed, run): (&str, Option<EndpointFormInput>, impl AsyncFnOnce(&EndpointId) -> Result<HttpResponse>),
+    endpoint: &str,
+    typed: Option<EndpointFormInput>,
+    run: impl AsyncFnOnce(&EndpointId) -> Result<HttpResponse>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let failed = |error| PageError::of(request, error);
     let id = id(endpoint).map_err(failed)?;

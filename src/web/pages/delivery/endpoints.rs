@@ -175,7 +175,7 @@ async fn added(app: &AppState, visitor: &Visitor, form: &EndpointFields) -> Resu
     let by = Actor::Person(&visitor.0.signed_in.account);
     let (told, secret) = app.service.add_endpoint(by, &new).await?;
     let page = match secret {
-        Some(secret) => Some(secret_page(app, visitor, &told.endpoint.name, (secret, None)).await?),
+        Some(secret) => Some(secret_page(app, visitor, &told.endpoint.name, secret, None).await?),
         None => None,
     };
     Ok((told.endpoint.id, page))
@@ -185,7 +185,8 @@ pub(in crate::web::pages) async fn secret_page(
     app: &AppState,
     visitor: &Visitor,
     name: &str,
-    (secret, before_until): (Secret<String>, Option<Timestamp>),
+    secret: Secret<String>,
+    before_until: Option<Timestamp>,
 ) -> Result<SecretPage> {
     let lead = match before_until {
         None => {

@@ -36,7 +36,7 @@ pub async fn download(
 ) -> std::result::Result<HttpResponse, PageError> {
     let (thread, file) = path.into_inner();
     let (name, bytes) =
-        file_of(&app, &visitor, (&thread, &file)).await.map_err(|error| PageError::of(&request, error))?;
+        file_of(&app, &visitor, &thread, &file).await.map_err(|error| PageError::of(&request, error))?;
     Ok(HttpResponse::Ok()
         .content_type("application/octet-stream")
         .insert_header((header::CACHE_CONTROL, "no-store"))
@@ -45,7 +45,7 @@ pub async fn download(
 }
 
 /// Returns a file of an episode. The name is safe in a header: the import accepts only letters, digits and `._-`.
-async fn file_of(app: &AppState, visitor: &Visitor, (thread, file): (&str, &str)) -> Result<(String, Vec<u8>)> {
+async fn file_of(app: &AppState, visitor: &Visitor, thread: &str, file: &str) -> Result<(String, Vec<u8>)> {
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
     let reader = visitor.account();
     let files = app.service.files_of_run((reader.id.as_str(), &reader.into()), &id).await?;

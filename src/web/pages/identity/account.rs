@@ -174,12 +174,12 @@ async fn page(
         mail_problem,
         has_password: account.password_hash().is_some(),
         password_chars_min: PASSWORD_CHARS_MIN,
-        sessions: sessions.iter().zip(&ids).map(|(it, id)| row(it, this, (seen.get(id).copied(), now))).collect(),
+        sessions: sessions.iter().zip(&ids).map(|(it, id)| row(it, this, seen.get(id).copied(), now)).collect(),
         problem: again.password,
     })
 }
 
-fn row(session: &Session, this: &SessionId, (seen, now): (Option<Timestamp>, Timestamp)) -> SessionRow {
+fn row(session: &Session, this: &SessionId, seen: Option<Timestamp>, now: Timestamp) -> SessionRow {
     let origin = session.origin.as_ref();
     SessionRow {
         id: session.id.to_string(),

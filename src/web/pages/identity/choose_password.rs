@@ -33,7 +33,7 @@ pub async fn show(
     request: HttpRequest,
     secret: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
-    answer(&app, &request, &secret, (StatusCode::OK, None)).await
+    answer(&app, &request, &secret, StatusCode::OK, None).await
 }
 
 /// `POST /password/{secret}`: sets the password and uses up the link.
@@ -46,7 +46,7 @@ pub async fn submit(
     let (_, form) = sent.parts();
     if form.password != form.again {
         let problem = "The two passwords do not match. Enter the same password twice.".to_owned();
-        return answer(&app, &request, &secret, (StatusCode::UNPROCESSABLE_ENTITY, Some(problem))).await;
+        return answer(&app, &request, &secret, StatusCode::UNPROCESSABLE_ENTITY, Some(problem)).await;
     }
     let origin = anonymous_session::sign_in_origin(&app, &request).origin;
     match app.service.choose_password(&secret, form.password, origin).await {
@@ -55,7 +55,7 @@ pub async fn submit(
         }
         Err(error) => {
             let problem = refusal(error).map_err(|error| PageError::of(&request, error))?.words;
-            answer(&app, &request, &secret, (StatusCode::UNPROCESSABLE_ENTITY, Some(problem))).await
+            answer(&app, &request, &secret, StatusCode::UNPROCESSABLE_ENTITY, Some(problem)).await
         }
     }
 }
@@ -64,10 +64,11 @@ async fn answer(
     app: &AppState,
     request: &HttpRequest,
     secret: &str,
-    (status, problem): (StatusCode, Option<String>),
+    status: StatusCode,
+    problem: Option<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let door = AnonymousSession::of(app, request);
-    let page = page(app, request, secret, (&door, problem)).await.map_err(|error| PageError::of(request, error))?;
+    let page = page(app, request, secret, &door, problem).await.map_err(|error| PageError::of(request, error))?;
     Ok(door.with_secret_cookie(app, html(status, page.render())))
 }
 
@@ -75,7 +76,8 @@ async fn page(
     app: &AppState,
     request: &HttpRequest,
     secret: &str,
-    (door, problem): (&AnonymousSession, Option<String>),
+    door: &AnonymousSession,
+    problem: Option<String>,
 ) -> Result<PasswordPage> {
     let link = app.service.link_of(secret).await?;
     let (title, name, invited, by) = match link.record.purpose {

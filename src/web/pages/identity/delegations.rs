@@ -65,7 +65,7 @@ pub struct DelegationForm {
 
 /// `GET /delegations`.
 pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<DelegationsPage> {
-    page(&app, &visitor, (done.notice(DONE), &DelegationForm::default())).await
+    page(&app, &visitor, done.notice(DONE), &DelegationForm::default()).await
 }
 
 /// Redirects a `GET` of an address that accepts only forms.
@@ -99,7 +99,7 @@ pub async fn submit(
         return confirm_page(&app, &visitor, &form, shown).await.map_err(failed);
     }
     let notice = refusal(error).map_err(failed)?;
-    let page = page(&app, &visitor, (Some(notice), &form)).await.map_err(failed)?;
+    let page = page(&app, &visitor, Some(notice), &form).await.map_err(failed)?;
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 
@@ -177,7 +177,8 @@ async fn confirm_page(
 async fn page(
     app: &AppState,
     visitor: &Visitor,
-    (notice, form): (Option<FlashNotice>, &DelegationForm),
+    notice: Option<FlashNotice>,
+    form: &DelegationForm,
 ) -> Result<DelegationsPage> {
     let (service, account, now) = (&app.service, visitor.account(), app.service.now());
     let votes = account.role == PersonRole::Reviewer;

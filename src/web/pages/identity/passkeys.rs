@@ -68,7 +68,7 @@ pub async fn show(
         _ => None,
     };
     let notice = notice.map(|words| FlashNotice { tone: Tone::Good, words: words.to_owned() });
-    page(&app, &visitor, (notice, "")).await
+    page(&app, &visitor, notice, "").await
 }
 
 /// Redirects a `GET` of an address that accepts only forms.
@@ -90,7 +90,7 @@ pub async fn add(
     };
     match added.await {
         Ok(_) => Ok(see_other(&format!("{PASSKEYS_URL}?done=added"))),
-        Err(error) => again(&app, &request, &visitor, (error, &name)).await,
+        Err(error) => again(&app, &request, &visitor, error, &name).await,
     }
 }
 
@@ -108,7 +108,7 @@ pub async fn remove(
     };
     match removed.await {
         Ok(()) => Ok(see_other(&format!("{PASSKEYS_URL}?done=removed"))),
-        Err(error) => again(&app, &request, &visitor, (error, "")).await,
+        Err(error) => again(&app, &request, &visitor, error, "").await,
     }
 }
 
@@ -165,7 +165,8 @@ async fn again(
     app: &AppState,
     request: &HttpRequest,
     visitor: &Visitor,
-    (error, name): (Error, &str),
+    error: Error,
+    name: &str,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (status, words) = match &error {
         Error::Passkey(refused) => (StatusCode::CONFLICT, format!("Passkey rejected: {refused}.")),
@@ -178,30 +179,26 @@ async fn again(
         _ => return Err(PageError::of(request, error)),
     };
     let notice = Some(FlashNotice { tone: Tone::Bad, words });
-    let page = page(app, visitor, (notice, name)).await.map_err(|error| PageError::of(request, error))?;
+    let page = page(app, visitor, notice, name).await.map_err(|error| PageError::of(request, error))?;
     Ok(html(status, page.render()))
 }
 
-async fn page(app: &AppState, visitor: &Visitor, (notice, typed): (Option<FlashNotice>, &str)) -> Result<PasskeysPage> {
+async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, typed: &str) -> Result<PasskeysPage> {
     let (service, account) = (&app.service, visitor.account());
     let own = service.passkeys_of(&account.id).await?;
-    let rows = own.iter().map(|it| row(app, visitor, (it, &own))).collect::<Result<Vec<_>>>()?;
+    let rows = own.iter().map(|it| row(app, visitor, it, &own)).collect::<Result<Vec<_>>>()?;
     Ok(PasskeysPage {
         shell: visitor.shell(service, notice).await?,
         csrf: visitor.0.csrf.shown(),
         place: match service.relying_party() {
-            Some(party) => PasskeyAvailability::Here(add_form(app, visitor, (&own, party.id(), typed))?),
+            Some(party) => PasskeyAvailability::Here(add_form(app, visitor, &own, party.id(), typed)?),
             None => PasskeyAvailability::Nowhere(service.public_url().to_owned()),
         },
         rows,
     })
 }
 
-fn add_form(
-    app: &AppState,
-    visitor: &Visitor,
-    (own, rp_id, typed): (&[Passkey], &str, &str),
-) -> Result<AddPasskeyForm> {
+fn add_form(app: &AppState, visitor: &Visitor, own: &[Passkey], rp_id: &str, typed: &str) -> Result<AddPasskeyForm> {
     let (account, session) = (visitor.account(), visitor.0.signed_in.session.record.id.as_str());
     let challenge = app.service.passkey_challenge(&ChallengePurpose::Add { session })?;
     let confirm = if own.is_empty() {
@@ -229,7 +226,7 @@ fn add_form(
     })
 }
 
-fn row(app: &AppState, visitor: &Visitor, (passkey, own): (&Passkey, &[Passkey])) -> Result<PasskeyRow> {
+fn row(app: &AppState, visitor: &Visitor, passkey: &Passkey, own: &[Passkey]) -> Result<PasskeyRow> {
     let (now, session) = (app.service.now(), visitor.0.signed_in.session.record.id.as_str());
     // The challenge contains the passkey's id, so a signature for one removal cannot confirm another.
     let purpose = ChallengePurpose::AllowRemoving { session, passkey: passkey.id.as_str() };

@@ -140,7 +140,7 @@ async fn page(
     let seen = service.last_seen(&ids).await?;
     Ok(PeoplePage {
         links: links.iter().filter_map(|it| link_row(it, name_of(it), now)).collect(),
-        people: people.iter().zip(&ids).map(|(it, id)| person_row(it, visitor, (seen.get(id).copied(), now))).collect(),
+        people: people.iter().zip(&ids).map(|(it, id)| person_row(it, visitor, seen.get(id).copied(), now)).collect(),
         shell: visitor.shell(service, notice).await?,
         csrf: visitor.0.csrf.shown(),
         may_change: visitor.account().role == PersonRole::Admin,
@@ -148,7 +148,7 @@ async fn page(
     })
 }
 
-pub fn person_row(account: &Account, visitor: &Visitor, (seen, now): (Option<Timestamp>, Timestamp)) -> PersonRow {
+pub fn person_row(account: &Account, visitor: &Visitor, seen: Option<Timestamp>, now: Timestamp) -> PersonRow {
     PersonRow {
         url: format!("{ADDRESS}/{}", account.id),
         name: SafeLine::new(account.name.as_str()),

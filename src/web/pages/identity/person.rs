@@ -68,10 +68,10 @@ pub async fn change_access(
     let (visitor, form) = sent.parts();
     let changed = async |account: &Account| {
         let (role, groups) = (role_of(&form.role)?, groups_of(&form.groups)?);
-        app.service.change_access(&visitor.0.signed_in.account, &account.id, (role, &groups)).await?;
+        app.service.change_access(&visitor.0.signed_in.account, &account.id, role, &groups).await?;
         Ok(see_other(&format!("/people/{}?done=changed", account.id)))
     };
-    answered(&app, &request, &visitor, (&account, changed)).await
+    answered(&app, &request, &visitor, &account, changed).await
 }
 
 /// `POST /people/{account}/admission`.
@@ -91,7 +91,7 @@ pub async fn admit(
         app.service.set_admission_by(&visitor.0.signed_in.account, &account.name, admission).await?;
         Ok(see_other(&format!("/people/{}?done={done}", account.id)))
     };
-    answered(&app, &request, &visitor, (&account, admitted)).await
+    answered(&app, &request, &visitor, &account, admitted).await
 }
 
 /// `POST /people/{account}/reset`: creates a link that resets the password, and shows it once.
@@ -120,7 +120,7 @@ pub async fn reset(
         };
         Ok(html(StatusCode::OK, page.render()))
     };
-    answered(&app, &request, &visitor, (&account, made)).await
+    answered(&app, &request, &visitor, &account, made).await
 }
 
 /// `POST /people/{account}/unlocking`.
@@ -135,7 +135,7 @@ pub async fn unlock(
         app.service.unlock(&visitor.0.signed_in.account, &account.id).await?;
         Ok(see_other(&format!("/people/{}?done=unlocked", account.id)))
     };
-    answered(&app, &request, &visitor, (&account, unlocked)).await
+    answered(&app, &request, &visitor, &account, unlocked).await
 }
 
 /// `POST /people/{account}/passkeys`: removes the passkeys of a person who has lost them.
@@ -150,14 +150,15 @@ pub async fn remove_passkeys(
         app.service.remove_lost_passkeys(&visitor.0.signed_in.account, &account.id).await?;
         Ok(see_other(&format!("/people/{}?done=passkeys", account.id)))
     };
-    answered(&app, &request, &visitor, (&account, removed)).await
+    answered(&app, &request, &visitor, &account, removed).await
 }
 
 async fn answered(
     app: &AppState,
     request: &HttpRequest,
     visitor: &Visitor,
-    (account, run): (&str, impl AsyncFnOnce(&Account) -> Result<HttpResponse>),
+    account: &str,
+    run: impl AsyncFnOnce(&Account) -> Result<HttpResponse>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let failed = |error| PageError::of(request, error);
     let account = find(app, account).await.map_err(failed)?;
@@ -185,7 +186,7 @@ async fn page(app: &AppState, visitor: &Visitor, account: &Account, notice: Opti
     let groups: Vec<&str> = account.groups.iter().map(|it| it.as_str()).collect();
     let id = format!("account/{}", account.id);
     let seen = app.service.last_seen(std::slice::from_ref(&id)).await?.remove(&id);
-    let person = person_row(account, visitor, (seen, now));
+    let person = person_row(account, visitor, seen, now);
     let changing = match visitor.account().role {
         // Comes before the role: an administrator must not change their own role or groups (separation of duties).
         _ if person.me => PersonEditability::Oneself,

@@ -46,7 +46,7 @@ pub async fn show(
     {
         return Ok(see_other(next.as_str()));
     }
-    Ok(page(&app, &request, StatusCode::OK, (&next, ""), None))
+    Ok(page(&app, &request, StatusCode::OK, &next, "", None))
 }
 
 /// `POST /sign-in`. The service limits failed sign-ins.
@@ -58,7 +58,7 @@ pub async fn submit(
     let (_, form) = sent.parts();
     let SignInForm { username, password, next, .. } = form;
     let (next, from) = (LocalPath::of(&next), anonymous_session::sign_in_origin(&app, &request));
-    let again = |status, problem: &str| page(&app, &request, status, (&next, &username), Some(problem.to_owned()));
+    let again = |status, problem: &str| page(&app, &request, status, &next, &username, Some(problem.to_owned()));
     match app.service.sign_in_throttled(&username, password, &from).await {
         Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
         Err(Error::TooMany) => Ok(again(
@@ -76,7 +76,8 @@ fn page(
     app: &AppState,
     request: &HttpRequest,
     status: StatusCode,
-    (next, username): (&LocalPath, &str),
+    next: &LocalPath,
+    username: &str,
     problem: Option<String>,
 ) -> HttpResponse {
     let door = AnonymousSession::of(app, request);
@@ -102,7 +103,7 @@ pub(in crate::web::pages) fn page_again(
     next: &LocalPath,
     problem: &str,
 ) -> Result<HttpResponse, PageError> {
-    Ok(page(app, request, status, (next, ""), Some(problem.to_owned())))
+    Ok(page(app, request, status, next, "", Some(problem.to_owned())))
 }
 
 /// Returns the challenge for a sign-in by passkey, or `None` if passkeys are unavailable at this address.

@@ -130,7 +130,7 @@ async fn page(
     Ok(TokensPage {
         shell: visitor.shell(&app.service, notice).await?,
         csrf: visitor.0.csrf.shown(),
-        tokens: tokens.iter().zip(&ids).map(|(it, id)| row((it, &people), seen.get(id).copied(), now)).collect(),
+        tokens: tokens.iter().zip(&ids).map(|(it, id)| row(it, &people, seen.get(id).copied(), now)).collect(),
         flows: lines(app.service.flows().await?.iter().map(|it| it.as_str())),
         may_change: visitor.account().role == PersonRole::Admin,
         typed,
@@ -146,7 +146,7 @@ fn exclusion(excluded: &[String]) -> String {
     }
 }
 
-fn row((token, people): (&Token, &[Account]), seen: Option<Timestamp>, now: Timestamp) -> TokenRow {
+fn row(token: &Token, people: &[Account], seen: Option<Timestamp>, now: Timestamp) -> TokenRow {
     TokenRow {
         id: token.id.to_string(),
         name: SafeLine::new(token.name.as_str()),

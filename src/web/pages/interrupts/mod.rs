@@ -197,7 +197,7 @@ fn timeline(shown: &InterruptView, viewer: &AccountId, now: Timestamp) -> Vec<Ti
             VoteVerdict::Approve => ("approved it", Tone::Good),
             VoteVerdict::Deny => ("denied it", Tone::Bad),
         };
-        let comment = vote.comment.as_deref().map(|it| SafeText::new(shown.said((viewer, &vote.reviewer), it)));
+        let comment = vote.comment.as_deref().map(|it| SafeText::new(shown.said(viewer, &vote.reviewer, it)));
         items.push(TimelineItem { comment, ..item(Some(&vote.name), words, tone, vote.at) });
     }
     let end = interrupt.ending().map(|(decision, at, _)| match decision {

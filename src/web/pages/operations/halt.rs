@@ -117,7 +117,7 @@ pub async fn stop(
     sent: SignedInForm<HaltFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    submitted(&app, &request, &visitor, (HaltFormKind::Stop, &form)).await
+    submitted(&app, &request, &visitor, HaltFormKind::Stop, &form).await
 }
 
 /// `POST /emergency/lifting`: lifts a halt, or requests it if two administrators are needed.
@@ -127,14 +127,15 @@ pub async fn lift(
     sent: SignedInForm<HaltFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    submitted(&app, &request, &visitor, (HaltFormKind::Lift, &form)).await
+    submitted(&app, &request, &visitor, HaltFormKind::Lift, &form).await
 }
 
 async fn submitted(
     app: &AppState,
     request: &HttpRequest,
     visitor: &Visitor,
-    (kind, form): (HaltFormKind, &HaltFields),
+    kind: HaltFormKind,
+    form: &HaltFields,
 ) -> std::result::Result<HttpResponse, PageError> {
     let failed = |error| PageError::of(request, error);
     // Only a lifting needs the previewed outcome, because another administrator may act in between.
@@ -220,7 +221,7 @@ async fn confirm(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &H
         what_value: what.value(),
         scope: title_of(&scope),
         scope_value: value_of(&scope),
-        consequences: consequences((kind, preview), what, needs(app, state)),
+        consequences: consequences(kind, preview, what, needs(app, state)),
         expects: preview_value(preview),
         reason: SafeText::new(reason),
         stops: kind == HaltFormKind::Stop,
@@ -232,11 +233,7 @@ fn needs(app: &AppState, state: &HaltState) -> LiftQuorum {
     app.service.lift_needs(state.stops.as_ref())
 }
 
-fn consequences(
-    (kind, preview): (HaltFormKind, HaltPreview),
-    what: HaltAspect,
-    needs: LiftQuorum,
-) -> Vec<&'static str> {
+fn consequences(kind: HaltFormKind, preview: HaltPreview, what: HaltAspect, needs: LiftQuorum) -> Vec<&'static str> {
     let mut lines = Vec::new();
     let two = needs == LiftQuorum::Two;
     match kind {

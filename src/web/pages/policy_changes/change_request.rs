@@ -268,10 +268,10 @@ fn differences(old: &PolicySource, new: &PolicySource) -> Vec<FileDiff> {
     }));
     files.retain(|(_, old, new)| old != new);
     let time = DIFF_TIME_MAX / u32::try_from(files.len().max(1)).unwrap_or(u32::MAX);
-    files.into_iter().map(|(name, old, new)| difference(name, (old, new), time)).collect()
+    files.into_iter().map(|(name, old, new)| difference(name, old, new, time)).collect()
 }
 
-fn difference(name: String, (old, new): (Option<&str>, Option<&str>), time: Duration) -> FileDiff {
+fn difference(name: String, old: Option<&str>, new: Option<&str>, time: Duration) -> FileDiff {
     let name = match (old, new) {
         (None, _) => format!("{name} (new)"),
         (_, None) => format!("{name} (removed)"),

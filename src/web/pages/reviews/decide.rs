@@ -129,7 +129,7 @@ impl ReviewDecisionContext<'_> {
             digest: DigestText::new(ballot.transition.to_string()),
             nonce: ballot.nonce.clone(),
             stage: ballot.stage.to_string(),
-            absent: facts.place_of(ballot.delegation.as_ref()).map(review::absent),
+            absent: facts.place_of(ballot.delegation.as_ref()).map(|(by, away)| review::absent(by, away, facts.now)),
             verdict: ballot.verdict.into(),
             headline: headline(hold, Some(&facts.transition), &facts.diff),
             flow: SafeLine::new(hold.flow.as_str()),

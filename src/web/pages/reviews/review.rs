@@ -182,7 +182,7 @@ fn deciding(
         csrf: visitor.0.csrf.shown(),
         nonce: Nonce::new(app.service.keys()?.row(), &binding).as_str().to_owned(),
         stage: stage.to_string(),
-        absent: facts.place_of(place.delegation()).map(absent),
+        absent: facts.place_of(place.delegation()).map(|(by, away)| absent(by, away, facts.now)),
         places: other_places(facts, places, place),
         comment: if asks { CommentRequirement::Required } else { CommentRequirement::Optional },
         typed: SafeText::new(again.typed.as_str()),
@@ -213,7 +213,7 @@ fn other_places(facts: &ReviewFacts, places: &[VotingSeat], but: &VotingSeat) ->
     others.into_iter().map(other).collect()
 }
 
-pub fn absent((delegation, away, now): (&Delegation, &Account, Timestamp)) -> DelegatorRow {
+pub fn absent(delegation: &Delegation, away: &Account, now: Timestamp) -> DelegatorRow {
     DelegatorRow {
         delegation: delegation.id.to_string(),
         name: SafeLine::new(away.name.as_str()),

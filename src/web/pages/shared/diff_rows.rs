@@ -15,7 +15,8 @@ use crate::service::threads::redacted_fields::RedactedField;
 /// Returns the rows of an opening. Redacted values are already closed in it, so no other part of the states can leak.
 pub fn rows(
     opening: &Opening,
-    (diff, hidden): (&[RedactedChange], &[RedactedField]),
+    diff: &[RedactedChange],
+    hidden: &[RedactedField],
     protects: &dyn Fn(&Pointer) -> bool,
 ) -> Result<OpeningRows> {
     let opening = serde_json::to_value(opening).map_err(|_| Error::Broken("an opening"))?;
@@ -33,7 +34,7 @@ pub fn rows(
 /// Returns the rows of a state difference.
 pub fn rows_of(differing: &StateDifference) -> Result<OpeningRows> {
     let protects = |at: &Pointer| differing.policies.iter().any(|it| it.protected().touches(at));
-    rows(&differing.opening, (&differing.diff, &differing.hidden), &protects)
+    rows(&differing.opening, &differing.diff, &differing.hidden, &protects)
 }
 
 pub fn named(pointer: &str) -> Option<Pointer> {

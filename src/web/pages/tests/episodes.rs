@@ -15,7 +15,7 @@ fn at(words: &str) -> TimestampView {
     moment("2026-11-03T12:00:00.000Z", "3 Nov 2026, 12:00 UTC", words)
 }
 
-fn step(description: &str, kind: &str, (words, tone): (&'static str, Tone)) -> PlanStepRow {
+fn step(description: &str, kind: &str, words: &'static str, tone: Tone) -> PlanStepRow {
     PlanStepRow { description: line(description), kind: line(kind), status: StatusBadge { words, tone } }
 }
 
@@ -46,9 +46,9 @@ pub fn page() -> EpisodePage {
         begun: at("3 h ago"),
         plan: Some(PlanHeader { source: line("planner"), rationale: Some(SafeText::new("People have to be asked.")) }),
         steps: vec![
-            step("Look the order up", "detect", ("done", Tone::Good)),
-            step("Refund it", "act", ("running", Tone::Care)),
-            step("Write to the customer", "act", ("skipped", Tone::Plain)),
+            step("Look the order up", "detect", "done", Tone::Good),
+            step("Refund it", "act", "running", Tone::Care),
+            step("Write to the customer", "act", "skipped", Tone::Plain),
         ],
         events: vec![
             did("Episode started", Tone::Plain, None),

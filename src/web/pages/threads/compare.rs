@@ -42,7 +42,7 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, two: &CompareQuer
             (from.unwrap_or(to.saturating_sub(1)), to)
         }
     };
-    let compared = service.compare(&id, (from, to), &visitor.account().into()).await?;
+    let compared = service.compare(&id, from, to, &visitor.account().into()).await?;
     let mut rows = rows_of(&compared.differing)?.changed;
     rows.retain(|it| !it.is_set_again());
     let more = rows.len().saturating_sub(ROWS_MAX);

@@ -75,7 +75,7 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, part: &ThreadPage
     let mut entries = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let newer = index.checked_sub(1).and_then(|it| items.get(it));
-        entries.push(entry((item, newer), &names, now));
+        entries.push(entry(item, newer, &names, now));
     }
     let last = items.last().map_or(0, |it| it.entry.version);
     let ended = match below {
@@ -196,7 +196,8 @@ fn standing(thread: &Thread, mode: Mode, now: Timestamp) -> String {
 }
 
 fn entry(
-    (item, newer): (&HistoryItem, Option<&HistoryItem>),
+    item: &HistoryItem,
+    newer: Option<&HistoryItem>,
     names: &BTreeMap<String, RequesterName>,
     now: Timestamp,
 ) -> EntryRow {

@@ -11,7 +11,7 @@ fn keys() -> Keys {
 fn signed(keys: &Keys) -> Folder {
     let timeline = Timeline::of(happened("ok"));
     let run = ThreadId::try_from("order-17").unwrap();
-    let sign = |it| manifest::signed(it, &run, keys.signing(KeyUse::Chain), (keys.issuer(), 1_795_225_000));
+    let sign = |it| manifest::signed(it, &run, keys.signing(KeyUse::Chain), keys.issuer(), 1_795_225_000);
     let mut folder = folder(happened("ok"));
     *bytes(&mut folder, "manifest.json") = timeline.manifest(sign).unwrap();
     folder

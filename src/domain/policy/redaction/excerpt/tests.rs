@@ -17,7 +17,7 @@ fn told(format: PatchFormat, request: &Value) -> String {
     excerpt(&Redactor::of_request(&policy(POLICY), &json!({}), (format, request), None), format, request)
 }
 
-fn nothing_in(policy: &Policy, (format, request): (PatchFormat, &Value), tool: Option<&Tool>) -> bool {
+fn nothing_in(policy: &Policy, format: PatchFormat, request: &Value, tool: Option<&Tool>) -> bool {
     hides_nothing(&Redactor::of_request(policy, &json!({}), (format, request), tool), format, request, tool)
 }
 
@@ -59,7 +59,7 @@ fn an_excerpt_is_bounded_and_says_that_it_was_cut() {
 #[test]
 fn what_holds_anything_hidden_is_known_to() {
     let policy = policy("[nodes.n]\n[tools]\nhide = [\"card\"]\n[redaction]\nhide = [\"card\"]\ndetect = [\"email\"]");
-    let nothing = |format, request: Value| nothing_in(&policy, (format, &request), None);
+    let nothing = |format, request: Value| nothing_in(&policy, format, &request, None);
     assert!(nothing(PatchFormat::Merge, json!({"a": {"b": [1, "x"]}})));
     assert!(!nothing(PatchFormat::Merge, json!({"card": 1})));
     assert!(!nothing(PatchFormat::MergePatch, json!({"a": ["it is eva@example.org"]})));
@@ -69,6 +69,6 @@ fn what_holds_anything_hidden_is_known_to() {
     assert!(!nothing(PatchFormat::JsonPatch, step("/card/number", "x")));
     assert!(!nothing(PatchFormat::JsonPatch, step("/a", "eva@example.org")));
     let tool = |arguments: Value| Tool::read(&json!({"name": "t", "arguments": arguments})).unwrap();
-    let with = |arguments| nothing_in(&policy, (PatchFormat::Merge, &json!({})), Some(&tool(arguments)));
+    let with = |arguments| nothing_in(&policy, PatchFormat::Merge, &json!({}), Some(&tool(arguments)));
     assert!(with(json!({"a": 1})) && !with(json!({"card": 1})) && !with(json!({"a": "eva@example.org"})));
 }

@@ -41,21 +41,21 @@ pub struct ChartLabels {
 /// Returns a chart of counts.
 pub fn of_counts(titled: ChartLabels, drawn: Vec<ChartPoint>) -> Chart {
     let top = top_of_counts(highest(&drawn));
-    chart(titled, drawn, (top, top.to_string(), (top / 2).to_string()))
+    chart(titled, drawn, top, top.to_string(), (top / 2).to_string())
 }
 
 /// Returns a chart of times in milliseconds.
 pub fn of_times(titled: ChartLabels, drawn: Vec<ChartPoint>) -> Chart {
     let top = top_of_times(Duration::from_millis(highest(&drawn)));
     let millis = u64::try_from(top.as_millis()).unwrap_or(u64::MAX);
-    chart(titled, drawn, (millis, lasting(top), lasting(top / 2)))
+    chart(titled, drawn, millis, lasting(top), lasting(top / 2))
 }
 
 fn highest(drawn: &[ChartPoint]) -> u64 {
     drawn.iter().map(|it| it.value.max(it.mark.unwrap_or_default())).max().unwrap_or_default()
 }
 
-fn chart(titled: ChartLabels, drawn: Vec<ChartPoint>, (top, top_words, middle): (u64, String, String)) -> Chart {
+fn chart(titled: ChartLabels, drawn: Vec<ChartPoint>, top: u64, top_words: String, middle: String) -> Chart {
     let width = SLOT * drawn.len();
     let bar = |(place, it): (usize, ChartPoint)| {
         let height = share(it.value, top, HEIGHT);

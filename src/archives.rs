@@ -12,8 +12,8 @@ use flate2::{Compression, GzBuilder};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::threads::archive::{Archive, PLAIN_BYTES_MAX};
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::threads::archive::{Archive, PLAIN_BYTES_MAX};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
-use crate::domain::primitives::time::Timestamp;
+use countersign_domain::primitives::time::Timestamp;
 
 /// Source of the current time for signatures and decisions in memory. Deadlines that decide a review use the database's
 /// clock, because several gateways share it.

@@ -22,9 +22,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::domain::context::Rotation;
-use crate::domain::operations::halt::LiftQuorum;
-use crate::domain::primitives::secret::Secret;
+use countersign_domain::context::Rotation;
+use countersign_domain::operations::halt::LiftQuorum;
+use countersign_domain::primitives::secret::Secret;
+
 use crate::keyring::KeyringSource;
 pub use limits::LimitsConfig;
 pub use mail::{MailConfig, MailTls};
@@ -325,7 +326,7 @@ fn read_database(text: &str) -> Option<DatabaseConfig> {
 }
 
 fn read_issuer(text: &str) -> Option<String> {
-    let fits = text.len() <= crate::domain::keys::ISSUER_CHARS_MAX && text.bytes().all(|it| it.is_ascii_graphic());
+    let fits = text.len() <= countersign_domain::keys::ISSUER_CHARS_MAX && text.bytes().all(|it| it.is_ascii_graphic());
     fits.then(|| text.to_owned())
 }
 

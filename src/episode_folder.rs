@@ -9,8 +9,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use crate::domain::episode::manifest::FILES_MAX;
-use crate::domain::episode::verify::{FILE_BYTES_MAX, FileContent, Folder};
+use countersign_domain::episode::manifest::FILES_MAX;
+use countersign_domain::episode::verify::{FILE_BYTES_MAX, FileContent, Folder};
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// `NONBLOCK` is set because opening a pipe would otherwise block the reader.

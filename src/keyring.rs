@@ -12,9 +12,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use countersign_domain::keys::{Keys, KeysError, KeysIdentity};
+use countersign_domain::primitives::secret::Secret;
+
 use crate::clock::Clock;
-use crate::domain::keys::{Keys, KeysError, KeysIdentity};
-use crate::domain::primitives::secret::Secret;
 use crate::random;
 use file::FileFingerprint;
 

@@ -8,7 +8,6 @@ pub mod archives;
 pub mod cli;
 pub mod clock;
 pub mod config;
-pub mod domain;
 pub mod episode_folder;
 pub mod http_client;
 pub mod keyring;

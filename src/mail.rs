@@ -11,6 +11,8 @@ mod tests;
 use std::error::Error as _;
 use std::time::Duration;
 
+use countersign_domain::delivery::mail_contact::MailAddress;
+use countersign_domain::primitives::sanitize;
 use lettre::address::Envelope;
 use lettre::message::Mailbox;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
@@ -21,8 +23,6 @@ use lettre::transport::smtp::extension::ClientId;
 use lettre::{Address, Message};
 
 use crate::config::{MailConfig, MailTls};
-use crate::domain::delivery::mail_contact::MailAddress;
-use crate::domain::primitives::sanitize;
 use bounded_stream::BoundedStream;
 
 /// The limit for one email. Without it a silent server would delay all others.

@@ -19,15 +19,15 @@ use prometheus::{
 };
 use serde_json::Value;
 
-use crate::domain::chain::denial::DenialCode;
-use crate::domain::context::EnvelopeCode;
-use crate::domain::delivery::delivery_record::AttemptOutcome;
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::log::insight::CountedEvent;
-use crate::domain::policy::RejectCode;
-use crate::domain::primitives::id::FlowId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::HoldOutcome;
+use countersign_domain::chain::denial::DenialCode;
+use countersign_domain::context::EnvelopeCode;
+use countersign_domain::delivery::delivery_record::AttemptOutcome;
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::log::insight::CountedEvent;
+use countersign_domain::policy::RejectCode;
+use countersign_domain::primitives::id::FlowId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::HoldOutcome;
 use gauges::GaugeFamilies;
 pub use gauges::{CursorGauges, DatabaseGauges, LeaseState, OpenReviewGauges};
 

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::domain::primitives::time::Timestamp;
+use countersign_domain::primitives::time::Timestamp;
 
 /// Fills the buffer. There is no way on without randomness: a gateway that would sign with guessable
 /// keys or nonces must rather stop.

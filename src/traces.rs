@@ -3,6 +3,9 @@
 
 mod http_exporter;
 
+use countersign_domain::delivery::delivery_record::AttemptOutcome;
+use countersign_domain::log::event::EventType;
+use countersign_domain::platform::trace_parent::TraceParent;
 use opentelemetry::trace::{
     Span as _, SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags, TraceId, TraceState,
     Tracer as _, TracerProvider as _,
@@ -13,9 +16,6 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider, Span};
 
 use crate::config;
-use crate::domain::delivery::delivery_record::AttemptOutcome;
-use crate::domain::log::event::EventType;
-use crate::domain::platform::trace_parent::TraceParent;
 use http_exporter::TraceHttpExporter;
 
 const SERVICE: &str = "countersign";

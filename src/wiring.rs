@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::identity::login_throttle::LoginThrottleLimits;
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::primitives::secret::Secret;
+
 use crate::archives::Archives;
 use crate::clock::SystemClock;
 use crate::config::{Config, DatabaseConfig};
-use crate::domain::identity::login_throttle::LoginThrottleLimits;
-use crate::domain::json::size::StateLimits;
-use crate::domain::primitives::secret::Secret;
 use crate::http_client::{HttpClient, HttpClientError, HttpClientSettings};
 use crate::keyring::{Keyring, KeyringError};
 use crate::oidc_provider::{Provider, ProviderError};

@@ -8,8 +8,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use countersign::domain::guard::{StateGuard, Violations};
-use countersign::domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
+use countersign_domain::guard::{StateGuard, Violations};
+use countersign_domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
+
 use countersign::state_file::{AllowedRoots, PreviousContent, StateCommit, StateFileError, commit};
 use serde_json::{Map, Value, json};
 use unicode_normalization::UnicodeNormalization as _;

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use countersign::domain::episode::finding::{Code, Note};
+use countersign_domain::episode::finding::{Code, Note};
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");

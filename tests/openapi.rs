@@ -8,11 +8,12 @@ mod pages;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use countersign::domain::chain::denial::DenialCode;
-use countersign::domain::interrupts::InterruptRejected;
-use countersign::domain::json::parse::JsonCode;
-use countersign::domain::platform::idempotency::IdempotencyError;
-use countersign::domain::policy::RejectCode;
+use countersign_domain::chain::denial::DenialCode;
+use countersign_domain::interrupts::InterruptRejected;
+use countersign_domain::json::parse::JsonCode;
+use countersign_domain::platform::idempotency::IdempotencyError;
+use countersign_domain::policy::RejectCode;
+
 use countersign::web::api::openapi::KEYLESS;
 use countersign::web::api::public::DESCRIPTION;
 use countersign::web::auth::permissions::TABLE;

@@ -95,7 +95,7 @@ fn read_file(path: &str, text: &str, read: &mut Repository) {
         Some("rs") => {
             read.passages.extend(rust::comments(path, text));
             names::declared(path, text, &mut read.types);
-            if path.starts_with("src/") && !is_test(path) {
+            if (path.starts_with("src/") || path.starts_with("crates/")) && !is_test(path) {
                 read.passages.extend(rust::strings(path, text));
             }
         }

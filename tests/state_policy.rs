@@ -21,7 +21,7 @@ mod said;
 
 use std::collections::BTreeMap;
 
-use countersign::domain::policy::Policy;
+use countersign_domain::policy::Policy;
 use serde_json::{Value, json};
 
 use said::{TranslatedPolicy, compile, compiled, first_of, nested, write};
@@ -213,6 +213,6 @@ fn what_is_said_of_the_cases_is_what_they_say() {
     let said = TranslatedPolicy::read("((ALLOW_ALL).and(denyWriteKeys(a.b))).and(allowWriteKeys(c,d))");
     let policy: Policy = compiled(&said.policy("n"));
     let node = policy.nodes().next().unwrap().1;
-    let patterns = |it: &countersign::domain::policy::Patterns| it.iter().map(|it| it.to_string()).collect::<Vec<_>>();
+    let patterns = |it: &countersign_domain::policy::Patterns| it.iter().map(|it| it.to_string()).collect::<Vec<_>>();
     assert_eq!((patterns(node.writes()), patterns(node.deny())), (vec!["c".into(), "d".into()], vec!["a.b".into()]));
 }

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use actix_web::{App, HttpResponse, HttpServer, web};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::domain::keys::{KeyUse, Keys};
+use countersign_domain::keys::{KeyUse, Keys};
 use ed25519_dalek::{Signature, VerifyingKey};
 use serde_json::{Value, json};
 

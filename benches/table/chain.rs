@@ -1,8 +1,9 @@
 //! Verify on short and long chains: its cost must not grow.
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::primitives::id::{ThreadId, WriteId};
+
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::chain::hash::Digest;
-use countersign::domain::primitives::id::{ThreadId, WriteId};
 use countersign::service::Service;
 use countersign::service::threads::commit::ProposalOutcome;
 use countersign::service::writes::verify::VerifyInput;

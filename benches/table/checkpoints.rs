@@ -1,7 +1,8 @@
 //! Reading an earlier version's state in short and long threads: its cost must not grow.
 
+use countersign_domain::primitives::id::{NodeId, ThreadId};
+
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::primitives::id::{NodeId, ThreadId};
 
 use super::chain::grown;
 use super::house::{BenchGateway, BenchStoreKind};

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 
+use countersign_domain::chain::hash::{Digest, Tag};
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::json::parse::{ParseLimits, parse};
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::policy::{Policy, judge_initial};
+
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::chain::hash::{Digest, Tag};
-use countersign::domain::json::canonical::canonical;
-use countersign::domain::json::parse::{ParseLimits, parse};
-use countersign::domain::json::size::StateLimits;
-use countersign::domain::policy::{Policy, judge_initial};
 
 use super::speed::TURNS;
 use super::{gateway, line, median};

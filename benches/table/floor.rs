@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::receipt::Verification;
+use countersign_domain::keys::{KeyUse, Keys};
+
 use actix_web::{App, HttpResponse, HttpServer, web};
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::chain::jws::{self, TokenType};
-use countersign::domain::chain::receipt::Verification;
-use countersign::domain::keys::{KeyUse, Keys};
 use countersign::random::uuid_v7;
 use countersign::service::writes::verify::VerifyInput;
 use countersign::store::change::{ChangeSet, FacetChange, RowWrite};

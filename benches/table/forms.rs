@@ -2,10 +2,10 @@
 
 use std::hint::black_box;
 
-use countersign::domain::json::patch::{Patch, PatchFormat};
-use countersign::domain::json::size::StateLimits;
-use countersign::domain::policy::{Judgement, Policy, PolicyRequest, PolicySource, RequestKind, judge};
-use countersign::domain::primitives::id::NodeId;
+use countersign_domain::json::patch::{Patch, PatchFormat};
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::policy::{Judgement, Policy, PolicyRequest, PolicySource, RequestKind, judge};
+use countersign_domain::primitives::id::NodeId;
 use serde_json::{Value, json};
 
 use super::documents::micros_of;

@@ -5,14 +5,15 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::{Account, MachineRole, Token};
+use countersign_domain::identity::party::Party;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::primitives::id::{PrincipalId, ThreadId};
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::clock::SystemClock;
-use countersign::domain::chain::hash::Digest;
-use countersign::domain::identity::account::{Account, MachineRole, Token};
-use countersign::domain::identity::party::Party;
-use countersign::domain::json::patch::PatchFormat;
-use countersign::domain::json::size::StateLimits;
-use countersign::domain::primitives::id::{PrincipalId, ThreadId};
-use countersign::domain::reviews::VoteVerdict;
 use countersign::keyring::Keyring;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::service::threads::NewThread;

@@ -2,10 +2,10 @@
 
 use std::hint::black_box;
 
-use countersign::domain::policy::Policy;
-use countersign::domain::primitives::id::BranchName;
-use countersign::domain::threads::branch::{BRANCHES_MAX, Strategy};
-use countersign::domain::threads::join::{BranchState, JoinOptions, Resolutions, changed, join};
+use countersign_domain::policy::Policy;
+use countersign_domain::primitives::id::BranchName;
+use countersign_domain::threads::branch::{BRANCHES_MAX, Strategy};
+use countersign_domain::threads::join::{BranchState, JoinOptions, Resolutions, changed, join};
 use serde_json::{Value, json};
 
 use super::documents::micros_of;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use countersign_domain::primitives::time::Timestamp;
+
 use async_trait::async_trait;
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::primitives::time::Timestamp;
 use countersign::store::change::{ChangeSet, RowWrite};
 use countersign::store::label::{Label, LabelledRow};
 use countersign::store::row::{SealedRow, Table};

@@ -9,15 +9,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::chain::hash::{Digest, Tag};
-use countersign::domain::log::insight::{
+use countersign_domain::chain::hash::{Digest, Tag};
+use countersign_domain::log::insight::{
     BucketWidth, Counts, FLOWS_MAX, FlowCounts, Period, PeriodFigures, REASONS_MAX,
 };
-use countersign::domain::primitives::id::PrincipalId;
-use countersign::domain::primitives::time::Timestamp;
-use countersign::domain::reviews::{Hold, HoldState};
-use countersign::domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
+use countersign_domain::primitives::id::PrincipalId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Hold, HoldState};
+use countersign_domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
+
+use countersign::clock::{Clock as _, SystemClock};
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::store::change::Draft;
@@ -191,7 +192,7 @@ async fn bury(store: &dyn Store, reader: &RecordReader<'_>, hold: &Hold, numbers
         statement.proposed_at = Timestamp::from_millis(at.millis() - 3_600_000);
         let (digest, identity) = (statement.digest(), Digest::of(Tag::Proposal, &[&number.to_be_bytes()]));
         let review =
-            countersign::domain::primitives::id::ReviewId::try_from(countersign::random::uuid_v7(at).to_string())
+            countersign_domain::primitives::id::ReviewId::try_from(countersign::random::uuid_v7(at).to_string())
                 .unwrap();
         let (state, decision) = ended(number, at);
         let outcome = TransitionOutcome::Ended { review: review.clone(), decision };

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::primitives::id::{PrincipalId, ThreadId};
+
 use countersign::clock::{ClockOffset, SystemClock};
-use countersign::domain::primitives::id::{PrincipalId, ThreadId};
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::archive::ArchiveScanCursor;
@@ -135,7 +136,7 @@ async fn house(folder: &Path, offset: &ClockOffset, policy: &str) -> BenchGatewa
 }
 
 fn pass(offset: &ClockOffset) {
-    let so_far = offset.applied_to(countersign::domain::primitives::time::Timestamp::from_millis(0)).millis();
+    let so_far = offset.applied_to(countersign_domain::primitives::time::Timestamp::from_millis(0)).millis();
     offset.set_millis(so_far + i64::try_from(PASSES.as_millis()).unwrap());
 }
 

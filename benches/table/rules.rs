@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::hint::black_box;
 
-use countersign::domain::guard::StateGuard;
-use countersign::domain::json::patch::{Patch, PatchFormat};
-use countersign::domain::json::size::StateLimits;
-use countersign::domain::policy::{
+use countersign_domain::guard::StateGuard;
+use countersign_domain::json::patch::{Patch, PatchFormat};
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::policy::{
     CallerContext, Judgement, Policy, PolicyRequest, PolicySource, RequestKind, judge_for,
 };
-use countersign::domain::primitives::id::NodeId;
+use countersign_domain::primitives::id::NodeId;
 use serde_json::{Value, json};
 
 use super::documents::{micros, micros_of};

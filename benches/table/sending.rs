@@ -6,10 +6,11 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use countersign_domain::delivery::endpoint::EventPattern;
+use countersign_domain::primitives::id::EndpointId;
+use countersign_domain::primitives::secret::Secret;
+
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::delivery::endpoint::EventPattern;
-use countersign::domain::primitives::id::EndpointId;
-use countersign::domain::primitives::secret::Secret;
 use countersign::service::Stored;
 use countersign::service::delivery::endpoint_kind::NewKind;
 use countersign::service::delivery::endpoints::NewEndpoint;
@@ -181,7 +182,7 @@ async fn bare(port: u16, bodies: &[String], width: usize) -> usize {
 
 pub async fn measure(kind: BenchStoreKind, name: &str) {
     let house = Arc::new(BenchGateway::build(kind).await);
-    let admin = countersign::domain::identity::account::MachineRole::Admin;
+    let admin = countersign_domain::identity::account::MachineRole::Admin;
     let admin = super::gateway::token(&house.service, "admin", admin, &[]).await;
     let admin: Stored<_> = house.service.token_of(&admin).await.unwrap();
     let by = Actor::Token(&admin);

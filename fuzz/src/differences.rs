@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use countersign::domain::json::diff::{LeafChange, diff, leaves};
-use countersign::domain::json::pointer::Pointer;
-use countersign::domain::json::state_delta::Delta;
+use countersign_domain::json::diff::{LeafChange, diff, leaves};
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::json::state_delta::Delta;
 use serde_json::Value;
 
 /// Applied to the value before, a difference gives the value after, and so does a delta.

@@ -2,18 +2,18 @@
 
 use std::sync::LazyLock;
 
-use countersign::domain::chain::hash::Digest;
-use countersign::domain::episode::artefacts::Timeline;
-use countersign::domain::episode::event_line::{EventRecord, phase};
-use countersign::domain::episode::imported::{RunImport, RunSigner, check as checked};
-use countersign::domain::episode::verify::{
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::episode::artefacts::Timeline;
+use countersign_domain::episode::event_line::{EventRecord, phase};
+use countersign_domain::episode::imported::{RunImport, RunSigner, check as checked};
+use countersign_domain::episode::verify::{
     FINDINGS_MAX, FileContent, Folder, RunReport, RunVerification, SignatureRequirement, verify,
 };
-use countersign::domain::episode::{Artefact, manifest};
-use countersign::domain::json::canonical::canonical;
-use countersign::domain::keys::{KeyUse, Keys};
-use countersign::domain::primitives::id::{PrincipalId, ThreadId};
-use countersign::domain::primitives::time::Timestamp;
+use countersign_domain::episode::{Artefact, manifest};
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::keys::{KeyUse, Keys};
+use countersign_domain::primitives::id::{PrincipalId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
 use serde_json::{Map, Value};
 
 /// Events of one input: what goes wrong with these goes wrong with more.

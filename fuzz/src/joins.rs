@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use countersign::domain::json::canonical::canonical;
-use countersign::domain::json::diff::{diff, leaves};
-use countersign::domain::policy::{Policy, PolicySource};
-use countersign::domain::primitives::id::BranchName;
-use countersign::domain::threads::branch::Strategy;
-use countersign::domain::threads::join::{BranchState, JoinOptions, JoinRejected, Resolutions, changed, join};
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::json::diff::{diff, leaves};
+use countersign_domain::policy::{Policy, PolicySource};
+use countersign_domain::primitives::id::BranchName;
+use countersign_domain::threads::branch::Strategy;
+use countersign_domain::threads::join::{BranchState, JoinOptions, JoinRejected, Resolutions, changed, join};
 use serde_json::{Value, json};
 
 /// Branches of one input: what goes wrong between four goes wrong between more.

@@ -1,11 +1,11 @@
 //! The strict parser, the canonical form, sizes and leaves.
 
-use countersign::domain::json::canonical::canonical;
-use countersign::domain::json::diff::{leaf_count, leaves};
-use countersign::domain::json::number::normalise;
-use countersign::domain::json::parse::{JsonCode, JsonError, ParseLimits, parse};
-use countersign::domain::json::pointer::Pointer;
-use countersign::domain::json::size::ValueSize;
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::json::diff::{leaf_count, leaves};
+use countersign_domain::json::number::normalise;
+use countersign_domain::json::parse::{JsonCode, JsonError, ParseLimits, parse};
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::json::size::ValueSize;
 use serde_json::Value;
 
 /// What is read is read as `serde_json` reads it, and stays what it is; what is refused is refused for a reason.

@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use countersign::domain::json::canonical::canonical;
-use countersign::domain::json::diff::{LeafChange, diff};
-use countersign::domain::json::patch::{Patch, PatchFormat};
-use countersign::domain::json::pattern::Pattern;
-use countersign::domain::json::pointer::Pointer;
-use countersign::domain::policy::excerpt;
-use countersign::domain::policy::{
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::json::diff::{LeafChange, diff};
+use countersign_domain::json::patch::{Patch, PatchFormat};
+use countersign_domain::json::pattern::Pattern;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::policy::excerpt;
+use countersign_domain::policy::{
     CallerContext, JudgedReason, Judgement, NodePolicy, Policy, PolicyRequest, PolicySource, Redactor, RequestKind,
     StateLimits, Violation, judge_for, redacted,
 };
-use countersign::domain::primitives::id::NodeId;
+use countersign_domain::primitives::id::NodeId;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

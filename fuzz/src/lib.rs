@@ -11,7 +11,7 @@ pub mod patches;
 pub mod places;
 pub mod policies;
 
-use countersign::domain::json::parse::{ParseLimits, parse};
+use countersign_domain::json::parse::{ParseLimits, parse};
 use serde_json::Value;
 
 /// A line that stands between two parts of an input.

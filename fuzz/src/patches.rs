@@ -1,9 +1,9 @@
 //! Patches in their three forms, each beside a second implementation: a state, and a request.
 
-use countersign::domain::json::diff::diff;
-use countersign::domain::json::patch::{Patch, PatchError, PatchFormat};
-use countersign::domain::json::pointer::Pointer;
-use countersign::domain::json::size::{StateLimits, ValueSize};
+use countersign_domain::json::diff::diff;
+use countersign_domain::json::patch::{Patch, PatchError, PatchFormat};
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::json::size::{StateLimits, ValueSize};
 use serde_json::{Map, Value};
 
 /// A patch does what its format's RFC says, within the limits, and nothing where it does not say so.

@@ -1,7 +1,7 @@
 //! Pointers and patterns. Each line of the input is tried as both, and all are held against each other.
 
-use countersign::domain::json::pattern::Pattern;
-use countersign::domain::json::pointer::Pointer;
+use countersign_domain::json::pattern::Pattern;
+use countersign_domain::json::pointer::Pointer;
 
 /// Lines that are looked at: their number squared is what is compared.
 const LINES_MAX: usize = 12;

@@ -1,8 +1,8 @@
 //! Policies: a text, the schema that it names `s`, a state and a patch. What compiles is used.
 
-use countersign::domain::json::patch::{Patch, PatchFormat};
-use countersign::domain::policy::excerpt;
-use countersign::domain::policy::{
+use countersign_domain::json::patch::{Patch, PatchFormat};
+use countersign_domain::policy::excerpt;
+use countersign_domain::policy::{
     Policy, PolicyRequest, PolicySource, Redactor, RequestKind, StateLimits, judge, judge_initial, project,
 };
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 
+use countersign_domain::threads::archive::ArchiveContentState;
+
 use super::*;
-use crate::domain::threads::archive::ArchiveContentState;
 
 fn of(text: &str) -> (Archive, Vec<u8>) {
     let bytes = packed(text).unwrap();
@@ -9,12 +10,12 @@ fn of(text: &str) -> (Archive, Vec<u8>) {
         thread: "Order:7".try_into().unwrap(),
         from: 0,
         to: 31,
-        left: crate::domain::primitives::time::Timestamp::from_millis(0),
+        left: countersign_domain::primitives::time::Timestamp::from_millis(0),
         file: Digest::of_file(&bytes),
         bytes: bytes.len() as u64,
         plain_bytes: text.len() as u64,
         policy: Digest::of_file(b""),
-        at: crate::domain::primitives::time::Timestamp::from_millis(0),
+        at: countersign_domain::primitives::time::Timestamp::from_millis(0),
         kept: ArchiveContentState::Whole {},
     };
     (archive, bytes)

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use countersign_domain::json::parse::{ParseLimits, parse};
+use countersign_domain::keys::PublicKeys;
+use countersign_domain::threads::archive::{Archive, ArchiveContent, PLAIN_BYTES_MAX, check};
 use serde_json::{Value, json};
 
 use super::args;
@@ -9,9 +12,6 @@ use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::archives::{Archives, read_bounded, unpacked};
 use crate::config::{Config, ConfigError};
-use crate::domain::json::parse::{ParseLimits, parse};
-use crate::domain::keys::PublicKeys;
-use crate::domain::threads::archive::{Archive, ArchiveContent, PLAIN_BYTES_MAX, check};
 
 /// Runs `archive …`.
 pub fn run(

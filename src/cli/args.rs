@@ -16,13 +16,13 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::keys::KeyUse;
+use countersign_domain::primitives::id::{FlowId, Jti, NodeId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
 use url::Url;
 
 use crate::config::Flags;
-use crate::domain::json::patch::PatchFormat;
-use crate::domain::keys::KeyUse;
-use crate::domain::primitives::id::{FlowId, Jti, NodeId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
 pub use access::{TokenAdd, TokenCommand, TokenRevoke, UserAdd, UserCommand, UserName};
 pub use archive::{ArchiveCommand, ArchiveList, ArchiveRestore, ArchiveVerify};
 pub use envelope::{EnvelopeCommand, EnvelopeVerify};

@@ -6,6 +6,14 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use countersign_domain::context::{
+    Envelope, EnvelopeClaims, EnvelopeCode, ExpectedEnvelope, InputMismatch, InputSchema, NodeSecrets, NodeSecretsView,
+    check,
+};
+use countersign_domain::json::parse::{ParseLimits, parse};
+use countersign_domain::keys::PublicKeys;
+use countersign_domain::primitives::sanitize::printed_line;
+use countersign_domain::primitives::time::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -14,14 +22,6 @@ use super::args;
 use super::output::CommandOutput;
 use super::{CliError, CommandExit};
 use crate::clock::Clock;
-use crate::domain::context::{
-    Envelope, EnvelopeClaims, EnvelopeCode, ExpectedEnvelope, InputMismatch, InputSchema, NodeSecrets, NodeSecretsView,
-    check,
-};
-use crate::domain::json::parse::{ParseLimits, parse};
-use crate::domain::keys::PublicKeys;
-use crate::domain::primitives::sanitize::printed_line;
-use crate::domain::primitives::time::Timestamp;
 
 /// The variable with the node's secrets, if no file is named.
 const SECRET_VARIABLE: &str = "COUNTERSIGN_ENVELOPE_SECRET";

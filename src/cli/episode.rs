@@ -7,21 +7,21 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use countersign_domain::episode::event_line::EventRecord;
+use countersign_domain::episode::finding::{RunFinding, RunNote};
+use countersign_domain::episode::verify::{
+    CheckExtent, Folder, RunFolder, RunReport, RunVerification, SignatureRequirement, verify,
+};
+use countersign_domain::identity::party::Party;
+use countersign_domain::json::parse::{BYTES_MAX, ParseLimits, parse};
+use countersign_domain::keys::PublicKeys;
+use countersign_domain::primitives::sanitize::printed_line;
 use serde_json::{Value, json};
 
 use super::args;
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::{Config, ConfigError};
-use crate::domain::episode::event_line::EventRecord;
-use crate::domain::episode::finding::{RunFinding, RunNote};
-use crate::domain::episode::verify::{
-    CheckExtent, Folder, RunFolder, RunReport, RunVerification, SignatureRequirement, verify,
-};
-use crate::domain::identity::party::Party;
-use crate::domain::json::parse::{BYTES_MAX, ParseLimits, parse};
-use crate::domain::keys::PublicKeys;
-use crate::domain::primitives::sanitize::printed_line;
 use crate::episode_folder;
 use crate::random;
 

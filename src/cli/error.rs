@@ -4,9 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use countersign_domain::keys::KeysError;
+
 use super::CommandExit;
 use crate::config::ConfigError;
-use crate::domain::keys::KeysError;
 use crate::keyring::KeyringError;
 use crate::service::error::Error;
 use crate::service::log::clock_check::ClockBehind;

@@ -5,17 +5,17 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use countersign_domain::guard::{
+    AllowedTransition, GuardCode, GuardConfigCode, GuardViolation, NormalizedState, SchemaDialect, StateGuard,
+    ViolationSubject, Violations,
+};
+use countersign_domain::json::parse::BYTES_MAX;
+use countersign_domain::json::pointer::Pointer;
 use serde_json::{Value, json};
 
 use super::args;
 use super::output::{CommandOutput, OutputFormat};
 use super::{CliError, CommandExit, causes};
-use crate::domain::guard::{
-    AllowedTransition, GuardCode, GuardConfigCode, GuardViolation, NormalizedState, SchemaDialect, StateGuard,
-    ViolationSubject, Violations,
-};
-use crate::domain::json::parse::BYTES_MAX;
-use crate::domain::json::pointer::Pointer;
 use crate::state_file::{AllowedRoots, PreviousContent, RootsError, StateCommit, StateFileError, WrittenState, commit};
 
 /// One byte more than the limit, so that a longer state is detected.

@@ -1,12 +1,12 @@
 //! `halt set|lift`: halts and resumes proposals or writes, for one flow or for all flows.
 
+use countersign_domain::operations::halt::Halt;
 use serde_json::json;
 
 use super::args::{self, HaltAspectArg, HaltScopeArg};
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
-use crate::domain::operations::halt::Halt;
 use crate::service::operations::halt;
 
 pub fn run(command: &args::HaltCommand, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use countersign_domain::keys::{KeyUse, Keys};
 use serde_json::{Value, json};
 
 use super::args;
@@ -10,7 +11,6 @@ use super::output::CommandOutput;
 use super::{CliError, CommandExit, causes, open_service};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::domain::keys::{KeyUse, Keys};
 use crate::keyring::Keyring;
 use crate::random;
 
@@ -72,7 +72,7 @@ fn list(keys: &Keys, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliErro
 }
 
 fn rows(keys: &Keys) -> Vec<Value> {
-    let row = |key: &crate::domain::keys::PublicKey| {
+    let row = |key: &countersign_domain::keys::PublicKey| {
         let dates = keys.dates(key.kid());
         json!({
             "kid": key.kid(),

@@ -3,13 +3,13 @@
 
 use std::io::{self, Write};
 
+use countersign_domain::primitives::sanitize;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 use tracing_subscriber::{Layer as _, Registry, fmt};
 
 use crate::config::{LogConfig, LogFormat};
-use crate::domain::primitives::sanitize;
 
 /// Starts the server log. Libraries log warnings only, because their debug lines can contain whole requests.
 pub fn begin(log: &LogConfig) -> Result<(), TryInitError> {

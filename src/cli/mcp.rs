@@ -9,11 +9,11 @@ mod pipe;
 use std::path::Path;
 use std::{env, fs, io};
 
+use countersign_domain::primitives::secret::Secret;
 use url::Url;
 
 use super::args::McpArgs;
 use super::{CliError, CommandExit};
-use crate::domain::primitives::secret::Secret;
 use pipe::McpPipe;
 
 /// The limit for a token file. A token is one line.

@@ -35,9 +35,10 @@ use args::{Args, Command};
 pub use error::CliError;
 use output::{CommandOutput, OutputFormat};
 
+use countersign_domain::primitives::sanitize;
+
 use crate::clock::SystemClock;
 use crate::config::Config;
-use crate::domain::primitives::sanitize;
 
 /// The exit code of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

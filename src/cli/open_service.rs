@@ -4,9 +4,10 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use countersign_domain::primitives::id::PrincipalId;
+
 use super::CliError;
 use crate::config::{Config, DatabaseConfig};
-use crate::domain::primitives::id::PrincipalId;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::operations::halt::OPERATOR;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::domain::primitives::sanitize;
+use countersign_domain::primitives::sanitize;
 
 /// The format of the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,21 +8,21 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::json::parse::{ParseLimits, parse};
+use countersign_domain::policy::{
+    HypotheticalContext, HypotheticalPrincipal, HypotheticalRequest, JudgedOutcome, JudgedWarning, Policy,
+    PolicySource, RedactedChange, StateLimits, what_if,
+};
+use countersign_domain::threads::tool_call::Tool;
+use countersign_domain::threads::usage::{InvalidUsage, Totals, Usage};
 use serde_json::{Value, json};
 
 use super::args;
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::{Config, ConfigError};
-use crate::domain::chain::hash::Digest;
-use crate::domain::json::canonical::canonical;
-use crate::domain::json::parse::{ParseLimits, parse};
-use crate::domain::policy::{
-    HypotheticalContext, HypotheticalPrincipal, HypotheticalRequest, JudgedOutcome, JudgedWarning, Policy,
-    PolicySource, RedactedChange, StateLimits, what_if,
-};
-use crate::domain::threads::tool_call::Tool;
-use crate::domain::threads::usage::{InvalidUsage, Totals, Usage};
 use crate::service::error::Error;
 use crate::service::policies::ActivationOutcome;
 

@@ -39,14 +39,14 @@ fn rotation_applies_to_a_running_gateway() {
     let gateway = gateway(data.path());
     let (exit, out, _) = line(data.path(), "keys rotate");
     assert_eq!(exit, CommandExit::Yes);
-    let signing = gateway.current().unwrap().signing(crate::domain::keys::KeyUse::Chain).kid().to_owned();
+    let signing = gateway.current().unwrap().signing(countersign_domain::keys::KeyUse::Chain).kid().to_owned();
     assert_eq!(out, format!("{signing}\n"));
     assert_eq!(listed(data.path()).len(), 7);
 }
 
 #[test]
 fn revocation_applies_to_a_running_gateway() {
-    use crate::domain::keys::{KeyState, KeyUse};
+    use countersign_domain::keys::{KeyState, KeyUse};
     let data = tempfile::tempdir().unwrap();
     let gateway = gateway(data.path());
     let kid = gateway.current().unwrap().signing(KeyUse::Webhook).kid().to_owned();
@@ -64,13 +64,13 @@ fn keys_rotate_once_although_the_event_cannot_be_written() {
     let gateway = gateway(data.path());
     std::fs::write(data.path().join("countersign.db"), "no database").unwrap();
     let (exit, out, err) = line(data.path(), "keys rotate");
-    let signing = gateway.current().unwrap().signing(crate::domain::keys::KeyUse::Chain).kid().to_owned();
+    let signing = gateway.current().unwrap().signing(countersign_domain::keys::KeyUse::Chain).kid().to_owned();
     assert_eq!((exit, out), (CommandExit::Yes, format!("{signing}\n")));
     assert!(err.contains("the keyring was changed, so do not repeat the command"), "{err}");
     let (exit, _, err) = line(data.path(), &format!("keys revoke {signing}"));
     assert_eq!(exit, CommandExit::Yes);
     assert!(err.contains("The audit log has no event of this change"), "{err}");
-    assert!(gateway.current().unwrap().signing(crate::domain::keys::KeyUse::Chain).kid() != signing);
+    assert!(gateway.current().unwrap().signing(countersign_domain::keys::KeyUse::Chain).kid() != signing);
 }
 
 #[test]

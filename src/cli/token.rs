@@ -1,12 +1,12 @@
 //! `token add|list|revoke|webhook-secret`: manages machine tokens. A token is printed once and never stored.
 
+use countersign_domain::identity::account::Token;
 use serde_json::{Value, json};
 
 use super::args::{TokenAdd, TokenCommand, TokenRevoke};
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
-use crate::domain::identity::account::Token;
 use crate::service::identity::accounts::NewToken;
 use crate::service::identity::owner_names::{NewOwner, excluded_by};
 

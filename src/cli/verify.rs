@@ -5,6 +5,15 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use countersign_domain::chain::opening::Opening;
+use countersign_domain::chain::signed_vote;
+use countersign_domain::chain::statement::Statement;
+use countersign_domain::chain::verify_receipt_offline;
+use countersign_domain::chain::verify_receipt_offline::{
+    CheckOutcome, Conclusion, PinnedPasskey, ReceiptCheck, ReceiptEvidence,
+};
+use countersign_domain::json::parse::{ParseLimits, parse};
+use countersign_domain::keys::PublicKeys;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -13,15 +22,6 @@ use super::args::{self, InputSource};
 use super::output::CommandOutput;
 use super::{CliError, CommandExit};
 use crate::clock::Clock;
-use crate::domain::chain::opening::Opening;
-use crate::domain::chain::signed_vote;
-use crate::domain::chain::statement::Statement;
-use crate::domain::chain::verify_receipt_offline;
-use crate::domain::chain::verify_receipt_offline::{
-    CheckOutcome, Conclusion, PinnedPasskey, ReceiptCheck, ReceiptEvidence,
-};
-use crate::domain::json::parse::{ParseLimits, parse};
-use crate::domain::keys::PublicKeys;
 
 /// The limit for files. Tokens, statements and key sets have kilobytes, and an opening has at most the size of a state.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;

@@ -1,8 +1,9 @@
 //! Reads the rotation of the secrets that nodes use to check their envelopes.
 
+use countersign_domain::context::Rotation;
+
 use super::settings::ConfigLayers;
 use super::{ConfigCode, ConfigError};
-use crate::domain::context::Rotation;
 
 pub(super) fn read(settings: &mut ConfigLayers) -> Result<Rotation, ConfigError> {
     let rotation = Rotation {

@@ -3,9 +3,10 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use countersign_domain::json::size::STATE_DEPTH_CEILING;
+
 use super::ConfigError;
 use super::settings::ConfigLayers;
-use crate::domain::json::size::STATE_DEPTH_CEILING;
 
 #[derive(Clone, Debug)]
 pub struct LimitsConfig {

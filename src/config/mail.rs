@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use countersign_domain::delivery::mail_contact::MailAddress;
+use countersign_domain::primitives::secret::Secret;
+
 use super::oidc::{read_file, read_secret_of};
 use super::settings::ConfigLayers;
 use super::{ConfigCode, ConfigError};
-use crate::domain::delivery::mail_contact::MailAddress;
-use crate::domain::primitives::secret::Secret;
 
 /// The mail server and how to connect to it.
 #[derive(Clone, Debug)]

@@ -5,12 +5,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use countersign_domain::identity::account::PersonRole;
+use countersign_domain::identity::oidc_identity::{AdmissionRule, ClaimMapping};
+use countersign_domain::primitives::id::GroupName;
+use countersign_domain::primitives::secret::Secret;
+
 use super::settings::ConfigLayers;
 use super::{ConfigCode, ConfigError};
-use crate::domain::identity::account::PersonRole;
-use crate::domain::identity::oidc_identity::{AdmissionRule, ClaimMapping};
-use crate::domain::primitives::id::GroupName;
-use crate::domain::primitives::secret::Secret;
 
 /// Secrets and certificates are short. The limit stops the reading of a large file that was named by mistake.
 const FILE_BYTES_MAX: u64 = 256 * 1024;

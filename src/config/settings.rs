@@ -8,10 +8,10 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
+use countersign_domain::primitives::secret::Secret;
 use toml::de::{DeTable, DeValue};
 
 use super::{ConfigCode, ConfigError, ConfigOrigin, DEFAULTS, Flags};
-use crate::domain::primitives::secret::Secret;
 
 /// The prefix of every environment variable that this program reads.
 const PREFIX: &str = "COUNTERSIGN_";

@@ -336,7 +336,7 @@ fn provider_is_read_with_its_claim_mapping() {
     assert_eq!(oidc.scopes, ["profile", "groups"]);
     let groups: Vec<_> = oidc.mapping.groups.iter().map(|it| (it.0.as_str(), it.1.as_str())).collect();
     assert_eq!(groups, [("cn=fin,dc=x", "finance")]);
-    assert_eq!(oidc.mapping.roles[0].1, crate::domain::identity::account::PersonRole::Admin);
+    assert_eq!(oidc.mapping.roles[0].1, countersign_domain::identity::account::PersonRole::Admin);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Settings of the OpenTelemetry export.
 
+use countersign_domain::primitives::secret::Secret;
 use url::Url;
 
 use super::oidc::read_secret_of;
 use super::settings::ConfigLayers;
 use super::{ConfigCode, ConfigError};
-use crate::domain::primitives::secret::Secret;
 
 /// An OpenTelemetry collector that accepts traces over HTTP.
 #[derive(Clone, Debug)]

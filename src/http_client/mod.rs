@@ -16,16 +16,16 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::platform::trace_parent::TraceParent;
+use countersign_domain::primitives::secret::Secret;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, redirect, retry};
 use url::Url;
 
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Network;
-pub use crate::domain::delivery::failure::FailureCode;
-use crate::domain::platform::trace_parent::TraceParent;
-use crate::domain::primitives::secret::Secret;
 use crate::tls;
+pub use countersign_domain::delivery::failure::FailureCode;
 use ssrf_guard::{AddressScope, DnsResolver, SsrfGuard};
 use url_check::{AddressScopes, UrlScheme};
 pub use url_check::{URL_BYTES_MAX, UrlRejected};

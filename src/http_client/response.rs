@@ -5,12 +5,12 @@ use std::io;
 use std::time::Duration;
 
 use chrono::DateTime;
+use countersign_domain::delivery::failure::FailureCode;
+use countersign_domain::primitives::time::Timestamp;
 use reqwest::Response;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::ssrf_guard::ForbiddenAddress;
-use crate::domain::delivery::failure::FailureCode;
-use crate::domain::primitives::time::Timestamp;
 
 /// The limit of `Retry-After`. The longest delay of this gateway's own backoff is the same.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);

@@ -6,10 +6,10 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
+use countersign_domain::keys::Keys;
 use zeroize::Zeroizing;
 
 use super::KeyringError;
-use crate::domain::keys::Keys;
 
 /// The limit on the file's size. Keys are retired every few weeks at most, and thousands of them fit.
 const KEYRING_BYTES_MAX: u64 = 4 * 1024 * 1024;

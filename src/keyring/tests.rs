@@ -3,9 +3,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::thread;
 
+use countersign_domain::keys::{KeyState, KeyUse};
+
 use super::*;
 use crate::clock::SystemClock;
-use crate::domain::keys::{KeyState, KeyUse};
 
 struct KeyringFixture {
     _directory: tempfile::TempDir,

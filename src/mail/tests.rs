@@ -3,12 +3,12 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
+use countersign_domain::primitives::secret::Secret;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
-use crate::domain::primitives::secret::Secret;
 
 const AUTHORITY: &[u8] = include_bytes!("../../tests/provider/tls/authority.pem");
 const CERTIFICATE: &[u8] = include_bytes!("../../tests/provider/tls/certificate.pem");

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use countersign_domain::operations::halt::Halt;
+use countersign_domain::primitives::id::{EndpointId, FlowId};
 use prometheus::{Gauge, GaugeVec};
 
 use super::{Families, gauge, gauges};
-use crate::domain::operations::halt::Halt;
-use crate::domain::primitives::id::{EndpointId, FlowId};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OpenReviewGauges {

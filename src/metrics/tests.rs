@@ -1,11 +1,11 @@
 use std::time::Duration;
 
+use countersign_domain::log::event::EventType;
+use countersign_domain::operations::halt::Halt;
+use countersign_domain::primitives::id::EventId;
 use serde_json::json;
 
 use super::*;
-use crate::domain::log::event::EventType;
-use crate::domain::operations::halt::Halt;
-use crate::domain::primitives::id::EventId;
 
 fn rejected(flow: &str) -> Event {
     let id = EventId::try_from("018f2c1e-0000-7000-8000-000000000000".to_owned()).unwrap();

@@ -6,14 +6,14 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
+use countersign_domain::identity::oidc_identity::{OidcIdentity, SignInRejected};
+use countersign_domain::json::parse::{ParseLimits, parse};
+use countersign_domain::primitives::time::Timestamp;
 use openidconnect::core::{CoreIdToken, CoreIdTokenVerifier, CoreJwsSigningAlgorithm};
 use openidconnect::{ClaimsVerificationError, ClientId, JsonWebKeySet, Nonce, SignatureVerificationError};
 use serde_json::Value;
 
 use super::{AuthorizationSecrets, OidcMetadata, Provider};
-use crate::domain::identity::oidc_identity::{OidcIdentity, SignInRejected};
-use crate::domain::json::parse::{ParseLimits, parse};
-use crate::domain::primitives::time::Timestamp;
 
 /// The accepted difference between the provider's clock and the gateway's.
 const SKEW: Duration = Duration::from_secs(60);

@@ -12,6 +12,9 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::identity::oidc_identity::{OidcIdentity, SignInRejected};
+use countersign_domain::primitives::secret::Secret;
+use countersign_domain::primitives::time::Timestamp;
 use openidconnect::core::{
     CoreAuthDisplay, CoreAuthenticationFlow, CoreClaimName, CoreClaimType, CoreClient, CoreClientAuthMethod,
     CoreGrantType, CoreIdToken, CoreJsonWebKey, CoreJweContentEncryptionAlgorithm, CoreJweKeyManagementAlgorithm,
@@ -28,9 +31,6 @@ use url::Url;
 
 use crate::clock::Clock;
 use crate::config::OidcConfig;
-use crate::domain::identity::oidc_identity::{OidcIdentity, SignInRejected};
-use crate::domain::primitives::secret::Secret;
-use crate::domain::primitives::time::Timestamp;
 use http::ProviderHttp;
 
 /// The lifetime of the cached metadata, which changes rarely.

@@ -1,6 +1,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
+use countersign_domain::identity::oidc_identity::{AdmissionRule, ClaimMapping};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -8,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::clock::SystemClock;
-use crate::domain::identity::oidc_identity::{AdmissionRule, ClaimMapping};
 
 const AUTHORITY: &[u8] = include_bytes!("../../tests/provider/tls/authority.pem");
 const CERTIFICATE: &[u8] = include_bytes!("../../tests/provider/tls/certificate.pem");

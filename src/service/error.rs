@@ -1,20 +1,20 @@
 //! The errors of the use cases. Unless a variant states otherwise, nothing was changed.
 
+use countersign_domain::chain::denial::DenialCode;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::oidc_identity::SignInRejected;
+use countersign_domain::identity::passkey::AssertionRejected;
+use countersign_domain::interrupts::InterruptRejected;
+use countersign_domain::json::parse::JsonError;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::platform::idempotency::IdempotencyError;
+use countersign_domain::policy::PolicyError;
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::reviews::VoteRejected;
+use countersign_domain::threads::thread::Checkpoint;
 use serde_json::Value;
 
 use crate::archives::ArchiveFileError;
-use crate::domain::chain::denial::DenialCode;
-use crate::domain::chain::hash::Digest;
-use crate::domain::identity::oidc_identity::SignInRejected;
-use crate::domain::identity::passkey::AssertionRejected;
-use crate::domain::interrupts::InterruptRejected;
-use crate::domain::json::parse::JsonError;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::platform::idempotency::IdempotencyError;
-use crate::domain::policy::PolicyError;
-use crate::domain::primitives::id::ReviewId;
-use crate::domain::reviews::VoteRejected;
-use crate::domain::threads::thread::Checkpoint;
 use crate::keyring::KeyringError;
 use crate::store::StoreError;
 

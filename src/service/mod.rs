@@ -25,16 +25,17 @@ pub mod writes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use countersign_domain::context::Rotation;
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::keys::Keys;
+use countersign_domain::operations::halt::Halt;
+use countersign_domain::primitives::id::{FlowId, NodeId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::flow::{Flow, Gateway};
+use countersign_domain::threads::thread::Thread;
+
 use crate::archives::Archives;
 use crate::clock::Clock;
-use crate::domain::context::Rotation;
-use crate::domain::json::size::StateLimits;
-use crate::domain::keys::Keys;
-use crate::domain::operations::halt::Halt;
-use crate::domain::primitives::id::{FlowId, NodeId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::flow::{Flow, Gateway};
-use crate::domain::threads::thread::Thread;
 use crate::http_client::HttpClient;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;

@@ -20,8 +20,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::domain::guard::{AgentStateGuardCode, GuardCode, NormalizedState, StateGuard, ViolationSubject, Violations};
-use crate::domain::json::parse::{BYTES_MAX, JsonCode};
+use countersign_domain::guard::{
+    AgentStateGuardCode, GuardCode, NormalizedState, StateGuard, ViolationSubject, Violations,
+};
+use countersign_domain::json::parse::{BYTES_MAX, JsonCode};
 use swap::{ExpectedContent, FileSystemHooks};
 
 /// The limit on waiting for other commits in the same folder. It is many times the duration of a commit, and short

@@ -8,12 +8,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use countersign_domain::guard::{GuardCode, normal_form};
+use countersign_domain::json::parse::BYTES_MAX;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::target::StateTarget;
-use crate::domain::guard::{GuardCode, normal_form};
-use crate::domain::json::parse::BYTES_MAX;
 
 /// Only the owner can read and write the file.
 const MODE: u32 = 0o600;

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use countersign_domain::guard::{AgentStateGuardCode, GuardCode, ViolationSubject, Violations};
+
 use super::AllowedRoots;
-use crate::domain::guard::{AgentStateGuardCode, GuardCode, ViolationSubject, Violations};
 
 /// A file that can be written: links resolved, below a root.
 pub(super) struct StateTarget {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::keys::RowKey;
-use crate::domain::primitives::time::Timestamp;
+use countersign_domain::keys::RowKey;
+use countersign_domain::primitives::time::Timestamp;
 
 use super::StoreError;
 use super::label::{self, Label, LabelChange};

@@ -22,7 +22,7 @@ mod write_queue;
 
 use async_trait::async_trait;
 
-use crate::domain::primitives::time::Timestamp;
+use countersign_domain::primitives::time::Timestamp;
 
 use change::ChangeSet;
 use label::{Label, LabelledRow};

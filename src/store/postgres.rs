@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use countersign_domain::primitives::time::Timestamp;
 use deadpool_postgres::Pool;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio_postgres::Client;
 
 use crate::clock::ClockOffset;
-use crate::domain::primitives::time::Timestamp;
 
 use super::change::ChangeSet;
 use super::commit_notify::CommitNotifier;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::domain::primitives::time::Timestamp;
+use countersign_domain::primitives::time::Timestamp;
 
 use super::change::{ChangeSet, Precondition, RowWrite};
 use super::label::LabelChange;

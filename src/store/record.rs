@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::domain::keys::RowKey;
+use countersign_domain::keys::RowKey;
 
 use super::label::Labels;
 use super::row::{Facets, Seal, SealedRow, Table};

@@ -22,24 +22,24 @@ pub use interrupts::{interrupt_alias, post_id};
 pub use log_cursors::{LogCursor, LogFollower};
 pub use steps::step_row_id;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::{Account, LinkPurpose, OneTimeLink, Session, Token};
+use countersign_domain::identity::login_throttle::FailedSignIns;
+use countersign_domain::identity::passkey::Passkey;
+use countersign_domain::log::event::Event;
+use countersign_domain::platform::trace_parent::TraceParent;
+use countersign_domain::primitives::id::{EventId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Hold, HoldState};
+use countersign_domain::threads::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
+use countersign_domain::threads::thread::{HeadUse, Thread, WriteKey};
+use countersign_domain::threads::transition::{ChainRow, Rejection, StateRow, Transition};
+use countersign_domain::writes::write::{Write, WriteState};
 use serde::{Deserialize, Serialize};
 
 use super::label::Labels;
 use super::record::Record;
 use super::row::{Facets, Table};
-use crate::domain::chain::hash::Digest;
-use crate::domain::identity::account::{Account, LinkPurpose, OneTimeLink, Session, Token};
-use crate::domain::identity::login_throttle::FailedSignIns;
-use crate::domain::identity::passkey::Passkey;
-use crate::domain::log::event::Event;
-use crate::domain::platform::trace_parent::TraceParent;
-use crate::domain::primitives::id::{EventId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Hold, HoldState};
-use crate::domain::threads::flow::{Flow, Gateway, PolicyRow, ReceiptRow};
-use crate::domain::threads::thread::{HeadUse, Thread, WriteKey};
-use crate::domain::threads::transition::{ChainRow, Rejection, StateRow, Transition};
-use crate::domain::writes::write::{Write, WriteState};
 
 /// An event without a log position.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use subtle::ConstantTimeEq as _;
 
-use crate::domain::keys::RowKey;
+use countersign_domain::keys::RowKey;
 
 use super::StoreError;
 

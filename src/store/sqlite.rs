@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use countersign_domain::primitives::time::Timestamp;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use crate::clock::{Clock as _, ClockOffset, SystemClock};
-use crate::domain::primitives::time::Timestamp;
 
 use super::change::ChangeSet;
 use super::commit_notify::CommitNotifier;

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use countersign_domain::primitives::secret::Secret;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Client, redirect};
 use tokio::runtime::Handle;
 
 use super::TracesError;
-use crate::domain::primitives::secret::Secret;
 use crate::tls;
 
 /// The limit for a request. A collector only queues the spans.

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use countersign_domain::primitives::id::EndpointId;
+use countersign_domain::primitives::time::Timestamp;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{self, JoinError, JoinSet};
 
-use crate::domain::primitives::id::EndpointId;
-use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::delivery::DeliveryLeadership;
 use crate::service::delivery::cursor::EndpointCursor;

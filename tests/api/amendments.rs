@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use countersign::domain::identity::account::Account;
-use countersign::domain::primitives::id::AmendmentId;
-use countersign::domain::reviews::{
+use countersign_domain::identity::account::Account;
+use countersign_domain::primitives::id::AmendmentId;
+use countersign_domain::reviews::{
     Ballot, BrowserCheck, CheckboxState, Ineligible, VoteRejected, VoteVerdict, VoterProof,
 };
+
 use countersign::service::error::Error;
 use countersign::service::identity::revocation::SignInAccess;
 use countersign::service::policies::ActivationOutcome;

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use countersign_domain::chain::signed_vote::{PolicyVoteStatement, VoteEvidence};
+use countersign_domain::identity::account::Account;
+use countersign_domain::identity::passkey::AssertionRejected;
+use countersign_domain::policy_changes::change_request::PolicyChangeRequest;
+use countersign_domain::primitives::id::AmendmentId;
+use countersign_domain::reviews::{Ballot, VoteRejected, VoteVerdict, VoterProof};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::domain::chain::signed_vote::{PolicyVoteStatement, VoteEvidence};
-use countersign::domain::identity::account::Account;
-use countersign::domain::identity::passkey::AssertionRejected;
-use countersign::domain::policy_changes::change_request::PolicyChangeRequest;
-use countersign::domain::primitives::id::AmendmentId;
-use countersign::domain::reviews::{Ballot, VoteRejected, VoteVerdict, VoterProof};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::passkeys::VoteSignature;
 use countersign::service::identity::session::SignedIn;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::domain::reviews::{Ballot, Hold, VoteVerdict};
+use countersign_domain::reviews::{Ballot, Hold, VoteVerdict};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::Token;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::usage::Usage;
+
 use async_trait::async_trait;
-use countersign::domain::chain::hash::Digest;
-use countersign::domain::identity::account::Token;
-use countersign::domain::json::patch::PatchFormat;
-use countersign::domain::primitives::id::ThreadId;
-use countersign::domain::threads::thread::Thread;
-use countersign::domain::threads::usage::Usage;
 use countersign::service::Service;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::service::threads::commit::ProposalOutcome;

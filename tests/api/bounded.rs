@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::identity::account::{PersonRole, Session};
+use countersign_domain::identity::account::{PersonRole, Session};
+
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::identity::administration::LINKS_MAX;

@@ -1,6 +1,6 @@
 //! No answer is stored by a proxy or a browser unless its handler allows it.
 
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::reviews::VoteVerdict;
 use serde_json::json;
 
 use crate::gateway::{TestGateway, spawn_gateway};

@@ -4,12 +4,13 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::identity::account::PersonRole;
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::cli::CliError;
 use countersign::cli::serve::{ClockPolicy, RunningGateway};
 use countersign::clock::ClockOffset;
 use countersign::config::{Config, Flags};
-use countersign::domain::identity::account::PersonRole;
-use countersign::domain::reviews::VoteVerdict;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::config::LogExportTarget;
-use countersign::domain::reviews::VoteVerdict;
 use countersign::worker::export_log;
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::identity::account::MachineRole;
+use countersign_domain::identity::account::MachineRole;
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, TestGateway, source, spawn_gateway};

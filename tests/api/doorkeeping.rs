@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::identity::account::{Account, PersonRole};
+
 use countersign::clock::SystemClock;
-use countersign::domain::identity::account::{Account, PersonRole};
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use countersign::domain::identity::account::{Account, PersonRole};
-use countersign::domain::identity::party::Party;
-use countersign::domain::primitives::id::ReviewId;
-use countersign::domain::reviews::edit::{EDITS_MAX, ReviewEdit};
-use countersign::domain::reviews::{HoldState, VoteVerdict};
+use countersign_domain::identity::account::{Account, PersonRole};
+use countersign_domain::identity::party::Party;
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::reviews::edit::{EDITS_MAX, ReviewEdit};
+use countersign_domain::reviews::{HoldState, VoteVerdict};
+
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::reviews::edit::{EditRequest, EditResult};

@@ -1,8 +1,8 @@
 //! What a node is given before a model is called: as much as fits, sealed, and checked before it is used. On both databases.
 
-use countersign::domain::context::{Encoding, Envelope, EnvelopeCode, ExpectedEnvelope, check};
-use countersign::domain::json::canonical::canonical;
-use countersign::domain::keys::PublicKeys;
+use countersign_domain::context::{Encoding, Envelope, EnvelopeCode, ExpectedEnvelope, check};
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::keys::PublicKeys;
 use serde_json::{Value, json};
 
 use crate::amendments::activates;

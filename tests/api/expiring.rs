@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use countersign::domain::interrupts::Interrupt;
-use countersign::domain::primitives::id::FlowId;
+use countersign_domain::interrupts::Interrupt;
+use countersign_domain::primitives::id::FlowId;
+
 use countersign::worker::expire;
 
 use crate::attacks::policy_with;

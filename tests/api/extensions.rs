@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use countersign::domain::identity::account::{Account, MachineRole};
-use countersign::domain::log::event::EventType;
-use countersign::domain::primitives::id::ReviewId;
-use countersign::domain::primitives::time::Timestamp;
-use countersign::domain::reviews::{
+use countersign_domain::identity::account::{Account, MachineRole};
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{
     EXTENSION_REASON_CHARS_MAX, EXTENSIONS_MAX, ExtensionRequest, Hold, VoteRejected, VoteVerdict,
 };
+
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::revocation::SignInAccess;
 use countersign::service::reviews::vote::VoteOutcome;

@@ -1,7 +1,7 @@
 //! Approvals that admit something for good (`covers = "commit"`), and what becomes of that when one is taken back before
 //! anything was written. On both databases.
 
-use countersign::domain::chain::hash::Digest;
+use countersign_domain::chain::hash::Digest;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

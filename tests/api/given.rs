@@ -1,11 +1,11 @@
 //! Tokens that nodes are given, counted by the gateway and bounded by the policy's budgets. On both databases.
 
-use countersign::domain::context::Encoding;
-use countersign::domain::json::canonical::canonical;
-use countersign::domain::primitives::id::NodeId;
-use countersign::domain::reviews::VoteVerdict;
-use countersign::domain::threads::thread::Thread;
-use countersign::domain::threads::usage::UsageAmount;
+use countersign_domain::context::Encoding;
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::primitives::id::NodeId;
+use countersign_domain::reviews::VoteVerdict;
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::usage::UsageAmount;
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, TestGateway};
@@ -240,7 +240,7 @@ async fn an_audit_finds_another_sum(scene: ApiScenario) {
     let digest = one["transition"].as_str().unwrap();
     for (other, findings) in [(Some(200), 1), (None, 2)] {
         scene
-            .retells::<countersign::domain::threads::transition::Transition>(digest, |mut it| {
+            .retells::<countersign_domain::threads::transition::Transition>(digest, |mut it| {
                 it.context_tokens = other;
                 it
             })

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
-use countersign::domain::log::event::EventType;
-use countersign::domain::policy::RedactedChange;
-use countersign::domain::primitives::id::{InterruptId, ReviewId};
-use countersign::domain::reviews::edit::ReviewEdit;
-use countersign::domain::reviews::{ExtensionRequest, VoteVerdict};
+use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::RedactedChange;
+use countersign_domain::primitives::id::{InterruptId, ReviewId};
+use countersign_domain::reviews::edit::ReviewEdit;
+use countersign_domain::reviews::{ExtensionRequest, VoteVerdict};
+
 use countersign::service::proposals::rollback::RollbackInput;
 use countersign::service::reviews::comment::NewComment;
 use countersign::service::reviews::edit::{EditRequest, EditResult};

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::web::auth::permissions::TABLE;

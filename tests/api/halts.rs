@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign_domain::operations::halt::{Halt, LiftQuorum};
+
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
-use countersign::domain::operations::halt::{Halt, LiftQuorum};
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
 use countersign::service::error::Error;

@@ -1,7 +1,8 @@
 //! Reasons for a review: those that only reviewers may read leave the gateway in no event, and stored reasons of an earlier
 //! release stay valid.
 
-use countersign::domain::reviews::{Hold, HoldReason, VoteVerdict};
+use countersign_domain::reviews::{Hold, HoldReason, VoteVerdict};
+
 use countersign::service::reviews::vote::VoteOutcome;
 use countersign::worker::rejudge;
 use serde_json::{Value, json};

@@ -3,18 +3,19 @@
 
 use std::path::Path;
 
-use countersign::domain::chain::hash::Digest;
-use countersign::domain::episode::event_line::EventRecord;
-use countersign::domain::episode::imported::{FOLDER_BYTES_MAX, ImportChunk, RunImport, RunSigner, RunSignerStatus};
-use countersign::domain::episode::verify::{FileContent, Folder};
-use countersign::domain::episode::{Artefact, manifest, state};
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::identity::party::Party;
-use countersign::domain::json::canonical::canonical;
-use countersign::domain::keys::{KeyUse, Keys, PublicKeys};
-use countersign::domain::primitives::id::{PrincipalId, ThreadId};
-use countersign::domain::primitives::time::Timestamp;
-use countersign::domain::threads::thread::Thread;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::episode::event_line::EventRecord;
+use countersign_domain::episode::imported::{FOLDER_BYTES_MAX, ImportChunk, RunImport, RunSigner, RunSignerStatus};
+use countersign_domain::episode::verify::{FileContent, Folder};
+use countersign_domain::episode::{Artefact, manifest, state};
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::identity::party::Party;
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::keys::{KeyUse, Keys, PublicKeys};
+use countersign_domain::primitives::id::{PrincipalId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::thread::Thread;
+
 use countersign::service::episodes::import::ImportOutcome;
 use countersign::service::error::Error;
 use countersign::store::record::Record;

@@ -5,10 +5,11 @@ use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::identity::account::Account;
+use countersign_domain::primitives::id::FlowId;
+use countersign_domain::reviews::{HoldOutcome, SearchKey, VoteVerdict};
+
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::identity::account::Account;
-use countersign::domain::primitives::id::FlowId;
-use countersign::domain::reviews::{HoldOutcome, SearchKey, VoteVerdict};
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::audit::audit;
@@ -123,7 +124,7 @@ async fn each_filter_lists_what_it_says_and_nothing_else() {
     .hold
     .expires_at;
     assert_eq!(all(&g, &g.alice, &of(InboxStateFilter::EndingBy(deadline))).await, [open]);
-    let sooner = countersign::domain::primitives::time::Timestamp::from_millis(deadline.millis() - 1);
+    let sooner = countersign_domain::primitives::time::Timestamp::from_millis(deadline.millis() - 1);
     assert_eq!(all(&g, &g.alice, &of(InboxStateFilter::EndingBy(sooner))).await, [""; 0]);
 }
 
@@ -241,7 +242,7 @@ async fn told(g: &TestGateway, secret: &str, path: &str) -> (u16, String) {
 async fn the_page_finds_by_what_people_type_and_links_pages_both_ways() {
     let g = spawn_gateway().await;
     let other = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
-    let by = countersign::domain::primitives::id::PrincipalId::try_from("tests").unwrap();
+    let by = countersign_domain::primitives::id::PrincipalId::try_from("tests").unwrap();
     g.service.activate_policy(&by, None, source(&other), BTreeSet::new()).await.unwrap();
     let thread = g.thread().await;
     let held = g.held(&thread).await;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use countersign::domain::log::insight::{BucketWidth, Counts, FlowCounts};
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::log::insight::{BucketWidth, Counts, FlowCounts};
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::service::log::insight::InsightFacts;
 use serde_json::json;
 

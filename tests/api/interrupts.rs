@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use countersign::domain::chain::jws::{self, JwsError, TokenType};
-use countersign::domain::chain::receipt::{Denial, Receipt};
-use countersign::domain::identity::account::{Account, MachineRole};
-use countersign::domain::interrupts::{InterruptAnswer, InterruptDecision};
-use countersign::domain::keys::KeyUse;
-use countersign::domain::operations::halt::Halt;
-use countersign::domain::primitives::id::InterruptId;
-use countersign::domain::reviews::{Ballot, Ineligible, VoteRejected, VoteVerdict};
+use countersign_domain::chain::jws::{self, JwsError, TokenType};
+use countersign_domain::chain::receipt::{Denial, Receipt};
+use countersign_domain::identity::account::{Account, MachineRole};
+use countersign_domain::interrupts::{InterruptAnswer, InterruptDecision};
+use countersign_domain::keys::KeyUse;
+use countersign_domain::operations::halt::Halt;
+use countersign_domain::primitives::id::InterruptId;
+use countersign_domain::reviews::{Ballot, Ineligible, VoteRejected, VoteVerdict};
+
 use countersign::service::error::Error;
 use countersign::service::identity::revocation::SignInAccess;
 use countersign::service::operations::halt::HaltScope;
@@ -332,7 +333,7 @@ async fn what_is_stopped_takes_nothing_and_decides_nothing(scene: ApiScenario) {
 
 async fn another_policy_asks_other_people(scene: ApiScenario) {
     let g = &scene.gateway;
-    let by: countersign::domain::primitives::id::PrincipalId = "tests".try_into().unwrap();
+    let by: countersign_domain::primitives::id::PrincipalId = "tests".try_into().unwrap();
     let activate = async |policy: &str| {
         g.service.activate_policy(&by, None, source(policy), BTreeSet::new()).await.unwrap();
     };

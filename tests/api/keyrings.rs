@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use countersign_domain::chain::entry::Entry;
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::keys::{KeyUse, Keys, KeysError};
+
 use async_trait::async_trait;
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::chain::entry::Entry;
-use countersign::domain::chain::jws::{self, TokenType};
-use countersign::domain::json::patch::PatchFormat;
-use countersign::domain::keys::{KeyUse, Keys, KeysError};
 use countersign::keyring::Keyring;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::service::threads::commit::ProposalOutcome;

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use countersign_domain::reviews::{Ballot, CheckboxState, VoteVerdict};
+
 use async_trait::async_trait;
 use countersign::clock::ClockOffset;
-use countersign::domain::reviews::{Ballot, CheckboxState, VoteVerdict};
 use countersign::service::error::Error;
 use countersign::service::writes::verify::VerifyInput;
 use countersign::store::row::Table;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::reviews::HoldState;
+
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use countersign::clock::ClockOffset;
-use countersign::domain::reviews::HoldState;
 use countersign::service::log::browse::{LogAudience, LogFilter};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::client_ip::TrustedProxies;

@@ -4,12 +4,13 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use countersign_domain::delivery::mail_contact::{MailAddress, MailContact, MailNotification, MailPace};
+use countersign_domain::identity::account::Account;
+use countersign_domain::primitives::id::{AccountId, InterruptId};
+use countersign_domain::primitives::secret::Secret;
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::config::{MailConfig, MailTls};
-use countersign::domain::delivery::mail_contact::{MailAddress, MailContact, MailNotification, MailPace};
-use countersign::domain::identity::account::Account;
-use countersign::domain::primitives::id::{AccountId, InterruptId};
-use countersign::domain::primitives::secret::Secret;
-use countersign::domain::reviews::VoteVerdict;
 use countersign::mail::Mailer;
 use countersign::service::Service;
 use countersign::service::error::Error;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::reviews::VoteVerdict;
 use serde_json::{Value, json};
 
 use crate::gateway::{TestGateway, spawn_gateway};

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::operations::halt::Halt;
+use countersign_domain::reviews::VoteVerdict;
+
 use actix_web::test::{TestRequest, call_service, init_service};
 use countersign::config::MetricsAccess;
-use countersign::domain::operations::halt::Halt;
-use countersign::domain::reviews::VoteVerdict;
 use countersign::service::operations::halt::HaltScope;
 use countersign::web::client_ip::TrustedProxies;
 use countersign::web::server::site;

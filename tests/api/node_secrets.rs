@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::context::{Envelope, EnvelopeCode, ExpectedEnvelope, NodeSecrets, NodeSecretsView, check};
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::keys::PublicKeys;
-use countersign::domain::primitives::id::{NodeId, ThreadId};
-use countersign::domain::primitives::time::Timestamp;
+use countersign_domain::context::{Envelope, EnvelopeCode, ExpectedEnvelope, NodeSecrets, NodeSecretsView, check};
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::keys::PublicKeys;
+use countersign_domain::primitives::id::{NodeId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+
 use countersign::service::identity::accounts::NewToken;
 use serde_json::{Value, json};
 

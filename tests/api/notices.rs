@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use countersign::domain::identity::account::{Account, MachineRole};
-use countersign::domain::log::event::EventType;
-use countersign::domain::primitives::id::ReviewId;
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::identity::account::{Account, MachineRole};
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::revocation::SignInAccess;
 use countersign::service::inbox::{InboxFilter, InboxPageSelection};

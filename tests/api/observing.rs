@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::chain::hash::Digest;
+use countersign_domain::chain::hash::Digest;
 use serde_json::{Value, json};
 
 use countersign::service::audit::{AuditFinding, audit};

@@ -25,7 +25,7 @@ impl OracleWorld {
     async fn new() -> Self {
         let policy = POLICY.replace("[approval]", BLIND).replace("\"execution_permissions\", ", "");
         let g = spawn_with_policy(&policy).await;
-        let role = countersign::domain::identity::account::MachineRole::Agent;
+        let role = countersign_domain::identity::account::MachineRole::Agent;
         let token = crate::gateway::token(&g.service, "blind", role, &["blind"]).await;
         Self { g, token }
     }

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::process::Output;
 
-use countersign::domain::identity::account::{MachineRole, PersonRole};
-use countersign::domain::reviews::{Ineligible, VoteVerdict};
+use countersign_domain::identity::account::{MachineRole, PersonRole};
+use countersign_domain::reviews::{Ineligible, VoteVerdict};
+
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::accounts::{NewAccount, NewToken};
 use countersign::service::identity::owner_names::NewOwner;

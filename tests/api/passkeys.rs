@@ -3,19 +3,20 @@
 
 use std::time::Duration;
 
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::receipt::{ApprovalMethod, Receipt};
+use countersign_domain::chain::signed_vote::VoteEvidence;
+use countersign_domain::chain::verify_receipt_offline;
+use countersign_domain::chain::verify_receipt_offline::{CheckName, CheckOutcome, PinnedPasskey};
+use countersign_domain::identity::account::Account;
+use countersign_domain::identity::passkey::AssertionRejected;
+use countersign_domain::keys::PublicKeys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{PrincipalId, ReviewId};
+use countersign_domain::reviews::{Ballot, VoteRejected, VoteVerdict, VoterProof};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::domain::chain::jws::{self, TokenType};
-use countersign::domain::chain::receipt::{ApprovalMethod, Receipt};
-use countersign::domain::chain::signed_vote::VoteEvidence;
-use countersign::domain::chain::verify_receipt_offline;
-use countersign::domain::chain::verify_receipt_offline::{CheckName, CheckOutcome, PinnedPasskey};
-use countersign::domain::identity::account::Account;
-use countersign::domain::identity::passkey::AssertionRejected;
-use countersign::domain::keys::PublicKeys;
-use countersign::domain::log::event::EventType;
-use countersign::domain::primitives::id::{PrincipalId, ReviewId};
-use countersign::domain::reviews::{Ballot, VoteRejected, VoteVerdict, VoterProof};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::passkeys::{ChallengePurpose, PasskeyConfirmation, PasskeySignIn, VoteSignature};
 use countersign::service::identity::revocation::SignInAccess;
@@ -136,7 +137,7 @@ async fn a_stage_that_asks_for_a_passkey_is_passed_with_its_signature_and_not_wi
     let receipt = g.decision(&held.answer).await.expect(200)["receipt"].as_str().unwrap().to_owned();
     let claims = jws::read::<Receipt>(&receipt, TokenType::Receipt).unwrap();
     let keys = g.service.keys().unwrap();
-    let key = keys.public(countersign::domain::keys::KeyUse::Chain, claims.kid()).unwrap();
+    let key = keys.public(countersign_domain::keys::KeyUse::Chain, claims.kid()).unwrap();
     let [approval] = claims.verify(key).unwrap().approvals.try_into().unwrap();
     assert_eq!(approval.method, ApprovalMethod::Passkey);
     let [told] = events(g, EventType::ReviewVote).await.try_into().unwrap();
@@ -359,7 +360,7 @@ async fn a_registration_is_bound_to_its_session_and_used_once(scene: ApiScenario
 async fn try_in(
     g: &TestGateway,
     (door, challenge): (&str, &str),
-    (account, assertion): (&str, &countersign::domain::identity::passkey::Assertion),
+    (account, assertion): (&str, &countersign_domain::identity::passkey::Assertion),
 ) -> bool {
     let attempt = PasskeySignIn { door, challenge, assertion, account, origin: None };
     match g.service.sign_in_with_passkey(&attempt).await {

@@ -1,6 +1,6 @@
 //! The one path through everything.
 
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::reviews::VoteVerdict;
 use serde_json::{Value, json};
 
 use crate::gateway::spawn_gateway;

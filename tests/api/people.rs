@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign_domain::operations::halt::LiftQuorum;
+use countersign_domain::primitives::id::GroupName;
+
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
-use countersign::domain::operations::halt::LiftQuorum;
-use countersign::domain::primitives::id::GroupName;
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
 use countersign::service::error::{Error, Result};
@@ -306,7 +307,7 @@ async fn whose_account_was_changed_since_a_halt_does_not_count_for_lifting_it() 
     let g = spawn_for_people(PeopleSettings { lift_needs: LiftQuorum::Two, ..people() }).await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let halt =
-        countersign::domain::operations::halt::Halt { proposing: true, verifying: true, reason: "drill".to_owned() };
+        countersign_domain::operations::halt::Halt { proposing: true, verifying: true, reason: "drill".to_owned() };
     g.service.request_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Stop(halt.clone())).await.unwrap();
     // Whoever makes the link may be who opens it.
     let secret = g.service.reset_link(&gus, &hal.record.id).await.unwrap();

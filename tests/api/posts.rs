@@ -5,12 +5,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::operations::halt::Halt;
+use countersign_domain::primitives::id::TokenId;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use countersign::clock::ClockOffset;
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::operations::halt::Halt;
-use countersign::domain::primitives::id::TokenId;
 use countersign::service::error::Error;
 use countersign::service::operations::halt::HaltScope;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::operations::halt::Halt;
+use countersign_domain::operations::halt::Halt;
+
 use countersign::service::audit::audit;
 use countersign::service::error::Error;
 use countersign::service::operations::halt::HaltScope;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::clock::{Clock as _, ClockOffset, SystemClock};
-use countersign::domain::reviews::VoteVerdict;
 use countersign::store::records::LOG;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};

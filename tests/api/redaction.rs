@@ -1,9 +1,10 @@
 //! What is hidden, by what it is and by where else it stands, where machines and people are told.
 
-use countersign::domain::chain::hash::{Digest, Tag};
-use countersign::domain::json::canonical::canonical;
-use countersign::domain::json::pointer::Pointer;
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::chain::hash::{Digest, Tag};
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::service::inbox::{InboxFilter, InboxPageSelection};
 use countersign::service::reviews::details::ReviewFacts;
 use countersign::service::reviews::reveal::RevealRequest;

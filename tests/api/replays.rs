@@ -198,7 +198,7 @@ async fn a_rollback_and_a_reaffirmation_are_judged_again(scene: ApiScenario) {
     let path = format!("/v1/threads/{}/rollbacks", id.as_str().unwrap());
     let back = json!({"node": "planner", "parent": planned["transition"], "to_version": 0});
     let held = g.post(&path, &g.planner, back).await.expect(202);
-    g.vote(&g.alice, &held, countersign::domain::reviews::VoteVerdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, countersign_domain::reviews::VoteVerdict::Deny).await.unwrap();
     let again = json!({"node": "planner", "parent": planned["transition"], "patch": {}, "reaffirm": true});
     sends(g, id, again).await.expect(202);
     let candidate = policy_with("rollback = true\n", "");

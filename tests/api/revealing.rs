@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::Account;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::operations::halt::Halt;
+use countersign_domain::primitives::id::{PrincipalId, ReviewId};
+use countersign_domain::reviews::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, VoteVerdict};
+
 use countersign::clock::ClockOffset;
-use countersign::domain::chain::hash::Digest;
-use countersign::domain::identity::account::Account;
-use countersign::domain::json::pointer::Pointer;
-use countersign::domain::log::event::{Event, EventType};
-use countersign::domain::operations::halt::Halt;
-use countersign::domain::primitives::id::{PrincipalId, ReviewId};
-use countersign::domain::reviews::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, VoteVerdict};
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::revocation::SignInAccess;
 use countersign::service::operations::halt::HaltScope;
@@ -244,10 +245,9 @@ async fn auditors_are_told_the_kind_of_what_is_hidden_and_agents_and_hosts_are_n
     let path = format!("/v1/transitions/{}", held.transition);
     let told = g.get(&path, &g.auditor).await.expect(200);
     let commitments = |tree: &str| told["opening"][tree]["object"]["payment"]["object"]["card"].clone();
-    let opening: countersign::domain::chain::opening::Opening =
-        serde_json::from_value(told["opening"].clone()).unwrap();
+    let opening: countersign_domain::chain::opening::Opening = serde_json::from_value(told["opening"].clone()).unwrap();
     let at = Pointer::try_from("/payment/card").unwrap();
-    let root = |tree: &countersign::domain::chain::opening::OpenedTree| tree.at(&at).and_then(|it| it.root());
+    let root = |tree: &countersign_domain::chain::opening::OpenedTree| tree.at(&at).and_then(|it| it.root());
     assert!(commitments("from")["salt"].is_string(), "{told:#}");
     assert_eq!(
         told["hidden"],

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::identity::account::{MachineRole, PersonRole};
+use countersign_domain::identity::account::{MachineRole, PersonRole};
+
 use countersign::service::identity::accounts::{NewAccount, NewToken};
 use countersign::web::auth::permissions::TABLE;
 use reqwest::Method;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::step::StepRow;
+
 use countersign::clock::ClockOffset;
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::json::size::StateLimits;
-use countersign::domain::primitives::time::Timestamp;
-use countersign::domain::threads::step::StepRow;
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
 use countersign::service::{Service, ServiceSettings};

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use countersign::domain::identity::account::Account;
-use countersign::domain::log::event::{Event, EventType};
-use countersign::domain::operations::halt::Halt;
-use countersign::domain::primitives::id::{PrincipalId, ReviewId};
-use countersign::domain::reviews::{Ballot, COMMENTS_OF_ONE_MAX, VoteVerdict, WITHDRAWALS_MAX, WithdrawalRequest};
+use countersign_domain::identity::account::Account;
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::operations::halt::Halt;
+use countersign_domain::primitives::id::{PrincipalId, ReviewId};
+use countersign_domain::reviews::{Ballot, COMMENTS_OF_ONE_MAX, VoteVerdict, WITHDRAWALS_MAX, WithdrawalRequest};
+
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::revocation::SignInAccess;
 use countersign::service::operations::halt::HaltScope;

@@ -1,7 +1,8 @@
 //! Giving events their place in the log: what waits for one that was taken away keeps nobody else's waiting, and does not wait
 //! unsaid. On both databases.
 
-use countersign::domain::log::event::Event;
+use countersign_domain::log::event::Event;
+
 use countersign::service::error::Error;
 use countersign::store::change::Draft;
 use countersign::store::record::{RecordReader, Stored};

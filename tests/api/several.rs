@@ -1,7 +1,8 @@
 //! Votes on several at once, as the service counts them: each by itself, and never where more is asked for.
 
-use countersign::domain::primitives::id::ReviewId;
-use countersign::domain::reviews::{Ballot, NotBulkDecidable, VoteRejected, VoteVerdict, VoterProof};
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::reviews::{Ballot, NotBulkDecidable, VoteRejected, VoteVerdict, VoterProof};
+
 use countersign::service::error::Error;
 use countersign::service::reviews::vote::VoteOutcome;
 use serde_json::Value;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::reviews::VoteVerdict;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

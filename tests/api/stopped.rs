@@ -1,7 +1,7 @@
 //! What was let through, and is not any more: its decision stays as it is, and what became of it is told beside it. And
 //! what only looks as if it had been let through. On both databases.
 
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::reviews::VoteVerdict;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -4,9 +4,10 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::identity::account::{MachineRole, PersonRole};
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::clock::{ClockOffset, SystemClock};
-use countersign::domain::identity::account::{MachineRole, PersonRole};
-use countersign::domain::reviews::VoteVerdict;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;

@@ -2,8 +2,9 @@
 
 use std::process::{Command, Output};
 
-use countersign::domain::primitives::id::TokenId;
-use countersign::domain::reviews::{Ineligible, VoteRejected, VoteVerdict};
+use countersign_domain::primitives::id::TokenId;
+use countersign_domain::reviews::{Ineligible, VoteRejected, VoteVerdict};
+
 use countersign::service::error::Error;
 use reqwest::header::COOKIE;
 use serde_json::{Value, json};

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::clock::ClockOffset;
-use countersign::domain::reviews::VoteVerdict;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 

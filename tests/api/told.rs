@@ -1,9 +1,10 @@
 //! What somebody was told that their vote comes to: where others were faster and something else would follow, nothing
 //! does. On both databases.
 
-use countersign::domain::identity::account::Account;
-use countersign::domain::primitives::id::{InterruptId, ReviewId};
-use countersign::domain::reviews::{Ballot, NotBulkDecidable, VotePreview, VoteRejected, VoteVerdict};
+use countersign_domain::identity::account::Account;
+use countersign_domain::primitives::id::{InterruptId, ReviewId};
+use countersign_domain::reviews::{Ballot, NotBulkDecidable, VotePreview, VoteRejected, VoteVerdict};
+
 use countersign::service::error::{Error, Result};
 use countersign::service::reviews::comment::NewComment;
 use countersign::service::reviews::vote::VoteOutcome;

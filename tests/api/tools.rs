@@ -1,6 +1,6 @@
 //! Tools and budgets: what comes along with a proposal, over HTTP, on both databases.
 
-use countersign::domain::identity::account::MachineRole;
+use countersign_domain::identity::account::MachineRole;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -163,7 +163,7 @@ async fn a_call_that_is_denied_does_not_count(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = calls(g, &thread["thread"], &thread["transition"], refund(101)).await.expect(202);
-    g.vote(&g.alice, &held, countersign::domain::reviews::VoteVerdict::Deny).await.unwrap();
+    g.vote(&g.alice, &held, countersign_domain::reviews::VoteVerdict::Deny).await.unwrap();
     assert_eq!(spent(g, &thread["thread"]).await, json!({"calls": 0, "tokens": 0, "cost": 0}));
     scene.passes_an_audit().await;
 }

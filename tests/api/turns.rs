@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use countersign_domain::identity::party::Party;
+use countersign_domain::primitives::id::{NodeId, PrincipalId, ThreadId};
+
 use async_trait::async_trait;
-use countersign::domain::identity::party::Party;
-use countersign::domain::primitives::id::{NodeId, PrincipalId, ThreadId};
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::episodes::envelopes::EnvelopeProof;

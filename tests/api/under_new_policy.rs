@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use countersign::domain::chain::hash::Digest;
-use countersign::domain::reviews::{HoldState, VoteRejected, VoteVerdict};
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::reviews::{HoldState, VoteRejected, VoteVerdict};
+
 use countersign::service::error::Error;
 use countersign::service::proposals::rollback::RollbackInput;
 use countersign::service::reviews::vote::VoteOutcome;
@@ -105,7 +106,7 @@ async fn a_hold_is_stated_anew_and_voted_on_anew(scene: ApiScenario) {
     assert!(matches!(silent, Err(Error::Vote(VoteRejected::CommentRequired))), "{silent:?}");
     for (who, so_far) in [(&g.alice, VoteOutcome::Waiting), (&g.bob, VoteOutcome::Approved)] {
         let ballot = crate::gateway::ballot(&next, VoteVerdict::Approve);
-        let ballot = countersign::domain::reviews::Ballot { comment: Some("I looked".to_owned()), ..ballot };
+        let ballot = countersign_domain::reviews::Ballot { comment: Some("I looked".to_owned()), ..ballot };
         let review = next["review"]["id"].as_str().unwrap().try_into().unwrap();
         assert_eq!(g.service.vote(&who.id, &review, &ballot).await.unwrap(), so_far);
     }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::identity::account::PersonRole;
+use countersign_domain::log::event::EventType;
+
 use countersign::clock::SystemClock;
-use countersign::domain::identity::account::PersonRole;
-use countersign::domain::log::event::EventType;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::audit::audit;

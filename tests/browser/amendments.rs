@@ -1,6 +1,6 @@
 //! Policies that people approve on a page, with and without a script, and by hand where they may not.
 
-use countersign::domain::primitives::id::AmendmentId;
+use countersign_domain::primitives::id::AmendmentId;
 use serde_json::json;
 
 use crate::chromium::Chromium;

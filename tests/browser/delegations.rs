@@ -1,6 +1,6 @@
 //! Naming somebody who votes in one's place, as people do it: by a password and without scripts, and by a passkey.
 
-use countersign::domain::identity::account::PersonRole;
+use countersign_domain::identity::account::PersonRole;
 use serde_json::json;
 
 use crate::chromium::Chromium;

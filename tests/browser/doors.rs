@@ -1,6 +1,7 @@
 //! Getting in: sessions, links, throttles, and where one goes on to.
 
-use countersign::domain::identity::account::PersonRole;
+use countersign_domain::identity::account::PersonRole;
+
 use countersign::web::auth::permissions::TABLE;
 
 use crate::chromium::Chromium;

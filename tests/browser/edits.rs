@@ -76,6 +76,6 @@ async fn what_cannot_be_is_said_and_what_was_typed_is_kept() {
     }
     let forged = [("csrf", "x"), ("digest", digest.as_str()), ("why", "x"), ("value:/target_user_id", "1")];
     assert_eq!(ana.post(&path, &forged).await.status, 403);
-    gateway.person("eve", countersign::domain::identity::account::PersonRole::Auditor, &[]).await;
+    gateway.person("eve", countersign_domain::identity::account::PersonRole::Auditor, &[]).await;
     assert_eq!(ManualForm::signed_in(&gateway, "eve").await.get(&path).await.status, 403);
 }

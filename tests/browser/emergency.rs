@@ -1,7 +1,8 @@
 //! Stopping in an emergency, and letting go on with two people: as people do it, and by hand where they may not.
 
-use countersign::domain::identity::account::PersonRole;
-use countersign::domain::operations::halt::LiftQuorum;
+use countersign_domain::identity::account::PersonRole;
+use countersign_domain::operations::halt::LiftQuorum;
+
 use countersign::service::PeopleSettings;
 
 use crate::chromium::Chromium;

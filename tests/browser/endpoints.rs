@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::domain::identity::account::PersonRole;
+use countersign_domain::identity::account::PersonRole;
+
 use countersign::worker::deliver;
 use serde_json::json;
 

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use countersign::domain::episode::verify::{FileContent, Folder};
-use countersign::domain::identity::party::Party;
-use countersign::domain::primitives::id::{PrincipalId, ThreadId};
+use countersign_domain::episode::verify::{FileContent, Folder};
+use countersign_domain::identity::party::Party;
+use countersign_domain::primitives::id::{PrincipalId, ThreadId};
+
 use countersign::service::episodes::import::ImportOutcome;
 use serde_json::{Value, json};
 

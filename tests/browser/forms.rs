@@ -190,7 +190,7 @@ async fn only_who_is_asked_finds_a_form() {
     gateway.reviewer("ana", &["reviewers"]).await;
     gateway.reviewer("owner", &["reviewers", "machines"]).await;
     gateway.reviewer("bystander", &["others"]).await;
-    gateway.person("root", countersign::domain::identity::account::PersonRole::Admin, &["reviewers"]).await;
+    gateway.person("root", countersign_domain::identity::account::PersonRole::Admin, &["reviewers"]).await;
     let payments = gateway.payments().await;
     let held = held(&gateway, "this", &payments).await;
     let path = format!("/reviews/{}", held.review);

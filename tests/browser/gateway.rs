@@ -10,15 +10,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
+use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign_domain::identity::login_throttle::LoginThrottleLimits;
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::policy::PolicySource;
+use countersign_domain::primitives::id::{FlowId, GroupName, NodeId, PrincipalId};
+use countersign_domain::primitives::time::Timestamp;
+
 use actix_web::dev::ServerHandle;
 use countersign::clock::{Clock, ClockOffset, SystemClock};
 use countersign::config::Network;
-use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
-use countersign::domain::identity::login_throttle::LoginThrottleLimits;
-use countersign::domain::json::size::StateLimits;
-use countersign::domain::policy::PolicySource;
-use countersign::domain::primitives::id::{FlowId, GroupName, NodeId, PrincipalId};
-use countersign::domain::primitives::time::Timestamp;
 use countersign::http_client::{HttpClient, HttpClientSettings};
 use countersign::keyring::Keyring;
 use countersign::oidc_provider::Provider;

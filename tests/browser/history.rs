@@ -26,7 +26,7 @@ pub async fn lived(gateway: &BrowserGateway, payments: &Payments) -> (HeldReview
 }
 
 async fn close(gateway: &BrowserGateway, thread: &str) {
-    let admin = gateway.token(countersign::domain::identity::account::MachineRole::Admin, "ops", "", &[]).await;
+    let admin = gateway.token(countersign_domain::identity::account::MachineRole::Admin, "ops", "", &[]).await;
     let closed = gateway.post(&admin, &format!("/v1/threads/{thread}/closing"), &json!({"reason": "over"})).await;
     assert!(closed.status < 300, "{closed:?}");
 }

@@ -1,7 +1,7 @@
 //! What a host asks people about, decided on a page, with and without a script, and by hand where they may not.
 
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::interrupts::{HostAssertion, Interrupt, InterruptDecision};
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::interrupts::{HostAssertion, Interrupt, InterruptDecision};
 use serde_json::json;
 
 use crate::chromium::Chromium;

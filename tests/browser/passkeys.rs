@@ -5,7 +5,7 @@ use chromiumoxide::cdp::browser_protocol::web_authn::{
     AddVirtualAuthenticatorParams, AuthenticatorId, AuthenticatorProtocol, AuthenticatorTransport, EnableParams,
     RemoveVirtualAuthenticatorParams, SetUserVerifiedParams, VirtualAuthenticatorOptions,
 };
-use countersign::domain::reviews::HoldState;
+use countersign_domain::reviews::HoldState;
 use serde_json::json;
 
 use crate::chromium::Chromium;
@@ -41,7 +41,7 @@ pub async fn register(tab: &BrowserTab, name: &str) {
 async fn state(
     gateway: &BrowserGateway,
     held: &HeldReview,
-    who: &countersign::domain::identity::account::Account,
+    who: &countersign_domain::identity::account::Account,
 ) -> HoldState {
     gateway.service.review(&held.review.as_str().try_into().unwrap(), who).await.unwrap().hold.state
 }
@@ -174,7 +174,7 @@ async fn what_a_browser_signed_counts_for_that_form_and_for_no_other() {
     let mut other_page: serde_json::Value = serde_json::from_str(assertion).unwrap();
     other_page["client_data"] = json!("e30");
     let other_page = other_page.to_string();
-    let late = countersign::domain::primitives::time::Timestamp::from_millis(4_000_000_000_000).to_string();
+    let late = countersign_domain::primitives::time::Timestamp::from_millis(4_000_000_000_000).to_string();
     for (name, value, words) in [
         ("verdict", "deny", "the passkey signed something else; open the page again"),
         ("comment", "typed with care!", "the passkey signed something else; open the page again"),

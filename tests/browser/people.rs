@@ -1,6 +1,6 @@
 //! People and tokens, and one's own account: as people use them.
 
-use countersign::domain::identity::account::PersonRole;
+use countersign_domain::identity::account::PersonRole;
 
 use crate::chromium::Chromium;
 use crate::forms::{ManualForm, field};
@@ -204,7 +204,7 @@ async fn an_administrator_takes_lost_passkeys_of_another_away_and_not_their_own(
     assert_eq!(own.status, 409, "{}", own.text);
     assert_eq!(hand.post(&format!("/people/{}/passkeys", ana.id), &[("csrf", "x")]).await.status, 403);
     while gateway.service.sequence().await.unwrap() > 0 {}
-    let auditor = gateway.token(countersign::domain::identity::account::MachineRole::Auditor, "eve", "", &[]).await;
+    let auditor = gateway.token(countersign_domain::identity::account::MachineRole::Auditor, "eve", "", &[]).await;
     let log = gateway.get(&auditor, "/v1/events").await.body;
     let removed = log["events"].as_array().unwrap().iter().find(|it| it["type"] == "access.passkey_removed").unwrap();
     assert_eq!(removed["data"]["by"], gus.id.as_str(), "and the log says who");

@@ -1,6 +1,6 @@
 //! Trying a policy: the page for what was recorded, and whom it is for.
 
-use countersign::domain::identity::account::PersonRole;
+use countersign_domain::identity::account::PersonRole;
 use serde_json::json;
 
 use crate::chromium::Chromium;

@@ -1,6 +1,7 @@
 //! Looking at a hidden value on a review's page.
 
-use countersign::domain::identity::account::Account;
+use countersign_domain::identity::account::Account;
+
 use countersign::web::pages::reviews::reveal::{BURST, INTERVAL};
 use reqwest::header;
 use serde_json::json;

@@ -1,6 +1,7 @@
 //! A person asks for an earlier state, and others decide.
 
-use countersign::domain::identity::account::PersonRole;
+use countersign_domain::identity::account::PersonRole;
+
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};

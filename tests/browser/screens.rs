@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use countersign::domain::identity::account::PersonRole;
+use countersign_domain::identity::account::PersonRole;
+
 use countersign::oidc_provider::Provider;
 use serde_json::json;
 

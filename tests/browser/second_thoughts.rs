@@ -87,7 +87,7 @@ async fn what_is_said_without_a_vote_is_inert_masked_and_kept_when_refused() {
     let others = ManualForm::signed_in(&gateway, "sam").await.get(&page).await.text;
     assert!(others.contains("[hidden]") && !others.contains("4111 1111 1111 1111"), "{others}");
     assert!(ana.post(&comments, &with(&fields, "", "")).await.text.contains("The form was already sent"));
-    gateway.person("eve", countersign::domain::identity::account::PersonRole::Auditor, &[]).await;
+    gateway.person("eve", countersign_domain::identity::account::PersonRole::Auditor, &[]).await;
     let eve = ManualForm::signed_in(&gateway, "eve").await;
     assert!(!eve.get(&page).await.text.contains(&comments), "an auditor changes nothing");
     assert_eq!(eve.post(&comments, &with(&fields, "", "")).await.status, 403);

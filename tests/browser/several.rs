@@ -1,7 +1,7 @@
 //! Several reviews decided at once: what is put together, what each vote is bound to, and what is told of each.
 
-use countersign::domain::identity::account::Account;
-use countersign::domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
+use countersign_domain::identity::account::Account;
+use countersign_domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
 use serde_json::{Value, json};
 
 use crate::chromium::Chromium;
@@ -292,7 +292,7 @@ async fn only_what_is_alike_is_decided_together_and_the_page_says_what_is() {
     // The same change, under a policy that says something else.
     let old = gateway.held(&payments, "old", &json!({"target_user_id": 42})).await;
     let accepted = gateway.service.active_policy(&"payments".try_into().unwrap()).await.unwrap().digest();
-    let source = countersign::domain::policy::PolicySource {
+    let source = countersign_domain::policy::PolicySource {
         text: PAYMENTS.replace("receipt_ttl = \"10m\"", "receipt_ttl = \"10m\"\n# the same"),
         schemas: Default::default(),
     };

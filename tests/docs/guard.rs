@@ -74,7 +74,11 @@ fn the_page_names_every_code_that_can_be_told() {
     let page = docs();
     let source = |file: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
     let mut named = 0;
-    for file in ["src/domain/guard/code.rs", "src/domain/schema/fault.rs", "src/domain/transition_rules/violation.rs"] {
+    for file in [
+        "crates/domain/src/guard/code.rs",
+        "crates/domain/src/schema/fault.rs",
+        "crates/domain/src/transition_rules/violation.rs",
+    ] {
         for line in source(file).lines() {
             let Some((_, rest)) = line.split_once("=> (\"").or_else(|| line.trim().split_once('"')) else { continue };
             let code = rest.split('"').next().unwrap();

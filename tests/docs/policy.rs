@@ -71,7 +71,7 @@ fn a_case_has_the_keys_that_the_page_names_and_no_others() {
 
 #[test]
 fn every_reason_why_a_replay_cannot_tell_stands_on_the_page() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/domain/policy/replay_comparison.rs");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/domain/src/policy/replay_comparison.rs");
     let source = std::fs::read_to_string(source).unwrap();
     let words = source.split("impl ReplayUnknownCause {").nth(1).unwrap().split("fn detail").next().unwrap();
     let told: Vec<_> = words.split('"').skip(1).step_by(2).map(str::to_owned).collect();

@@ -1,6 +1,6 @@
 //! The promises of a judgement under lists of every shape, over few names, so that lists, states and requests meet.
 
-use countersign::domain::policy::{Policy, PolicySource};
+use countersign_domain::policy::{Policy, PolicySource};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};

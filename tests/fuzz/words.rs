@@ -1,6 +1,6 @@
 //! What people and agents write, with secrets in it.
 
-use countersign::domain::policy::{Policy, PolicySource, Redactor};
+use countersign_domain::policy::{Policy, PolicySource, Redactor};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

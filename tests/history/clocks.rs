@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use countersign_domain::primitives::time::Timestamp;
+
 use countersign::clock::{Clock, SystemClock};
-use countersign::domain::primitives::time::Timestamp;
 use countersign::service::audit::{audit, audit_with};
 use countersign::service::delivery::endpoints::EndpointEdit;
 use countersign::service::operations::halt_request::Actor;

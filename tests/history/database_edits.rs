@@ -11,7 +11,8 @@ mod resealed;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use countersign::domain::chain::denial::DenialCode;
+use countersign_domain::chain::denial::DenialCode;
+
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
 use countersign::service::error::Error;

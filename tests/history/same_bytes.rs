@@ -8,11 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::primitives::id::NodeId;
+use countersign_domain::primitives::time::Timestamp;
+
 use async_trait::async_trait;
 use countersign::clock::SystemClock;
-use countersign::domain::json::canonical::canonical;
-use countersign::domain::primitives::id::NodeId;
-use countersign::domain::primitives::time::Timestamp;
 use countersign::service::Service;
 use countersign::service::audit::audit_with;
 use countersign::store::change::ChangeSet;

@@ -6,10 +6,11 @@ mod pair;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
+use countersign_domain::keys::{KeyUse, Keys};
+use countersign_domain::operations::halt::Halt;
+use countersign_domain::primitives::id::NodeId;
+
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::keys::{KeyUse, Keys};
-use countersign::domain::operations::halt::Halt;
-use countersign::domain::primitives::id::NodeId;
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::operations::halt::HaltScope;

@@ -1,6 +1,7 @@
 //! What workers do, one run at a time.
 
-use countersign::domain::identity::party::Party;
+use countersign_domain::identity::party::Party;
+
 use countersign::service::audit::{audit, audit_with};
 use countersign::worker::{Workers, expire, expire_leases, sequence};
 use serde_json::json;

@@ -9,11 +9,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::primitives::id::{PrincipalId, ThreadId};
+use countersign_domain::threads::usage::Usage;
+
 use countersign::clock::{ClockOffset, SystemClock};
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::json::patch::PatchFormat;
-use countersign::domain::primitives::id::{PrincipalId, ThreadId};
-use countersign::domain::threads::usage::Usage;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::archive::ArchiveScanCursor;

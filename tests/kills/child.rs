@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::Token;
+use countersign_domain::identity::party::Party;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::primitives::id::{AccountId, ReviewId, ThreadId, WriteId};
+use countersign_domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
+
 use countersign::clock::SystemClock;
-use countersign::domain::chain::hash::Digest;
-use countersign::domain::identity::account::Token;
-use countersign::domain::identity::party::Party;
-use countersign::domain::json::patch::PatchFormat;
-use countersign::domain::primitives::id::{AccountId, ReviewId, ThreadId, WriteId};
-use countersign::domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
@@ -303,7 +304,7 @@ impl LoadDriver {
         }
         let ended = self.service.confirm(&self.writer, &write.key.write_id, &json!({"result_ref": "row 1"})).await?;
         match &ended.state {
-            countersign::domain::writes::write::WriteState::Confirmed { version, transition, .. } => {
+            countersign_domain::writes::write::WriteState::Confirmed { version, transition, .. } => {
                 tell(&KillAcknowledgement::Confirmed {
                     write: name(&ended),
                     version: *version,
@@ -316,7 +317,7 @@ impl LoadDriver {
     }
 }
 
-fn name(write: &countersign::domain::writes::write::Write) -> String {
+fn name(write: &countersign_domain::writes::write::Write) -> String {
     countersign::store::records::write_row_id(&write.key)
 }
 

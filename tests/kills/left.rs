@@ -4,16 +4,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use countersign_domain::chain::entry::{CommitGate, Entry};
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::keys::{KeyUse, Keys};
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::reviews::{Hold, HoldState};
+use countersign_domain::threads::flow::ReceiptRow;
+use countersign_domain::threads::thread::{HeadUse, Thread};
+use countersign_domain::threads::transition::{ChainRow, Rejection, Transition, TransitionOutcome};
+use countersign_domain::writes::write::{Write, WriteState};
+
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::chain::entry::{CommitGate, Entry};
-use countersign::domain::chain::jws::{self, TokenType};
-use countersign::domain::keys::{KeyUse, Keys};
-use countersign::domain::log::event::{Event, EventType};
-use countersign::domain::reviews::{Hold, HoldState};
-use countersign::domain::threads::flow::ReceiptRow;
-use countersign::domain::threads::thread::{HeadUse, Thread};
-use countersign::domain::threads::transition::{ChainRow, Rejection, Transition, TransitionOutcome};
-use countersign::domain::writes::write::{Write, WriteState};
 use countersign::service::audit::audit;
 use countersign::store::record::{Record, RecordReader};
 use countersign::store::records::write_row_id;
@@ -158,7 +159,7 @@ impl RemainingRows {
         for (id, thread) in &self.threads {
             let mut last = None;
             for (seq, event) in stories.remove(id.as_str()).unwrap_or_default() {
-                let before = last.map(|it: countersign::domain::log::event::EventLink| (it.seq, it.hash));
+                let before = last.map(|it: countersign_domain::log::event::EventLink| (it.seq, it.hash));
                 if (before.map_or(1, |it| it.0 + 1), before.map(|it| it.1)) != (seq, event.previous) {
                     wrong.push(format!("event {seq} of {id} does not follow on the one before"));
                 }

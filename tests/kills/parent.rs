@@ -8,11 +8,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::keys::Keys;
+use countersign_domain::primitives::id::PrincipalId;
+
 use countersign::clock::SystemClock;
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::json::size::StateLimits;
-use countersign::domain::keys::Keys;
-use countersign::domain::primitives::id::PrincipalId;
 use countersign::keyring::Keyring;
 use countersign::service::{PeopleSettings, Service, ServiceSettings};
 use countersign::store::Store;

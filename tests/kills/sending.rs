@@ -10,11 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::delivery::endpoint::EventPattern;
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::log::event::Event;
+use countersign_domain::primitives::secret::Secret;
+
 use countersign::clock::SystemClock;
-use countersign::domain::delivery::endpoint::EventPattern;
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::log::event::Event;
-use countersign::domain::primitives::secret::Secret;
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::delivery::endpoint_kind::NewKind;

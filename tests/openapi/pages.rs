@@ -111,7 +111,9 @@ fn sources(folder: &Path, found: &mut Vec<String>) {
 fn page_lists_every_code_of_votes_and_of_the_state_guard() {
     let page = fs::read_to_string(root().join("docs/reference/errors.md")).unwrap();
     let mut all = Vec::new();
-    sources(&root().join("src"), &mut all);
+    for folder in ["src", "crates/domain/src"] {
+        sources(&root().join(folder), &mut all);
+    }
     let part = |start: &str, end: &str| {
         let found = all.iter().find_map(|it| it.split_once(start)).unwrap_or_else(|| panic!("{start}")).1;
         found.split_once(end).unwrap().0.to_owned()

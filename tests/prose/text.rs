@@ -142,7 +142,9 @@ pub fn check(passage: &Passage, area: &str) -> (usize, Vec<ProseFinding>) {
 pub fn area(path: &str) -> String {
     let parts: Vec<&str> = path.split(['/', ' ']).collect();
     match parts.as_slice() {
-        ["src" | "clients" | "examples", second, ..] => format!("{}/{}", parts[0], second.trim_end_matches(".rs")),
+        ["src" | "crates" | "clients" | "examples", second, ..] => {
+            format!("{}/{}", parts[0], second.trim_end_matches(".rs"))
+        }
         ["docs", second @ ("specs" | "openapi.json"), ..] => format!("docs/{second}"),
         [first, ..] => (*first).to_owned(),
         [] => String::new(),

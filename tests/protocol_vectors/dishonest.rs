@@ -1,8 +1,9 @@
 //! Exports whose every signature is good: by a gateway that is not, by whoever has its key, or by whoever put the files
 //! together.
 
+use countersign_domain::keys::Keys;
+
 use countersign::archives::packed;
-use countersign::domain::keys::Keys;
 
 use super::*;
 

@@ -1,12 +1,12 @@
 //! Policies about tools and budgets, said in ours.
 
-use countersign::domain::json::patch::{Patch, PatchFormat};
-use countersign::domain::policy::{
+use countersign_domain::json::patch::{Patch, PatchFormat};
+use countersign_domain::policy::{
     Judgement, Policy, PolicyRequest, RejectCode, RequestContext, RequestKind, StateLimits, judge_in,
 };
-use countersign::domain::primitives::id::NodeId;
-use countersign::domain::threads::tool_call::Tool;
-use countersign::domain::threads::usage::{Totals, Usage};
+use countersign_domain::primitives::id::NodeId;
+use countersign_domain::threads::tool_call::Tool;
+use countersign_domain::threads::usage::{Totals, Usage};
 use serde_json::{Value, json};
 
 use super::CaseOutcome;

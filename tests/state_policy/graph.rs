@@ -1,7 +1,7 @@
 //! Graphs: nodes one after another, by a runtime that does what the rejection tells it and nothing else.
 
-use countersign::domain::json::diff::leaves;
-use countersign::domain::policy::{Instruction, OnViolation, Policy};
+use countersign_domain::json::diff::leaves;
+use countersign_domain::policy::{Instruction, OnViolation, Policy};
 use serde_json::{Value, json};
 
 use crate::CaseOutcome;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::json::parse::{ParseLimits, parse};
-use countersign::domain::json::patch::{Patch, PatchFormat};
-use countersign::domain::policy::{
+use countersign_domain::json::parse::{ParseLimits, parse};
+use countersign_domain::json::patch::{Patch, PatchFormat};
+use countersign_domain::policy::{
     Judgement, Policy, PolicyError, PolicyRequest, PolicySource, RejectCode, RequestKind, StateLimits, judge,
 };
-use countersign::domain::primitives::id::NodeId;
+use countersign_domain::primitives::id::NodeId;
 use serde_json::{Value, json};
 
 /// The predicates of the cases, and the same as conditions of a rule that denies.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::domain::primitives::time::Timestamp;
+use countersign_domain::primitives::time::Timestamp;
+
 use countersign::store::change::{ChangeSet, Precondition, RowWrite};
 use countersign::store::{CLOCK_SKEW_MILLIS_MAX, StoreError};
 

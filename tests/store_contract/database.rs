@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use countersign_domain::keys::{Keys, RowKey};
+use countersign_domain::primitives::time::Timestamp;
+
 use countersign::clock::{Clock as _, ClockOffset, SystemClock};
-use countersign::domain::keys::{Keys, RowKey};
-use countersign::domain::primitives::time::Timestamp;
 use countersign::store::Store;
 use countersign::store::change::{ChangeSet, FacetChange, Precondition, RowWrite};
 use countersign::store::postgres::{PostgresOptions, PostgresStore};

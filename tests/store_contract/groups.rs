@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::domain::primitives::time::Timestamp;
+use countersign_domain::primitives::time::Timestamp;
+
 use countersign::store::change::{ChangeSet, Precondition, RowWrite};
 use countersign::store::row::{SealedRow, Table};
 use countersign::store::{Store, StoreError};

@@ -60,7 +60,7 @@ async fn every_read_goes_through_an_index() {
             continue;
         }
         store.last_of(*table, "x").await.unwrap();
-        let due = RowFilter::DueBy("x", countersign::domain::primitives::time::Timestamp::default());
+        let due = RowFilter::DueBy("x", countersign_domain::primitives::time::Timestamp::default());
         for filter in [RowFilter::Owner("x"), RowFilter::State("x"), due] {
             store.list(*table, filter, None, 10).await.unwrap();
         }

@@ -1,6 +1,7 @@
 //! What lists and look-ups promise.
 
-use countersign::domain::primitives::time::Timestamp;
+use countersign_domain::primitives::time::Timestamp;
+
 use countersign::store::row::{Facets, SealedRow, Table};
 use countersign::store::{Cursor, LIST_ROWS_MAX, RowFilter, Store, StoreError};
 

@@ -6,18 +6,19 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign_domain::identity::login_throttle::LoginThrottleLimits;
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::policy::PolicySource;
+use countersign_domain::primitives::id::PrincipalId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
+
 use countersign::archives::Archives;
 use countersign::clock::{Clock, ClockOffset, SystemClock};
 use countersign::config::MetricsAccess;
 use countersign::config::Network;
-use countersign::domain::chain::hash::Digest;
-use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
-use countersign::domain::identity::login_throttle::LoginThrottleLimits;
-use countersign::domain::json::size::StateLimits;
-use countersign::domain::policy::PolicySource;
-use countersign::domain::primitives::id::PrincipalId;
-use countersign::domain::primitives::time::Timestamp;
-use countersign::domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
 use countersign::http_client::{HttpClient, HttpClientSettings};
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;

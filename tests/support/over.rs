@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::primitives::time::Timestamp;
+
 use async_trait::async_trait;
-use countersign::domain::primitives::time::Timestamp;
 use countersign::store::change::ChangeSet;
 use countersign::store::label::{Label, LabelledRow};
 use countersign::store::row::{SealedRow, Table};

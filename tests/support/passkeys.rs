@@ -3,12 +3,13 @@
 #[path = "authenticator.rs"]
 pub mod authenticator;
 
+use countersign_domain::identity::passkey::{Assertion, Passkey};
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::reviews::Ballot;
+
 use authenticator::{Authenticator, AuthenticatorRequest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::domain::identity::passkey::{Assertion, Passkey};
-use countersign::domain::primitives::id::ReviewId;
-use countersign::domain::reviews::Ballot;
 use countersign::service::Service;
 use countersign::service::error::Result;
 use countersign::service::identity::delegations::NewDelegation;
@@ -116,7 +117,7 @@ pub async fn to_sign(
 /// A signature before it is one.
 #[derive(Clone, Copy)]
 pub struct UnsignedVote {
-    pub expires_at: countersign::domain::primitives::time::Timestamp,
+    pub expires_at: countersign_domain::primitives::time::Timestamp,
 }
 
 impl UnsignedVote {

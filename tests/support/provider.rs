@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use countersign_domain::identity::account::PersonRole;
+use countersign_domain::identity::oidc_identity::{AdmissionRule, ClaimMapping};
+use countersign_domain::primitives::secret::Secret;
+
 use countersign::config::OidcConfig;
-use countersign::domain::identity::account::PersonRole;
-use countersign::domain::identity::oidc_identity::{AdmissionRule, ClaimMapping};
-use countersign::domain::primitives::secret::Secret;
 use serde_json::{Value, json};
 
 use crate::npm;

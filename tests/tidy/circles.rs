@@ -5,14 +5,20 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::rules::{is_ours, module, squeezed};
+use super::rules::{in_domain, is_ours, module, squeezed};
 use super::source::{File, RustSource};
 
-/// The imports of each module, by names such as `domain::chain::verify`.
+/// The imports of each module, by names such as `chain::verify`.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns every cycle once, starting at the first of its modules.
+/// Returns every cycle in a crate once, starting at the first of its modules.
 pub fn circles(files: &[File]) -> Vec<String> {
+    let (domain, root): (Vec<&File>, Vec<&File>) =
+        files.iter().filter(|it| it.path.ends_with(".rs") && is_ours(it)).partition(|it| in_domain(it));
+    [domain, root].iter().flat_map(|it| circles_of(it)).collect()
+}
+
+fn circles_of(files: &[&File]) -> Vec<String> {
     let imports = imports(files);
     let around = imports.keys().filter_map(|from| way_back(&imports, from));
     let mut told = BTreeSet::new();
@@ -24,9 +30,8 @@ pub fn circles(files: &[File]) -> Vec<String> {
         .collect()
 }
 
-fn imports(files: &[File]) -> Imports {
-    let ours: Vec<&File> = files.iter().filter(|it| it.path.ends_with(".rs") && is_ours(it)).collect();
-    let names: BTreeSet<String> = ours.iter().map(|it| module(it).join("::")).collect();
+fn imports(files: &[&File]) -> Imports {
+    let names: BTreeSet<String> = files.iter().map(|it| module(it).join("::")).collect();
     let imported = |file: &&File| {
         let (own, code) = (module(file), squeezed(&RustSource::read(&file.text).code));
         let named = paths(&code).into_iter().filter_map(|path| absolute(&own, &path));
@@ -36,7 +41,7 @@ fn imports(files: &[File]) -> Imports {
         let modules = modules.filter(|it| !is_family(it, &own)).collect();
         (own, modules)
     };
-    ours.iter().map(imported).collect()
+    files.iter().map(imported).collect()
 }
 
 fn is_family(one: &str, other: &str) -> bool {

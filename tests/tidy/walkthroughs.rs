@@ -14,7 +14,9 @@ pub fn stale_names(page: &str, files: &[File]) -> Vec<String> {
 
 fn complaint(spans: &[&str], texts: &BTreeMap<&str, &str>) -> Option<String> {
     let [name, between, path] = spans else { return None };
-    let joined = [" in ", " ("].contains(between) && path.starts_with("src/") && path.ends_with(".rs");
+    let joined = [" in ", " ("].contains(between)
+        && (path.starts_with("src/") || path.starts_with("crates/"))
+        && path.ends_with(".rs");
     let name = name.rsplit("::").next().filter(|it| joined && !it.contains(['/', '.', ' ']))?;
     let defined = |text: &&str| {
         ["fn", "struct", "enum", "trait"].iter().any(|kind| {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use clap::Subcommand;
+use countersign_domain::identity::account::{MachineRole, PersonRole};
+use countersign_domain::primitives::id::{FlowId, GroupName, NodeId, TokenId};
 
 use super::values::{label, machine_role, person_role};
-use crate::domain::identity::account::{MachineRole, PersonRole};
-use crate::domain::primitives::id::{FlowId, GroupName, NodeId, TokenId};
 
 /// `user …`
 #[derive(Subcommand, Debug)]

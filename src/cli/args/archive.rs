@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use crate::domain::primitives::id::ThreadId;
+use countersign_domain::primitives::id::ThreadId;
 
 /// `archive …`
 #[derive(Subcommand, Debug)]

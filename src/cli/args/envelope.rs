@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use crate::domain::primitives::id::{NodeId, ThreadId};
+use countersign_domain::primitives::id::{NodeId, ThreadId};
 
 /// `envelope …`
 #[derive(Subcommand, Debug)]

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use countersign_domain::primitives::id::ThreadId;
 
 use super::values::path;
-use crate::domain::primitives::id::ThreadId;
 
 /// `episode …`
 #[derive(Subcommand, Debug)]

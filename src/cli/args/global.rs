@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use countersign_domain::primitives::secret::Secret;
+
 use super::values::secret;
-use crate::domain::primitives::secret::Secret;
 
 /// Flags that may stand anywhere on the line.
 #[derive(clap::Args, Debug)]

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use countersign_domain::guard::SchemaDialect;
 
 use super::values::{dialect, path};
-use crate::domain::guard::SchemaDialect;
 
 /// `guard …`
 #[derive(Subcommand, Debug)]

@@ -1,5 +1,6 @@
+use countersign_domain::primitives::id::FlowId;
+
 use super::*;
-use crate::domain::primitives::id::FlowId;
 
 fn read(line: &str) -> Result<Args, clap::Error> {
     Args::read(std::iter::once("countersign").chain(line.split_whitespace()).map(OsString::from))

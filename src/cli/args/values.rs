@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-use crate::domain::guard::SchemaDialect;
-use crate::domain::identity::account::{MachineRole, PersonRole};
-use crate::domain::json::patch::PatchFormat;
-use crate::domain::keys::KeyUse;
-use crate::domain::primitives::id::{FlowId, NodeId};
-use crate::domain::primitives::secret::Secret;
-use crate::domain::primitives::time::Timestamp;
+use countersign_domain::guard::SchemaDialect;
+use countersign_domain::identity::account::{MachineRole, PersonRole};
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::keys::KeyUse;
+use countersign_domain::primitives::id::{FlowId, NodeId};
+use countersign_domain::primitives::secret::Secret;
+use countersign_domain::primitives::time::Timestamp;
 
 /// The source of a token.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,11 +6,14 @@ mod report;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use countersign_domain::chain::verify_export::{
+    CrossChainCheck, ExportError, ExportedEntry, GenuineReceipt, VerifiedChain,
+};
+use countersign_domain::keys::PublicKeys;
+use countersign_domain::primitives::id::{Jti, ThreadId};
+
 use super::super::output::CommandOutput;
 use super::super::{CliError, CommandExit};
-use crate::domain::chain::verify_export::{CrossChainCheck, ExportError, ExportedEntry, GenuineReceipt, VerifiedChain};
-use crate::domain::keys::PublicKeys;
-use crate::domain::primitives::id::{Jti, ThreadId};
 use files::{ChainSegment, ExportFiles, TrustedKeys};
 
 /// A problem in the export.

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use countersign_domain::identity::account::{MachineRole, PersonRole};
+use countersign_domain::policy::PolicySource;
+use countersign_domain::primitives::id::{AccountId, FlowId, GroupName, NodeId};
+
 use super::DemoSetup;
 use super::client::DemoMachine;
 use crate::cli::{CliError, open_service};
-use crate::domain::identity::account::{MachineRole, PersonRole};
-use crate::domain::policy::PolicySource;
-use crate::domain::primitives::id::{AccountId, FlowId, GroupName, NodeId};
 use crate::random;
 use crate::service::Service;
 use crate::service::error::Error;

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_domain::json::canonical::canonical;
 use serde_json::{Value, json};
 
 use super::DemoSetup;
@@ -10,7 +11,6 @@ use super::client::{DemoHttpResponse, DemoMachine, DemoRequest};
 use super::export_files;
 use super::target_database::DemoTarget;
 use crate::cli::CliError;
-use crate::domain::json::canonical::canonical;
 
 const THREAD: &str = "order-17";
 const SECOND_THREAD: &str = "payout-9";

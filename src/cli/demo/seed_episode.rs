@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use countersign_domain::episode::agent_event::Phase;
+use countersign_domain::identity::party::Party;
+use countersign_domain::primitives::id::{EventId, ThreadId};
+use countersign_domain::reviews::VoteVerdict;
 use serde_json::{Value, json};
 
 use super::seed_history::{DemoHistoryActors, name};
 use crate::cli::CliError;
 use crate::cli::episode::{read, written};
 use crate::cli::open_service::principal;
-use crate::domain::episode::agent_event::Phase;
-use crate::domain::identity::party::Party;
-use crate::domain::primitives::id::{EventId, ThreadId};
-use crate::domain::reviews::VoteVerdict;
 use crate::service::episodes::NewEvent;
 use crate::service::error::{Error, Result};
 

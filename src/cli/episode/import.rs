@@ -1,5 +1,7 @@
 //! `episode import`: imports the folder of a run as a read-only thread.
 
+use countersign_domain::episode::imported::{RunImport, RunSigner};
+use countersign_domain::primitives::sanitize::printed_line;
 use serde_json::{Value, json};
 
 use super::{exit, keys, read, told};
@@ -7,8 +9,6 @@ use crate::cli::args;
 use crate::cli::output::CommandOutput;
 use crate::cli::{CliError, CommandExit, open_service};
 use crate::config::Config;
-use crate::domain::episode::imported::{RunImport, RunSigner};
-use crate::domain::primitives::sanitize::printed_line;
 use crate::service::episodes::import::ImportOutcome;
 
 /// Verifies the folder, and imports it if it has no errors.

@@ -5,6 +5,8 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use countersign_domain::primitives::sanitize;
+use countersign_domain::primitives::secret::Secret;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, redirect};
 use serde_json::Value;
@@ -15,8 +17,6 @@ use url::Url;
 
 use super::message::{self, McpMessage};
 use crate::cli::CliError;
-use crate::domain::primitives::sanitize;
-use crate::domain::primitives::secret::Secret;
 use crate::tls;
 
 /// The limit on a message. By default a gateway accepts one megabyte.

@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use countersign_domain::policy::{
+    CaseError, ExpectedJudgement, Policy, PolicyTestCase, StateLimits, WhatIf, read_cases,
+};
 use serde_json::{Value, json};
 
 use super::{canonical_ascii, source_of, unsound};
 use crate::cli::output::CommandOutput;
 use crate::cli::{CliError, CommandExit, args};
-use crate::domain::policy::{CaseError, ExpectedJudgement, Policy, PolicyTestCase, StateLimits, WhatIf, read_cases};
 
 /// Enough for ten thousand cases of a few kilobytes.
 const CASES_BYTES_MAX: u64 = 64 * 1024 * 1024;

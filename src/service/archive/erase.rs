@@ -1,16 +1,17 @@
 //! Erases archived values as the policy requires. The gateway writes a file without the values, records the decision,
 //! and then deletes the file that had the values. Everything that was signed, and every link of the chain, stays.
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::reviews::Hold;
+use countersign_domain::threads::archive::{Archive, ArchiveContentState, ERASING};
+use countersign_domain::threads::thread::Thread;
+
 use super::segments::ALWAYS;
 use super::{ArchivalCandidate, require_leadership, told};
 use crate::archives::packed;
-use crate::domain::chain::hash::Digest;
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::reviews::Hold;
-use crate::domain::threads::archive::{Archive, ArchiveContentState, ERASING};
-use crate::domain::threads::thread::Thread;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -6,6 +6,20 @@ pub mod openings;
 pub mod restore;
 mod segments;
 
+use countersign_domain::chain::entry::Entry;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::Policy;
+use countersign_domain::primitives::id::{FlowId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::archive::{
+    Archive, ArchiveContent, ArchiveContentState, ArchivedLocation, ArchivedVersion, PLAIN_BYTES_MAX, RetentionPolicy,
+};
+use countersign_domain::threads::flow::Flow;
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{ChainRow, StateRow, Transition};
 use serde_json::{Value, json};
 
 use super::Service;
@@ -13,20 +27,6 @@ use super::error::{Error, Result};
 use super::platform::event_recorder;
 use super::platform::retry::retrying;
 use crate::archives::packed;
-use crate::domain::chain::entry::Entry;
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, TokenType};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::policy::Policy;
-use crate::domain::primitives::id::{FlowId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::archive::{
-    Archive, ArchiveContent, ArchiveContentState, ArchivedLocation, ArchivedVersion, PLAIN_BYTES_MAX, RetentionPolicy,
-};
-use crate::domain::threads::flow::Flow;
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{ChainRow, StateRow, Transition};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::{Cursor, LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter};

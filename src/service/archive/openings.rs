@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use countersign_domain::chain::commitment::Tree;
+use countersign_domain::chain::opening::{Opening, OpeningSelection, open_within};
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::Policy;
+use countersign_domain::primitives::id::ThreadId;
 use serde_json::Value;
 
-use crate::domain::chain::commitment::Tree;
-use crate::domain::chain::opening::{Opening, OpeningSelection, open_within};
-use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::Keys;
-use crate::domain::policy::Policy;
-use crate::domain::primitives::id::ThreadId;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::threads::heads::Version;

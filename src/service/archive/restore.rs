@@ -1,13 +1,13 @@
 //! Restores archived versions to the database, byte for byte, for an operator who has the keyring.
 
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{PrincipalId, ThreadId};
+use countersign_domain::threads::archive::{Archive, ArchiveContent, ArchivedLocation};
+use countersign_domain::threads::transition::Transition;
 use serde_json::Value;
 
 use super::{TAKEN, require_leadership, told};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{PrincipalId, ThreadId};
-use crate::domain::threads::archive::{Archive, ArchiveContent, ArchivedLocation};
-use crate::domain::threads::transition::Transition;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

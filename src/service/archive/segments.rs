@@ -4,17 +4,17 @@
 
 use std::time::Duration;
 
+use countersign_domain::keys::Keys;
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::Hold;
+use countersign_domain::threads::archive::VERSIONS_MIN;
+use countersign_domain::threads::transition::{
+    ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition, TransitionOutcome, ValueLocation,
+};
 use serde::Serialize;
 
 use super::{ArchivalCandidate, ArchiveSegment, VERSIONS_AT_ONCE, committed_in};
-use crate::domain::keys::Keys;
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::Hold;
-use crate::domain::threads::archive::VERSIONS_MIN;
-use crate::domain::threads::transition::{
-    ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition, TransitionOutcome, ValueLocation,
-};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::record::Stored;

@@ -3,18 +3,21 @@
 
 use std::collections::BTreeMap;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::archive;
+use countersign_domain::threads::archive::{
+    ArchivalProgress, Archive, ArchiveContent, ArchivedLocation, ArchivedVersion,
+};
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{Transition, ValueLocation};
+
 use super::event_replay::{ThreadEvents, number, said};
 use super::load::{Everything, LoadedRows};
 use super::{AuditFinding, AuditRun};
 use crate::archives::Archives;
-use crate::domain::chain::hash::Digest;
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::archive;
-use crate::domain::threads::archive::{ArchivalProgress, Archive, ArchiveContent, ArchivedLocation, ArchivedVersion};
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{Transition, ValueLocation};
 use crate::store::record::{Record, Stored};
 use crate::store::records::version_id;
 use crate::store::row::Table;

@@ -1,11 +1,12 @@
 //! Recomputes the effect of each review and counts the attempts of its node again.
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::reviews::Hold;
+use countersign_domain::reviews::change_fingerprint::RequestedEffect;
+use countersign_domain::threads::transition::{Transition, ValueLocation};
+
 use super::AuditRun;
 use super::load::ThreadRows;
-use crate::domain::chain::hash::Digest;
-use crate::domain::reviews::Hold;
-use crate::domain::reviews::change_fingerprint::RequestedEffect;
-use crate::domain::threads::transition::{Transition, ValueLocation};
 use crate::store::row::Table;
 
 impl AuditRun<'_> {

@@ -3,22 +3,22 @@
 
 use std::collections::BTreeSet;
 
+use countersign_domain::chain::entry::{CommitGate, Entry};
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::statement::{Statement, TransitionType};
+use countersign_domain::policy::{NodePolicy, Policy};
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::threads::branch::{JoinStatement, JoinedBranch};
+use countersign_domain::threads::join_carryover::{JoinCarryover, ThreadContributions};
+use countersign_domain::threads::rejected_request::{RejectedJoin, RejectedRequest};
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{Rejection, StateContent, Transition};
 use serde_json::Value;
 
 use super::AuditRun;
 use super::event_replay::{ThreadEvents, said};
 use super::load::ThreadRows;
-use crate::domain::chain::entry::{CommitGate, Entry};
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, TokenType};
-use crate::domain::chain::statement::{Statement, TransitionType};
-use crate::domain::policy::{NodePolicy, Policy};
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::threads::branch::{JoinStatement, JoinedBranch};
-use crate::domain::threads::join_carryover::{JoinCarryover, ThreadContributions};
-use crate::domain::threads::rejected_request::{RejectedJoin, RejectedRequest};
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{Rejection, StateContent, Transition};
 use crate::service::proposals::join_merge::replayed;
 use crate::service::proposals::join_request::JoinProposal;
 use crate::store::records::version_id;

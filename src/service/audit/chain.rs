@@ -3,26 +3,26 @@
 
 use std::collections::BTreeSet;
 
+use countersign_domain::chain::commitment::{LeafSource, Tree};
+use countersign_domain::chain::entry::{CommitGate, Entry};
+use countersign_domain::chain::hash::{Digest, Tag};
+use countersign_domain::chain::link::{ChainLink, check_link};
+use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::identity::account::Token;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::keys::{Keys, ThreadSecret};
+use countersign_domain::primitives::id::PrincipalId;
+use countersign_domain::reviews::HoldState;
+use countersign_domain::threads::join_carryover::ThreadContributions;
+use countersign_domain::threads::thread::{HeadUse, Thread, ThreadClosure};
+use countersign_domain::threads::transition::{ProposalIdentity, StateContent, Transition, patch_digest};
+use countersign_domain::threads::unapproved_policies::UnapprovedPolicies;
+use countersign_domain::writes::write::WriteState;
 use serde_json::{Value, json};
 
 use super::AuditRun;
 use super::event_replay::ThreadEvents;
 use super::load::ThreadRows;
-use crate::domain::chain::commitment::{LeafSource, Tree};
-use crate::domain::chain::entry::{CommitGate, Entry};
-use crate::domain::chain::hash::{Digest, Tag};
-use crate::domain::chain::link::{ChainLink, check_link};
-use crate::domain::chain::statement::TransitionType;
-use crate::domain::identity::account::Token;
-use crate::domain::json::patch::PatchFormat;
-use crate::domain::keys::{Keys, ThreadSecret};
-use crate::domain::primitives::id::PrincipalId;
-use crate::domain::reviews::HoldState;
-use crate::domain::threads::join_carryover::ThreadContributions;
-use crate::domain::threads::thread::{HeadUse, Thread, ThreadClosure};
-use crate::domain::threads::transition::{ProposalIdentity, StateContent, Transition, patch_digest};
-use crate::domain::threads::unapproved_policies::UnapprovedPolicies;
-use crate::domain::writes::write::WriteState;
 use crate::service::branches::fork::fork_identity;
 use crate::service::reviews::decision::review_of;
 use crate::service::threads::commit::head_of;

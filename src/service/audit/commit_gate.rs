@@ -1,18 +1,18 @@
 //! Checks how each version was committed, and whether the thread requires another approval since then (`owes`).
 
+use countersign_domain::chain::entry::{CommitGate, Entry};
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::policy::{ApprovalScope, Policy, judge_initial};
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::reviews::HoldState;
+use countersign_domain::threads::thread::WriteKey;
+use countersign_domain::threads::transition::{Transition, TransitionOutcome};
+use countersign_domain::writes::write::WriteState;
 use serde_json::Value;
 
 use super::AuditRun;
 use super::chain::ReplayedVersion;
 use super::event_replay::ThreadEvents;
-use crate::domain::chain::entry::{CommitGate, Entry};
-use crate::domain::json::size::StateLimits;
-use crate::domain::policy::{ApprovalScope, Policy, judge_initial};
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::reviews::HoldState;
-use crate::domain::threads::thread::WriteKey;
-use crate::domain::threads::transition::{Transition, TransitionOutcome};
-use crate::domain::writes::write::WriteState;
 use crate::store::records::{version_id, write_row_id};
 use crate::store::row::Table;
 

@@ -1,7 +1,8 @@
 //! Counts the tokens of the context that nodes received again, with the policy and the state of that time.
 
+use countersign_domain::threads::transition::Transition;
+
 use super::AuditRun;
-use crate::domain::threads::transition::Transition;
 use crate::store::row::Table;
 
 impl AuditRun<'_> {

@@ -1,8 +1,9 @@
 //! Checks each extension of a deadline against the events and against the limits for extensions.
 
+use countersign_domain::reviews::{EXTENSIONS_MAX, Hold};
+
 use super::AuditRun;
 use super::event_replay::HoldEvents;
-use crate::domain::reviews::{EXTENSIONS_MAX, Hold};
 use crate::service::reviews::extend::extension_data;
 use crate::store::row::Table;
 

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use countersign_domain::identity::delegation::LENGTH_MAX;
+use countersign_domain::identity::passkey::Passkey;
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Hold, Vote};
 use serde_json::Value;
 
 use super::AuditRun;
 use super::identity::{RowHistories, changed, made, text};
-use crate::domain::identity::delegation::LENGTH_MAX;
-use crate::domain::identity::passkey::Passkey;
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Hold, Vote};
 use crate::service::identity::delegations::{delegated_data, ended_data};
 use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::row::Table;

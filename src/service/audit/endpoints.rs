@@ -1,10 +1,10 @@
 //! Checks endpoints against their events, delivery cursors against the audit log, and deliveries against both.
 
+use countersign_domain::log::event::{Event, EventType};
 use serde_json::Value;
 
 use super::AuditRun;
 use super::identity::{RowHistories, changed, made, text};
-use crate::domain::log::event::{Event, EventType};
 use crate::store::records::log_id;
 use crate::store::row::Table;
 

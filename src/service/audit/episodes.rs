@@ -1,13 +1,13 @@
 //! Checks the events that agents added to episodes against the events of the thread.
 
+use countersign_domain::episode::goal::EpisodeEnd;
+use countersign_domain::episode::state::RunStatus;
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::threads::thread::Thread;
 use serde_json::json;
 
 use super::AuditRun;
 use super::load::ThreadRows;
-use crate::domain::episode::goal::EpisodeEnd;
-use crate::domain::episode::state::RunStatus;
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::threads::thread::Thread;
 use crate::service::episodes::posted_data;
 use crate::store::records::posted_row_id;
 use crate::store::row::Table;

@@ -1,8 +1,9 @@
 //! Checks the reminders and escalations of a review against its policy and its events.
 
+use countersign_domain::reviews::{DueReminder, Hold, HoldReminders};
+
 use super::AuditRun;
 use super::event_replay::HoldEvents;
-use crate::domain::reviews::{DueReminder, Hold, HoldReminders};
 use crate::service::reviews::escalate::notice_data;
 use crate::store::row::Table;
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::domain::log::event::{Event, EventLink, EventType};
-use crate::domain::primitives::time::Timestamp;
+use countersign_domain::log::event::{Event, EventLink, EventType};
+use countersign_domain::primitives::time::Timestamp;
 
 /// A review, rebuilt from its events.
 #[derive(Debug, Default)]

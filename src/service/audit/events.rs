@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use countersign_domain::log::event::Event;
+use countersign_domain::primitives::id::ThreadId;
+
 use super::AuditRun;
-use crate::domain::log::event::Event;
-use crate::domain::primitives::id::ThreadId;
 use crate::store::row::Table;
 
 impl AuditRun<'_> {

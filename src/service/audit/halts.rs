@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::operations::halt::{ActiveHalts, Halt, HaltRecord, LiftQuorum, LiftRequest, lifts};
+use countersign_domain::primitives::id::{AccountId, PrincipalId};
+use countersign_domain::primitives::time::Timestamp;
 use serde_json::Value;
 
 use super::AuditRun;
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::operations::halt::{ActiveHalts, Halt, HaltRecord, LiftQuorum, LiftRequest, lifts};
-use crate::domain::primitives::id::{AccountId, PrincipalId};
-use crate::domain::primitives::time::Timestamp;
 use crate::service::operations::halt::OPERATOR;
 use crate::store::row::Table;
 

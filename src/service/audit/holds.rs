@@ -2,20 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::receipt::{ApprovalMethod, Denial, Receipt};
+use countersign_domain::chain::statement::Statement;
+use countersign_domain::keys::{KeyState, KeyUse, Keys};
+use countersign_domain::log::event::EventType;
+use countersign_domain::reviews::{Hold, HoldState, VoteVerdict};
+use countersign_domain::threads::flow::ReceiptRow;
+use countersign_domain::threads::rejected_request::RejectedRequest;
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{HoldEndReason, Rejection, TransitionOutcome};
+
 use super::AuditRun;
 use super::event_replay::{HoldEvents, ThreadEvents, said};
 use super::load::ThreadRows;
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, TokenType};
-use crate::domain::chain::receipt::{ApprovalMethod, Denial, Receipt};
-use crate::domain::chain::statement::Statement;
-use crate::domain::keys::{KeyState, KeyUse, Keys};
-use crate::domain::log::event::EventType;
-use crate::domain::reviews::{Hold, HoldState, VoteVerdict};
-use crate::domain::threads::flow::ReceiptRow;
-use crate::domain::threads::rejected_request::RejectedRequest;
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{HoldEndReason, Rejection, TransitionOutcome};
 use crate::service::proposals::reject::{count, event_data};
 use crate::service::reviews::comment::comment_data;
 use crate::service::reviews::escalate::notices_of;

@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use countersign_domain::identity::account::OneTimeLink;
+use countersign_domain::interrupts::signed_post::SigningSecretRef;
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::primitives::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::AuditRun;
-use crate::domain::identity::account::OneTimeLink;
-use crate::domain::interrupts::signed_post::SigningSecretRef;
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::primitives::time::Timestamp;
 use crate::service::identity::oidc_sign_in::added_data;
 use crate::service::policies::activation_data;
 use crate::store::records::{GATEWAY_ID, READY};

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use countersign_domain::episode::imported::{ImportChunk, RunImport, RunSignerStatus};
+use countersign_domain::episode::verify::{SignatureRequirement, verify};
+use countersign_domain::log::event::{Event, EventType};
+
 use super::AuditRun;
 use super::identity::text;
-use crate::domain::episode::imported::{ImportChunk, RunImport, RunSignerStatus};
-use crate::domain::episode::verify::{SignatureRequirement, verify};
-use crate::domain::log::event::{Event, EventType};
 use crate::store::records::piece_id;
 use crate::store::row::Table;
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use countersign_domain::log::insight::{CountProgress, CountedEvent, InsightRows, PeriodFigures};
+
 use super::AuditRun;
-use crate::domain::log::insight::{CountProgress, CountedEvent, InsightRows, PeriodFigures};
 use crate::store::record::Stored;
 use crate::store::records::{COUNTED, InsightRow};
 use crate::store::row::Table;

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use countersign_domain::chain::jws::TokenType;
+use countersign_domain::chain::receipt::{ApprovalClaim, DenialClaim};
+use countersign_domain::interrupts::{Interrupt, InterruptAnswer, InterruptDecision, InterruptDecisionInput};
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::reviews::{Vote, VoteVerdict};
+
 use super::AuditRun;
 use super::identity::{in_any_order, text};
-use crate::domain::chain::jws::TokenType;
-use crate::domain::chain::receipt::{ApprovalClaim, DenialClaim};
-use crate::domain::interrupts::{Interrupt, InterruptAnswer, InterruptDecision, InterruptDecisionInput};
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::reviews::{Vote, VoteVerdict};
 use crate::service::interrupts::{approval_requirements, end_data, end_event, posted_data, received_data, vote_data};
 use crate::store::row::Table;
 

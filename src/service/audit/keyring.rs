@@ -1,9 +1,10 @@
 //! Compares the states of keys with the audit log. Restoring an older keyring would make revoked keys valid again.
 
+use countersign_domain::keys::{KeyState, KeyUse, PublicKey};
+use countersign_domain::log::event::{Event, EventType};
+
 use super::AuditRun;
 use super::identity::text;
-use crate::domain::keys::{KeyState, KeyUse, PublicKey};
-use crate::domain::log::event::{Event, EventType};
 use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::row::Table;
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use countersign_domain::reviews::Hold;
+use countersign_domain::threads::thread::Thread;
+
 use super::{AuditFinding, AuditRun};
-use crate::domain::reviews::Hold;
-use crate::domain::threads::thread::Thread;
 use crate::service::platform::label_backfill::settled;
 use crate::store::label::Label;
 use crate::store::record::Record;

@@ -1,7 +1,8 @@
 //! Checks that email contacts and notifications belong to existing accounts and events.
 
+use countersign_domain::delivery::mail_contact::MailTopic;
+
 use super::AuditRun;
-use crate::domain::delivery::mail_contact::MailTopic;
 use crate::store::row::Table;
 
 impl AuditRun<'_> {

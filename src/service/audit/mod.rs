@@ -40,15 +40,15 @@ mod writes;
 
 use std::collections::BTreeMap;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{Policy, PolicySource};
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::join_carryover::ThreadContributions;
 use serde::Serialize;
 
 use crate::archives::Archives;
-use crate::domain::chain::hash::Digest;
-use crate::domain::keys::Keys;
-use crate::domain::policy::{Policy, PolicySource};
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::join_carryover::ThreadContributions;
 use crate::store::row::Table;
 use crate::store::{Store, StoreError};
 

@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::signed_vote::{SIGNATURE_TTL, Signable, VoteEvidence};
+use countersign_domain::identity::passkey::Passkey;
+use countersign_domain::interrupts::Interrupt;
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy_changes::change_request::PolicyChangeRequest;
+use countersign_domain::primitives::id::PasskeyId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Hold, Vote, VoterProof};
 use serde_json::json;
 
 use super::AuditRun;
 use super::delegations::counted;
 use super::identity::{RowHistories, changed, made, text};
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::signed_vote::{SIGNATURE_TTL, Signable, VoteEvidence};
-use crate::domain::identity::passkey::Passkey;
-use crate::domain::interrupts::Interrupt;
-use crate::domain::log::event::EventType;
-use crate::domain::policy_changes::change_request::PolicyChangeRequest;
-use crate::domain::primitives::id::PasskeyId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Hold, Vote, VoterProof};
 use crate::service::identity::passkeys::{added_data, evidence_of, interrupt_evidence_of, policy_evidence_of};
 use crate::store::row::Table;
 

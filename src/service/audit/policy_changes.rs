@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
+use countersign_domain::reviews::VoteVerdict;
 use serde_json::Value;
 
 use super::AuditRun;
 use super::identity::in_any_order;
-use crate::domain::chain::hash::Digest;
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
-use crate::domain::reviews::VoteVerdict;
 use crate::service::policy_changes::{end_data, proposal_data, vote_data};
 use crate::service::threads::hold::stage_of;
 use crate::store::row::Table;

@@ -3,15 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::threads::rejected_request::RejectedRequest;
+use countersign_domain::threads::step::{StepAttemptResult, content_of};
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{Transition, ValueLocation};
+
 use super::AuditRun;
 use super::event_replay::said;
 use super::load::ThreadRows;
-use crate::domain::chain::hash::Digest;
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::threads::rejected_request::RejectedRequest;
-use crate::domain::threads::step::{StepAttemptResult, content_of};
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{Transition, ValueLocation};
 use crate::store::row::Table;
 
 impl AuditRun<'_> {

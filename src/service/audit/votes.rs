@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::primitives::id::AccountId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Hold, HoldState, Vote, VoteVerdict};
 use serde_json::Value;
 
 use super::AuditRun;
 use super::event_replay::{HoldEvents, number, said};
 use super::identity::text;
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::primitives::id::AccountId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Hold, HoldState, Vote, VoteVerdict};
 use crate::service::reviews::vote::vote_data;
 use crate::service::reviews::withdraw::withdrawal_data;
 use crate::store::row::Table;

@@ -1,12 +1,13 @@
 //! Checks each reservation for a write against its events, its signed answer and its fence.
 
+use countersign_domain::chain::jws::TokenType;
+use countersign_domain::chain::receipt::Verification;
+use countersign_domain::log::event::EventType;
+use countersign_domain::writes::write::{Write, WriteState};
+
 use super::AuditRun;
 use super::event_replay::{ThreadEvents, WriteEvents, number, said};
 use super::load::ThreadRows;
-use crate::domain::chain::jws::TokenType;
-use crate::domain::chain::receipt::Verification;
-use crate::domain::log::event::EventType;
-use crate::domain::writes::write::{Write, WriteState};
 use crate::store::records::write_row_id;
 use crate::store::row::Table;
 

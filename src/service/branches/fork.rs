@@ -4,26 +4,26 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::json;
-
-use crate::domain::chain::commitment::Tree;
-use crate::domain::chain::entry::CommitGate;
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::{Statement, TransitionType};
-use crate::domain::identity::account::Token;
-use crate::domain::json::patch::PatchFormat;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::json::state_delta::Delta;
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::policy::{JudgedReason, NodePolicy, Policy, ReasonCode, RejectCode, Violation};
-use crate::domain::primitives::id::{BranchName, NodeId, PrincipalId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::branch::{BRANCHES_MADE_MAX, BRANCHES_MAX, Branch};
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{
+use countersign_domain::chain::commitment::Tree;
+use countersign_domain::chain::entry::CommitGate;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::statement::{Statement, TransitionType};
+use countersign_domain::identity::account::Token;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::json::state_delta::Delta;
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::{JudgedReason, NodePolicy, Policy, ReasonCode, RejectCode, Violation};
+use countersign_domain::primitives::id::{BranchName, NodeId, PrincipalId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::branch::{BRANCHES_MADE_MAX, BRANCHES_MAX, Branch};
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{
     ProposalIdentity, StateContent, Transition, TransitionOutcome, ValueLocation, patch_digest,
 };
+use serde_json::json;
+
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::keys::Keys;
-use crate::domain::primitives::id::{BranchName, ReviewId, ThreadId};
-use crate::domain::reviews::Hold;
-use crate::domain::threads::branch::JoinStatement;
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::Transition;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::keys::Keys;
+use countersign_domain::primitives::id::{BranchName, ReviewId, ThreadId};
+use countersign_domain::reviews::Hold;
+use countersign_domain::threads::branch::JoinStatement;
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::Transition;
+
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::threads::archive_lookup::ArchiveFiles;

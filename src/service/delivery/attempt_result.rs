@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::domain::delivery::delivery_record::{AttemptOutcome, DeliveryAttempt};
-use crate::domain::primitives::sanitize;
-use crate::domain::primitives::time::Timestamp;
+use countersign_domain::delivery::delivery_record::{AttemptOutcome, DeliveryAttempt};
+use countersign_domain::primitives::sanitize;
+use countersign_domain::primitives::time::Timestamp;
+
 use crate::http_client::HttpOutcome;
 
 pub struct AttemptReport {

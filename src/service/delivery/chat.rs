@@ -1,9 +1,10 @@
 //! Builds chat messages, and checks whether they are still needed.
 
-use crate::domain::delivery::chat::ChatMessage;
-use crate::domain::delivery::mail_contact::MailTopic;
-use crate::domain::log::event::Event;
-use crate::domain::reviews::Hold;
+use countersign_domain::delivery::chat::ChatMessage;
+use countersign_domain::delivery::mail_contact::MailTopic;
+use countersign_domain::log::event::Event;
+use countersign_domain::reviews::Hold;
+
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::summary::ReviewSummary;

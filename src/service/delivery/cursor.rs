@@ -6,16 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
+use countersign_domain::delivery::delivery_record::{Delivery, DeliveryState};
+use countersign_domain::delivery::endpoint::{DeliveryPosition, Endpoint};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::Event;
+use countersign_domain::primitives::id::{EndpointId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+
 use super::DeliveryTarget;
 use super::job::DeliveryJob;
 use super::log_tail::TailLine;
 use super::request::DeliveryAction;
-use crate::domain::delivery::delivery_record::{Delivery, DeliveryState};
-use crate::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::Event;
-use crate::domain::primitives::id::{EndpointId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::SequencedEvent;

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use countersign_domain::delivery::delivery_record::{Delivery, DeliveryAttempt};
+use countersign_domain::delivery::endpoint::DeliveryPosition;
+use countersign_domain::log::event::Event;
+use countersign_domain::primitives::id::{EndpointId, EventId};
+use countersign_domain::primitives::time::Timestamp;
+
 use super::endpoint_health::assess_health;
 use super::{DeliveryTarget, request};
-use crate::domain::delivery::delivery_record::{Delivery, DeliveryAttempt};
-use crate::domain::delivery::endpoint::DeliveryPosition;
-use crate::domain::log::event::Event;
-use crate::domain::primitives::id::{EndpointId, EventId};
-use crate::domain::primitives::time::Timestamp;
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
@@ -109,7 +110,7 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         self.endpoint_with_position(&keys, endpoint).await?;
         let stored = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?;
-        if matches!(stored.record.state, crate::domain::delivery::delivery_record::DeliveryState::Behind {}) {
+        if matches!(stored.record.state, countersign_domain::delivery::delivery_record::DeliveryState::Behind {}) {
             return Err(Error::WrongState("this delivery waits for an earlier one in its thread: send that one first"));
         }
         let next = stored.record.again(now);

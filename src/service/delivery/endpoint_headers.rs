@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use countersign_domain::delivery::endpoint::Endpoint;
+use countersign_domain::keys::{EncryptedValue, Keys};
+use countersign_domain::primitives::id::EndpointId;
+use countersign_domain::primitives::secret::Secret;
+
 use super::{CONTENT_TYPE, header_place};
-use crate::domain::delivery::endpoint::Endpoint;
-use crate::domain::keys::{EncryptedValue, Keys};
-use crate::domain::primitives::id::EndpointId;
-use crate::domain::primitives::secret::Secret;
 use crate::http_client::{TRACEPARENT, admits_header};
 use crate::random;
 use crate::service::error::{Error, Result};

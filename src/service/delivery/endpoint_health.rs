@@ -1,10 +1,10 @@
 //! Updates the health of an endpoint from its attempts.
 
+use countersign_domain::delivery::endpoint::{DeliveryPosition, DisabledReason, Endpoint, EndpointState};
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::time::Timestamp;
 use serde_json::json;
 
-use crate::domain::delivery::endpoint::{DeliveryPosition, DisabledReason, Endpoint, EndpointState};
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::time::Timestamp;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
 use crate::store::change::Draft;

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use countersign_domain::delivery::chat::Chat;
+use countersign_domain::delivery::endpoint_kind::{EndpointKind, PayloadVersion};
+use countersign_domain::delivery::template::{PreflightTemplate, Template, needs_of_address, needs_of_body};
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::{EncryptedValue, Keys};
+use countersign_domain::primitives::id::EndpointId;
+use countersign_domain::primitives::secret::Secret;
 use serde_json::Value;
 use url::Url;
 
 use super::{look_place, url_place};
-use crate::domain::delivery::chat::Chat;
-use crate::domain::delivery::endpoint_kind::{EndpointKind, PayloadVersion};
-use crate::domain::delivery::template::{PreflightTemplate, Template, needs_of_address, needs_of_body};
-use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::{EncryptedValue, Keys};
-use crate::domain::primitives::id::EndpointId;
-use crate::domain::primitives::secret::Secret;
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

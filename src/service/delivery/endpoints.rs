@@ -3,22 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use countersign_domain::delivery::endpoint::{
+    DeliveryPosition, DisabledReason, ENDPOINTS_MAX, Endpoint, EndpointState, EventPattern,
+};
+use countersign_domain::delivery::endpoint_kind::EndpointKind;
+use countersign_domain::delivery::signature::{EndpointSecrets, RotatedSecret, SecretGeneration, public_keys};
+use countersign_domain::delivery::template::braced;
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{EndpointId, FlowId};
+use countersign_domain::primitives::secret::Secret;
+use countersign_domain::primitives::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::endpoint_headers::{headers_that_stay, hidden_headers};
 use super::endpoint_kind::NewKind;
 use super::{look_place, shown, url_place};
-use crate::domain::delivery::endpoint::{
-    DeliveryPosition, DisabledReason, ENDPOINTS_MAX, Endpoint, EndpointState, EventPattern,
-};
-use crate::domain::delivery::endpoint_kind::EndpointKind;
-use crate::domain::delivery::signature::{EndpointSecrets, RotatedSecret, SecretGeneration, public_keys};
-use crate::domain::delivery::template::braced;
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{EndpointId, FlowId};
-use crate::domain::primitives::secret::Secret;
-use crate::domain::primitives::time::Timestamp;
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::delivery::delivery_record::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState};
+use countersign_domain::delivery::failure::FailureCode;
+use countersign_domain::primitives::id::EventId;
+use countersign_domain::primitives::time::Timestamp;
+
 use super::DeliveryTarget;
 use super::attempt_result::AttemptReport;
 use super::log_tail::TailLine;
-use crate::domain::delivery::delivery_record::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState};
-use crate::domain::delivery::failure::FailureCode;
-use crate::domain::primitives::id::EventId;
-use crate::domain::primitives::time::Timestamp;
 use crate::store::record::Stored;
 use crate::traces::{TraceSink, TraceSpan};
 

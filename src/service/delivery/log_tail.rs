@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use countersign_domain::delivery::endpoint_kind::PayloadVersion;
+use countersign_domain::delivery::signature::{SignedBody, second_of};
+use countersign_domain::primitives::time::Timestamp;
 use tokio::sync::Mutex;
 
-use crate::domain::delivery::endpoint_kind::PayloadVersion;
-use crate::domain::delivery::signature::{SignedBody, second_of};
-use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::log::sequencer::SequencedEvent;

@@ -25,13 +25,14 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use crate::domain::delivery::delivery_record::{AttemptOutcome, DeliveryAttempt};
-use crate::domain::delivery::endpoint::Endpoint;
-use crate::domain::delivery::endpoint_kind::EndpointKind;
-use crate::domain::delivery::template::plain_parts;
-use crate::domain::keys::{EncryptedValue, Keys};
-use crate::domain::primitives::id::EndpointId;
-use crate::domain::primitives::secret::Secret;
+use countersign_domain::delivery::delivery_record::{AttemptOutcome, DeliveryAttempt};
+use countersign_domain::delivery::endpoint::Endpoint;
+use countersign_domain::delivery::endpoint_kind::EndpointKind;
+use countersign_domain::delivery::template::plain_parts;
+use countersign_domain::keys::{EncryptedValue, Keys};
+use countersign_domain::primitives::id::EndpointId;
+use countersign_domain::primitives::secret::Secret;
+
 use crate::http_client::{HttpClient, OutboundRequest};
 use crate::store::{LeaderLock, LeaderTask};
 use serde_json::Value;

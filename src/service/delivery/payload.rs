@@ -1,11 +1,11 @@
 //! Builds the body of an event for endpoints. It has no redacted value and is the same for every attempt.
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::delivery::endpoint_kind::PayloadVersion;
+use countersign_domain::identity::party::Party;
+use countersign_domain::log::event::{Event, EventType};
 use serde_json::{Value, json};
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::delivery::endpoint_kind::PayloadVersion;
-use crate::domain::identity::party::Party;
-use crate::domain::log::event::{Event, EventType};
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::log::sequencer::SequencedEvent;

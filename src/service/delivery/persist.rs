@@ -5,15 +5,16 @@
 
 use std::collections::BTreeSet;
 
+use countersign_domain::delivery::delivery_record::{Delivery, DeliveryState};
+use countersign_domain::delivery::endpoint::{DeliveryPosition, Endpoint};
+use countersign_domain::keys::Keys;
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::primitives::time::Timestamp;
+
 use super::DeliveryTarget;
 use super::cursor::EndpointCursor;
 use super::endpoint_health::assess_health;
 use super::job::CompletedJob;
-use crate::domain::delivery::delivery_record::{Delivery, DeliveryState};
-use crate::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
-use crate::domain::keys::Keys;
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::primitives::time::Timestamp;
 use crate::random;
 use crate::service::Service;
 use crate::service::error::Result;

@@ -1,14 +1,14 @@
 //! Requests that are sent only if a preflight request shows that the receiver waits for them.
 
+use countersign_domain::delivery::decision_payload::DecisionPayload;
+use countersign_domain::delivery::delivery_record::AttemptOutcome;
+use countersign_domain::delivery::langgraph;
+use countersign_domain::delivery::preflight::{LOOK_BYTES_MAX, PreflightResult};
+use countersign_domain::delivery::template::{PreflightTemplate, filled_address};
 use url::Url;
 
 use super::DeliveryTarget;
 use super::attempt_result::AttemptReport;
-use crate::domain::delivery::decision_payload::DecisionPayload;
-use crate::domain::delivery::delivery_record::AttemptOutcome;
-use crate::domain::delivery::langgraph;
-use crate::domain::delivery::preflight::{LOOK_BYTES_MAX, PreflightResult};
-use crate::domain::delivery::template::{PreflightTemplate, filled_address};
 use crate::http_client::{BoundedResponse, HttpClient, HttpOutcome, OutboundRequest};
 
 /// A request with its preflight request.

@@ -2,26 +2,26 @@
 
 use std::time::Duration;
 
+use countersign_domain::delivery::chat::ChatMessage;
+use countersign_domain::delivery::decision_payload::DecisionPayload;
+use countersign_domain::delivery::delivery_record::AttemptOutcome;
+use countersign_domain::delivery::endpoint::Endpoint;
+use countersign_domain::delivery::endpoint_kind::EndpointKind;
+use countersign_domain::delivery::langgraph;
+use countersign_domain::delivery::preflight::PreflightResult;
+use countersign_domain::delivery::signature::SignedBody;
+use countersign_domain::delivery::template::filled_address;
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::Event;
+use countersign_domain::platform::trace_parent::TraceParent;
+use countersign_domain::primitives::id::EventId;
+use countersign_domain::primitives::time::Timestamp;
 use serde_json::json;
 
 use super::DeliveryTarget;
 use super::attempt_result::AttemptReport;
 use super::log_tail::TailLine;
 use super::preflight::PreflightedRequest;
-use crate::domain::delivery::chat::ChatMessage;
-use crate::domain::delivery::decision_payload::DecisionPayload;
-use crate::domain::delivery::delivery_record::AttemptOutcome;
-use crate::domain::delivery::endpoint::Endpoint;
-use crate::domain::delivery::endpoint_kind::EndpointKind;
-use crate::domain::delivery::langgraph;
-use crate::domain::delivery::preflight::PreflightResult;
-use crate::domain::delivery::signature::SignedBody;
-use crate::domain::delivery::template::filled_address;
-use crate::domain::keys::Keys;
-use crate::domain::log::event::Event;
-use crate::domain::platform::trace_parent::TraceParent;
-use crate::domain::primitives::id::EventId;
-use crate::domain::primitives::time::Timestamp;
 use crate::http_client::{HttpClient, HttpOutcome, OutboundRequest};
 use crate::service::Service;
 use crate::service::error::{Error, Result};

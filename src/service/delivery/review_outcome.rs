@@ -1,12 +1,12 @@
 //! Outcomes of reviews for endpoints that resume the waiting agent or host application.
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::delivery::decision_payload::{DecisionPayload, ends_interrupt, ends_review};
+use countersign_domain::identity::party::Party;
+use countersign_domain::log::event::Event;
+use countersign_domain::primitives::id::InterruptId;
 use serde_json::{Value, json};
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::delivery::decision_payload::{DecisionPayload, ends_interrupt, ends_review};
-use crate::domain::identity::party::Party;
-use crate::domain::log::event::Event;
-use crate::domain::primitives::id::InterruptId;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 

@@ -1,9 +1,9 @@
 //! Reasons why the gateway does not issue or accept an envelope.
 
-use crate::domain::context::{EnvelopeCode, InputMismatch, ViewRejected};
-use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::Policy;
-use crate::domain::threads::thread::Checkpoint;
+use countersign_domain::context::{EnvelopeCode, InputMismatch, ViewRejected};
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::policy::Policy;
+use countersign_domain::threads::thread::Checkpoint;
 
 /// Error for an envelope that could not be issued. The head was not changed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -2,12 +2,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use countersign_domain::context::{EnvelopeCode, EnvelopeRefusalKind, EnvelopeRefusalLog, RefusalCounts};
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
+use countersign_domain::threads::thread::Checkpoint;
 use serde_json::{Value, json};
 
-use crate::domain::context::{EnvelopeCode, EnvelopeRefusalKind, EnvelopeRefusalLog, RefusalCounts};
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
-use crate::domain::threads::thread::Checkpoint;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

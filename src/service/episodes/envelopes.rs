@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
-use super::envelope_error::{EnvelopeCreationCause, EnvelopeCreationError, EnvelopeRejected, told};
-use crate::domain::context::{
+use countersign_domain::context::{
     Envelope, EnvelopeClaims, EnvelopeCode, ExpectedEnvelope, MacAlg, NodeSecrets, NodeSecretsView, Rotation,
     check_signed, check_sound, fit,
 };
-use crate::domain::identity::account::Token;
-use crate::domain::keys::KeyUse;
-use crate::domain::log::event::EventType;
-use crate::domain::policy::project;
-use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
-use crate::domain::threads::thread::{Checkpoint, Thread};
+use countersign_domain::identity::account::Token;
+use countersign_domain::keys::KeyUse;
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::project;
+use countersign_domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
+use countersign_domain::threads::thread::{Checkpoint, Thread};
+use serde_json::{Value, json};
+
+use super::envelope_error::{EnvelopeCreationCause, EnvelopeCreationError, EnvelopeRejected, told};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -1,11 +1,12 @@
 //! Imports finished episodes from a folder: checks the files, stores them unchanged, and reads them again.
 
-use crate::domain::episode::imported::{self, ImportChunk, RunImport, RunSignerStatus};
-use crate::domain::episode::verify::{FileContent, Folder, RunFolder, RunReport, SignatureRequirement, verify};
-use crate::domain::keys::{Keys, PublicKeys};
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{PrincipalId, ThreadId};
-use crate::domain::threads::thread::Thread;
+use countersign_domain::episode::imported::{self, ImportChunk, RunImport, RunSignerStatus};
+use countersign_domain::episode::verify::{FileContent, Folder, RunFolder, RunReport, SignatureRequirement, verify};
+use countersign_domain::keys::{Keys, PublicKeys};
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{PrincipalId, ThreadId};
+use countersign_domain::threads::thread::Thread;
+
 use crate::metrics::BlockingWork;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

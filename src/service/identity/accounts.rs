@@ -6,6 +6,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::identity::account::{
+    Account, AccountCredential, LinkPurpose, MachineRole, OneTimeLink, PersonRole, Session, SessionOrigin, Token,
+};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{AccountId, FlowId, GroupName, NodeId, SessionId, TokenId};
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
@@ -13,12 +19,6 @@ use super::oidc_sign_in::added_data;
 use super::owner_names::NewOwner;
 use super::password_hash;
 use super::session::{SignedIn, fingerprint, new_secret};
-use crate::domain::identity::account::{
-    Account, AccountCredential, LinkPurpose, MachineRole, OneTimeLink, PersonRole, Session, SessionOrigin, Token,
-};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{AccountId, FlowId, GroupName, NodeId, SessionId, TokenId};
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

@@ -4,6 +4,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use countersign_domain::identity::account::{
+    AccessChange, Account, AccountCredential, LinkPurpose, OneTimeLink, PersonRole, SessionOrigin,
+};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::confusable::alike;
+use countersign_domain::primitives::id::{AccountId, GroupName, SessionId};
+use countersign_domain::primitives::time::Timestamp;
 use serde_json::json;
 
 use super::accounts::{NewAccount, check_name};
@@ -11,14 +19,6 @@ use super::change_event::{change_event, changed_by};
 use super::password_hash;
 use super::session::{SignedIn, fingerprint, new_secret};
 use super::sign_in_method::SignInMethod;
-use crate::domain::identity::account::{
-    AccessChange, Account, AccountCredential, LinkPurpose, OneTimeLink, PersonRole, SessionOrigin,
-};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::confusable::alike;
-use crate::domain::primitives::id::{AccountId, GroupName, SessionId};
-use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

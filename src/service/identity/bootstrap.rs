@@ -1,15 +1,15 @@
 //! The first account: created once, with a one-time link, before any account exists.
 
+use countersign_domain::identity::account::{Account, LinkPurpose, OneTimeLink};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::SessionId;
 use serde_json::json;
 
 use super::accounts::NewAccount;
 use super::oidc_sign_in::LocalAccounts;
 use super::session::SignedIn;
 use super::sign_in_method::SignInMethod;
-use crate::domain::identity::account::{Account, LinkPurpose, OneTimeLink};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::SessionId;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -1,10 +1,10 @@
 //! The data of events about changed accounts.
 
+use countersign_domain::identity::account::{AccessChange, Account};
+use countersign_domain::primitives::id::PrincipalId;
+use countersign_domain::primitives::time::Timestamp;
 use serde_json::{Value, json};
 
-use crate::domain::identity::account::{AccessChange, Account};
-use crate::domain::primitives::id::PrincipalId;
-use crate::domain::primitives::time::Timestamp;
 use crate::store::record::Stored;
 
 /// Returns the administrator who changes an account, with the time.

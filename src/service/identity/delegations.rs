@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use countersign_domain::identity::account::{AccessChange, Account};
+use countersign_domain::identity::delegation::{Delegation, DelegationEnd, DelegationRejected, DelegationRequest};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{AccountId, DelegationId, PrincipalId};
 use serde_json::{Value, json};
 
 use super::passkeys::{ChallengePurpose, PasskeyConfirmation};
 use super::session::SignedIn;
-use crate::domain::identity::account::{AccessChange, Account};
-use crate::domain::identity::delegation::{Delegation, DelegationEnd, DelegationRejected, DelegationRequest};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{AccountId, DelegationId, PrincipalId};
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use crate::domain::keys::Keys;
-use crate::domain::primitives::time::Timestamp;
+use countersign_domain::keys::Keys;
+use countersign_domain::primitives::time::Timestamp;
+
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::LIST_ROWS_MAX;

@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_domain::identity::account::{
+    AccessChange, Account, AccountCredential, LinkPurpose, OneTimeLink, PersonRole, Session, SessionOrigin,
+};
+use countersign_domain::identity::oidc_identity::{OidcIdentity, OidcMembership, SignInRejected, account_name};
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::confusable::alike;
+use countersign_domain::primitives::id::{AccountId, SessionId};
+use countersign_domain::primitives::secret::Secret;
+use countersign_domain::primitives::time::Timestamp;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
 use super::session::{SignedIn, fingerprint, new_secret};
 use crate::config::OidcConfig;
-use crate::domain::identity::account::{
-    AccessChange, Account, AccountCredential, LinkPurpose, OneTimeLink, PersonRole, Session, SessionOrigin,
-};
-use crate::domain::identity::oidc_identity::{OidcIdentity, OidcMembership, SignInRejected, account_name};
-use crate::domain::json::canonical::canonical;
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::confusable::alike;
-use crate::domain::primitives::id::{AccountId, SessionId};
-use crate::domain::primitives::secret::Secret;
-use crate::domain::primitives::time::Timestamp;
 pub use crate::oidc_provider::{AuthorizationResponse, AuthorizationResult};
 use crate::oidc_provider::{AuthorizationSecrets, Provider};
 use crate::service::Service;

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::identity::account::{Account, PersonRole};
-use crate::domain::keys::Keys;
-use crate::domain::primitives::confusable::alike;
-use crate::domain::primitives::id::GroupName;
+use countersign_domain::identity::account::{Account, PersonRole};
+use countersign_domain::keys::Keys;
+use countersign_domain::primitives::confusable::alike;
+use countersign_domain::primitives::id::GroupName;
+
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 

@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_domain::identity::account::{Account, SessionOrigin};
+use countersign_domain::identity::login_throttle::{FailedSignIns, LoginThrottleLimits};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::AccountId;
+use countersign_domain::primitives::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::password_hash;
 use super::session::SignedIn;
 use super::sign_in_method::SignInMethod;
-use crate::domain::identity::account::{Account, SessionOrigin};
-use crate::domain::identity::login_throttle::{FailedSignIns, LoginThrottleLimits};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::AccountId;
-use crate::domain::primitives::time::Timestamp;
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

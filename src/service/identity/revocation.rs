@@ -1,13 +1,13 @@
 //! Revokes tokens and disables accounts.
 
+use countersign_domain::identity::account::{Account, Session, Token};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{AccountId, PasskeyId, SessionId, TokenId};
+use countersign_domain::primitives::time::Timestamp;
 use serde_json::json;
 
 use super::change_event::{change_event, changed_by};
-use crate::domain::identity::account::{Account, Session, Token};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{AccountId, PasskeyId, SessionId, TokenId};
-use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

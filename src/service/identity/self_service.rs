@@ -1,12 +1,13 @@
 //! Self-service for the own account: changing the password and ending sessions.
 
+use countersign_domain::identity::account::{Account, AccountCredential, Session};
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{AccountId, SessionId};
+
 use super::change_event::{change_event, changed_by};
 use super::password_hash;
 use super::revocation::SessionFilter;
 use super::session::SignedIn;
-use crate::domain::identity::account::{Account, AccountCredential, Session};
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{AccountId, SessionId};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

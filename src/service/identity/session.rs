@@ -2,10 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_domain::identity::account::{Account, Session};
+use countersign_domain::primitives::id::SessionId;
 use sha2::{Digest as _, Sha256};
 
-use crate::domain::identity::account::{Account, Session};
-use crate::domain::primitives::id::SessionId;
 use crate::random;
 use crate::store::record::Stored;
 

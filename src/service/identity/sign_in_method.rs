@@ -1,7 +1,8 @@
 //! The methods that open a session.
 
+use countersign_domain::identity::account::{OneTimeLink, PasskeyUsed};
+
 use super::passkeys::vote_signature::PasskeyUse;
-use crate::domain::identity::account::{OneTimeLink, PasskeyUsed};
 use crate::store::record::Stored;
 
 pub(in crate::service) enum SignInMethod {

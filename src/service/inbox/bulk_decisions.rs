@@ -3,12 +3,13 @@
 //! Each vote is counted by the same function as a single vote. It has its own digest, nonce, transaction and receipt. A
 //! failed vote does not affect the others.
 
-use super::InboxItem;
-use crate::domain::identity::account::Account;
-use crate::domain::primitives::id::{AccountId, ReviewId};
-use crate::domain::reviews::{
+use countersign_domain::identity::account::Account;
+use countersign_domain::primitives::id::{AccountId, ReviewId};
+use countersign_domain::reviews::{
     Ballot, BulkGroupKey, CHANGES_AMONG_SEVERAL_MAX, CannotDecide, Hold, NotBulkDecidable, SEVERAL_MAX,
 };
+
+use super::InboxItem;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::ReviewFacts;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::identity::account::Account;
-use crate::domain::primitives::id::{FlowId, GroupName, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Hold, HoldOutcome, HoldPhase, SearchKey, SearchWord, VoterRoll};
+use countersign_domain::identity::account::Account;
+use countersign_domain::primitives::id::{FlowId, GroupName, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Hold, HoldOutcome, HoldPhase, SearchKey, SearchWord, VoterRoll};
+
 use crate::store::Direction;
 
 /// Maximum number of groups that are searched by label. For a person with more groups, including delegated ones, the

@@ -1,7 +1,8 @@
 //! Lists open interrupts from host applications, page by page.
 
+use countersign_domain::interrupts::Interrupt;
+
 use super::{InboxCursor, Service};
-use crate::domain::interrupts::Interrupt;
 use crate::service::error::Result;
 use crate::service::interrupts::InterruptView;
 use crate::store::records::OPEN;

@@ -9,19 +9,20 @@ mod interrupts;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::Account;
+use countersign_domain::json::diff::diff;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{RedactedChange, redacted_by};
+use countersign_domain::primitives::id::{FlowId, ThreadId};
+use countersign_domain::reviews::{Hold, HoldState, Ineligible, SearchWord, VoterRoll, VotingSeat};
+use countersign_domain::threads::flow::Flow;
+use countersign_domain::threads::transition::{Transition, ValueLocation};
+
 use super::Service;
 use super::error::{Error, Result};
 use super::threads::archive_lookup::ArchiveFiles;
 use super::threads::provenance::TraceStart;
-use crate::domain::chain::hash::Digest;
-use crate::domain::identity::account::Account;
-use crate::domain::json::diff::diff;
-use crate::domain::keys::Keys;
-use crate::domain::policy::{RedactedChange, redacted_by};
-use crate::domain::primitives::id::{FlowId, ThreadId};
-use crate::domain::reviews::{Hold, HoldState, Ineligible, SearchWord, VoterRoll, VotingSeat};
-use crate::domain::threads::flow::Flow;
-use crate::domain::threads::transition::{Transition, ValueLocation};
 use crate::store::record::{Record as _, Stored};
 use crate::store::{Cursor, Direction, LIST_ROWS_MAX};
 pub use filter::{InboxFilter, InboxOwnerFilter, InboxSearch, InboxStateFilter};

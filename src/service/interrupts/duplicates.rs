@@ -1,12 +1,13 @@
 //! Finds earlier requests: with the same content, from the same signed post, and the attempt before.
 
+use countersign_domain::identity::account::Token;
+use countersign_domain::interrupts::{HostAssertion, Interrupt, InterruptRejected, SignedPostId, SignedPostRecord};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::Policy;
+use countersign_domain::primitives::time::Timestamp;
+
 use super::posted_data;
-use crate::domain::identity::account::Token;
-use crate::domain::interrupts::{HostAssertion, Interrupt, InterruptRejected, SignedPostId, SignedPostRecord};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::policy::Policy;
-use crate::domain::primitives::time::Timestamp;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;

@@ -11,6 +11,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::identity::account::Token;
+use countersign_domain::interrupts::{
+    ApprovalRequirements, HostAssertion, Interrupt, InterruptDecision, InterruptDecisionInput, InterruptRejected,
+    InterruptSource, InterruptState, InterruptTally, InterruptTerms, SignedPostId, StoredInterruptDecision,
+};
+use countersign_domain::keys::{KeyUse, Keys};
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::Policy;
+use countersign_domain::policy_changes::change_request::ReplacedPolicy;
+use countersign_domain::primitives::id::{AccountId, FlowId, InterruptId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Ballot, VoteRejected, VoterRoll, can_be_approved};
+use countersign_domain::threads::flow::{Flow, Gateway};
 use duplicates::record_signed_post;
 
 use super::Service;
@@ -20,19 +33,6 @@ use super::platform::event_recorder;
 use super::platform::retry::retrying;
 use super::reviews::vote::{VoteOutcome, new_jti};
 use super::threads::hold::stages_of;
-use crate::domain::identity::account::Token;
-use crate::domain::interrupts::{
-    ApprovalRequirements, HostAssertion, Interrupt, InterruptDecision, InterruptDecisionInput, InterruptRejected,
-    InterruptSource, InterruptState, InterruptTally, InterruptTerms, SignedPostId, StoredInterruptDecision,
-};
-use crate::domain::keys::{KeyUse, Keys};
-use crate::domain::log::event::EventType;
-use crate::domain::policy::Policy;
-use crate::domain::policy_changes::change_request::ReplacedPolicy;
-use crate::domain::primitives::id::{AccountId, FlowId, InterruptId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ballot, VoteRejected, VoterRoll, can_be_approved};
-use crate::domain::threads::flow::{Flow, Gateway};
 use crate::random;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -64,7 +64,8 @@ impl Service {
         asserted: &HostAssertion,
         post: Option<&SignedPostId>,
     ) -> Result<Interrupt> {
-        let wrong = |it: crate::domain::threads::usage::InvalidUsage| Error::invalid(it.pointer.as_str(), it.detail);
+        let wrong =
+            |it: countersign_domain::threads::usage::InvalidUsage| Error::invalid(it.pointer.as_str(), it.detail);
         asserted.check().map_err(wrong)?;
         retrying!(self.receive_once(source, asserted, post))
     }

@@ -1,13 +1,13 @@
 //! Signed posts from host applications: creates the signing secrets and finds the sender of a post.
 
+use countersign_domain::identity::account::{Account, MachineRole, Token};
+use countersign_domain::interrupts::InterruptRejected;
+use countersign_domain::interrupts::signed_post::{PostRejected, SignedPost, SigningSecretRef};
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::TokenId;
+use countersign_domain::primitives::secret::Secret;
 use serde_json::{Value, json};
 
-use crate::domain::identity::account::{Account, MachineRole, Token};
-use crate::domain::interrupts::InterruptRejected;
-use crate::domain::interrupts::signed_post::{PostRejected, SignedPost, SigningSecretRef};
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::TokenId;
-use crate::domain::primitives::secret::Secret;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::interrupts::{HostAssertion, Interrupt, InterruptDecision, SignedPostRecord};
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::{Policy, RedactedLeaf, RedactedValues, Redactor, shown_leaves};
+use countersign_domain::primitives::id::AccountId;
+use countersign_domain::reviews::Vote;
 use serde_json::{Value, json};
 
-use crate::domain::interrupts::{HostAssertion, Interrupt, InterruptDecision, SignedPostRecord};
-use crate::domain::log::event::EventType;
-use crate::domain::policy::{Policy, RedactedLeaf, RedactedValues, Redactor, shown_leaves};
-use crate::domain::primitives::id::AccountId;
-use crate::domain::reviews::Vote;
 use crate::service::reviews::vote::with_passkey;
 use crate::service::threads::redaction::each;
 

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::{Account, PersonRole};
+use countersign_domain::identity::party::{Author, Party};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::primitives::id::{EventId, FlowId, PrincipalId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::flow::ReceiptRow;
+use countersign_domain::threads::thread::Thread;
 use serde_json::{Value, json};
 
 use super::clock_check::event_ids_from;
-use crate::domain::chain::hash::Digest;
-use crate::domain::identity::account::{Account, PersonRole};
-use crate::domain::identity::party::{Author, Party};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::primitives::id::{EventId, FlowId, PrincipalId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::flow::ReceiptRow;
-use crate::domain::threads::thread::Thread;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::threads::history::RequesterName;

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::domain::log::event::Event;
-use crate::domain::primitives::time::Timestamp;
+use countersign_domain::log::event::Event;
+use countersign_domain::primitives::time::Timestamp;
+
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::records::{LOG, LogRow};

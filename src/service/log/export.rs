@@ -3,8 +3,9 @@
 use std::future::Future;
 use std::io;
 
+use countersign_domain::primitives::sanitize;
+
 use super::sequencer::SequencedEvent;
-use crate::domain::primitives::sanitize;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::LeaderTask;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use countersign_domain::identity::account::Token;
 use tokio::sync::Mutex;
 
-use crate::domain::identity::account::Token;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::identity::session::SignedIn;

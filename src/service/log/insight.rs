@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::keys::Keys;
-use crate::domain::log::event::Event;
-use crate::domain::log::insight::{BucketWidth, CountProgress, CountedEvent, InsightRows, Period, PeriodFigures, add};
-use crate::domain::primitives::id::FlowId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::Hold;
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::Event;
+use countersign_domain::log::insight::{
+    BucketWidth, CountProgress, CountedEvent, InsightRows, Period, PeriodFigures, add,
+};
+use countersign_domain::primitives::id::FlowId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::Hold;
+
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::change::Draft;

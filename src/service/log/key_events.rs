@@ -1,10 +1,10 @@
 //! Log events for changes of the keyring, which is a file outside the database.
 
+use countersign_domain::keys::KeyUse;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::PrincipalId;
 use serde_json::json;
 
-use crate::domain::keys::KeyUse;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::PrincipalId;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;

@@ -1,10 +1,10 @@
 //! Events as machines receive them, without the texts that only reviewers and auditors may read.
 
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::reviews::Hold;
 use serde_json::{Value, json};
 
-use crate::domain::keys::Keys;
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::reviews::Hold;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::threads::commit::reasons_for_requester;
@@ -34,7 +34,7 @@ impl Service {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::policy::ReasonAudience;
+    use countersign_domain::policy::ReasonAudience;
 
     #[test]
     fn warnings_name_their_audience_by_this_word() {

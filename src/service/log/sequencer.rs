@@ -1,12 +1,12 @@
 //! The sequencer: assigns a log position to each event, and reads events by position.
 
+use countersign_domain::identity::account::{MachineRole, Token};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::Event;
+use countersign_domain::platform::trace_parent::TraceParent;
+use countersign_domain::primitives::id::FlowId;
 use serde_json::{Value, json};
 
-use crate::domain::identity::account::{MachineRole, Token};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::Event;
-use crate::domain::platform::trace_parent::TraceParent;
-use crate::domain::primitives::id::FlowId;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::change::Draft;
@@ -120,7 +120,12 @@ impl Service {
         Ok(stable_by_thread(ready))
     }
 
-    async fn has_place(&self, keys: &Keys, thread: &crate::domain::primitives::id::ThreadId, seq: u64) -> Result<bool> {
+    async fn has_place(
+        &self,
+        keys: &Keys,
+        thread: &countersign_domain::primitives::id::ThreadId,
+        seq: u64,
+    ) -> Result<bool> {
         let alias = crate::store::records::event_alias(thread, seq);
         let Some(event) = self.reader(keys).get_by_alias::<Event>(&alias).await? else { return Ok(false) };
         Ok(self.reader(keys).get_by_alias::<LogRow>(event.record.id.as_str()).await?.is_some())

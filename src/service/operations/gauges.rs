@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::Event;
+use countersign_domain::primitives::id::EndpointId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::Hold;
+use countersign_domain::threads::archive::Archive;
+use countersign_domain::threads::thread::Thread;
 use tokio::sync::Mutex;
 
 use super::halt::HaltScope;
-use crate::domain::keys::Keys;
-use crate::domain::log::event::Event;
-use crate::domain::primitives::id::EndpointId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::Hold;
-use crate::domain::threads::archive::Archive;
-use crate::domain::threads::thread::Thread;
 use crate::metrics::{self, DatabaseGauges, LeaseState, Metrics};
 use crate::service::Service;
 use crate::service::delivery::cursor::UNWRITTEN_MAX;

@@ -2,18 +2,18 @@
 
 pub use super::halt_request::{Actor, HaltPreview, HaltRequest};
 
-use serde_json::{Value, json};
-
-use crate::domain::identity::account::{Account, Token};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::operations::halt;
-use crate::domain::operations::halt::{
+use countersign_domain::identity::account::{Account, Token};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::operations::halt;
+use countersign_domain::operations::halt::{
     ActiveHalts, Halt, HaltRecord, LiftOutcome, LiftQuorum, LiftRejected, LiftRequest, LiftRequester,
 };
-use crate::domain::primitives::id::{AccountId, FlowId, PrincipalId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::flow::{Flow, Gateway};
+use countersign_domain::primitives::id::{AccountId, FlowId, PrincipalId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::flow::{Flow, Gateway};
+use serde_json::{Value, json};
+
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -1,8 +1,9 @@
 //! Requests to halt or resume, their requesters and their previews.
 
-use crate::domain::identity::account::{Account, Token};
-use crate::domain::operations::halt::Halt;
-use crate::domain::primitives::id::PrincipalId;
+use countersign_domain::identity::account::{Account, Token};
+use countersign_domain::operations::halt::Halt;
+use countersign_domain::primitives::id::PrincipalId;
+
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 

@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
+use countersign_domain::keys::Keys;
 use tokio::sync::Mutex;
 
-use crate::domain::keys::Keys;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::StoreError;

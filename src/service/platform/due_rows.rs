@@ -3,11 +3,12 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::domain::keys::Keys;
-use crate::domain::primitives::id::{ReviewId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::Hold;
-use crate::domain::threads::thread::Thread;
+use countersign_domain::keys::Keys;
+use countersign_domain::primitives::id::{ReviewId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::Hold;
+use countersign_domain::threads::thread::Thread;
+
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::record::Record;

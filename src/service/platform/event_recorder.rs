@@ -1,12 +1,12 @@
 //! Records events in the commit that makes them true. Events of a thread have sequence numbers without gaps.
 
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::primitives::id::{EventId, FlowId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::thread::Thread;
 use serde_json::Value;
 
 use super::trace_context;
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::primitives::id::{EventId, FlowId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::thread::Thread;
 use crate::random;
 use crate::service::error::Result;
 use crate::store::change::Draft;

@@ -11,8 +11,11 @@ use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::domain::keys::Keys;
-use crate::domain::platform::idempotency::{IdempotencyError, IdempotencyRecord, IdempotentRequest, StoredResponse};
+use countersign_domain::keys::Keys;
+use countersign_domain::platform::idempotency::{
+    IdempotencyError, IdempotencyRecord, IdempotentRequest, StoredResponse,
+};
+
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

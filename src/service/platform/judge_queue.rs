@@ -4,18 +4,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::fair_queue::{FairQueue, QueuePermit};
-use crate::domain::json::patch::Patch;
-use crate::domain::json::size::StateLimits;
-use crate::domain::policy::{
+use countersign_domain::json::patch::Patch;
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::policy::{
     CallerContext, Effort, InitialState, Judgement, Policy, PolicyRequest, PolicySource, RequestContext, RequestKind,
     Violation, judge_in, judge_initial, parts,
 };
-use crate::domain::primitives::id::NodeId;
-use crate::domain::threads::tool_call::Tool;
-use crate::domain::threads::usage::{Totals, Usage};
+use countersign_domain::primitives::id::NodeId;
+use countersign_domain::threads::tool_call::Tool;
+use countersign_domain::threads::usage::{Totals, Usage};
+use serde_json::Value;
+
+use super::fair_queue::{FairQueue, QueuePermit};
 use crate::metrics::BlockingWork;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

@@ -1,9 +1,10 @@
 //! Adds labels to rows that an older version stored without them.
 
+use countersign_domain::keys::Keys;
+use countersign_domain::reviews::Hold;
+use countersign_domain::threads::thread::Thread;
+
 use super::retry::retrying;
-use crate::domain::keys::Keys;
-use crate::domain::reviews::Hold;
-use crate::domain::threads::thread::Thread;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::change::Draft;

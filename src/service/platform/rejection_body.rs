@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::domain::policy::Instruction;
-use crate::domain::threads::thread::Checkpoint;
-use crate::domain::writes::write::ResultError;
+use countersign_domain::policy::Instruction;
+use countersign_domain::threads::thread::Checkpoint;
+use countersign_domain::writes::write::ResultError;
 
 /// The reasons for a rejection, as the proposer receives them.
 #[derive(Clone, Debug, Default)]

@@ -8,8 +8,9 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::domain::chain::receipt::IssuedReceipt;
-use crate::domain::primitives::id::Jti;
+use countersign_domain::chain::receipt::IssuedReceipt;
+use countersign_domain::primitives::id::Jti;
+
 use crate::store::record::{CachedRecord, Record, Stored};
 use crate::store::row::Table;
 

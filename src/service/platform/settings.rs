@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use crate::domain::identity::login_throttle::LoginThrottleLimits;
-use crate::domain::json::size::StateLimits;
-use crate::domain::operations::halt::LiftQuorum;
+use countersign_domain::identity::login_throttle::LoginThrottleLimits;
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::operations::halt::LiftQuorum;
 
 /// The settings that a deployment chooses.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 
 use tokio::task::futures::TaskLocalFuture;
 
-use crate::domain::platform::trace_parent::TraceParent;
+use countersign_domain::platform::trace_parent::TraceParent;
 
 tokio::task_local! {
     static TRACE: Option<TraceParent>;

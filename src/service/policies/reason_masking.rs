@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::keys::Keys;
-use crate::domain::policy::Redactor;
-use crate::domain::primitives::id::FlowId;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::Redactor;
+use countersign_domain::primitives::id::FlowId;
+
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::log::browse::WITHHELD;

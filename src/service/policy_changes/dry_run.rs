@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::json::size::StateLimits;
+use countersign_domain::policy::{HypotheticalContext, HypotheticalRequest, Policy, PolicySource, WhatIf, what_if};
+use countersign_domain::primitives::id::{FlowId, NodeId};
 use serde_json::Value;
 
-use crate::domain::json::patch::PatchFormat;
-use crate::domain::json::size::StateLimits;
-use crate::domain::policy::{HypotheticalContext, HypotheticalRequest, Policy, PolicySource, WhatIf, what_if};
-use crate::domain::primitives::id::{FlowId, NodeId};
 use crate::metrics::BlockingWork;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

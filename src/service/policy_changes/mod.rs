@@ -5,6 +5,18 @@ pub mod replay;
 
 use std::collections::BTreeSet;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::Token;
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::{Policy, PolicyChangeApproval};
+use countersign_domain::policy_changes::change_request::{
+    PolicyChange, PolicyChangeRequest, PolicyChangeState, PolicyChangeTally, PolicyChangeTerms, ReplacedPolicy,
+};
+use countersign_domain::primitives::id::{AccountId, AmendmentId, FlowId, PrincipalId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Ballot, Vote, VoteRejected, can_be_approved};
+use countersign_domain::threads::flow::Flow;
 use serde_json::{Value, json};
 
 use super::Service;
@@ -15,18 +27,6 @@ use super::platform::retry::retrying;
 use super::policies::{ActivationOutcome, activated_flow, activation_data};
 use super::reviews::vote::{VoteOutcome, with_passkey};
 use super::writes::outcome::cut_reason;
-use crate::domain::chain::hash::Digest;
-use crate::domain::identity::account::Token;
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::policy::{Policy, PolicyChangeApproval};
-use crate::domain::policy_changes::change_request::{
-    PolicyChange, PolicyChangeRequest, PolicyChangeState, PolicyChangeTally, PolicyChangeTerms, ReplacedPolicy,
-};
-use crate::domain::primitives::id::{AccountId, AmendmentId, FlowId, PrincipalId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ballot, Vote, VoteRejected, can_be_approved};
-use crate::domain::threads::flow::Flow;
 use crate::random;
 use crate::store::change::Draft;
 use crate::store::record::Stored;

@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::Policy;
+use countersign_domain::primitives::id::StepKey;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::step::StepRow;
+
 use super::proposer::Proposer;
 use super::request::Proposal;
-use crate::domain::chain::hash::Digest;
-use crate::domain::keys::Keys;
-use crate::domain::policy::Policy;
-use crate::domain::primitives::id::StepKey;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::step::StepRow;
 use crate::service::ThreadContext;
 use crate::service::threads::heads::Version;
 use crate::store::change::Draft;

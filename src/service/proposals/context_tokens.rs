@@ -1,11 +1,11 @@
 //! Counts the context tokens of a node for the budgets, once for each decision and in the fair queue.
 
+use countersign_domain::context::{ViewRequirements, count_given};
+use countersign_domain::policy::{Policy, project};
+use countersign_domain::primitives::id::NodeId;
 use serde_json::Value;
 
 use super::context::ProposalContext;
-use crate::domain::context::{ViewRequirements, count_given};
-use crate::domain::policy::{Policy, project};
-use crate::domain::primitives::id::NodeId;
 use crate::service::Service;
 use crate::service::error::Result;
 

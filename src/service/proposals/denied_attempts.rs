@@ -3,16 +3,17 @@
 
 use std::time::Duration;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::party::{Author, Party};
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{JudgedReason, Policy, RejectCode, Violation};
+use countersign_domain::primitives::id::AccountId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::change_fingerprint::RequestedEffect;
+use countersign_domain::reviews::{Hold, HoldReason, HoldState, SearchWord, VoteVerdict};
+
 use super::context::ProposalContext;
-use crate::domain::chain::hash::Digest;
-use crate::domain::identity::party::{Author, Party};
-use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::Keys;
-use crate::domain::policy::{JudgedReason, Policy, RejectCode, Violation};
-use crate::domain::primitives::id::AccountId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::change_fingerprint::RequestedEffect;
-use crate::domain::reviews::{Hold, HoldReason, HoldState, SearchWord, VoteVerdict};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::log::browse::WITHHELD;

@@ -4,19 +4,19 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{Policy, Violation, unread};
+use countersign_domain::primitives::id::{BranchName, NodeId};
+use countersign_domain::threads::branch::{Branch, JoinStatement, JoinedBranch, Strategy};
+use countersign_domain::threads::join::{BranchState, JoinOptions, JoinRejected, changed, join};
+use countersign_domain::threads::join_carryover::{JoinCarryover, ThreadContributions};
+use countersign_domain::threads::thread::{Checkpoint, Thread};
 use serde_json::Value;
 
 use super::join_request::{GatheredBranches, JoinProposal, JoinSource};
 use super::request::{Proposal, ProposalKind};
-use crate::domain::chain::statement::TransitionType;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::Keys;
-use crate::domain::policy::{Policy, Violation, unread};
-use crate::domain::primitives::id::{BranchName, NodeId};
-use crate::domain::threads::branch::{Branch, JoinStatement, JoinedBranch, Strategy};
-use crate::domain::threads::join::{BranchState, JoinOptions, JoinRejected, changed, join};
-use crate::domain::threads::join_carryover::{JoinCarryover, ThreadContributions};
-use crate::domain::threads::thread::{Checkpoint, Thread};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;

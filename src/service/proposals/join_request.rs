@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::primitives::id::BranchName;
+use countersign_domain::threads::branch::{BRANCHES_MAX, JoinStatement, Strategy};
+use countersign_domain::threads::join::Resolutions;
+use countersign_domain::threads::join_carryover::JoinCarryover;
+use countersign_domain::threads::rejected_request::{RejectedJoin, RejectedRequest};
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::Transition;
 use serde_json::{Value, json};
 
-use crate::domain::json::pointer::Pointer;
-use crate::domain::primitives::id::BranchName;
-use crate::domain::threads::branch::{BRANCHES_MAX, JoinStatement, Strategy};
-use crate::domain::threads::join::Resolutions;
-use crate::domain::threads::join_carryover::JoinCarryover;
-use crate::domain::threads::rejected_request::{RejectedJoin, RejectedRequest};
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::Transition;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
 use crate::store::record::Stored;

@@ -14,6 +14,18 @@ pub(crate) mod steps;
 
 use std::sync::{Arc, OnceLock};
 
+use countersign_domain::chain::entry::CommitGate;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::Token;
+use countersign_domain::json::patch::Patch;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{JudgedReason, Judgement, RejectCode, Violation, unreadable};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::flow::Mode;
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{Transition, TransitionOutcome};
+
 use super::branches::fork::branch_violation;
 use super::error::{Error, Result};
 use super::platform::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
@@ -22,17 +34,6 @@ use super::threads::commit::{ProposalOutcome, TransitionEffect, authors_with};
 use super::threads::hold::hold_reason;
 use super::threads::statement::{JudgedEffect, StatedTransition, StatementInput};
 use super::{Service, ThreadContext};
-use crate::domain::chain::entry::CommitGate;
-use crate::domain::chain::hash::Digest;
-use crate::domain::identity::account::Token;
-use crate::domain::json::patch::Patch;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::Keys;
-use crate::domain::policy::{JudgedReason, Judgement, RejectCode, Violation, unreadable};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::flow::Mode;
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{Transition, TransitionOutcome};
 use crate::store::record::Stored;
 use context::{ProposalContext, identity_of};
 use denied_attempts::{effect_attempts_exhausted, effect_of};

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::identity::account::{Account, Token};
-use crate::domain::policy::ComparedValues;
-use crate::domain::primitives::id::{NodeId, PrincipalId};
+use countersign_domain::identity::account::{Account, Token};
+use countersign_domain::policy::ComparedValues;
+use countersign_domain::primitives::id::{NodeId, PrincipalId};
+
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 

@@ -3,23 +3,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::excerpt;
+use countersign_domain::policy::{
+    ComparedValues, Instruction, OnViolation, Redactor, RejectCode, Violation, hides_nothing,
+};
+use countersign_domain::primitives::id::NodeId;
+use countersign_domain::threads::rejected_request::RejectedRequest;
+use countersign_domain::threads::thread::Checkpoint;
+use countersign_domain::threads::transition::{AuthorExcerpt, Rejection, patch_digest};
+use countersign_domain::writes::write::ResultError;
 use serde_json::{Value, json};
 
 use super::context::ProposalContext;
 use super::request::ProposalKind;
 use super::steps::record_step_attempt;
-use crate::domain::json::canonical::canonical;
-use crate::domain::json::patch::PatchFormat;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::policy::excerpt;
-use crate::domain::policy::{ComparedValues, Instruction, OnViolation, Redactor, RejectCode, Violation, hides_nothing};
-use crate::domain::primitives::id::NodeId;
-use crate::domain::threads::rejected_request::RejectedRequest;
-use crate::domain::threads::thread::Checkpoint;
-use crate::domain::threads::transition::{AuthorExcerpt, Rejection, patch_digest};
-use crate::domain::writes::write::ResultError;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;

@@ -1,8 +1,9 @@
 //! Lists rejected attempts. They are stored apart from every state.
 
-use crate::domain::identity::party::Party;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::transition::Rejection;
+use countersign_domain::identity::party::Party;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::transition::Rejection;
+
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::{Cursor, RowFilter};

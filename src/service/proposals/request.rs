@@ -1,18 +1,18 @@
 //! The proposal of a node.
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::primitives::id::{NodeId, StepKey, ThreadId};
+use countersign_domain::threads::branch::JoinStatement;
+use countersign_domain::threads::join_carryover::JoinCarryover;
+use countersign_domain::threads::rejected_request::{RejectedJoin, RejectedRequest};
+use countersign_domain::threads::tool_call::Tool;
+use countersign_domain::threads::transition::Transition;
+use countersign_domain::threads::usage::Usage;
 use serde_json::{Value, json};
 
 use super::join_request::JoinProposal;
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::TransitionType;
-use crate::domain::json::patch::PatchFormat;
-use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
-use crate::domain::threads::branch::JoinStatement;
-use crate::domain::threads::join_carryover::JoinCarryover;
-use crate::domain::threads::rejected_request::{RejectedJoin, RejectedRequest};
-use crate::domain::threads::tool_call::Tool;
-use crate::domain::threads::transition::Transition;
-use crate::domain::threads::usage::Usage;
 use crate::service::error::Result;
 use crate::store::change::Draft;
 

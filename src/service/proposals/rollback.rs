@@ -3,15 +3,16 @@
 
 use std::sync::OnceLock;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::{Account, PersonRole};
+use countersign_domain::policy::Judgement;
+use countersign_domain::primitives::id::{AccountId, NodeId, ReviewId, ThreadId};
+use countersign_domain::threads::usage::Usage;
+
 use super::check_words;
 use super::context::{ProposalContext, identity_of};
 use super::proposer::Proposer;
 use super::request::{Proposal, ProposalKind};
-use crate::domain::chain::hash::Digest;
-use crate::domain::identity::account::{Account, PersonRole};
-use crate::domain::policy::Judgement;
-use crate::domain::primitives::id::{AccountId, NodeId, ReviewId, ThreadId};
-use crate::domain::threads::usage::Usage;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::retry::retrying;

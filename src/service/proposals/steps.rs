@@ -1,17 +1,18 @@
 //! Steps: an agent's named action has its effect once, even if it is proposed again on another head. An
 //! action without effect has a limited number of attempts.
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{RejectCode, Violation};
+use countersign_domain::reviews::{Hold, HoldState};
+use countersign_domain::threads::step::{StepAttemptResult, StepRow, content_of};
+use countersign_domain::threads::thread::{Checkpoint, Thread};
+use countersign_domain::threads::transition::{Transition, TransitionOutcome};
+
 use super::context::ProposalContext;
 use super::context::StepAttempt;
 use super::request::Proposal;
-use crate::domain::chain::hash::Digest;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::Keys;
-use crate::domain::policy::{RejectCode, Violation};
-use crate::domain::reviews::{Hold, HoldState};
-use crate::domain::threads::step::{StepAttemptResult, StepRow, content_of};
-use crate::domain::threads::thread::{Checkpoint, Thread};
-use crate::domain::threads::transition::{Transition, TransitionOutcome};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::threads::commit::ProposalOutcome;

@@ -1,12 +1,12 @@
 //! Comments on reviews. A comment does not vote.
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::Account;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{AccountId, ReviewId};
+use countersign_domain::reviews::{CommentRejected, Hold, Ineligible, ReviewComment, VoteRejected};
 use serde_json::{Value, json};
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::identity::account::Account;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{AccountId, ReviewId};
-use crate::domain::reviews::{CommentRejected, Hold, Ineligible, ReviewComment, VoteRejected};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

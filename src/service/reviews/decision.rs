@@ -4,23 +4,25 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::opening::Opening;
+use countersign_domain::chain::statement::{Statement, TransitionType};
+use countersign_domain::identity::account::Token;
+use countersign_domain::identity::party::{Author, Party};
+use countersign_domain::json::diff::{LeafChange, diff};
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{
+    JudgedWarning, Policy, RedactedChange, RedactedLeaf, redacted_by, shown_arguments_by,
+};
+use countersign_domain::primitives::id::{AccountId, FlowId, Jti, NodeId, ReviewId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Hold, HoldState, Vote, VoteVerdict};
+use countersign_domain::threads::archive::ArchivedLocation;
+use countersign_domain::threads::flow::ReceiptRow;
+use countersign_domain::threads::transition::{Transition, TransitionOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::opening::Opening;
-use crate::domain::chain::statement::{Statement, TransitionType};
-use crate::domain::identity::account::Token;
-use crate::domain::identity::party::{Author, Party};
-use crate::domain::json::diff::{LeafChange, diff};
-use crate::domain::keys::Keys;
-use crate::domain::policy::{JudgedWarning, Policy, RedactedChange, RedactedLeaf, redacted_by, shown_arguments_by};
-use crate::domain::primitives::id::{AccountId, FlowId, Jti, NodeId, ReviewId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Hold, HoldState, Vote, VoteVerdict};
-use crate::domain::threads::archive::ArchivedLocation;
-use crate::domain::threads::flow::ReceiptRow;
-use crate::domain::threads::transition::{Transition, TransitionOutcome};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::log::browse::WITHHELD;

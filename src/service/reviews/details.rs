@@ -2,31 +2,31 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::eligible_voters::can_decide;
-use crate::domain::chain::commitment::{LeafSource, Tree};
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::opening::{Opening, OpeningSelection, open};
-use crate::domain::identity::account::Account;
-use crate::domain::identity::delegation::Delegation;
-use crate::domain::identity::party::{Author, Party};
-use crate::domain::json::diff::diff;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::Keys;
-use crate::domain::log::event::Event;
-use crate::domain::policy::{
+use countersign_domain::chain::commitment::{LeafSource, Tree};
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::opening::{Opening, OpeningSelection, open};
+use countersign_domain::identity::account::Account;
+use countersign_domain::identity::delegation::Delegation;
+use countersign_domain::identity::party::{Author, Party};
+use countersign_domain::json::diff::diff;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::Event;
+use countersign_domain::policy::{
     JudgedWarning, NodePolicy, Policy, RedactedChange, RedactedLeaf, Redactor, readable_leaves, redacted_by,
     shown_arguments_by,
 };
-use crate::domain::primitives::id::{AccountId, DelegationId, NodeId, ReviewId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{CannotDecide, Hold, HoldState, VoterRoll, VotingSeat};
-use crate::domain::threads::flow::ReceiptRow;
-use crate::domain::threads::thread::{Thread, ThreadStatusCode};
-use crate::domain::threads::tool_call::Tool;
-use crate::domain::threads::transition::{ChainRow, Transition};
-use crate::domain::writes::write::Write;
+use countersign_domain::primitives::id::{AccountId, DelegationId, NodeId, ReviewId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{CannotDecide, Hold, HoldState, VoterRoll, VotingSeat};
+use countersign_domain::threads::flow::ReceiptRow;
+use countersign_domain::threads::thread::{Thread, ThreadStatusCode};
+use countersign_domain::threads::tool_call::Tool;
+use countersign_domain::threads::transition::{ChainRow, Transition};
+use countersign_domain::writes::write::Write;
+use serde_json::Value;
+
+use super::eligible_voters::can_decide;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::retry::retrying;

@@ -4,24 +4,24 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::identity::account::{Account, Token};
+use countersign_domain::identity::party::Party;
+use countersign_domain::json::diff::{diff, leaves};
+use countersign_domain::json::patch::Patch;
+use countersign_domain::json::pointer::{Pointer, array_index};
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{JudgedReason, Judgement, Policy, Redactor, Violation};
+use countersign_domain::primitives::id::{AccountId, ReviewId};
+use countersign_domain::reviews::edit::{EDITS_MAX, EditRejected, ReviewEdit, edited};
+use countersign_domain::reviews::{Hold, HoldState, VoteRejected, can_be_approved};
+use countersign_domain::threads::transition::{HoldEndReason, Transition};
+use countersign_domain::threads::usage::Usage;
 use serde_json::Value;
 
 use super::rejudge::RejudgeOutcome;
 use super::vote::check_open;
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::TransitionType;
-use crate::domain::identity::account::{Account, Token};
-use crate::domain::identity::party::Party;
-use crate::domain::json::diff::{diff, leaves};
-use crate::domain::json::patch::Patch;
-use crate::domain::json::pointer::{Pointer, array_index};
-use crate::domain::keys::Keys;
-use crate::domain::policy::{JudgedReason, Judgement, Policy, Redactor, Violation};
-use crate::domain::primitives::id::{AccountId, ReviewId};
-use crate::domain::reviews::edit::{EDITS_MAX, EditRejected, ReviewEdit, edited};
-use crate::domain::reviews::{Hold, HoldState, VoteRejected, can_be_approved};
-use crate::domain::threads::transition::{HoldEndReason, Transition};
-use crate::domain::threads::usage::Usage;
 use crate::service::error::{Error, Result};
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::context::ProposalContext;

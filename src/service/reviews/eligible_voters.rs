@@ -1,8 +1,9 @@
 //! The people who can decide a review now, and the reasons why others cannot, for pages and the API.
 
-use crate::domain::identity::account::{Account, PersonRole};
-use crate::domain::primitives::id::ReviewId;
-use crate::domain::reviews::{CannotDecide, Hold, VoterRoll, VotingSeat};
+use countersign_domain::identity::account::{Account, PersonRole};
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::reviews::{CannotDecide, Hold, VoterRoll, VotingSeat};
+
 use crate::service::error::Result;
 use crate::service::{Service, ThreadContext};
 use crate::store::record::Stored;

@@ -1,13 +1,13 @@
 //! Reminders and escalations: records the event of each once. The right to vote does not depend on these
 //! events.
 
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::ApprovalPolicy;
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{DueReminder, Escalation, Hold, HoldReminders, Reminder};
 use serde_json::{Value, json};
 
-use crate::domain::log::event::EventType;
-use crate::domain::policy::ApprovalPolicy;
-use crate::domain::primitives::id::ReviewId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{DueReminder, Escalation, Hold, HoldReminders, Reminder};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

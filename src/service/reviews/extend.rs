@@ -1,13 +1,13 @@
 //! Extending the deadline of a review.
 
-use serde_json::{Value, json};
-
-use crate::domain::identity::account::Account;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{AccountId, ReviewId};
-use crate::domain::reviews::{
+use countersign_domain::identity::account::Account;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{AccountId, ReviewId};
+use countersign_domain::reviews::{
     EXTENSION_REASON_CHARS_MAX, Extension, ExtensionRejected, ExtensionRequest, Hold, VoteRejected,
 };
+use serde_json::{Value, json};
+
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -11,17 +11,18 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::Token;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{JudgedReason, Judgement, Policy};
+use countersign_domain::policy_changes::change_request::ReplacedPolicy;
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Hold, HoldReason, HoldState};
+use countersign_domain::threads::flow::{Flow, Mode};
+use countersign_domain::threads::transition::{HoldEndReason, Rejection, Transition};
+
 use super::rejudge_cache::ActivePolicies;
-use crate::domain::chain::hash::Digest;
-use crate::domain::identity::account::Token;
-use crate::domain::keys::Keys;
-use crate::domain::policy::{JudgedReason, Judgement, Policy};
-use crate::domain::policy_changes::change_request::ReplacedPolicy;
-use crate::domain::primitives::id::ReviewId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Hold, HoldReason, HoldState};
-use crate::domain::threads::flow::{Flow, Mode};
-use crate::domain::threads::transition::{HoldEndReason, Rejection, Transition};
 use crate::service::error::{Error, Result};
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::context::{ProposalContext, identity_of};

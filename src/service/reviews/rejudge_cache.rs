@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::domain::policy_changes::change_request::ReplacedPolicy;
-use crate::domain::primitives::id::FlowId;
+use countersign_domain::policy_changes::change_request::ReplacedPolicy;
+use countersign_domain::primitives::id::FlowId;
 
 /// The active policy of each flow, and its activation time.
 pub(in crate::service) type ActivePolicies = BTreeMap<FlowId, ReplacedPolicy>;

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::Account;
+use countersign_domain::identity::party::{Author, Party};
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{AccountId, GroupName, ReviewId};
+use countersign_domain::reviews::{Hold, REVEAL_REASON_CHARS_MAX, Reveal, RevealRejected, groups_to_reveal_to};
 use serde_json::{Value, json};
 
 use super::details::ReviewFacts;
-use crate::domain::chain::hash::Digest;
-use crate::domain::identity::account::Account;
-use crate::domain::identity::party::{Author, Party};
-use crate::domain::json::pointer::Pointer;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{AccountId, GroupName, ReviewId};
-use crate::domain::reviews::{Hold, REVEAL_REASON_CHARS_MAX, Reveal, RevealRejected, groups_to_reveal_to};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

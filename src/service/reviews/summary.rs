@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::interrupts::Interrupt;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::Keys;
-use crate::domain::primitives::id::FlowId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::Hold;
+use countersign_domain::interrupts::Interrupt;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::Keys;
+use countersign_domain::primitives::id::FlowId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::Hold;
+
 use crate::service::Service;
 use crate::service::error::Result;
 

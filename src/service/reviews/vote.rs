@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
+use countersign_domain::chain::commitment::LeafSource;
+use countersign_domain::chain::entry::CommitGate;
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::receipt::{ApprovalClaim, Denial, DenialClaim, IssuedReceipt, Receipt};
+use countersign_domain::keys::{KeyUse, Keys};
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::Policy;
+use countersign_domain::primitives::id::{AccountId, Jti, ReviewId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Ballot, Hold, HoldState, HoldTally, Vote, VoteContext, VoteRejected};
+use countersign_domain::threads::flow::ReceiptRow;
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
 use serde_json::{Value, json};
 
 use super::rejudge::RejudgeOutcome;
 use super::voter_roll::LoadedVoterRoll;
-use crate::domain::chain::commitment::LeafSource;
-use crate::domain::chain::entry::CommitGate;
-use crate::domain::chain::jws::{self, TokenType};
-use crate::domain::chain::receipt::{ApprovalClaim, Denial, DenialClaim, IssuedReceipt, Receipt};
-use crate::domain::keys::{KeyUse, Keys};
-use crate::domain::log::event::EventType;
-use crate::domain::policy::Policy;
-use crate::domain::primitives::id::{AccountId, Jti, ReviewId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ballot, Hold, HoldState, HoldTally, Vote, VoteContext, VoteRejected};
-use crate::domain::threads::flow::ReceiptRow;
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
 use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::passkeys::{BallotSubject, PasskeyUse, VoteSignature};

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::identity::account::Account;
-use crate::domain::identity::delegation::{Delegation, LENGTH_MAX};
-use crate::domain::keys::Keys;
-use crate::domain::primitives::id::{AccountId, DelegationId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Vote, VoterRoll};
+use countersign_domain::identity::account::Account;
+use countersign_domain::identity::delegation::{Delegation, LENGTH_MAX};
+use countersign_domain::keys::Keys;
+use countersign_domain::primitives::id::{AccountId, DelegationId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Vote, VoterRoll};
+
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::change::Draft;

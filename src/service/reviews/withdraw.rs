@@ -1,11 +1,11 @@
 //! Withdrawing votes before the review ends, by the voter or by the delegator.
 
+use countersign_domain::identity::account::Account;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{AccountId, ReviewId};
+use countersign_domain::reviews::{Hold, Ineligible, Vote, VoteRejected, WithdrawalRequest};
 use serde_json::{Value, json};
 
-use crate::domain::identity::account::Account;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{AccountId, ReviewId};
-use crate::domain::reviews::{Hold, Ineligible, Vote, VoteRejected, WithdrawalRequest};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -4,13 +4,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::keys::Keys;
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::threads::archive::{Archive, ArchiveContent, ArchivedLocation, ArchivedVersion};
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{ChainRow, StateRow, Transition, ValueLocation};
+
 use crate::archives::ArchiveFileError;
-use crate::domain::chain::hash::Digest;
-use crate::domain::keys::Keys;
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::threads::archive::{Archive, ArchiveContent, ArchivedLocation, ArchivedVersion};
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{ChainRow, StateRow, Transition, ValueLocation};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;

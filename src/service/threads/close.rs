@@ -1,13 +1,13 @@
 //! Closes threads and reopens them.
 
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{PrincipalId, ThreadId};
+use countersign_domain::reviews::{Hold, HoldState};
+use countersign_domain::threads::thread::{ThreadClosure, ThreadStatusCode};
+use countersign_domain::threads::transition::HoldEndReason;
 use serde_json::json;
 
 use super::lease_expiry::record_expired_lease;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{PrincipalId, ThreadId};
-use crate::domain::reviews::{Hold, HoldState};
-use crate::domain::threads::thread::{ThreadClosure, ThreadStatusCode};
-use crate::domain::threads::transition::HoldEndReason;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -3,27 +3,27 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use countersign_domain::chain::entry::{CommitGate, Entry};
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::json::diff::{LeafChange, diff};
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::{KeyUse, Keys};
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::{ApprovalScope, JudgedWarning, Policy, ReasonAudience, changed_for, diff_for};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Hold, HoldReason};
+use countersign_domain::threads::flow::Flow;
+use countersign_domain::threads::thread::{Head, HeadUse, Thread};
+use countersign_domain::threads::transition::{
+    ChainRow, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition, TransitionOutcome, ValueLocation,
+};
 use serde_json::{Value, json};
 
 use super::archive_lookup::ArchiveFiles;
 use super::heads::Version;
 use super::lease_expiry::record_expired_lease;
 use super::statement::StatedTransition;
-use crate::domain::chain::entry::{CommitGate, Entry};
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, TokenType};
-use crate::domain::json::diff::{LeafChange, diff};
-use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::{KeyUse, Keys};
-use crate::domain::log::event::EventType;
-use crate::domain::policy::{ApprovalScope, JudgedWarning, Policy, ReasonAudience, changed_for, diff_for};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Hold, HoldReason};
-use crate::domain::threads::flow::Flow;
-use crate::domain::threads::thread::{Head, HeadUse, Thread};
-use crate::domain::threads::transition::{
-    ChainRow, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition, TransitionOutcome, ValueLocation,
-};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -3,18 +3,18 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use countersign_domain::chain::commitment::Tree;
+use countersign_domain::chain::entry::Entry;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::statement::Statement;
+use countersign_domain::json::size::ValueSize;
+use countersign_domain::keys::{KeyState, KeyUse, Keys, PublicKey, ThreadSecret};
+use countersign_domain::log::event::Event;
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{STATE_DELTAS_MAX, StateContent, StateRow, Transition};
 use serde_json::Value;
 
-use crate::domain::chain::commitment::Tree;
-use crate::domain::chain::entry::Entry;
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::Statement;
-use crate::domain::json::size::ValueSize;
-use crate::domain::keys::{KeyState, KeyUse, Keys, PublicKey, ThreadSecret};
-use crate::domain::log::event::Event;
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{STATE_DELTAS_MAX, StateContent, StateRow, Transition};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::row_cache::GenerationalCache;

@@ -2,24 +2,24 @@
 
 use std::collections::BTreeSet;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::{Account, Token};
+use countersign_domain::json::diff::diff;
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::{CommentRule, ConfirmationRule, JudgedReason, PasskeyRule, Policy, ReasonAudience};
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{
+    ApprovalStage, ConfirmationMethod, Hold, HoldReason, HoldState, PasskeyRequirement, can_be_approved,
+};
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
 use serde_json::json;
 
 use super::commit::{ProposalOutcome, with_warnings};
 use super::lease_expiry::record_expired_lease;
 use super::statement::StatedTransition;
-use crate::domain::chain::hash::Digest;
-use crate::domain::identity::account::{Account, Token};
-use crate::domain::json::diff::diff;
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::policy::{CommentRule, ConfirmationRule, JudgedReason, PasskeyRule, Policy, ReasonAudience};
-use crate::domain::primitives::id::ReviewId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{
-    ApprovalStage, ConfirmationMethod, Hold, HoldReason, HoldState, PasskeyRequirement, can_be_approved,
-};
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
 use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
@@ -295,7 +295,7 @@ pub(in crate::service) fn stages_of(policy: &Policy) -> Vec<ApprovalStage> {
     policy.approval().stages().iter().map(stage_of).collect()
 }
 
-pub(in crate::service) fn stage_of(stage: &crate::domain::policy::PolicyStage) -> ApprovalStage {
+pub(in crate::service) fn stage_of(stage: &countersign_domain::policy::PolicyStage) -> ApprovalStage {
     ApprovalStage {
         groups: stage.groups().clone(),
         need: stage.need(),

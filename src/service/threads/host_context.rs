@@ -1,8 +1,8 @@
 //! The context of a thread that the host application supplies, such as its title and links.
 
+use countersign_domain::threads::thread::Context;
 use url::Url;
 
-use crate::domain::threads::thread::Context;
 use crate::service::error::{Error, Result};
 
 /// Short, because reviewers also read it on a phone.

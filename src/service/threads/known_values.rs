@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::{RedactedChange, RedactedLeaf, Redactor, shown_leaves};
-use crate::domain::primitives::confusable::KnownTexts;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::policy::{RedactedChange, RedactedLeaf, Redactor, shown_leaves};
+use countersign_domain::primitives::confusable::KnownTexts;
 
 /// The amount of text that one review compares, about 50 milliseconds at most.
 const BYTES_MAX: usize = 512 * 1024;

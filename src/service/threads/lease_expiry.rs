@@ -1,11 +1,11 @@
 //! Leases that expired without an outcome from their writer.
 
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::thread::{HeadUse, Thread};
 use serde_json::json;
 
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::thread::{HeadUse, Thread};
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;

@@ -1,9 +1,10 @@
 //! The list of threads, with filters.
 
-use crate::domain::primitives::id::{FlowId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::Hold;
-use crate::domain::threads::thread::{Thread, ThreadStatusCode};
+use countersign_domain::primitives::id::{FlowId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::Hold;
+use countersign_domain::threads::thread::{Thread, ThreadStatusCode};
+
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::record::{Record as _, Stored};

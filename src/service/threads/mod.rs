@@ -20,6 +20,25 @@ pub(crate) mod versions;
 
 use std::sync::Arc;
 
+use countersign_domain::chain::commitment::Tree;
+use countersign_domain::chain::entry::{CommitGate, Entry};
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::statement::{Statement, TransitionType};
+use countersign_domain::episode::goal::{Episode, EpisodeTerms};
+use countersign_domain::identity::account::Token;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::json::state_delta::Delta;
+use countersign_domain::keys::{Keys, ThreadSecret};
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::{Policy, project};
+use countersign_domain::primitives::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::flow::Flow;
+use countersign_domain::threads::thread::{Context, Thread, ThreadStatusCode};
+use countersign_domain::threads::transition::{
+    ProposalIdentity, StateContent, Transition, TransitionOutcome, ValueLocation, patch_digest,
+};
+use countersign_domain::threads::usage::InvalidUsage;
 use serde_json::{Value, json};
 
 use super::Service;
@@ -27,25 +46,6 @@ use super::error::{Error, Result};
 use super::platform::event_recorder;
 use super::platform::retry::retrying;
 use super::proposals::reject::result_error;
-use crate::domain::chain::commitment::Tree;
-use crate::domain::chain::entry::{CommitGate, Entry};
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::{Statement, TransitionType};
-use crate::domain::episode::goal::{Episode, EpisodeTerms};
-use crate::domain::identity::account::Token;
-use crate::domain::json::patch::PatchFormat;
-use crate::domain::json::state_delta::Delta;
-use crate::domain::keys::{Keys, ThreadSecret};
-use crate::domain::log::event::EventType;
-use crate::domain::policy::{Policy, project};
-use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::flow::Flow;
-use crate::domain::threads::thread::{Context, Thread, ThreadStatusCode};
-use crate::domain::threads::transition::{
-    ProposalIdentity, StateContent, Transition, TransitionOutcome, ValueLocation, patch_digest,
-};
-use crate::domain::threads::usage::InvalidUsage;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use commit::head_of;

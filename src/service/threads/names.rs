@@ -3,10 +3,11 @@
 //! Names are unique in the whole gateway. Names that begin with `flow:` and the name of a flow are private to
 //! the hosts of that flow. Other hosts cannot use them or find out which of them exist.
 
-use crate::domain::episode::imported;
-use crate::domain::primitives::id::{FlowId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::branch::Branch;
+use countersign_domain::episode::imported;
+use countersign_domain::primitives::id::{FlowId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::branch::Branch;
+
 use crate::random;
 use crate::service::error::{Error, Result};
 

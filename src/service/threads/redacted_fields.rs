@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::domain::chain::opening::Opening;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::RedactedValueKind;
+use countersign_domain::chain::opening::Opening;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::policy::RedactedValueKind;
 
 /// A path of a review with a redacted value.
 #[derive(Clone, PartialEq, Eq, Debug)]

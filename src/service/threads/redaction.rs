@@ -6,17 +6,17 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use countersign_domain::identity::account::{Account, Token};
+use countersign_domain::identity::party::{Author, Party};
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{Policy, RedactedValues, Redactor, ScannedState, project};
+use countersign_domain::primitives::id::{NodeId, PrincipalId};
+use countersign_domain::threads::tool_call::Tool;
+use countersign_domain::threads::transition::Transition;
 use serde_json::Value;
 
 use super::provenance::{LeafAuthor, ProvenanceTrace, TraceStart};
-use crate::domain::identity::account::{Account, Token};
-use crate::domain::identity::party::{Author, Party};
-use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::Keys;
-use crate::domain::policy::{Policy, RedactedValues, Redactor, ScannedState, project};
-use crate::domain::primitives::id::{NodeId, PrincipalId};
-use crate::domain::threads::tool_call::Tool;
-use crate::domain::threads::transition::Transition;
 use crate::service::Service;
 use crate::service::error::Result;
 

@@ -2,24 +2,24 @@
 
 use std::collections::BTreeSet;
 
+use countersign_domain::chain::commitment::LeafSource;
+use countersign_domain::chain::hash::{Digest, Tag};
+use countersign_domain::chain::statement::{Statement, TransitionType};
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::json::state_delta::Delta;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{JudgedWarning, Policy, Redactor};
+use countersign_domain::primitives::id::{AccountId, NodeId, PrincipalId, ProposalId, StepKey, WriteId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::branch::JoinStatement;
+use countersign_domain::threads::join_carryover::JoinCarryover;
+use countersign_domain::threads::tool_call::Tool;
+use countersign_domain::threads::transition::{Transition, TransitionOutcome, ValueLocation};
+use countersign_domain::threads::usage::Usage;
 use serde_json::Value;
 
 use super::heads::Version;
-use crate::domain::chain::commitment::LeafSource;
-use crate::domain::chain::hash::{Digest, Tag};
-use crate::domain::chain::statement::{Statement, TransitionType};
-use crate::domain::json::patch::PatchFormat;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::json::state_delta::Delta;
-use crate::domain::keys::Keys;
-use crate::domain::policy::{JudgedWarning, Policy, Redactor};
-use crate::domain::primitives::id::{AccountId, NodeId, PrincipalId, ProposalId, StepKey, WriteId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::branch::JoinStatement;
-use crate::domain::threads::join_carryover::JoinCarryover;
-use crate::domain::threads::tool_call::Tool;
-use crate::domain::threads::transition::{Transition, TransitionOutcome, ValueLocation};
-use crate::domain::threads::usage::Usage;
 use crate::random;
 use crate::service::Service;
 
@@ -98,10 +98,6 @@ impl Service {
             fork: None,
             join: stating.joins.as_ref().map(|it| it.0.clone()),
         };
-        let shown = (!effected.warnings.is_empty()).then(|| {
-            let states = [&head.state, &effected.after];
-            Redactor::of(policy, states, stating.tool.as_ref()).warnings(&effected.warnings)
-        });
         let transition = Transition {
             digest: statement.digest(),
             identity: stating.identity,
@@ -109,11 +105,11 @@ impl Service {
             format: stating.format,
             patch: stating.patch,
             delta: Delta::between(&head.state, &effected.after),
+            warnings_cut: redacted_warnings(policy, head, &effected, stating.tool.as_ref()),
             named: effected.named,
             rationale: stating.rationale,
-            tool: stating.tool,
-            warnings_cut: shown.filter(|it| *it != effected.warnings),
             warnings: effected.warnings,
+            tool: stating.tool,
             step: stating.step,
             carried: stating.joins.map(|it| Box::new(it.1)),
             context_tokens: stating.context_tokens,
@@ -123,6 +119,20 @@ impl Service {
         };
         StatedTransition { transition, after: head.followed_by(statement, effected.after, tree) }
     }
+}
+
+/// Returns the warnings with redacted values removed, if that changes them.
+fn redacted_warnings(
+    policy: &Policy,
+    head: &Version,
+    effected: &JudgedEffect,
+    tool: Option<&Tool>,
+) -> Option<Vec<JudgedWarning>> {
+    if effected.warnings.is_empty() {
+        return None;
+    }
+    let redacted = Redactor::of(policy, [&head.state, &effected.after], tool).warnings(&effected.warnings);
+    (redacted != effected.warnings).then_some(redacted)
 }
 
 pub(in crate::service) fn new_proposal_id() -> ProposalId {

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::domain::chain::commitment::Salt;
-use crate::domain::policy::RedactedLeaf;
-use crate::domain::primitives::id::ToolName;
+use countersign_domain::chain::commitment::Salt;
+use countersign_domain::policy::RedactedLeaf;
+use countersign_domain::primitives::id::ToolName;
 
 /// A redacted tool call.
 pub struct RedactedToolCall {

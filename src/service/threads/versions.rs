@@ -2,19 +2,20 @@
 
 use std::ops::RangeInclusive;
 
+use countersign_domain::chain::commitment::{LeafSource, Tree};
+use countersign_domain::chain::entry::Entry;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::link::{ChainLink, check_link};
+use countersign_domain::json::size::ValueSize;
+use countersign_domain::keys::{KeyState, KeyUse, Keys, ThreadSecret};
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::threads::archive::ArchivedVersion;
+use countersign_domain::threads::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
+
 use super::archive_lookup::VersionedRow;
 use super::archive_lookup::{ArchiveFiles, ArchivedExtractor};
 use super::heads::Version;
-use crate::domain::chain::commitment::{LeafSource, Tree};
-use crate::domain::chain::entry::Entry;
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, TokenType};
-use crate::domain::chain::link::{ChainLink, check_link};
-use crate::domain::json::size::ValueSize;
-use crate::domain::keys::{KeyState, KeyUse, Keys, ThreadSecret};
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::threads::archive::ArchivedVersion;
-use crate::domain::threads::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
 use crate::metrics::BlockingWork;
 use crate::service::Service;
 use crate::service::error::{Error, Result};

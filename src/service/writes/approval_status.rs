@@ -1,15 +1,16 @@
 //! Whether an approved or committed change may still be written. The decision itself never changes, so this
 //! is a separate query.
 
-use crate::domain::chain::denial::DenialCode;
-use crate::domain::chain::entry::Entry;
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, TokenType};
-use crate::domain::chain::receipt::Receipt;
-use crate::domain::chain::verify_write::check_times;
-use crate::domain::keys::{KeyState, KeyUse, Keys, PublicKey};
-use crate::domain::threads::flow::ReceiptRow;
-use crate::domain::threads::transition::{Transition, TransitionOutcome};
+use countersign_domain::chain::denial::DenialCode;
+use countersign_domain::chain::entry::Entry;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::receipt::Receipt;
+use countersign_domain::chain::verify_write::check_times;
+use countersign_domain::keys::{KeyState, KeyUse, Keys, PublicKey};
+use countersign_domain::threads::flow::ReceiptRow;
+use countersign_domain::threads::transition::{Transition, TransitionOutcome};
+
 use crate::service::Service;
 use crate::service::error::Result;
 

@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
+use countersign_domain::chain::entry::CommitGate;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::identity::account::Token;
+use countersign_domain::json::patch::{Patch, PatchFormat};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::{Judgement, Policy, RejectCode};
+use countersign_domain::primitives::id::{PrincipalId, ThreadId, WriteId};
+use countersign_domain::reviews::{Hold, HoldState};
+use countersign_domain::threads::thread::{Thread, WriteKey};
+use countersign_domain::threads::transition::{
+    HoldEndReason, ProposalIdentity, Transition, TransitionOutcome, patch_digest,
+};
+use countersign_domain::threads::usage::Usage;
+use countersign_domain::writes::write::{ConfirmEffect, ResultError, Write, WriteResolution, WriteState};
 use serde_json::{Value, json};
 
 use super::verify::writer_node;
-use crate::domain::chain::entry::CommitGate;
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::TransitionType;
-use crate::domain::identity::account::Token;
-use crate::domain::json::patch::{Patch, PatchFormat};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::policy::{Judgement, Policy, RejectCode};
-use crate::domain::primitives::id::{PrincipalId, ThreadId, WriteId};
-use crate::domain::reviews::{Hold, HoldState};
-use crate::domain::threads::thread::{Thread, WriteKey};
-use crate::domain::threads::transition::{
-    HoldEndReason, ProposalIdentity, Transition, TransitionOutcome, patch_digest,
-};
-use crate::domain::threads::usage::Usage;
-use crate::domain::writes::write::{ConfirmEffect, ResultError, Write, WriteResolution, WriteState};
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
@@ -137,7 +137,7 @@ impl Service {
         let transition = step.transition.clone();
         let base = CommitBase { head: &head, policy: &policy, flow: &ending.standing.flow.record };
         // Set before `advance`, which would otherwise record an expired lease for a confirmed write.
-        thread.head.usage = crate::domain::threads::thread::HeadUse::Used {};
+        thread.head.usage = countersign_domain::threads::thread::HeadUse::Used {};
         // The change is written, so the revocation of its receipt has no effect any more.
         thread.taken_back = false;
         let advanced = self.advance(&mut draft, keys, base, (step, gate, now), &mut thread)?;
@@ -283,7 +283,7 @@ fn confirmed(
     thread: &mut Thread,
     advanced: &Version,
     refused: Vec<ResultError>,
-    now: crate::domain::primitives::time::Timestamp,
+    now: countersign_domain::primitives::time::Timestamp,
 ) -> Write {
     thread.unresolved.remove(&write.key);
     // The state is written, so its authors count no more for later approvals.

@@ -1,14 +1,15 @@
 //! The state of a receipt in this gateway. Offline verification of a receipt is in
-//! [`crate::domain::chain::verify_receipt_offline`].
+//! [`countersign_domain::chain::verify_receipt_offline`].
+
+use countersign_domain::chain::statement::Statement;
+use countersign_domain::chain::verify_receipt_offline;
+use countersign_domain::chain::verify_receipt_offline::{ReceiptCheck, ReceiptEvidence};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::flow::ReceiptRow;
+use countersign_domain::threads::thread::{HeadUse, Thread};
+use countersign_domain::writes::write::Write;
 
 use super::verify::peek_receipt;
-use crate::domain::chain::statement::Statement;
-use crate::domain::chain::verify_receipt_offline;
-use crate::domain::chain::verify_receipt_offline::{ReceiptCheck, ReceiptEvidence};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::flow::ReceiptRow;
-use crate::domain::threads::thread::{HeadUse, Thread};
-use crate::domain::writes::write::Write;
 use crate::service::Service;
 use crate::service::error::Result;
 

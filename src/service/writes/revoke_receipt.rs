@@ -1,13 +1,13 @@
 //! Revoking receipts before they are used.
 
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{Jti, PrincipalId};
+use countersign_domain::threads::flow::{ReceiptRow, Revoked};
+use countersign_domain::threads::thread::{HeadUse, Thread};
 use serde_json::json;
 
 use super::outcome::cut_reason;
 use super::verify::peek_receipt;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{Jti, PrincipalId};
-use crate::domain::threads::flow::{ReceiptRow, Revoked};
-use crate::domain::threads::thread::{HeadUse, Thread};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
@@ -20,7 +20,7 @@ use crate::store::record::Stored;
 pub enum Revoker {
     Admin(PrincipalId),
     /// A reviewer, who must be one of the approvers.
-    Reviewer(crate::domain::primitives::id::AccountId),
+    Reviewer(countersign_domain::primitives::id::AccountId),
 }
 
 impl Service {

@@ -2,24 +2,26 @@
 
 use std::sync::Arc;
 
+use countersign_domain::chain::denial::DenialCode;
+use countersign_domain::chain::entry::CommitGate;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::receipt::{IssuedReceipt, Receipt, Verification};
+use countersign_domain::chain::verify_write::{
+    StoredReceipt, WriteAllowed, WriteCheckFacts, WriteCheckRequest, verify,
+};
+use countersign_domain::identity::account::{MachineRole, Token};
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::{KeyUse, Keys};
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::{Policy, project};
+use countersign_domain::primitives::id::{Jti, NodeId, ThreadId, WriteId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::flow::{Flow, ReceiptRow};
+use countersign_domain::threads::thread::{Thread, WriteKey};
+use countersign_domain::writes::write::{ReservationInput, Write};
 use serde_json::{Map, Value, json};
 
-use crate::domain::chain::denial::DenialCode;
-use crate::domain::chain::entry::CommitGate;
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::jws::{self, TokenType};
-use crate::domain::chain::receipt::{IssuedReceipt, Receipt, Verification};
-use crate::domain::chain::verify_write::{StoredReceipt, WriteAllowed, WriteCheckFacts, WriteCheckRequest, verify};
-use crate::domain::identity::account::{MachineRole, Token};
-use crate::domain::json::pointer::Pointer;
-use crate::domain::keys::{KeyUse, Keys};
-use crate::domain::log::event::EventType;
-use crate::domain::policy::{Policy, project};
-use crate::domain::primitives::id::{Jti, NodeId, ThreadId, WriteId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::flow::{Flow, ReceiptRow};
-use crate::domain::threads::thread::{Thread, WriteKey};
-use crate::domain::writes::write::{ReservationInput, Write};
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;

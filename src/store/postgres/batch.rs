@@ -286,9 +286,9 @@ pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::primitives::time::Timestamp;
     use crate::store::change::FacetChange;
     use crate::store::row::Facets;
+    use countersign_domain::primitives::time::Timestamp;
 
     fn row(table: Table, id: &str) -> SealedRow {
         let (key_id, body) = ("key".to_owned(), "{}".to_owned());

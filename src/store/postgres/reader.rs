@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use countersign_domain::primitives::time::Timestamp;
 use deadpool_postgres::{Object, Pool};
 use futures_util::future::try_join_all;
 use tokio::runtime::Runtime;
@@ -16,7 +17,6 @@ use super::super::row::{Facets, SealedRow, Table};
 use super::super::sql::{LabelStatements, PostgresStatements, ReadStatements, SqlDialect};
 use super::connect::{ANSWER_PATIENCE, PooledConnection, silent};
 use super::failure::{database, is_lost};
-use crate::domain::primitives::time::Timestamp;
 use crate::store::preconditions::{before, beginning, beyond, can_be_asked};
 use crate::store::{Cursor, Direction, LIST_ROWS_MAX, RowFilter, StoreError, write_queue};
 

@@ -4,6 +4,7 @@
 use std::slice;
 use std::sync::Arc;
 
+use countersign_domain::primitives::time::Timestamp;
 use deadpool_postgres::{Object, Pool};
 use futures_util::future::{try_join, try_join_all, try_join4};
 use tokio::runtime::Runtime;
@@ -24,7 +25,6 @@ use super::connect::{ANSWER_PATIENCE, PooledConnection, silent};
 use super::failure::{database, is_lost, of_change, outage_of};
 use super::listen::CHANNEL;
 use super::reader::NOW;
-use crate::domain::primitives::time::Timestamp;
 use crate::store::commit_notify::CommitNotifier;
 use crate::store::preconditions;
 use crate::store::preconditions::CheckTime;

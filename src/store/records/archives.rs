@@ -1,8 +1,9 @@
 //! Records of archives.
 
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::archive::{Archive, ArchivedLocation};
+
 use super::{owned, version_id};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::archive::{Archive, ArchivedLocation};
 use crate::store::CLOCK_SKEW_MILLIS_MAX;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};

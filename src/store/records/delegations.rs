@@ -1,8 +1,9 @@
 //! Records of delegations: owned by the delegate, and numbered for the absent reviewer.
 
+use countersign_domain::identity::delegation::Delegation;
+use countersign_domain::primitives::id::AccountId;
+
 use super::OPEN;
-use crate::domain::identity::delegation::Delegation;
-use crate::domain::primitives::id::AccountId;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

@@ -1,10 +1,11 @@
 //! Records of endpoints, their delivery cursors and deliveries.
 
+use countersign_domain::delivery::delivery_record::{Delivery, DeliveryState};
+use countersign_domain::delivery::endpoint::{DeliveryPosition, Endpoint};
+use countersign_domain::primitives::id::{EndpointId, ThreadId};
+
 use super::super::record::Record;
 use super::super::row::{Facets, Table};
-use crate::domain::delivery::delivery_record::{Delivery, DeliveryState};
-use crate::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
-use crate::domain::primitives::id::{EndpointId, ThreadId};
 
 /// Returns the id of a delivery. The deliveries of an endpoint are adjacent and the latest comes first, so a list of
 /// recent deliveries reads only those.

@@ -1,9 +1,10 @@
 //! Records of agents' events, numbered per run, and of imported runs with their files in pieces.
 
+use countersign_domain::episode::agent_event::AgentEvent;
+use countersign_domain::episode::imported::{ImportChunk, RunImport};
+use countersign_domain::primitives::id::ThreadId;
+
 use super::event_alias;
-use crate::domain::episode::agent_event::AgentEvent;
-use crate::domain::episode::imported::{ImportChunk, RunImport};
-use crate::domain::primitives::id::ThreadId;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

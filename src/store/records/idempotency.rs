@@ -1,6 +1,7 @@
 //! Records of responses to requests with an idempotency key. Each belongs to one token and expires.
 
-use crate::domain::platform::idempotency::IdempotencyRecord;
+use countersign_domain::platform::idempotency::IdempotencyRecord;
+
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

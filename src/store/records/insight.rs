@@ -1,8 +1,8 @@
 //! The rows of Insight's counters.
 
+use countersign_domain::log::insight::{CountProgress, PeriodFigures};
 use serde::{Deserialize, Serialize};
 
-use crate::domain::log::insight::{CountProgress, PeriodFigures};
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

@@ -1,8 +1,9 @@
 //! Records of interrupts: owned by their flow, and found by source and digest.
 
+use countersign_domain::interrupts::{Interrupt, InterruptState, SignedPostRecord};
+use countersign_domain::primitives::id::PrincipalId;
+
 use super::OPEN;
-use crate::domain::interrupts::{Interrupt, InterruptState, SignedPostRecord};
-use crate::domain::primitives::id::PrincipalId;
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

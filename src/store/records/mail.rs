@@ -1,7 +1,8 @@
 //! Records of email addresses and pending notifications.
 
+use countersign_domain::delivery::mail_contact::{MailContact, MailNotification};
+
 use super::OPEN;
-use crate::domain::delivery::mail_contact::{MailContact, MailNotification};
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

@@ -1,7 +1,8 @@
 //! Records of policy change requests, owned by their flow.
 
+use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
+
 use super::OPEN;
-use crate::domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

@@ -1,7 +1,8 @@
 //! Records of agents' steps, by thread, node and name.
 
-use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
-use crate::domain::threads::step::StepRow;
+use countersign_domain::primitives::id::{NodeId, StepKey, ThreadId};
+use countersign_domain::threads::step::StepRow;
+
 use crate::store::record::Record;
 use crate::store::row::{Facets, Table};
 

@@ -2,6 +2,9 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path, Query};
+use countersign_domain::context::Envelope;
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::primitives::id::{FlowId, NodeId, ThreadId};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
@@ -9,9 +12,6 @@ use utoipa::{IntoParams, ToSchema};
 use super::idempotency_key::IdempotentPost;
 use super::json_body;
 use super::of_own_flow;
-use crate::domain::context::Envelope;
-use crate::domain::identity::account::MachineRole;
-use crate::domain::primitives::id::{FlowId, NodeId, ThreadId};
 use crate::service::episodes::envelopes::{EnvelopeExpectation, EnvelopeProof};
 use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::Machine;

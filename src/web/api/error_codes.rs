@@ -1,9 +1,9 @@
 //! Lists every error code with its status, meaning and fix. The OpenAPI document and `docs/reference/errors.md` are
 //! made from these tables, and tests compare them with the answers of the gateway.
 
-use crate::domain::chain::denial::DenialCode;
-use crate::domain::json::parse::JsonCode;
-use crate::domain::policy::RejectCode;
+use countersign_domain::chain::denial::DenialCode;
+use countersign_domain::json::parse::JsonCode;
+use countersign_domain::policy::RejectCode;
 
 /// Whether a client may send a request again after an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

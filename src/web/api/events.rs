@@ -2,10 +2,10 @@
 
 use actix_web::web::{Data, Query};
 use actix_web::{HttpRequest, HttpResponse};
+use countersign_domain::identity::account::Token;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::domain::identity::account::Token;
 use crate::service::Stored;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::SequencedEvent;

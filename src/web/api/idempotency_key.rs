@@ -10,15 +10,15 @@ use actix_web::dev::Payload;
 use actix_web::http::{StatusCode, header};
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
+use countersign_domain::identity::account::Token;
+use countersign_domain::platform::idempotency::{IdempotencyKey, IdempotentRequest, StoredResponse};
+use countersign_domain::primitives::secret::Secret;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::json_body;
 use super::json_body::JsonBytes;
 use super::problem::Problem;
-use crate::domain::identity::account::Token;
-use crate::domain::platform::idempotency::{IdempotencyKey, IdempotentRequest, StoredResponse};
-use crate::domain::primitives::secret::Secret;
 use crate::service::Stored;
 use crate::service::error::{Error, Result};
 use crate::service::platform::idempotency::IdempotentResponse;

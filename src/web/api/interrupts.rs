@@ -5,15 +5,15 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::interrupts::{HostAssertion, Interrupt, InterruptKind};
+use countersign_domain::primitives::id::InterruptId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::idempotency_key::{IdempotentPost, told};
 use super::{long_poll, of_own_flow};
-use crate::domain::identity::account::MachineRole;
-use crate::domain::interrupts::{HostAssertion, Interrupt, InterruptKind};
-use crate::domain::primitives::id::InterruptId;
 use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::{Machine, PostCaller};
 use crate::web::limits::rate_limit::RateLimiter;
@@ -94,7 +94,7 @@ pub fn throttle() -> RateLimiter {
 #[utoipa::path(
     post, path = "/v1/interrupts", tag = "interrupts", request_body = InterruptRequest,
     params(
-        ("source" = Option<crate::domain::primitives::id::TokenId>, Query, description = "For a signed post: the id of the token that signed it"),
+        ("source" = Option<countersign_domain::primitives::id::TokenId>, Query, description = "For a signed post: the id of the token that signed it"),
         ("webhook-id" = Option<String>, Header, description = "For a signed post (Standard Webhooks): its id"),
         ("webhook-timestamp" = Option<String>, Header, description = "For a signed post: its time in seconds"),
         ("webhook-signature" = Option<String>, Header, description = "For a signed post: `v1,` and an HMAC-SHA-256"),
@@ -133,7 +133,7 @@ fn reference(interrupt: &Interrupt, url: &str) -> Value {
         ("interrupt" = InterruptId, Path, description = "The gateway's id of the interrupt"),
         ("Prefer" = Option<String>, Header, description = "`wait=N` waits up to N seconds for the decision", example = "wait=30"),
     ),
-    responses((status = 200, description = "The decision, always the same bytes. Auditors also get `evidence`, the passkey signatures of the votes", body = crate::domain::interrupts::InterruptDecisionResponse), (status = 202, description = "Still open. Send the request again", body = super::responses::PendingInterruptResponse))
+    responses((status = 200, description = "The decision, always the same bytes. Auditors also get `evidence`, the passkey signatures of the votes", body = countersign_domain::interrupts::InterruptDecisionResponse), (status = 202, description = "Still open. Send the request again", body = super::responses::PendingInterruptResponse))
 )]
 pub async fn read(
     request: HttpRequest,

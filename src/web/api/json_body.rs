@@ -5,12 +5,12 @@ use std::pin::Pin;
 
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest, web};
+use countersign_domain::json::parse::{JsonCode, JsonError, ParseLimits, parse};
+use countersign_domain::json::pointer::Pointer;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::problem::Problem;
-use crate::domain::json::parse::{JsonCode, JsonError, ParseLimits, parse};
-use crate::domain::json::pointer::Pointer;
 use crate::service::error::{Error, Result};
 use crate::web::state::AppState;
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use actix_web::HttpRequest;
+use countersign_domain::identity::account::Token;
 use tokio::sync::Semaphore;
 
-use crate::domain::identity::account::Token;
 use crate::service::Stored;
 use crate::service::error::{Error, Result};
 use crate::web::state::AppState;

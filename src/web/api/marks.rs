@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::primitives::confusable::KnownTexts;
-use crate::domain::primitives::sanitize::{TextWarning, warnings, warnings_beside};
+use countersign_domain::primitives::confusable::KnownTexts;
+use countersign_domain::primitives::sanitize::{TextWarning, warnings, warnings_beside};
 
 /// The limit on marks. Each line of a response could have several.
 const MARKS_MAX: usize = 100;

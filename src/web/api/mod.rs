@@ -30,13 +30,13 @@ pub mod writes;
 use actix_web::web::{ServiceConfig, get, post, put};
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 
+use countersign_domain::primitives::id::FlowId;
 use problem::Problem;
 use problem::responder::ProblemResponder;
 
 use super::auth::extractors::Machine;
 use super::auth::permissions;
 use super::mcp;
-use crate::domain::primitives::id::FlowId;
 use crate::service::error::{Error, Result};
 
 /// The OpenAPI document.
@@ -52,8 +52,8 @@ use crate::service::error::{Error, Result};
     ),
     components(schemas(
         problem::ProblemBody,
-        crate::domain::episode::Artefact,
-        crate::domain::primitives::id::TokenId
+        countersign_domain::episode::Artefact,
+        countersign_domain::primitives::id::TokenId
     )),
     paths(
         threads::create,

@@ -2,11 +2,11 @@
 //! errors and their codes.
 
 use actix_web::http::Method;
+use countersign_domain::identity::account::MachineRole;
 use serde_json::{Value, json};
 use utoipa::OpenApi as _;
 
 use super::{OpenApiDocument, error_codes, openapi_examples};
-use crate::domain::identity::account::MachineRole;
 use crate::web::auth::permissions::{RoutePermission, TABLE};
 
 /// Calls that ignore `Idempotency-Key`: they have a `write_id`, or repeating them has no effect.

@@ -2,11 +2,11 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
+use countersign_domain::chain::verify_receipt_offline::PinnedPasskey;
+use countersign_domain::primitives::id::Jti;
 use serde_json::json;
 
 use super::json_body;
-use crate::domain::chain::verify_receipt_offline::PinnedPasskey;
-use crate::domain::primitives::id::Jti;
 use crate::service::error::Result;
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;

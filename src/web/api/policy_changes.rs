@@ -3,15 +3,15 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
+use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
+use countersign_domain::primitives::id::{AmendmentId, FlowId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::Vote;
 use serde_json::{Value, json};
 
 use super::idempotency_key::{IdempotentPost, told as telling};
 use super::json_body;
 use super::threads::ReasonRequest;
-use crate::domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
-use crate::domain::primitives::id::{AmendmentId, FlowId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::Vote;
 use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Path;
+use countersign_domain::policy::PolicySource;
+use countersign_domain::primitives::id::FlowId;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
 use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
-use crate::domain::policy::PolicySource;
-use crate::domain::primitives::id::FlowId;
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::replay::{ReplayCursor, ReplayResult};
 

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Path;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::policy::{HypotheticalContext, PolicySource, WhatIf};
+use countersign_domain::primitives::id::{FlowId, NodeId};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
-use crate::domain::json::patch::PatchFormat;
-use crate::domain::policy::{HypotheticalContext, PolicySource, WhatIf};
-use crate::domain::primitives::id::{FlowId, NodeId};
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::dry_run::DryRun;
 

@@ -1,9 +1,9 @@
 //! The permission table: the roles that may call each route. A test checks every route.
 
 use actix_web::http::Method;
+use countersign_domain::chain::denial::DenialCode;
+use countersign_domain::identity::account::{MachineRole, PersonRole};
 
-use crate::domain::chain::denial::DenialCode;
-use crate::domain::identity::account::{MachineRole, PersonRole};
 use crate::service::error::Error;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,7 +12,7 @@ pub enum CallerRole {
     Person(PersonRole),
 }
 
-use crate::domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
+use countersign_domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
 
 /// A route and its roles.
 pub struct RoutePermission {

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::domain::primitives::time::Timestamp;
+use countersign_domain::primitives::time::Timestamp;
 
 /// The limit on stored buckets. Beyond it the fullest buckets are dropped, which only gives their callers more.
 const ASKERS_MAX: usize = 50_000;

@@ -4,9 +4,9 @@ use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::json::patch::PatchFormat;
-use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::primitives::id::{NodeId, StepKey, ThreadId};
 
 /// Input of `read_view`.
 #[derive(Debug, Deserialize, JsonSchema)]

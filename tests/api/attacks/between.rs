@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::domain::json::patch::PatchFormat;
-use countersign::domain::operations::halt::Halt;
-use countersign::domain::primitives::id::ReviewId;
-use countersign::domain::primitives::time::Timestamp;
-use countersign::domain::reviews::{Ballot, VoteRejected, VoteVerdict};
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::operations::halt::Halt;
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Ballot, VoteRejected, VoteVerdict};
+
 use countersign::service::error::Error;
 use countersign::service::identity::delegations::NewDelegation;
 use countersign::service::identity::passkeys::PasskeyConfirmation;

@@ -1,7 +1,8 @@
 //! Receipts that are signed by the gateway's own key and are for something else: every claim is checked for itself.
 
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::service::identity::accounts::NewToken;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::domain::json::canonical::canonical;
+use countersign_domain::json::canonical::canonical;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};

@@ -1,7 +1,8 @@
 //! Receipts by keys that do not sign receipts, or not any more.
 
+use countersign_domain::keys::{KeyUse, Keys, KeysError};
+
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::keys::{KeyUse, Keys, KeysError};
 use countersign::keyring::Keyring;
 use serde_json::{Value, json};
 

@@ -125,7 +125,7 @@ async fn a_write_and_a_halt_race_and_after_the_halt_nobody_is_let_through(scene:
 }
 
 async fn two_last_votes_at_once_make_one_receipt(scene: AttackScenario) {
-    use countersign::domain::reviews::VoteVerdict;
+    use countersign_domain::reviews::VoteVerdict;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
     let (a, b) = tokio::join!(

@@ -1,7 +1,7 @@
 //! Who asks may not, or somebody said stop.
 
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::primitives::id::TokenId;
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::primitives::id::TokenId;
 use serde_json::{Value, json};
 
 use super::{AttackScenario, approve, cases, policy_with};

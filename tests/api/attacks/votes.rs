@@ -1,8 +1,9 @@
 //! Votes that do not count: what they were on stays unwritten until people who may have approved it.
 
-use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
-use countersign::domain::identity::party::Party;
-use countersign::domain::reviews::{Ballot, BrowserCheck, VoteVerdict};
+use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign_domain::identity::party::Party;
+use countersign_domain::reviews::{Ballot, BrowserCheck, VoteVerdict};
+
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::reviews::vote::VoteOutcome;
@@ -349,7 +350,7 @@ async fn what_only_its_owner_could_approve_is_rejected() {
 
 #[tokio::test]
 async fn an_unknown_outcome_is_approved_past_only_with_a_tick() {
-    use countersign::domain::reviews::CheckboxState;
+    use countersign_domain::reviews::CheckboxState;
     let scene = AttackScenario::new(POLICY).await;
     let reserved = scene.case.ask("w1");
     scene.write(&reserved).await.expect(200);
@@ -369,7 +370,7 @@ async fn an_unknown_outcome_is_approved_past_only_with_a_tick() {
 
 #[tokio::test]
 async fn a_denial_is_no_receipt() {
-    use countersign::domain::reviews::HoldState;
+    use countersign_domain::reviews::HoldState;
     let scene = AttackScenario::new(POLICY).await;
     let held = scene.g.held(&scene.g.thread().await).await;
     scene.g.vote(&scene.g.bob, &held, VoteVerdict::Deny).await.unwrap();

@@ -1,11 +1,11 @@
 //! Receipts and reservations that were used, and how writes end.
 
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::reviews::VoteVerdict;
 use serde_json::{Value, json};
 
 use super::{AttackScenario, approve, cases};
 use crate::gateway::{POLICY, token};
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::reviews::VoteVerdict;
 use countersign::service::audit::audit;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::expire_leases;

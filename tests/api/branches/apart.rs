@@ -1,7 +1,7 @@
 //! What branches and joins are no way around to: what a node may not read, and what people are asked about. On both
 //! databases.
 
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::reviews::VoteVerdict;
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, TestGateway};

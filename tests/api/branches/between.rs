@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use countersign::domain::json::patch::PatchFormat;
-use countersign::domain::threads::branch::Strategy;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::threads::branch::Strategy;
+
 use countersign::service::Service;
 use countersign::service::proposals::join_request::JoinProposal;
 use countersign::service::proposals::request::{Proposal, ProposalKind};

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use countersign::domain::chain::entry::Entry;
-use countersign::domain::chain::jws::{self, TokenType};
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::reviews::{VoteRejected, VoteVerdict};
-use countersign::domain::threads::branch::Branch;
+use countersign_domain::chain::entry::Entry;
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::reviews::{VoteRejected, VoteVerdict};
+use countersign_domain::threads::branch::Branch;
+
 use countersign::service::error::Error;
 use countersign::service::proposals::rollback::RollbackInput;
 use countersign::service::reviews::vote::VoteOutcome;

@@ -1,6 +1,7 @@
 //! What another policy would have said of what was done on branches, and of their joins.
 
-use countersign::domain::threads::transition::Rejection;
+use countersign_domain::threads::transition::Rejection;
+
 use countersign::store::RowFilter;
 use countersign::store::record::RecordReader;
 

@@ -59,7 +59,7 @@ async fn a_denial_in_anothers_place_names_both_too(scene: ApiScenario) {
     g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
     assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);
     let hold = g.service.review(&review(&held), &g.bob).await.unwrap().hold;
-    let countersign::domain::reviews::HoldState::Denied { denial, .. } = hold.state else { panic!("{:?}", hold.state) };
+    let countersign_domain::reviews::HoldState::Denied { denial, .. } = hold.state else { panic!("{:?}", hold.state) };
     let claims = verified::<Denial>(g, &denial, TokenType::Denial);
     let named: Vec<_> = claims.reviewers.iter().map(|it| it.absent.as_ref()).collect();
     assert_eq!(named, [Some(&g.alice.id), None]);

@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::clock::ClockOffset;
-use countersign::domain::chain::jws::{self, TokenType};
-use countersign::domain::chain::receipt::{ApprovalMethod, Denial, Receipt};
-use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
-use countersign::domain::identity::delegation::{
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::receipt::{ApprovalMethod, Denial, Receipt};
+use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
+use countersign_domain::identity::delegation::{
     Delegation, GIVEN_LATELY_MAX, GIVEN_MAX, LENGTH_MAX, LENGTH_MIN, RECEIVED_MAX,
 };
-use countersign::domain::keys::KeyUse;
-use countersign::domain::log::event::EventType;
-use countersign::domain::primitives::id::ReviewId;
-use countersign::domain::primitives::time::Timestamp;
-use countersign::domain::reviews::{Ballot, VoteRejected, VoteVerdict, WithdrawalRequest};
+use countersign_domain::keys::KeyUse;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Ballot, VoteRejected, VoteVerdict, WithdrawalRequest};
+
+use countersign::clock::ClockOffset;
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::identity::delegations::{DelegationOwnerFilter, NewDelegation};

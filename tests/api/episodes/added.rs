@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use countersign::domain::episode::agent_event::Phase;
-use countersign::domain::operations::halt::Halt;
-use countersign::domain::primitives::id::PrincipalId;
+use countersign_domain::episode::agent_event::Phase;
+use countersign_domain::operations::halt::Halt;
+use countersign_domain::primitives::id::PrincipalId;
+
 use countersign::service::episodes::NewEvent;
 use countersign::service::identity::accounts::NewToken;
 use countersign::service::operations::halt::HaltScope;

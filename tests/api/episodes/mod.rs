@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use countersign::domain::episode::Artefact;
-use countersign::domain::episode::agent_event::{AgentEvent, POSTED_MAX};
-use countersign::domain::episode::finding::Note;
-use countersign::domain::episode::from_thread::TOLD_MAX;
-use countersign::domain::episode::verify::{
+use countersign_domain::episode::Artefact;
+use countersign_domain::episode::agent_event::{AgentEvent, POSTED_MAX};
+use countersign_domain::episode::finding::Note;
+use countersign_domain::episode::from_thread::TOLD_MAX;
+use countersign_domain::episode::verify::{
     FileContent, Folder, RunReport, RunVerification, SignatureRequirement, verify,
 };
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::log::event::{Event, EventLink};
-use countersign::domain::primitives::id::ThreadId;
-use countersign::domain::reviews::VoteVerdict;
-use countersign::domain::threads::thread::Thread;
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::log::event::{Event, EventLink};
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::reviews::VoteVerdict;
+use countersign_domain::threads::thread::Thread;
+
 use countersign::service::branches::list::BranchStatus;
 use countersign::service::error::Error;
 use countersign::store::record::RecordReader;

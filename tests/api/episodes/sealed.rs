@@ -1,8 +1,9 @@
 //! Rows of a run that were sealed again.
 
-use countersign::domain::episode::goal::{Episode, EpisodeEnd};
-use countersign::domain::episode::state::RunStatus;
-use countersign::domain::identity::party::Party;
+use countersign_domain::episode::goal::{Episode, EpisodeEnd};
+use countersign_domain::episode::state::RunStatus;
+use countersign_domain::identity::party::Party;
+
 use countersign::store::row::Table;
 
 use super::*;

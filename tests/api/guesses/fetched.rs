@@ -1,7 +1,8 @@
 //! What a party can fetch: every route of the role table that it may read, for everything that there is.
 
-use countersign::domain::episode::Artefact;
-use countersign::domain::identity::account::{Account, MachineRole};
+use countersign_domain::episode::Artefact;
+use countersign_domain::identity::account::{Account, MachineRole};
+
 use countersign::web::auth::permissions::TABLE;
 use reqwest::header::{ACCEPT, COOKIE};
 use serde_json::Value;

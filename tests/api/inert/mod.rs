@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
-use countersign::domain::identity::account::{Account, PersonRole};
-use countersign::domain::identity::party::Party;
-use countersign::domain::primitives::id::{AccountId, ReviewId};
-use countersign::domain::primitives::sanitize::{TextSegment, inert};
-use countersign::domain::reviews::VoteVerdict;
-use countersign::domain::reviews::edit::ReviewEdit;
+use countersign_domain::identity::account::{Account, PersonRole};
+use countersign_domain::identity::party::Party;
+use countersign_domain::primitives::id::{AccountId, ReviewId};
+use countersign_domain::primitives::sanitize::{TextSegment, inert};
+use countersign_domain::reviews::VoteVerdict;
+use countersign_domain::reviews::edit::ReviewEdit;
+
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::policies::ActivationOutcome;
 use countersign::service::reviews::comment::NewComment;
@@ -223,7 +224,7 @@ async fn write(g: &TestGateway, thread: &str, said: &str) -> HostileText {
         .comment(&g.bob.id, &review, &NewComment { transition: digest, words: said.to_owned(), nonce })
         .await
         .unwrap();
-    let with_words = |held: &Value, verdict| countersign::domain::reviews::Ballot {
+    let with_words = |held: &Value, verdict| countersign_domain::reviews::Ballot {
         comment: Some(said.to_owned()),
         ..ballot(held, verdict)
     };

@@ -262,7 +262,7 @@ async fn interrupted(g: &TestGateway, said: &str) -> String {
     harmless(&page, "the confirmation of what a host asks");
     let digest = json!({"transition": asked["digest"]});
     let vote =
-        countersign::domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, VoteVerdict::Deny) };
+        countersign_domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, VoteVerdict::Deny) };
     let id = asked["id"].as_str().unwrap().try_into().unwrap();
     g.service.vote_on_interrupt(&g.alice.id, &id, &vote, None).await.unwrap();
     id.to_string()
@@ -274,7 +274,7 @@ async fn amended(g: &TestGateway, said: &str) -> String {
         let text = POLICY.replacen("\"payments\"", "\"amended\"", 1);
         source(&format!("{text}\n[approval.policy]\ngroups = [\"reviewers\"]\nttl = \"{ttl}\"\n"))
     };
-    let by = countersign::domain::primitives::id::PrincipalId::try_from("tests").unwrap();
+    let by = countersign_domain::primitives::id::PrincipalId::try_from("tests").unwrap();
     g.service.activate_policy(&by, None, guarded("1h"), BTreeSet::new()).await.unwrap();
     let ActivationOutcome::Waiting(asked) =
         g.service.activate_policy(&by, None, guarded("2h"), BTreeSet::new()).await.unwrap()
@@ -283,7 +283,7 @@ async fn amended(g: &TestGateway, said: &str) -> String {
     };
     let digest = json!({"transition": asked.digest});
     let vote =
-        countersign::domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, VoteVerdict::Deny) };
+        countersign_domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, VoteVerdict::Deny) };
     g.service.vote_on_policy_change(&g.alice.id, &asked.id, &vote).await.unwrap();
     asked.id.to_string()
 }

@@ -13,10 +13,11 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::identity::account::Account;
+use countersign_domain::log::event::Event;
+
 use countersign::clock::ClockOffset;
 use countersign::config::OidcConfig;
-use countersign::domain::identity::account::Account;
-use countersign::domain::log::event::Event;
 use countersign::keyring::Keyring;
 use countersign::oidc_provider::Provider;
 use countersign::service::identity::oidc_sign_in::{LocalAccounts, SignInMethods};

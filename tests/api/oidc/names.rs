@@ -1,6 +1,7 @@
 //! Who somebody is here, whatever they call themselves there.
 
-use countersign::domain::identity::account::{AccountCredential, PersonRole};
+use countersign_domain::identity::account::{AccountCredential, PersonRole};
+
 use countersign::service::identity::revocation::SignInAccess;
 use serde_json::json;
 

@@ -1,8 +1,9 @@
 //! With a real provider.
 
+use countersign_domain::identity::account::{AccountCredential, PersonRole};
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::config::OidcConfig;
-use countersign::domain::identity::account::{AccountCredential, PersonRole};
-use countersign::domain::reviews::VoteVerdict;
 use countersign::service::audit::audit;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};

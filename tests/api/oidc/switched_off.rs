@@ -1,7 +1,8 @@
 //! Where accounts of the gateway's own are switched off.
 
-use countersign::domain::identity::account::PersonRole;
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::identity::account::PersonRole;
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::identity::oidc_sign_in::{LocalAccounts, SignInMethods};

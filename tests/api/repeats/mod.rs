@@ -5,7 +5,8 @@ mod watched;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::domain::identity::account::MachineRole;
+use countersign_domain::identity::account::MachineRole;
+
 use countersign::service::audit::audit;
 use countersign::store::row::Table;
 use countersign::store::{RowFilter, Store as _};

@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use countersign_domain::identity::account::Token;
+use countersign_domain::primitives::id::ThreadId;
+
 use async_trait::async_trait;
-use countersign::domain::identity::account::Token;
-use countersign::domain::primitives::id::ThreadId;
 use countersign::store::change::ChangeSet;
 use countersign::store::{LeaderLock, LeaderTask, Store, StoreError};
 use tokio::sync::Mutex;

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use countersign_domain::chain::entry::Entry;
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::identity::party::Party;
+use countersign_domain::primitives::time::Timestamp;
+
 use async_trait::async_trait;
-use countersign::domain::chain::entry::Entry;
-use countersign::domain::chain::jws::{self, TokenType};
-use countersign::domain::identity::party::Party;
-use countersign::domain::primitives::time::Timestamp;
 use countersign::store::change::ChangeSet;
 use countersign::store::{Store, StoreError};
 

@@ -1,6 +1,7 @@
 //! Archives that are gone, exchanged or made up: refused to whoever asks, and found by the audit, whoever sealed them.
 
-use countersign::domain::identity::party::Party;
+use countersign_domain::identity::party::Party;
+
 use countersign::service::inbox::InboxItem;
 
 use super::*;

@@ -7,19 +7,20 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use countersign::archives::{packed, unpacked};
-use countersign::domain::chain::hash::Digest;
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::identity::party::Party;
-use countersign::domain::json::patch::PatchFormat;
-use countersign::domain::json::size::{STATE_DEPTH_CEILING, StateLimits};
-use countersign::domain::reviews::VoteVerdict;
-use countersign::domain::threads::archive::{
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::identity::party::Party;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::json::size::{STATE_DEPTH_CEILING, StateLimits};
+use countersign_domain::reviews::VoteVerdict;
+use countersign_domain::threads::archive::{
     Archive, ArchiveContent, ArchiveContentState, ArchivedLocation, PLAIN_BYTES_MAX,
 };
-use countersign::domain::threads::thread::Thread;
-use countersign::domain::threads::transition::{ChainRow, StateContent, StateRow, Transition, ValueLocation};
-use countersign::domain::threads::usage::Usage;
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{ChainRow, StateContent, StateRow, Transition, ValueLocation};
+use countersign_domain::threads::usage::Usage;
+
+use countersign::archives::{packed, unpacked};
 use countersign::service::Service;
 use countersign::service::branches::list::BranchStatus;
 use countersign::service::error::Error;

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use countersign_domain::primitives::id::ThreadId;
+
 use async_trait::async_trait;
 use countersign::clock::ClockOffset;
-use countersign::domain::primitives::id::ThreadId;
 use countersign::store::change::ChangeSet;
 use countersign::store::{LeaderLock, LeaderTask, Store, StoreError};
 

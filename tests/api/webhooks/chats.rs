@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use countersign::domain::primitives::id::InterruptId;
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::primitives::id::InterruptId;
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::service::identity::revocation::SignInAccess;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::reviews::VoteVerdict;
 use serde_json::{Value, json};
 
 use super::resuming::{posted, resumes, told, votes};

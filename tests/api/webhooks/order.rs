@@ -46,7 +46,7 @@ async fn what_is_behind_goes_on_when_the_one_before_is_given_up_or_after_a_resta
     for way in ["closing", "reopening"] {
         s.g.post(&format!("/v1/threads/{thread}/{way}"), &s.g.admin, json!({"reason": "to see"})).await.expect(200);
     }
-    for delay in countersign::domain::delivery::retry_schedule::DELAYS {
+    for delay in countersign_domain::delivery::retry_schedule::DELAYS {
         // Each is a sender of its own: nothing is known but what is written.
         s.g.pass(delay + delay / 5);
         s.send().await;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use countersign::domain::identity::account::{Account, MachineRole};
-use countersign::domain::primitives::id::InterruptId;
-use countersign::domain::reviews::{Ballot, VoteVerdict};
+use countersign_domain::identity::account::{Account, MachineRole};
+use countersign_domain::primitives::id::InterruptId;
+use countersign_domain::reviews::{Ballot, VoteVerdict};
+
 use countersign::worker::{deliver, expire, sequence};
 use serde_json::{Value, json};
 

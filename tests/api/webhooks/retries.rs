@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use countersign::domain::delivery::endpoint::FAILING_MAX;
-use countersign::domain::delivery::retry_schedule;
-use countersign::domain::delivery::retry_schedule::DELAYS;
+use countersign_domain::delivery::endpoint::FAILING_MAX;
+use countersign_domain::delivery::retry_schedule;
+use countersign_domain::delivery::retry_schedule::DELAYS;
+
 use countersign::worker::{deliver, sequence};
 use serde_json::json;
 

@@ -1,6 +1,7 @@
 //! What must not be found: in the database, in answers, in what is sent.
 
-use countersign::domain::delivery::retry_schedule::DELAYS;
+use countersign_domain::delivery::retry_schedule::DELAYS;
+
 use countersign::worker::{deliver, sequence};
 use reqwest::Method;
 use serde_json::{Value, json};

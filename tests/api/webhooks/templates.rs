@@ -1,6 +1,6 @@
 //! Decisions that are told by a template: in an administrator's words, and with nothing else put into them.
 
-use countersign::domain::reviews::{Ballot, VoteVerdict};
+use countersign_domain::reviews::{Ballot, VoteVerdict};
 use reqwest::Method;
 use serde_json::{Value, json};
 

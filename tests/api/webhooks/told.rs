@@ -1,7 +1,8 @@
 //! That somebody is told when nobody receives any more: administrators, by mail.
 
-use countersign::domain::delivery::mail_contact::MailPace;
-use countersign::domain::identity::account::{Account, PersonRole};
+use countersign_domain::delivery::mail_contact::MailPace;
+use countersign_domain::identity::account::{Account, PersonRole};
+
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;
 use serde_json::json;

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use countersign_domain::keys::Keys;
+
 use countersign::archives::Archives;
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::keys::Keys;
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};

@@ -13,17 +13,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use countersign_domain::chain::entry::Entry;
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::statement::Statement;
+use countersign_domain::keys::{KeyUse, Keys};
+use countersign_domain::threads::archive::{Archive, ArchiveContent, ArchivedLocation};
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{ChainRow, Transition};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign::archives::Archives;
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::domain::chain::entry::Entry;
-use countersign::domain::chain::jws::{self, TokenType};
-use countersign::domain::chain::statement::Statement;
-use countersign::domain::keys::{KeyUse, Keys};
-use countersign::domain::threads::archive::{Archive, ArchiveContent, ArchivedLocation};
-use countersign::domain::threads::thread::Thread;
-use countersign::domain::threads::transition::{ChainRow, Transition};
 use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
 use countersign::store::record::Record;

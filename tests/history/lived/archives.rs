@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use countersign_domain::identity::account::MachineRole;
+
 use countersign::archives::Archives;
-use countersign::domain::identity::account::MachineRole;
 use countersign::service::Service;
 use countersign::service::archive::ArchiveScanCursor;
 use serde_json::json;

@@ -1,8 +1,9 @@
 //! Work side by side: branches, one of which does what people must decide, joined; and branches that nobody joins.
 
-use countersign::domain::primitives::id::{BranchName, NodeId, StepKey};
-use countersign::domain::reviews::VoteVerdict;
-use countersign::domain::threads::branch::Strategy;
+use countersign_domain::primitives::id::{BranchName, NodeId, StepKey};
+use countersign_domain::reviews::VoteVerdict;
+use countersign_domain::threads::branch::Strategy;
+
 use countersign::service::Service;
 use countersign::service::branches::fork::{CreatedBranches, NewBranches};
 use countersign::service::proposals::join_request::JoinProposal;

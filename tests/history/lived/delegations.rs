@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::domain::reviews::{Ballot, ExtensionRequest, VoteVerdict, WithdrawalRequest};
+use countersign_domain::reviews::{Ballot, ExtensionRequest, VoteVerdict, WithdrawalRequest};
+
 use countersign::service::Service;
 use countersign::service::identity::delegations::{DelegationOwnerFilter, NewDelegation};
 use countersign::service::identity::passkeys::PasskeyConfirmation;

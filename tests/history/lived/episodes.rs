@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use countersign::domain::episode::agent_event::{AgentEvent, Phase};
-use countersign::domain::episode::verify::{FileContent, Folder};
-use countersign::domain::identity::party::Party;
-use countersign::domain::primitives::id::{EventId, NodeId};
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::episode::agent_event::{AgentEvent, Phase};
+use countersign_domain::episode::verify::{FileContent, Folder};
+use countersign_domain::identity::party::Party;
+use countersign_domain::primitives::id::{EventId, NodeId};
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::service::Service;
 use countersign::service::episodes::NewEvent;
 use countersign::service::episodes::import::ImportOutcome;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use countersign::domain::identity::account::MachineRole;
-use countersign::domain::interrupts::{HostAssertion, Interrupt, SignedPostId};
-use countersign::domain::primitives::id::AccountId;
-use countersign::domain::reviews::VoteVerdict;
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::interrupts::{HostAssertion, Interrupt, SignedPostId};
+use countersign_domain::primitives::id::AccountId;
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::service::Service;
 use countersign::worker::rejudge;
 use serde_json::json;

@@ -1,7 +1,8 @@
 //! Requests under a key of their sender's: one that is sent again, and one that asks only.
 
-use countersign::domain::platform::idempotency::{IdempotencyKey, IdempotentRequest, StoredResponse};
-use countersign::domain::primitives::secret::Secret;
+use countersign_domain::platform::idempotency::{IdempotencyKey, IdempotentRequest, StoredResponse};
+use countersign_domain::primitives::secret::Secret;
+
 use countersign::service::Service;
 use countersign::service::error::Result;
 use countersign::service::platform::idempotency::IdempotentResponse;

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use countersign::domain::delivery::endpoint::EventPattern;
-use countersign::domain::primitives::secret::Secret;
+use countersign_domain::delivery::endpoint::EventPattern;
+use countersign_domain::primitives::secret::Secret;
+
 use countersign::http_client::{HttpClient, HttpClientSettings};
 use countersign::service::Service;
 use countersign::service::delivery::endpoint_kind::NewKind;

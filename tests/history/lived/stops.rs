@@ -1,7 +1,8 @@
 //! Stops, and what is taken back; policies that people decide about, and what they lift together.
 
+use countersign_domain::identity::party::Party;
+
 use super::*;
-use countersign::domain::identity::party::Party;
 
 pub async fn stops_and_takes_back(service: &Service, cast: &HistoryActors) {
     let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use countersign_domain::identity::account::{MachineRole, PersonRole};
+use countersign_domain::identity::oidc_identity::{AdmissionRule, ClaimMapping, OidcIdentity};
+use countersign_domain::primitives::id::GroupName;
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::config::OidcConfig;
-use countersign::domain::identity::account::{MachineRole, PersonRole};
-use countersign::domain::identity::oidc_identity::{AdmissionRule, ClaimMapping, OidcIdentity};
-use countersign::domain::primitives::id::GroupName;
-use countersign::domain::reviews::VoteVerdict;
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::identity::self_service::PasswordChangeOutcome;

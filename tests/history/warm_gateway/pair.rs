@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_domain::chain::denial::DenialCode;
+use countersign_domain::policy::StateLimits;
+use countersign_domain::primitives::id::Jti;
+use countersign_domain::reviews::VoteVerdict;
+
 use countersign::clock::{ClockOffset, SystemClock};
-use countersign::domain::chain::denial::DenialCode;
-use countersign::domain::policy::StateLimits;
-use countersign::domain::primitives::id::Jti;
-use countersign::domain::reviews::VoteVerdict;
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::writes::verify::peek_receipt;

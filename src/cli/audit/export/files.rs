@@ -5,16 +5,16 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use countersign_domain::chain::verify_export::ExportedEntry;
+use countersign_domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
+use countersign_domain::keys::{KeyState, PublicKeys};
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::threads::archive::PLAIN_BYTES_MAX;
 use serde_json::Value;
 
 use super::{AuditedExport, ExportError, chain};
 use crate::archives::{read_bounded, unpacked};
 use crate::cli::CliError;
-use crate::domain::chain::verify_export::ExportedEntry;
-use crate::domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
-use crate::domain::keys::{KeyState, PublicKeys};
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::threads::archive::PLAIN_BYTES_MAX;
 
 /// The limit on nested folders.
 const FOLDERS_MAX: usize = 8;

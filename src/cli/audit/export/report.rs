@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
+use countersign_domain::chain::verify_export::ChangeVisibility;
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::primitives::sanitize::printed_line;
 use serde_json::{Value, json as told};
 
 use super::files::TrustedKeys;
 use super::{AuditedExport, CheckedChain, ExportFinding};
-use crate::domain::chain::verify_export::ChangeVisibility;
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::primitives::sanitize::printed_line;
 
 /// Returns a line for each thread and for each problem.
 pub fn text(audited: &AuditedExport, keys: &TrustedKeys) -> String {

@@ -9,11 +9,12 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::domain::delivery::mail_contact::{MailContact, MailNotification, MailTopic};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{AccountId, GroupName, InterruptId, ReviewId};
-use crate::domain::reviews::{CannotDecide, Hold};
+use countersign_domain::delivery::mail_contact::{MailContact, MailNotification, MailTopic};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{AccountId, GroupName, InterruptId, ReviewId};
+use countersign_domain::reviews::{CannotDecide, Hold};
+
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::SequencedEvent;

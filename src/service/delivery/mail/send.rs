@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
+use countersign_domain::delivery::endpoint::{Endpoint, EndpointState};
+use countersign_domain::delivery::mail_contact::{MailContact, MailNotification, MailPace, MailTopic};
+use countersign_domain::keys::Keys;
+use countersign_domain::primitives::id::{AccountId, EndpointId, InterruptId, ReviewId};
+use countersign_domain::reviews::{CannotDecide, Hold};
+
 use super::text::{MailItemText, mail};
-use crate::domain::delivery::endpoint::{Endpoint, EndpointState};
-use crate::domain::delivery::mail_contact::{MailContact, MailNotification, MailPace, MailTopic};
-use crate::domain::keys::Keys;
-use crate::domain::primitives::id::{AccountId, EndpointId, InterruptId, ReviewId};
-use crate::domain::reviews::{CannotDecide, Hold};
 use crate::mail::{MailError, MailMessage};
 use crate::service::Service;
 use crate::service::error::{Error, Result};

@@ -1,9 +1,10 @@
 //! Subjects and texts of email notifications.
 
-use crate::domain::delivery::endpoint::DisabledReason;
-use crate::domain::delivery::mail_contact::MailContact;
-use crate::domain::primitives::id::EventId;
-use crate::domain::primitives::sanitize;
+use countersign_domain::delivery::endpoint::DisabledReason;
+use countersign_domain::delivery::mail_contact::MailContact;
+use countersign_domain::primitives::id::EventId;
+use countersign_domain::primitives::sanitize;
+
 use crate::mail::MailMessage;
 use crate::service::reviews::summary::ReviewSummary;
 

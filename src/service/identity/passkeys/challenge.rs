@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_domain::keys::RowKey;
+use countersign_domain::primitives::time::Timestamp;
 
-use crate::domain::keys::RowKey;
-use crate::domain::primitives::time::Timestamp;
 use crate::random;
 
 /// Prefix of the MAC input. Seals of rows and nonces of forms use other prefixes.
@@ -100,7 +100,7 @@ pub(super) fn read(key: &RowKey, purpose: &ChallengePurpose<'_>, text: &str, now
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::keys::Keys;
+    use countersign_domain::keys::Keys;
 
     fn keys() -> Keys {
         Keys::generate("https://gate.example", Timestamp::from_millis(0), &mut random::fill).unwrap()

@@ -9,18 +9,18 @@ pub(in crate::service) use vote_signature::{
     BallotSubject, PasskeyUse, evidence_of, interrupt_evidence_of, policy_evidence_of,
 };
 
+use countersign_domain::identity::account::{AccessChange, Account, SessionOrigin};
+use countersign_domain::identity::delegation::Delegation;
+use countersign_domain::identity::passkey::{Assertion, AssertionRejected, Passkey, Registration, RelyingParty};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{AccountId, PasskeyId, PrincipalId};
 use serde_json::{Value, json};
 
 use super::change_event::changed_by;
 use super::revocation::SessionFilter;
 use super::session::SignedIn;
 use super::sign_in_method::SignInMethod;
-use crate::domain::identity::account::{AccessChange, Account, SessionOrigin};
-use crate::domain::identity::delegation::Delegation;
-use crate::domain::identity::passkey::{Assertion, AssertionRejected, Passkey, Registration, RelyingParty};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{AccountId, PasskeyId, PrincipalId};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

@@ -1,19 +1,19 @@
 //! Checks the proof of a voter, such as a passkey signature, before a vote is counted.
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::signed_vote::{
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::signed_vote::{
     InterruptVoteStatement, PolicyVoteStatement, SIGNATURE_TTL, Signable as _, VoteEvidence, VoteStatement,
     comment_hash,
 };
-use crate::domain::identity::account::Session;
-use crate::domain::identity::passkey::{Assertion, AssertionRejected, Passkey};
-use crate::domain::interrupts::Interrupt;
-use crate::domain::keys::Keys;
-use crate::domain::policy_changes::change_request::PolicyChangeRequest;
-use crate::domain::primitives::id::{AccountId, AmendmentId, InterruptId, Jti, PasskeyId, ReviewId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ballot, Hold, Vote, VoteRejected, VoterProof};
-use crate::domain::threads::flow::ReceiptRow;
+use countersign_domain::identity::passkey::{Assertion, AssertionRejected, Passkey};
+use countersign_domain::interrupts::Interrupt;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy_changes::change_request::PolicyChangeRequest;
+use countersign_domain::primitives::id::{AccountId, AmendmentId, InterruptId, Jti, PasskeyId, ReviewId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Ballot, Hold, Vote, VoteRejected, VoterProof};
+use countersign_domain::threads::flow::ReceiptRow;
+
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::store::change::Draft;
@@ -58,16 +58,6 @@ impl PasskeyUse {
             Some(_) => draft.replace(&self.stored, &self.next(now))?,
         }
         Ok(())
-    }
-}
-
-impl VoterProof {
-    /// Returns the proof that a session alone gives.
-    pub fn of_session(session: &Session) -> Self {
-        match &session.passkey {
-            Some(used) => Self::PasskeySession { passkey: used.id.clone(), at: session.created_at },
-            None => Self::Session {},
-        }
     }
 }
 

@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use super::ReplayedProposal;
-use super::walk::{BROKEN, RecordedProposal, ReplayContext, ReplayState};
-use crate::domain::chain::statement::TransitionType;
-use crate::domain::identity::account::Token;
-use crate::domain::json::patch::{Patch, PatchFormat};
-use crate::domain::policy::{
+use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::identity::account::Token;
+use countersign_domain::json::patch::{Patch, PatchFormat};
+use countersign_domain::policy::{
     HypotheticalOutcome, Judgement, RejectCode, ReplayComparison, ReplayOutcome, ReplayPolicies, ReplayUnknownCause,
     unreadable,
 };
-use crate::domain::primitives::id::NodeId;
-use crate::domain::threads::flow::Mode;
-use crate::domain::threads::rejected_request::RejectedRequest;
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::usage::Usage;
+use countersign_domain::primitives::id::NodeId;
+use countersign_domain::threads::flow::Mode;
+use countersign_domain::threads::rejected_request::RejectedRequest;
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::usage::Usage;
+
+use super::ReplayedProposal;
+use super::walk::{BROKEN, RecordedProposal, ReplayContext, ReplayState};
 use crate::service::Service;
 use crate::service::branches::fork::{branch_hold_rejection, branch_violation};
 use crate::service::error::{Error, Result};

@@ -5,14 +5,14 @@ mod walk;
 
 use std::sync::Arc;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::policy::{Effort, PolicySource, RecordedOutcome, ReplayComparison};
+use countersign_domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::thread::Thread;
 use serde::Serialize;
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::TransitionType;
-use crate::domain::policy::{Effort, PolicySource, RecordedOutcome, ReplayComparison};
-use crate::domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::thread::Thread;
 use crate::store::{Cursor, RowFilter};
 
 use crate::service::Service;

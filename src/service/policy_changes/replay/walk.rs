@@ -4,18 +4,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::statement::{Statement, TransitionType};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::{Event, EventType};
+use countersign_domain::policy::{
+    Effort, Policy, RecordedOutcome, ReplayComparison, ReplayOutcome, ReplayUnknownCause,
+};
+use countersign_domain::primitives::id::{NodeId, ThreadId};
+use countersign_domain::threads::join_carryover::JoinCarryover;
+use countersign_domain::threads::rejected_request::RejectedRequest;
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{Rejection, Transition, TransitionOutcome, ValueLocation};
+use countersign_domain::threads::usage::{Totals, Usage};
+
 use super::{ReplayProgress, ReplayedProposal};
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::{Statement, TransitionType};
-use crate::domain::keys::Keys;
-use crate::domain::log::event::{Event, EventType};
-use crate::domain::policy::{Effort, Policy, RecordedOutcome, ReplayComparison, ReplayOutcome, ReplayUnknownCause};
-use crate::domain::primitives::id::{NodeId, ThreadId};
-use crate::domain::threads::join_carryover::JoinCarryover;
-use crate::domain::threads::rejected_request::RejectedRequest;
-use crate::domain::threads::thread::Thread;
-use crate::domain::threads::transition::{Rejection, Transition, TransitionOutcome, ValueLocation};
-use crate::domain::threads::usage::{Totals, Usage};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::proposals::join_request::JoinProposal;

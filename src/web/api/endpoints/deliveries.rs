@@ -3,15 +3,15 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Query};
+use countersign_domain::delivery::delivery_record::Delivery;
+use countersign_domain::primitives::id::EndpointId;
+use countersign_domain::primitives::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::view::delivery_json;
 use super::{EmptyRequest, id};
-use crate::domain::delivery::delivery_record::Delivery;
-use crate::domain::primitives::id::EndpointId;
-use crate::domain::primitives::time::Timestamp;
 use crate::service::delivery::deliveries::{DeliveryCursor, DeliveryFilter, RedeliveryRange};
 use crate::service::error::{Error, Result};
 use crate::service::operations::halt_request::Actor;

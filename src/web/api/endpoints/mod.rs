@@ -10,20 +10,20 @@ use std::time::Duration;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, ServiceConfig, delete, get, patch, post};
+use countersign_domain::delivery::chat::Chat;
+use countersign_domain::delivery::delivery_record::DeliveryAttempt;
+use countersign_domain::delivery::endpoint::EventPattern;
+use countersign_domain::delivery::endpoint_kind::KindName;
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::primitives::id::{EndpointId, FlowId};
+use countersign_domain::primitives::secret::Secret;
+use countersign_domain::primitives::time::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::idempotency_key::{IdempotentPost, told};
 use super::problem::responder::ProblemResponder;
-use crate::domain::delivery::chat::Chat;
-use crate::domain::delivery::delivery_record::DeliveryAttempt;
-use crate::domain::delivery::endpoint::EventPattern;
-use crate::domain::delivery::endpoint_kind::KindName;
-use crate::domain::identity::account::MachineRole;
-use crate::domain::primitives::id::{EndpointId, FlowId};
-use crate::domain::primitives::secret::Secret;
-use crate::domain::primitives::time::Timestamp;
 use crate::service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate};
 use crate::service::delivery::endpoints::{
     DeliveryActivation, EndpointDetails, EndpointEdit, NewEndpoint, OVERLAP_MAX,

@@ -1,11 +1,11 @@
 //! JSON of endpoints and deliveries.
 
+use countersign_domain::delivery::delivery_record::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState, OVER};
+use countersign_domain::delivery::endpoint::EndpointState;
+use countersign_domain::delivery::endpoint_kind::EndpointKind;
+use countersign_domain::primitives::secret::Secret;
 use serde_json::{Value, json};
 
-use crate::domain::delivery::delivery_record::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState, OVER};
-use crate::domain::delivery::endpoint::EndpointState;
-use crate::domain::delivery::endpoint_kind::EndpointKind;
-use crate::domain::primitives::secret::Secret;
 use crate::service::delivery::endpoints::EndpointDetails;
 
 /// How much of an endpoint's URL is shown. A URL can be a secret: anyone with a chat's webhook URL can post to the

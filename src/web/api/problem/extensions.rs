@@ -1,13 +1,13 @@
 //! Additional members of problems: the items of `errors`, and facts for the next request.
 
+use countersign_domain::chain::denial::DenialCode;
+use countersign_domain::json::parse::JsonCode;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::threads::thread::Checkpoint;
+use countersign_domain::writes::write::ResultError;
 use serde_json::{Map, Value, json};
 
 use super::FieldError;
-use crate::domain::chain::denial::DenialCode;
-use crate::domain::json::parse::JsonCode;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::threads::thread::Checkpoint;
-use crate::domain::writes::write::ResultError;
 use crate::service::episodes::envelope_error::{EnvelopeCreationCause, EnvelopeCreationError};
 use crate::service::error::Error;
 use crate::service::platform::rejection_body::RejectionBody;

@@ -1,14 +1,14 @@
 //! Response schemas of administration, audit and open calls.
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::operations::halt::LiftRequest;
+use countersign_domain::primitives::id::{EventId, FlowId, Jti, NodeId, PrincipalId, ThreadId, WriteId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::writes::write::ResultError;
+use countersign_domain::writes::write::WriteResolution;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::operations::halt::LiftRequest;
-use crate::domain::primitives::id::{EventId, FlowId, Jti, NodeId, PrincipalId, ThreadId, WriteId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::writes::write::ResultError;
-use crate::domain::writes::write::WriteResolution;
 use crate::service::policy_changes::replay::ReplayedProposal;
 
 /// The recorded outcome of a write whose lease expired.
@@ -113,7 +113,7 @@ pub struct RejectionResponse {
 #[derive(Debug, ToSchema)]
 pub struct PasskeyListResponse {
     /// The passkeys. Removed ones have `removed_at`.
-    pub passkeys: Vec<crate::domain::chain::verify_receipt_offline::PinnedPasskey>,
+    pub passkeys: Vec<countersign_domain::chain::verify_receipt_offline::PinnedPasskey>,
 }
 
 /// The passkey signatures of a receipt's approvals.

@@ -3,10 +3,10 @@
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::domain::delivery::failure::FailureCode;
-use crate::domain::delivery::preflight::PreflightResult;
-use crate::domain::primitives::id::{EndpointId, EventId, FlowId, PrincipalId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
+use countersign_domain::delivery::failure::FailureCode;
+use countersign_domain::delivery::preflight::PreflightResult;
+use countersign_domain::primitives::id::{EndpointId, EventId, FlowId, PrincipalId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
 
 /// An endpoint and its current state.
 #[derive(Debug, ToSchema)]

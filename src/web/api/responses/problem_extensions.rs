@@ -2,8 +2,8 @@
 
 use utoipa::ToSchema;
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::primitives::id::ReviewId;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::primitives::id::ReviewId;
 
 /// Additional members of a problem. Each belongs to certain codes.
 #[derive(Debug, ToSchema)]

@@ -1,17 +1,17 @@
 //! Response schemas of proposals and writes.
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::opening::Opening;
+use countersign_domain::chain::statement::Statement;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::policy::RedactedChange;
+use countersign_domain::primitives::id::{ThreadId, WriteId};
+use countersign_domain::reviews::HoldReason;
+use countersign_domain::writes::write::ResultError;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::reviews::ReviewResponse;
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::opening::Opening;
-use crate::domain::chain::statement::Statement;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::RedactedChange;
-use crate::domain::primitives::id::{ThreadId, WriteId};
-use crate::domain::reviews::HoldReason;
-use crate::domain::writes::write::ResultError;
 
 /// A committed proposal.
 #[derive(Debug, ToSchema)]

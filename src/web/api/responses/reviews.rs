@@ -3,10 +3,12 @@
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::primitives::id::{AccountId, AmendmentId, FlowId, GroupName, InterruptId, PrincipalId, ReviewId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::VoteVerdict;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::primitives::id::{
+    AccountId, AmendmentId, FlowId, GroupName, InterruptId, PrincipalId, ReviewId,
+};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::VoteVerdict;
 
 /// The id and address of a review.
 #[derive(Debug, ToSchema)]

@@ -1,18 +1,18 @@
 //! Response schemas of threads.
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::opening::Opening;
+use countersign_domain::chain::statement::Statement;
+use countersign_domain::context::{Encoding, Epoch, MacAlg};
+use countersign_domain::episode::agent_event::Phase;
+use countersign_domain::primitives::id::{BranchName, EventId, FlowId, NodeId, ThreadId, ToolName};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::branch::Branch;
+use countersign_domain::threads::thread::ThreadStatusCode;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::reviews::ReviewLink;
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::opening::Opening;
-use crate::domain::chain::statement::Statement;
-use crate::domain::context::{Encoding, Epoch, MacAlg};
-use crate::domain::episode::agent_event::Phase;
-use crate::domain::primitives::id::{BranchName, EventId, FlowId, NodeId, ThreadId, ToolName};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::branch::Branch;
-use crate::domain::threads::thread::ThreadStatusCode;
 
 /// A created thread.
 #[derive(Debug, ToSchema)]

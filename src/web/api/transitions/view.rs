@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use actix_web::http::StatusCode;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::opening::{OpenedTree, Opening};
+use countersign_domain::identity::account::MachineRole;
+use countersign_domain::json::diff::LeafChange;
+use countersign_domain::platform::idempotency::StoredResponse;
+use countersign_domain::policy::{JudgedWarning, RedactedLeaf, RedactedValueKind};
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::reviews::{CannotDecide, Hold, VotingSeat};
 use serde_json::{Value, json};
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::opening::{OpenedTree, Opening};
-use crate::domain::identity::account::MachineRole;
-use crate::domain::json::diff::LeafChange;
-use crate::domain::platform::idempotency::StoredResponse;
-use crate::domain::policy::{JudgedWarning, RedactedLeaf, RedactedValueKind};
-use crate::domain::primitives::id::ReviewId;
-use crate::domain::reviews::{CannotDecide, Hold, VotingSeat};
 use crate::service::error::{Error, Result};
 use crate::service::reviews::eligible_voters::EligibleVoter;
 use crate::service::threads::commit::{ProposalOutcome, warnings_for_requester};

@@ -1,8 +1,9 @@
 //! Converts deliveries and attempts into rows of pages.
 
+use countersign_domain::delivery::delivery_record::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState, OVER};
+use countersign_domain::primitives::time::Timestamp;
+
 use super::endpoints_view::{AttemptRow, DeliveryRow, HealthBadge};
-use crate::domain::delivery::delivery_record::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState, OVER};
-use crate::domain::primitives::time::Timestamp;
 use crate::web::pages::log::event_names;
 use crate::web::pages::shared::format::{lines, moment};
 use crate::web::pages::shared::layout::Tone;

@@ -2,16 +2,16 @@
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
+use countersign_domain::episode::Artefact;
+use countersign_domain::episode::event_line::{EventRecord, phase};
+use countersign_domain::episode::from_thread;
+use countersign_domain::episode::state::{self};
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::id::{ReviewId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
 
 use super::episode_view::{EpisodeEventRow, EpisodeHeadView, EpisodePage};
 use super::run_parts::{EVENTS_SHOWN, file, outcomes, plan, says, standing, steps, summary};
-use crate::domain::episode::Artefact;
-use crate::domain::episode::event_line::{EventRecord, phase};
-use crate::domain::episode::from_thread;
-use crate::domain::episode::state::{self};
-use crate::domain::log::event::EventType;
-use crate::domain::primitives::id::{ReviewId, ThreadId};
-use crate::domain::primitives::time::Timestamp;
 use crate::service::episodes::EpisodeRecord;
 use crate::service::error::{Error, Result};
 use crate::web::pages::log::event_names;

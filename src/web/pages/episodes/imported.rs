@@ -1,14 +1,15 @@
 //! View of an imported episode. Everything in it is an unverified claim of its files.
 
+use countersign_domain::episode::event_line::{EventRecord, moment_of, phase};
+use countersign_domain::episode::finding::RunNote;
+use countersign_domain::episode::imported::{RunSigner, RunSignerStatus, cut};
+use countersign_domain::episode::verify::{CheckExtent, RunReport, RunSection};
+use countersign_domain::primitives::time::Timestamp;
+
 use super::episode_view::{
     EpisodeEventRow, EpisodeHeadView, EpisodePage, ImportHeader, ImportSignerView, UnverifiedRow,
 };
 use super::run_parts::{EVENTS_SHOWN, TEXT_CHARS_SHOWN, ended, file, outcomes, plan, says, shown, steps, summary};
-use crate::domain::episode::event_line::{EventRecord, moment_of, phase};
-use crate::domain::episode::finding::RunNote;
-use crate::domain::episode::imported::{RunSigner, RunSignerStatus, cut};
-use crate::domain::episode::verify::{CheckExtent, RunReport, RunSection};
-use crate::domain::primitives::time::Timestamp;
 use crate::service::episodes::import::ImportedRun;
 use crate::web::pages::shared::format::moment;
 use crate::web::pages::shared::layout::{PageLayout, Tone};
@@ -75,7 +76,7 @@ fn unconfirmed(report: &RunReport) -> impl Iterator<Item = UnverifiedRow> {
 
 /// Converts a note. The page shows the signature separately, so its notes are left out.
 fn untold(note: &RunNote) -> Option<UnverifiedRow> {
-    use crate::domain::episode::finding::Note;
+    use countersign_domain::episode::finding::Note;
     let about = note.about.as_deref().map(|it| SafeLine::new(cut(it, TEXT_CHARS_SHOWN)));
     let own = matches!(note.code, Note::NotSigned | Note::SignatureUnchecked);
     (!own).then(|| UnverifiedRow { file: SafeLine::new(note.file.as_str()), about, words: note.code.detail() })

@@ -1,12 +1,12 @@
 //! `GET /imports`: lists the imported episodes, newest first.
 
 use actix_web::web;
+use countersign_domain::episode::imported::{RunImport, RunSigner};
+use countersign_domain::primitives::time::Timestamp;
 use serde::Deserialize;
 
 use super::imports_view::{ImportRow, ImportsPage};
 use super::run_parts::ended;
-use crate::domain::episode::imported::{RunImport, RunSigner};
-use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::proposals::rejection_list::OlderCursor;
 use crate::web::pages::shared::format::moment;

@@ -1,15 +1,15 @@
 //! Parts of the episode page that own and imported episodes share.
 
+use countersign_domain::episode::Artefact;
+use countersign_domain::episode::event_line::EventRecord;
+use countersign_domain::episode::goal::Episode;
+use countersign_domain::episode::imported::cut;
+use countersign_domain::episode::state::{self, RunStatus};
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::primitives::id::ThreadId;
 use serde_json::Value;
 
 use super::episode_view::{FileRow, NamedValueRow, PlanHeader, PlanStepRow, StatusBadge};
-use crate::domain::episode::Artefact;
-use crate::domain::episode::event_line::EventRecord;
-use crate::domain::episode::goal::Episode;
-use crate::domain::episode::imported::cut;
-use crate::domain::episode::state::{self, RunStatus};
-use crate::domain::json::canonical::canonical;
-use crate::domain::primitives::id::ThreadId;
 use crate::web::pages::shared::layout::Tone;
 use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafeText};
 

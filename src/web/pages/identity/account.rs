@@ -3,13 +3,13 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::delivery::mail_contact::{MailAddress, MailContact, MailPace};
+use countersign_domain::identity::account::Session;
+use countersign_domain::primitives::id::SessionId;
+use countersign_domain::primitives::time::Timestamp;
 use serde::Deserialize;
 
 use super::account_view::{AccountPage, SessionRow};
-use crate::domain::delivery::mail_contact::{MailAddress, MailContact, MailPace};
-use crate::domain::identity::account::Session;
-use crate::domain::primitives::id::SessionId;
-use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
 use crate::service::identity::self_service::PasswordChangeOutcome;

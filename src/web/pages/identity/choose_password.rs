@@ -3,10 +3,10 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::identity::account::LinkPurpose;
 use serde::Deserialize;
 
 use super::account_view::PasswordPage;
-use crate::domain::identity::account::LinkPurpose;
 use crate::service::error::{Error, Result};
 use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
 use crate::web::pages::shared::anonymous_session;

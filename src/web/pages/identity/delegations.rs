@@ -5,6 +5,10 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::identity::account::PersonRole;
+use countersign_domain::identity::delegation::Delegation;
+use countersign_domain::primitives::id::DelegationId;
+use countersign_domain::primitives::time::Timestamp;
 use serde::Deserialize;
 
 use super::delegations_view::{
@@ -13,10 +17,6 @@ use super::delegations_view::{
 };
 use super::passkeys::{ids, parsed};
 use super::passkeys_view::{PasskeyChallengeView, PasskeyConfirmationView};
-use crate::domain::identity::account::PersonRole;
-use crate::domain::identity::delegation::Delegation;
-use crate::domain::primitives::id::DelegationId;
-use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::identity::delegations::{DelegationOwnerFilter, NewDelegation};
 use crate::service::identity::passkeys::{ChallengePurpose, PasskeyConfirmation};

@@ -5,10 +5,10 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::primitives::secret::Secret;
 use serde::Deserialize;
 
 use super::sign_in_view::RedirectPage;
-use crate::domain::primitives::secret::Secret;
 use crate::service::error::Error;
 use crate::service::identity::oidc_sign_in::OidcCallback;
 use crate::service::identity::oidc_sign_in::{AuthorizationResponse, AuthorizationResult};

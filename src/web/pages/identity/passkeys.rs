@@ -3,14 +3,14 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::identity::passkey::{Assertion, Passkey, Registration};
+use countersign_domain::primitives::id::PasskeyId;
 use serde::Deserialize;
 
 use super::passkeys_view::{
     AddPasskeyForm, PasskeyAvailability, PasskeyChallengeView, PasskeyConfirmationView, PasskeyRow, PasskeysPage,
 };
 use super::sign_in::page_again;
-use crate::domain::identity::passkey::{Assertion, Passkey, Registration};
-use crate::domain::primitives::id::PasskeyId;
 use crate::service::error::{Error, Result};
 use crate::service::identity::passkeys::{ChallengePurpose, NewPasskey, PasskeyConfirmation, PasskeySignIn};
 use crate::web::pages::shared::anonymous_session;

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::identity::account::{Account, AccountCredential, LinkPurpose, PersonRole};
+use countersign_domain::primitives::id::{GroupName, SessionId};
+use countersign_domain::primitives::time::Timestamp;
 use serde::Deserialize;
 
 use super::people_view::{LinkRow, PeoplePage, PersonFormInput, PersonRow, SecretPage};
-use crate::domain::identity::account::{Account, AccountCredential, LinkPurpose, PersonRole};
-use crate::domain::primitives::id::{GroupName, SessionId};
-use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::identity::accounts::NewAccount;
 use crate::service::identity::administration::{INVITATION_TTL, OpenLink};

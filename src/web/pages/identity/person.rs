@@ -3,12 +3,12 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::identity::account::{Account, PersonRole};
+use countersign_domain::primitives::id::AccountId;
 use serde::Deserialize;
 
 use super::people::{groups_of, person_row, role_of};
 use super::people_view::{PersonEditability, PersonFormInput, PersonPage, SecretPage};
-use crate::domain::identity::account::{Account, PersonRole};
-use crate::domain::primitives::id::AccountId;
 use crate::service::error::{Error, Result};
 use crate::service::identity::administration::RESET_TTL;
 use crate::service::identity::revocation::SignInAccess;

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::identity::account::{LinkPurpose, PersonRole};
+use countersign_domain::primitives::id::GroupName;
 use serde::Deserialize;
 
 use super::sign_in_view::{RoleChoice, SetUpPage};
-use crate::domain::identity::account::{LinkPurpose, PersonRole};
-use crate::domain::primitives::id::GroupName;
 use crate::service::error::Error;
 use crate::service::identity::accounts::NewAccount;
 use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;

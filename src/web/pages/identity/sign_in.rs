@@ -4,12 +4,12 @@ use actix_web::cookie::Cookie;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::identity::account::LinkPurpose;
 use serde::Deserialize;
 
 use super::oidc::redirect_page;
 use super::passkeys_view::PasskeyChallengeView;
 use super::sign_in_view::{SignInLinkPage, SignInPage};
-use crate::domain::identity::account::LinkPurpose;
 use crate::service::error::Error;
 use crate::service::identity::oidc_sign_in::LocalAccounts;
 use crate::service::identity::passkeys::ChallengePurpose;

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::identity::account::{Account, MachineRole, PersonRole, Token};
+use countersign_domain::primitives::id::{FlowId, NodeId, TokenId};
+use countersign_domain::primitives::time::Timestamp;
 use serde::Deserialize;
 
 use super::people_view::{SecretPage, TokenFormInput, TokenRow, TokensPage};
-use crate::domain::identity::account::{Account, MachineRole, PersonRole, Token};
-use crate::domain::primitives::id::{FlowId, NodeId, TokenId};
-use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::identity::accounts::NewToken;
 use crate::service::identity::owner_names::{NewOwner, excluded_by};
@@ -68,7 +68,7 @@ pub async fn add(
 }
 
 async fn added(app: &AppState, visitor: &Visitor, form: &TokenFields) -> Result<SecretPage> {
-    use crate::domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
+    use countersign_domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
     let all = [Host, Agent, Writer, Auditor, Admin, Monitor];
     let role = all.into_iter().find(|it| it.as_str() == form.role);
     let role = role.ok_or_else(|| Error::invalid("/role", "choose a role"))?;

@@ -12,11 +12,13 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::reviews::{
+    Ballot, BrowserCheck, CheckboxState, VoteRejected, VoteVerdict, VoterProof, VotingSeat,
+};
 
 use super::bulk_decide_view::{BulkDecisionPage, BulkGroupRow, BulkGroupsPage, BulkReviewRow, ExcludedReviewRow};
-use crate::domain::chain::hash::Digest;
-use crate::domain::primitives::id::ReviewId;
-use crate::domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteRejected, VoteVerdict, VoterProof, VotingSeat};
 use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::inbox::bulk_decisions::BulkExclusion;

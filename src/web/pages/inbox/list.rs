@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use actix_web::web;
+use countersign_domain::identity::account::Account;
+use countersign_domain::primitives::id::{FlowId, GroupName, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Hold, Ineligible, SearchKey, VoteVerdict, VotingSeat};
 use serde::Deserialize;
 
 use super::list_view::{
     ActiveMark, DecidedRow, InboxFilterOption, InboxPage, InboxScope, InboxTab, InboxTabKind, SearchForm,
     StageVotesView, WaitingRow,
 };
-use crate::domain::identity::account::Account;
-use crate::domain::primitives::id::{FlowId, GroupName, ThreadId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Hold, Ineligible, SearchKey, VoteVerdict, VotingSeat};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::inbox::{
@@ -265,7 +265,7 @@ fn badges(item: &InboxItem, now: Timestamp) -> Vec<ReviewBadge> {
 fn votes(hold: &Hold, eligible: &std::result::Result<Vec<VotingSeat>, Ineligible>, now: Timestamp) -> StageVotesView {
     let got = |stage: usize| {
         let counts =
-            |it: &&crate::domain::reviews::Vote| it.verdict == VoteVerdict::Approve && it.stage as usize == stage;
+            |it: &&countersign_domain::reviews::Vote| it.verdict == VoteVerdict::Approve && it.stage as usize == stage;
         u32::try_from(hold.counted_votes().filter(counts).count()).unwrap_or(u32::MAX)
     };
     let mine = |stage: usize| eligible.as_ref().is_ok_and(|it| it.iter().any(|place| place.stage as usize == stage));

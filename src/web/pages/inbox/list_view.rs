@@ -1,8 +1,8 @@
 //! The inbox page.
 
 use askama::Template;
+use countersign_domain::reviews::HoldOutcome;
 
-use crate::domain::reviews::HoldOutcome;
 use crate::web::pages::interrupts::view::InterruptRow;
 use crate::web::pages::policies::list_view::PolicyChangeRow;
 use crate::web::pages::shared::headline::Headline;

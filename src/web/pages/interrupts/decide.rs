@@ -3,10 +3,10 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::reviews::{Ballot, VotePreview, VoteRejected};
 
 use super::view::InterruptConfirmPage;
 use super::{find, page, said};
-use crate::domain::reviews::{Ballot, VotePreview, VoteRejected};
 use crate::service::error::{Error, Result};
 use crate::service::interrupts::InterruptView;
 use crate::web::pages::reviews::decide::{MissingPasskeySignature, signing, words};

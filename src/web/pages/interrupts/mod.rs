@@ -6,6 +6,13 @@ pub mod view;
 pub use decide::submit;
 
 use actix_web::{HttpResponse, web};
+use countersign_domain::identity::account::Account;
+use countersign_domain::interrupts::{Interrupt, InterruptDecision};
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::policy::RedactedLeaf;
+use countersign_domain::primitives::id::{AccountId, InterruptId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{CannotDecide, VoteVerdict, VoterRoll};
 
 use super::shared::decision_form::{CommentRequirement, DecideForm, DecideFormView, StageProgressView};
 use super::shared::form_nonce::{Nonce, NonceBinding};
@@ -16,13 +23,6 @@ use super::shared::visitor::Visitor;
 use super::shared::vote_form::VoteFormState;
 use super::shared::widgets::ReviewBadge;
 use super::shared::widgets::TimelineItem;
-use crate::domain::identity::account::Account;
-use crate::domain::interrupts::{Interrupt, InterruptDecision};
-use crate::domain::json::canonical::canonical;
-use crate::domain::policy::RedactedLeaf;
-use crate::domain::primitives::id::{AccountId, InterruptId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{CannotDecide, VoteVerdict, VoterRoll};
 use crate::service::error::{Error, Result};
 use crate::service::interrupts::InterruptView;
 use crate::web::state::AppState;
@@ -130,7 +130,7 @@ fn stage_for(
     interrupt: &Interrupt,
     person: &Account,
     roll: &VoterRoll,
-) -> std::result::Result<u32, crate::domain::reviews::Ineligible> {
+) -> std::result::Result<u32, countersign_domain::reviews::Ineligible> {
     let jury = interrupt.jury();
     let own = jury.eligible(person)?;
     let lacks = |stage: &u32| {
@@ -177,7 +177,7 @@ fn seats(interrupt: &Interrupt) -> Vec<StageProgressView> {
         lines(votes.map(|it| it.name.as_str()))
     };
     let stages = (0u32..).zip(&interrupt.asking.stages);
-    let groups = |stage: &crate::domain::reviews::ApprovalStage| lines(stage.groups.iter().map(|it| it.as_str()));
+    let groups = |stage: &countersign_domain::reviews::ApprovalStage| lines(stage.groups.iter().map(|it| it.as_str()));
     stages.map(|(at, it)| StageProgressView { groups: groups(it), need: it.need, approved_by: approved(at) }).collect()
 }
 
@@ -225,7 +225,7 @@ pub fn row(shown: &InterruptView, viewer: &Account, now: Timestamp) -> Interrupt
         more: asserted.changed_keys.len().saturating_sub(KEYS_IN_ROW),
         badge: match interrupt.jury().eligible(viewer) {
             Ok(_) => ReviewBadge::Yours,
-            Err(crate::domain::reviews::Ineligible::Voted) => ReviewBadge::Voted,
+            Err(countersign_domain::reviews::Ineligible::Voted) => ReviewBadge::Voted,
             Err(reason) => ReviewBadge::CannotDecide(why_not(reason).1.to_owned()),
         },
         deadline: moment(interrupt.expires_at, now),

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::log::event::Event;
+use countersign_domain::primitives::id::{EventId, FlowId, InterruptId, ReviewId, ThreadId};
+use countersign_domain::primitives::sanitize;
+use countersign_domain::primitives::time::Timestamp;
 use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::browse_view::{EventFact, EventPage, LogEventRow, LogPage};
-use crate::domain::json::canonical::canonical;
-use crate::domain::log::event::Event;
-use crate::domain::primitives::id::{EventId, FlowId, InterruptId, ReviewId, ThreadId};
-use crate::domain::primitives::sanitize;
-use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::log::browse as service;
 use crate::service::log::browse::{LogAudience, LogFilter};

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use actix_web::web;
 use chrono::DateTime;
+use countersign_domain::log::insight::{BucketWidth, Counts, FlowCounts, Histogram, Period};
+use countersign_domain::primitives::id::FlowId;
 use serde::Deserialize;
 
 use super::insight_view::{
     Chart, ChartTable, InsightContent, InsightFigures, InsightGroupRow, InsightGroups, InsightPage, OutcomeRow,
 };
-use crate::domain::log::insight::{BucketWidth, Counts, FlowCounts, Histogram, Period};
-use crate::domain::primitives::id::FlowId;
 use crate::service::error::{Error, Result};
 use crate::service::log::insight::InsightFacts;
 use crate::web::pages::inbox::list_view::{ActiveMark, InboxTab};

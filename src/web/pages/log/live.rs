@@ -1,10 +1,10 @@
 //! `GET /live`: server-sent events that notify open pages of changes. Each page then loads its own data.
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use countersign_domain::log::event::EventType;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::domain::log::event::EventType;
 use crate::service::error::{Error, Result};
 use crate::service::identity::session::SignedIn;
 use crate::service::log::browse::LogAudience;

@@ -3,17 +3,17 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::chain::receipt::Receipt;
+use countersign_domain::chain::statement::Statement;
+use countersign_domain::chain::verify_receipt_offline::{CheckOutcome, Conclusion, ReceiptCheck, conclusion};
+use countersign_domain::json::parse::{ParseLimits, parse};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::writes::write::WriteState;
 use serde::Deserialize;
 
 use super::receipt_verifier_view::{
     CheckRow, GatewayFactRow, ReceiptCheckResult, ReceiptClaimRow, VerifierInputView, VerifierPage,
 };
-use crate::domain::chain::receipt::Receipt;
-use crate::domain::chain::statement::Statement;
-use crate::domain::chain::verify_receipt_offline::{CheckOutcome, Conclusion, ReceiptCheck, conclusion};
-use crate::domain::json::parse::{ParseLimits, parse};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::writes::write::WriteState;
 use crate::service::error::Result;
 use crate::service::writes::receipt_lookup::{IssuedReceiptState, PresentedReceipt, ReceiptLookupResult};
 use crate::service::writes::verify::peek_receipt;

@@ -3,13 +3,13 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::identity::account::PersonRole;
+use countersign_domain::operations::halt::{Halt, HaltRecord, LiftQuorum};
+use countersign_domain::primitives::id::FlowId;
+use countersign_domain::primitives::time::Timestamp;
 use serde::Deserialize;
 
 use super::halt_view::{ActiveHaltRow, HaltConfirmPage, HaltPage, LiftOption, LiftRequestRow, ScopeCard};
-use crate::domain::identity::account::PersonRole;
-use crate::domain::operations::halt::{Halt, HaltRecord, LiftQuorum};
-use crate::domain::primitives::id::FlowId;
-use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::operations::halt::{HaltScope, HaltState};
 use crate::service::operations::halt_request::{Actor, HaltPreview, HaltRequest};

@@ -1,12 +1,12 @@
 //! `GET /policies`: the active policy and the latest policy change requests of each flow.
 
 use actix_web::web;
+use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
+use countersign_domain::primitives::id::FlowId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::flow::Mode;
 
 use super::list_view::{FlowCard, PoliciesPage, PolicyChangeRow};
-use crate::domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
-use crate::domain::primitives::id::FlowId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::flow::Mode;
 use crate::service::error::Result;
 use crate::web::pages::shared::format::moment;
 use crate::web::pages::shared::layout::{DigestText, Tone};

@@ -1,12 +1,12 @@
 //! `GET /rejections`: proposals that a policy rejected, newest first.
 
 use actix_web::web;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::transition::Rejection;
+use countersign_domain::writes::write::ResultError;
 use serde::Deserialize;
 
 use super::rejections_view::{RejectedRow, RejectionsPage};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::transition::Rejection;
-use crate::domain::writes::write::ResultError;
 use crate::service::error::{Error, Result};
 use crate::service::proposals::rejection_list::OlderCursor;
 use crate::web::pages::shared::format::{error_row, moment};

@@ -3,18 +3,18 @@
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::json::parse::{ParseLimits, parse};
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::policy::{HypotheticalContext, JudgedOutcome, RedactedChange, WhatIf};
+use countersign_domain::primitives::id::{FlowId, NodeId};
+use countersign_domain::threads::usage::InvalidUsage;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::what_if_view::{
     ChangeRow, FlowChoice, JudgementView, WhatIfInputView, WhatIfOptionState, WhatIfPage, WhatIfSideView,
 };
-use crate::domain::json::canonical::canonical;
-use crate::domain::json::parse::{ParseLimits, parse};
-use crate::domain::json::patch::PatchFormat;
-use crate::domain::policy::{HypotheticalContext, JudgedOutcome, RedactedChange, WhatIf};
-use crate::domain::primitives::id::{FlowId, NodeId};
-use crate::domain::threads::usage::InvalidUsage;
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::dry_run::DryRun;
 use crate::web::auth::permissions;

@@ -6,13 +6,13 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::policy::PolicySource;
+use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
+use countersign_domain::primitives::id::AmendmentId;
+use countersign_domain::reviews::{Ballot, VoteVerdict, VoterRoll};
 use similar::{ChangeTag, TextDiff};
 
 use super::change_request_view::{DiffLine, DiffLineKind, FileDiff, PolicyChangePage, SignPolicyPage};
-use crate::domain::policy::PolicySource;
-use crate::domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
-use crate::domain::primitives::id::AmendmentId;
-use crate::domain::reviews::{Ballot, VoteVerdict, VoterRoll};
 use crate::service::error::{Error, Result};
 use crate::web::pages::policies::list::standing;
 use crate::web::pages::reviews::decide::{MissingPasskeySignature, signing, vote_words};
@@ -209,7 +209,7 @@ fn explained(amendment: &PolicyChangeRequest, open: bool) -> String {
 }
 
 fn seats(amendment: &PolicyChangeRequest) -> Vec<StageProgressView> {
-    let seats = |(index, stage): (u32, &crate::domain::reviews::ApprovalStage)| StageProgressView {
+    let seats = |(index, stage): (u32, &countersign_domain::reviews::ApprovalStage)| StageProgressView {
         groups: lines(stage.groups.iter().map(|it| it.as_str())),
         need: stage.need,
         approved_by: lines(
@@ -223,7 +223,10 @@ fn seats(amendment: &PolicyChangeRequest) -> Vec<StageProgressView> {
     (0u32..).zip(&amendment.stages).map(seats).collect()
 }
 
-fn timeline(amendment: &PolicyChangeRequest, now: crate::domain::primitives::time::Timestamp) -> Vec<TimelineItem> {
+fn timeline(
+    amendment: &PolicyChangeRequest,
+    now: countersign_domain::primitives::time::Timestamp,
+) -> Vec<TimelineItem> {
     let item = |who: Option<&str>, words: &str, tone, at| TimelineItem {
         who: who.map(SafeLine::new),
         words: words.to_owned(),

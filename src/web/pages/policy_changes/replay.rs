@@ -3,12 +3,12 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::policy::{HypotheticalOutcome, PolicySource, ReplayComparison, ReplayOutcome};
+use countersign_domain::primitives::id::FlowId;
+use countersign_domain::primitives::time::Timestamp;
 use serde::Deserialize;
 
 use super::replay_view::{ReplayResultView, ReplayRow, ReplaySummary, ReplaysPage};
-use crate::domain::policy::{HypotheticalOutcome, PolicySource, ReplayComparison, ReplayOutcome};
-use crate::domain::primitives::id::FlowId;
-use crate::domain::primitives::time::Timestamp;
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::replay::{ReplayCursor, ReplayResult, ReplayedProposal};
 use crate::web::pages::policies::what_if_view::{FlowChoice, WhatIfOptionState};

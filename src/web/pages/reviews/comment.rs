@@ -3,13 +3,13 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::reviews::VoteRejected;
 use serde::Deserialize;
 
 use super::decide::vote_words;
 use super::review;
 use super::review::{ReviewFormState, forms};
-use crate::domain::chain::hash::Digest;
-use crate::domain::reviews::VoteRejected;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::comment::NewComment;
 use crate::service::reviews::details::ReviewFacts;

@@ -5,11 +5,11 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::chain::hash::Digest;
 use serde::Deserialize;
 
 use super::review;
 use super::review::ReviewFormState;
-use crate::domain::chain::hash::Digest;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::ReviewFacts;
 use crate::service::reviews::reveal::RevealRequest;

@@ -6,15 +6,15 @@ pub(in crate::web::pages) mod progress;
 mod timeline;
 
 use actix_web::{HttpResponse, web};
+use countersign_domain::identity::account::Account;
+use countersign_domain::identity::delegation::Delegation;
+use countersign_domain::primitives::id::ReviewId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{HoldState, Ineligible, VoteVerdict, VotingSeat};
 use serde::Deserialize;
 
 use super::review_view::{DecisionForm, ReviewDecisionView, ReviewPage};
 use super::revoke_receipt_view::RevocationForm;
-use crate::domain::identity::account::Account;
-use crate::domain::identity::delegation::Delegation;
-use crate::domain::primitives::id::ReviewId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{HoldState, Ineligible, VoteVerdict, VotingSeat};
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::ReviewFacts;
 use crate::web::pages::shared::form_nonce::{Nonce, NonceBinding};

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use countersign_domain::chain::opening::Opening;
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::policy::{RedactedChange, RedactedValueKind};
+
 use super::format::place;
 use super::proof_rows::OpeningRows;
-use crate::domain::chain::opening::Opening;
-use crate::domain::json::canonical::canonical;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::{RedactedChange, RedactedValueKind};
 use crate::service::error::{Error, Result};
 use crate::service::threads::history::StateDifference;
 use crate::service::threads::redacted_fields::RedactedField;

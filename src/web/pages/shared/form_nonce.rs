@@ -4,10 +4,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::keys::RowKey;
+use countersign_domain::primitives::id::SessionId;
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::keys::RowKey;
-use crate::domain::primitives::id::SessionId;
 use crate::random;
 
 /// Domain tag of the MAC. Row seals start with another tag, so neither can replace the other.
@@ -71,9 +71,9 @@ impl NonceBinding<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::chain::hash::Tag;
-    use crate::domain::keys::Keys;
-    use crate::domain::primitives::time::Timestamp;
+    use countersign_domain::chain::hash::Tag;
+    use countersign_domain::keys::Keys;
+    use countersign_domain::primitives::time::Timestamp;
 
     fn keys() -> Keys {
         Keys::generate("https://gate.example", Timestamp::from_millis(0), &mut random::fill).unwrap()

@@ -5,6 +5,14 @@ use std::time::Duration;
 use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 use chrono::DateTime;
+use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::json::pattern::Pattern;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::policy::RedactedChange;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{CannotDecide, Hold, HoldReason, HoldState, Ineligible, Vote, VoteVerdict};
+use countersign_domain::threads::transition::Transition;
 
 use super::headline::{Headline, HeadlineChange, HeadlineKind};
 use super::layout::{DigestText, TimestampView};
@@ -12,14 +20,6 @@ use super::proof_rows::DiffSideView;
 use super::safe_text::{SafeJson, SafeLine, SafePath};
 use super::widgets::HoldOutcomeView;
 use super::widgets::Urgency;
-use crate::domain::chain::statement::TransitionType;
-use crate::domain::json::canonical::canonical;
-use crate::domain::json::pattern::Pattern;
-use crate::domain::json::pointer::Pointer;
-use crate::domain::policy::RedactedChange;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{CannotDecide, Hold, HoldReason, HoldState, Ineligible, Vote, VoteVerdict};
-use crate::domain::threads::transition::Transition;
 use crate::web::pages::policies::rejections_view::ErrorRow;
 
 /// Changes that a headline names.

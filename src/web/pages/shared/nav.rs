@@ -1,8 +1,8 @@
 //! The navigation: one table from which the bar and the menu are built.
 
 use actix_web::http::Method;
+use countersign_domain::identity::account::PersonRole;
 
-use crate::domain::identity::account::PersonRole;
 use crate::service::inbox::WaitingCount;
 use crate::web::auth::permissions;
 use crate::web::auth::permissions::CallerRole;

@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use countersign_domain::primitives::confusable::KnownTexts;
+use countersign_domain::primitives::sanitize;
 use serde_json::Value;
 
 use super::layout::DigestText;
 use super::safe_text::{SafeJson, SafeLine, SafePath};
-use crate::domain::primitives::confusable::KnownTexts;
-use crate::domain::primitives::sanitize;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DiffSideView {

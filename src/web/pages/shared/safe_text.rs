@@ -8,9 +8,9 @@ use std::fmt;
 
 use askama::filters::HtmlSafe;
 
-use crate::domain::primitives::confusable::KnownTexts;
-use crate::domain::primitives::sanitize;
-use crate::domain::primitives::sanitize::{TextSegment, TextWarning};
+use countersign_domain::primitives::confusable::KnownTexts;
+use countersign_domain::primitives::sanitize;
+use countersign_domain::primitives::sanitize::{TextSegment, TextWarning};
 
 /// Characters of a value that are shown before the rest is folded: four lines on a phone.
 const VALUE_CHARS_SHOWN: usize = 160;

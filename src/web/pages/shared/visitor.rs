@@ -74,7 +74,7 @@ fn asked(request: &HttpRequest) -> LocalPath {
 }
 
 impl Visitor {
-    pub fn account(&self) -> &crate::domain::identity::account::Account {
+    pub fn account(&self) -> &countersign_domain::identity::account::Account {
         &self.0.signed_in.account.record
     }
 

@@ -1,14 +1,16 @@
 //! Reads a ballot from the decision form of a review, an interrupt or a policy change request.
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::primitives::id::DelegationId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{
+    Ballot, BrowserCheck, CheckboxState, VotePreview, VoteRejected, VoteVerdict, VoterProof,
+};
 use serde::Deserialize;
 
 use super::form_nonce::{Nonce, NonceBinding};
 use super::visitor::Visitor;
 use super::widgets::VerdictView;
-use crate::domain::chain::hash::Digest;
-use crate::domain::primitives::id::DelegationId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ballot, BrowserCheck, CheckboxState, VotePreview, VoteRejected, VoteVerdict, VoterProof};
 use crate::service::error::{Error, Result};
 use crate::service::identity::passkeys::VoteSignature;
 use crate::web::pages::identity::passkeys::parsed;

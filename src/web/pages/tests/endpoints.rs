@@ -1,8 +1,9 @@
 //! Sample pages of endpoints.
 
+use countersign_domain::delivery::failure::FailureCode;
+use countersign_domain::delivery::preflight::PreflightResult;
+
 use super::sample::{line, moment, shell};
-use crate::domain::delivery::failure::FailureCode;
-use crate::domain::delivery::preflight::PreflightResult;
 use crate::web::pages::delivery::endpoints_view::{
     AttemptRow, DeliveryPage, DeliveryRow, EndpointFacts, EndpointFormInput, EndpointPage, EndpointRow, EndpointTab,
     EndpointsPage, HealthBadge,

@@ -2,10 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_domain::identity::account::PersonRole;
 use serde_json::{Value, json};
 
 use super::commitment_rows::{TreeExcerpt, canonical, half, hash, touches};
-use crate::domain::identity::account::PersonRole;
 use crate::service::inbox::WaitingCount;
 use crate::web::pages::reviews::discussion_view::{DeadlineOption, ExtensionForm};
 use crate::web::pages::reviews::review_view::{

@@ -1,10 +1,10 @@
 //! `GET /threads/{thread}/compare`: compares two versions of a thread.
 
 use actix_web::web;
+use countersign_domain::primitives::id::ThreadId;
 use serde::Deserialize;
 
 use super::compare_view::ComparePage;
-use crate::domain::primitives::id::ThreadId;
 use crate::service::error::{Error, Result};
 use crate::web::pages::shared::diff_rows::rows_of;
 use crate::web::pages::shared::safe_text::SafeLine;

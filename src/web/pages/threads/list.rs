@@ -1,13 +1,13 @@
 //! `GET /threads`: lists and filters threads.
 
 use actix_web::web;
+use countersign_domain::primitives::id::FlowId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::thread::{Thread, ThreadStatusCode};
 use serde::Deserialize;
 
 use super::list_view::{FilterState, SelectOption, ThreadRow, ThreadsPage};
 use super::thread::status_of;
-use crate::domain::primitives::id::FlowId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::thread::{Thread, ThreadStatusCode};
 use crate::service::error::{Error, Result};
 use crate::service::threads::list::{ThreadFilter, ThreadListCursor, ThreadSearchResult};
 use crate::web::pages::shared::format::moment;

@@ -1,10 +1,10 @@
 //! `POST /threads/{thread}/versions/{version}/rollback`: a person requests a rollback to a version.
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::primitives::id::{NodeId, ThreadId};
 use serde::Deserialize;
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::primitives::id::{NodeId, ThreadId};
 use crate::service::error::{Error, Result};
 use crate::service::proposals::rollback::RollbackInput;
 use crate::web::pages::shared::error_page::PageError;

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_domain::chain::entry::CommitGate;
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::branch::Branch;
+use countersign_domain::threads::flow::Mode;
+use countersign_domain::threads::thread::{HeadUse, Thread, ThreadStatusCode};
 use serde::Deserialize;
 
 use super::thread_view::{
     BranchRow, BranchStatusView, EndedReviewRow, EntryRow, OriginRow, ThreadPage, ThreadStatusView, WriteStatusView,
 };
 use super::version::{asker, step_words};
-use crate::domain::chain::entry::CommitGate;
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::branch::Branch;
-use crate::domain::threads::flow::Mode;
-use crate::domain::threads::thread::{HeadUse, Thread, ThreadStatusCode};
 use crate::service::branches::list::{BranchList, BranchStatus, BranchSummary};
 use crate::service::error::{Error, Result};
 use crate::service::inbox::InboxItem;

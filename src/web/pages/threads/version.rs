@@ -2,15 +2,15 @@
 
 use actix_web::http::Method;
 use actix_web::web;
+use countersign_domain::chain::entry::CommitGate;
+use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::keys::KeyState;
+use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::transition::TransitionOutcome;
+use countersign_domain::writes::write::{Write, WriteResolution, WriteState};
 
 use super::version_view::{CompareLink, RollbackForm, VersionCheckRow, VersionEventRow, VersionPage};
-use crate::domain::chain::entry::CommitGate;
-use crate::domain::chain::statement::TransitionType;
-use crate::domain::keys::KeyState;
-use crate::domain::primitives::id::ThreadId;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::threads::transition::TransitionOutcome;
-use crate::domain::writes::write::{Write, WriteResolution, WriteState};
 use crate::service::error::{Error, Result};
 use crate::service::threads::history::{RequesterName, VersionFacts};
 use crate::service::writes::verify::peek_receipt;
@@ -142,7 +142,7 @@ fn became(facts: &VersionFacts) -> Vec<VersionEventRow> {
     told
 }
 
-fn receipt(row: &crate::domain::threads::flow::ReceiptRow, facts: &VersionFacts) -> VersionEventRow {
+fn receipt(row: &countersign_domain::threads::flow::ReceiptRow, facts: &VersionFacts) -> VersionEventRow {
     if let Some(revoked) = &row.revoked {
         let words = SafeLine::new("Its receipt was revoked");
         return VersionEventRow { tone: Tone::Care, words, at: Some(moment(revoked.at, facts.now)) };

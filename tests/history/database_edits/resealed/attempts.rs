@@ -1,6 +1,6 @@
 //! Holds of one effect: more than the policy allows, and one that is not what was rewritten.
 
-use countersign::domain::primitives::time::Timestamp;
+use countersign_domain::primitives::time::Timestamp;
 
 use super::*;
 

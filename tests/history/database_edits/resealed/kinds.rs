@@ -1,26 +1,27 @@
 //! Every kind of row: how it is sealed, and what of it an audit does not hold against anything.
 
-use countersign::domain::delivery::delivery_record::Delivery;
-use countersign::domain::delivery::endpoint::{DeliveryPosition, Endpoint};
-use countersign::domain::delivery::mail_contact::{MailContact, MailNotification};
-use countersign::domain::episode::agent_event::AgentEvent;
-use countersign::domain::episode::imported::{ImportChunk, RunImport};
-use countersign::domain::identity::account::{Account, OneTimeLink, Session, Token};
-use countersign::domain::identity::delegation::Delegation;
-use countersign::domain::identity::login_throttle::FailedSignIns;
-use countersign::domain::identity::passkey::Passkey;
-use countersign::domain::interrupts::{Interrupt, SignedPostRecord};
-use countersign::domain::keys::RowKey;
-use countersign::domain::log::event::Event;
-use countersign::domain::platform::idempotency::IdempotencyRecord;
-use countersign::domain::policy_changes::change_request::PolicyChangeRequest;
-use countersign::domain::reviews::Hold;
-use countersign::domain::threads::archive::{Archive, ArchivedLocation};
-use countersign::domain::threads::flow::{Flow, Gateway as GatewayRow, PolicyRow, ReceiptRow};
-use countersign::domain::threads::step::StepRow;
-use countersign::domain::threads::thread::Thread;
-use countersign::domain::threads::transition::{ChainRow, Rejection, StateRow, Transition};
-use countersign::domain::writes::write::Write;
+use countersign_domain::delivery::delivery_record::Delivery;
+use countersign_domain::delivery::endpoint::{DeliveryPosition, Endpoint};
+use countersign_domain::delivery::mail_contact::{MailContact, MailNotification};
+use countersign_domain::episode::agent_event::AgentEvent;
+use countersign_domain::episode::imported::{ImportChunk, RunImport};
+use countersign_domain::identity::account::{Account, OneTimeLink, Session, Token};
+use countersign_domain::identity::delegation::Delegation;
+use countersign_domain::identity::login_throttle::FailedSignIns;
+use countersign_domain::identity::passkey::Passkey;
+use countersign_domain::interrupts::{Interrupt, SignedPostRecord};
+use countersign_domain::keys::RowKey;
+use countersign_domain::log::event::Event;
+use countersign_domain::platform::idempotency::IdempotencyRecord;
+use countersign_domain::policy_changes::change_request::PolicyChangeRequest;
+use countersign_domain::reviews::Hold;
+use countersign_domain::threads::archive::{Archive, ArchivedLocation};
+use countersign_domain::threads::flow::{Flow, Gateway as GatewayRow, PolicyRow, ReceiptRow};
+use countersign_domain::threads::step::StepRow;
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{ChainRow, Rejection, StateRow, Transition};
+use countersign_domain::writes::write::Write;
+
 use countersign::store::record::Record;
 use countersign::store::records::{InsightRow, LastSeenRow, LogCursor, LogRow, UnsequencedEvent};
 use countersign::store::row::{SealedRow, Table};

@@ -3,11 +3,11 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template as _;
+use countersign_domain::primitives::id::{AccountId, ReviewId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Ballot, HoldState, VoteVerdict};
 
 use super::BulkDecisionContext;
-use crate::domain::primitives::id::{AccountId, ReviewId};
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{Ballot, HoldState, VoteVerdict};
 use crate::service::error::{Error, Result};
 use crate::service::inbox::InboxItem;
 use crate::service::reviews::vote::VoteOutcome;
@@ -54,7 +54,7 @@ impl BulkDecisionContext<'_> {
             Ok(VoteOutcome::Waiting | VoteOutcome::Approved | VoteOutcome::Denied) => return Ok(()),
             Err(error) => error,
         };
-        let same = |it: &crate::domain::reviews::Vote| {
+        let same = |it: &countersign_domain::reviews::Vote| {
             it.reviewer == *me && it.nonce == ballot.nonce && it.verdict == ballot.verdict && it.stands()
         };
         if matches!(error, Error::Vote(_)) && item.hold.votes.iter().any(same) {

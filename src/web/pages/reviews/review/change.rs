@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_domain::chain::opening::Opening;
+use countersign_domain::chain::statement::Statement;
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::policy::{JudgedWarning, RedactedLeaf};
+use countersign_domain::reviews::HoldReason;
+use countersign_domain::threads::usage::Usage;
 use serde_json::Value;
 
-use crate::domain::chain::opening::Opening;
-use crate::domain::chain::statement::Statement;
-use crate::domain::json::canonical::canonical;
-use crate::domain::policy::{JudgedWarning, RedactedLeaf};
-use crate::domain::reviews::HoldReason;
-use crate::domain::threads::usage::Usage;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::details::{ReviewFacts, WriterView};
 use crate::service::threads::tool_call_view as service;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::domain::chain::hash::Digest;
-use crate::domain::chain::statement::TransitionType;
-use crate::domain::identity::account::PersonRole;
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{EXTENSIONS_MAX, Vote};
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::identity::account::PersonRole;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{EXTENSIONS_MAX, Vote};
+
 use crate::service::error::Result;
 use crate::service::reviews::details::ReviewFacts;
 use crate::web::pages::reviews::discussion_view::{CommentForm, DeadlineOption, ExtensionForm, WithdrawalForm};

@@ -1,8 +1,9 @@
 //! The status of a review: its stages and votes, its outcome, and the write after it.
 
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{HoldState, Vote, VoteVerdict, VotingSeat};
-use crate::domain::writes::write::{WriteResolution, WriteState};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{HoldState, Vote, VoteVerdict, VotingSeat};
+use countersign_domain::writes::write::{WriteResolution, WriteState};
+
 use crate::service::proposals::denied_attempts::EarlierDenials;
 use crate::service::reviews::details::ReviewFacts;
 use crate::service::writes::verify::peek_receipt;
@@ -51,13 +52,13 @@ pub fn denied_before(facts: &ReviewFacts, denied: &EarlierDenials) -> view::Earl
     }
 }
 
-pub fn groups(groups: &std::collections::BTreeSet<crate::domain::primitives::id::GroupName>) -> Vec<String> {
+pub fn groups(groups: &std::collections::BTreeSet<countersign_domain::primitives::id::GroupName>) -> Vec<String> {
     groups.iter().map(ToString::to_string).collect()
 }
 
 /// Returns the stages with the votes that count under the current roles and groups.
 pub fn stages(facts: &ReviewFacts) -> Vec<StageView> {
-    let stage = |(index, stage): (u32, &crate::domain::reviews::ApprovalStage)| {
+    let stage = |(index, stage): (u32, &countersign_domain::reviews::ApprovalStage)| {
         let counts = |vote: &&Vote| {
             vote.stage == index && vote.verdict == VoteVerdict::Approve && facts.hold.may_still(vote, &facts.roll)
         };

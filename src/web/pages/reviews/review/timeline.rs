@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::domain::primitives::time::Timestamp;
-use crate::domain::reviews::{BrowserCheck, Extension, HoldState, Reveal, ReviewComment, Vote, VoteVerdict};
-use crate::domain::writes::write::WriteState;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{BrowserCheck, Extension, HoldState, Reveal, ReviewComment, Vote, VoteVerdict};
+use countersign_domain::writes::write::WriteState;
+
 use crate::service::reviews::details::ReviewFacts;
 use crate::service::threads::history::RequesterName;
 use crate::web::pages::shared::format::{listed, moment};

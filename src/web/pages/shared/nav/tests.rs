@@ -1,5 +1,6 @@
+use countersign_domain::identity::account::PersonRole;
+
 use super::{GROUPS, NavLink, NavLocation, Navigation, SCREENS};
-use crate::domain::identity::account::PersonRole;
 use crate::service::inbox::WaitingCount;
 use crate::web::auth::permissions::TABLE;
 

@@ -1,0 +1,116 @@
+//! Reads `[tools]` and `[budgets]`: the tools that agents may call and the amounts that they may use.
+
+use std::collections::BTreeMap;
+
+use super::super::bounds;
+use super::super::budget::{Budget, Budgets, OnBreach};
+use super::super::error::{PolicyCode, PolicyError};
+use super::super::model::{ApprovalPolicy, NodePolicy};
+use super::super::toml_reader::{TomlItem, TomlSection};
+use super::read_patterns;
+use super::reviewers::need_people;
+use crate::policy::tool_globs::{ToolGlob, ToolGlobs, ToolPolicy};
+use crate::primitives::id::NodeId;
+use crate::threads::usage::Cost;
+
+pub(super) const TOOLS_KEYS: &[&str] = &["allow", "deny", "hide"];
+pub(super) const BUDGETS_KEYS: &[&str] = &["call", "node", "thread"];
+pub(super) const BUDGET_KEYS: &[&str] = &["calls", "tokens", "cost", "context_tokens", "then"];
+/// One request calls at most one tool, and `max_tokens` of its node limits its context.
+const CALL_KEYS: &[&str] = &["tokens", "cost", "then"];
+
+pub(super) fn read_tools(root: &TomlSection<'_>) -> Result<ToolPolicy, PolicyError> {
+    let Some(item) = root.get("tools") else { return Ok(ToolPolicy::default()) };
+    let section = item.section()?;
+    section.expect_keys(TOOLS_KEYS)?;
+    Ok(ToolPolicy {
+        allow: read_globs(&section, "allow")?,
+        deny: read_globs(&section, "deny")?.unwrap_or_default(),
+        hidden: read_patterns(&section, "hide")?,
+    })
+}
+
+/// Reads a list of globs. A missing key is not the same as an empty list.
+pub(super) fn read_globs(section: &TomlSection<'_>, key: &str) -> Result<Option<ToolGlobs>, PolicyError> {
+    let Some(list) = section.get(key) else { return Ok(None) };
+    let mut globs: Vec<ToolGlob> = Vec::new();
+    for item in list.items(bounds::TOOLS_MAX)? {
+        let bad = |why: String| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name()));
+        let glob = ToolGlob::new(item.text()?).map_err(bad)?;
+        if globs.contains(&glob) {
+            return Err(bad(format!("the list already has {glob}: remove it")));
+        }
+        globs.push(glob);
+    }
+    Ok(Some(globs.into()))
+}
+
+pub(super) fn read_budgets(root: &TomlSection<'_>, approval: &ApprovalPolicy) -> Result<Budgets, PolicyError> {
+    let Some(item) = root.get("budgets") else { return Ok(Budgets::default()) };
+    let section = item.section()?;
+    section.expect_keys(BUDGETS_KEYS)?;
+    Ok(Budgets {
+        call: read_budget(&section, "call", CALL_KEYS, approval)?,
+        node: read_budget(&section, "node", BUDGET_KEYS, approval)?,
+        thread: read_budget(&section, "thread", BUDGET_KEYS, approval)?,
+    })
+}
+
+/// Reads the budgets of the nodes, after it is known whether the policy has approval stages.
+pub(super) fn read_node_budgets(
+    root: &TomlSection<'_>,
+    read: &mut BTreeMap<NodeId, NodePolicy>,
+    approval: &ApprovalPolicy,
+) -> Result<(), PolicyError> {
+    let Some(nodes) = root.get("nodes") else { return Ok(()) };
+    for (name, _, item) in nodes.section()?.members(bounds::NODES_MAX)? {
+        let budget = read_budget(&item.section()?, "budget", BUDGET_KEYS, approval)?;
+        if let Some(node) = NodeId::try_from(name).ok().and_then(|it| read.get_mut(&it)) {
+            node.budget = budget;
+        }
+    }
+    Ok(())
+}
+
+fn read_budget(
+    section: &TomlSection<'_>,
+    key: &str,
+    keys: &[&str],
+    approval: &ApprovalPolicy,
+) -> Result<Option<Budget>, PolicyError> {
+    let Some(item) = section.get(key) else { return Ok(None) };
+    let section = item.section()?;
+    section.expect_keys(keys)?;
+    let whole = |key: &str| section.get(key).map(|it| it.whole(bounds::BUDGET_MAX)).transpose();
+    let budget = Budget {
+        calls: whole("calls")?,
+        tokens: whole("tokens")?,
+        cost: section.get("cost").map(|it| read_cost(&it)).transpose()?,
+        context_tokens: whole("context_tokens")?,
+        then: match section.get("then") {
+            Some(item) => read_on_breach(&item, approval)?,
+            None => OnBreach::Deny,
+        },
+    };
+    let counts = [budget.calls, budget.tokens, budget.context_tokens];
+    if counts.iter().all(Option::is_none) && budget.cost.is_none() {
+        let message = format!("`{}` bounds nothing: add one of {}", item.name(), keys[..keys.len() - 1].join(", "));
+        return Err(item.error(PolicyCode::Missing, message));
+    }
+    Ok(Some(budget))
+}
+
+fn read_on_breach(item: &TomlItem<'_>, approval: &ApprovalPolicy) -> Result<OnBreach, PolicyError> {
+    match item.text()? {
+        "deny" => Ok(OnBreach::Deny),
+        "hold" => need_people(item, approval).map(|()| OnBreach::Hold),
+        _ => Err(item.error(PolicyCode::BadValue, format!("`{}` must be \"hold\" or \"deny\"", item.name()))),
+    }
+}
+
+fn read_cost(item: &TomlItem<'_>) -> Result<Cost, PolicyError> {
+    Cost::parse(item.number()?).ok_or_else(|| {
+        let message = format!("`{}` must be a number below 1000000000 with at most six decimals", item.name());
+        item.error(PolicyCode::BadValue, message)
+    })
+}

@@ -1,0 +1,366 @@
+//! Redaction: removes the paths that a policy names, and the matches of its detectors, from states and texts.
+
+pub(crate) mod detectors;
+pub(crate) mod diff;
+pub(crate) mod excerpt;
+mod host_text;
+pub(crate) mod value_kind;
+pub(crate) mod value_scan;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::judgement::{JudgedWarning, Violation};
+use super::model::Policy;
+use super::pattern_set::Patterns;
+use super::view::project;
+use crate::json::diff::{is_leaf, leaves};
+use crate::json::patch::{Patch, PatchFormat};
+use crate::json::pointer::Pointer;
+use crate::json::size::StateLimits;
+use crate::primitives::id::NodeId;
+use crate::threads::tool_call::Tool;
+use value_scan::{RedactedValueSet, RedactedValues};
+
+/// Redacts some states: the paths that the policy names, the same values in other paths, and the matches of
+/// detectors. Every view of the same states must use the same redactor. Otherwise one view shows a value that another
+/// one redacts.
+#[derive(Debug)]
+pub struct Redactor<'p> {
+    policy: &'p Policy,
+    named: &'p Patterns,
+    values: RedactedValues,
+    /// Leaves with a match, and containers that have a key with a match. The keys of a container are shown together
+    /// or not at all.
+    found: BTreeSet<Pointer>,
+    /// Paths whose names the reader chose. Their names are not compared with redacted values.
+    spared: BTreeSet<Pointer>,
+}
+
+/// The redacted values that a text is compared with. A comparison answers a guess. A reader who could have chosen the
+/// text must not see the result of a comparison with a value that the author of the text could not read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ComparedValues<'n> {
+    /// All of them: the reader could not have chosen the text.
+    WithEvery,
+    /// The values that one of these nodes could read. The author can act as these nodes. Without a node, there are
+    /// none.
+    WithReadable(&'n BTreeSet<NodeId>),
+}
+
+/// A state, and the leaves of it that the reader could have chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct ScannedState<'v> {
+    pub state: &'v Value,
+    /// These are compared with no redacted value.
+    pub spared: &'v BTreeSet<Pointer>,
+}
+
+pub static NO_LEAVES: BTreeSet<Pointer> = BTreeSet::new();
+
+#[derive(Clone, Copy)]
+enum ValuePathStep<'v> {
+    Key(&'v str),
+    Index(usize),
+}
+
+impl<'p> Redactor<'p> {
+    /// Redacts only the paths that the policy names, and names in which a detector finds something.
+    pub(super) fn by_name(policy: &'p Policy) -> Self {
+        let (values, found, spared) = Default::default();
+        Self { policy, named: &policy.hidden, values, found, spared }
+    }
+
+    /// Redacts these states together with the tool call that belongs to them.
+    pub fn of<'v>(policy: &'p Policy, states: impl IntoIterator<Item = &'v Value>, tool: Option<&Tool>) -> Self {
+        let side = |state| ScannedState { state, spared: &NO_LEAVES };
+        Self::of_sides(policy, &states.into_iter().map(side).collect::<Vec<_>>(), tool)
+    }
+
+    /// Does the same if the reader could have chosen some of the leaves.
+    pub fn of_sides(policy: &'p Policy, sides: &[ScannedState<'_>], tool: Option<&Tool>) -> Self {
+        let states: Vec<&Value> = sides.iter().map(|it| it.state).collect();
+        let values = values_of(policy, &states, tool);
+        let spared = sides.iter().flat_map(|it| it.spared).cloned().collect();
+        Self { values, spared, ..Self::by_name(policy) }.having_looked_at(sides)
+    }
+
+    /// Redacts texts that belong to these states. The texts are compared only with the values of these states.
+    pub fn beside(policy: &'p Policy, states: &[&Value], tool: Option<&Tool>) -> Self {
+        Self { values: values_of(policy, states, tool), ..Self::by_name(policy) }
+    }
+
+    /// Redacts a request for readers who could not have chosen it.
+    pub fn of_request(policy: &'p Policy, state: &Value, request: (PatchFormat, &Value), tool: Option<&Tool>) -> Self {
+        Self::of_request_compared(policy, ComparedValues::WithEvery, state, request, tool)
+    }
+
+    /// Redacts a request. Paths within the request are not checked, because a request may have no valid paths.
+    pub fn of_request_compared(
+        policy: &'p Policy,
+        compared: ComparedValues<'_>,
+        state: &Value,
+        (format, request): (PatchFormat, &Value),
+        tool: Option<&Tool>,
+    ) -> Self {
+        let side = ScannedState { state, spared: &NO_LEAVES };
+        if policy.hidden.is_empty() && policy.tools.hidden.is_empty() {
+            return Self::by_name(policy).having_looked_at(&[side]);
+        }
+        // The author of the request knows the values that it sets.
+        let put = put_by(format, request);
+        let (known, tool) = readable(policy, compared, &[state], tool);
+        let moved = moved_by(format, request, &known);
+        let all: Vec<&Value> = known.iter().map(AsRef::as_ref).chain(&put).chain(&moved).collect();
+        Self { values: values_of(policy, &all, tool), ..Self::by_name(policy) }.having_looked_at(&[side])
+    }
+
+    /// Exempts names in these paths, because the reader chose them.
+    #[must_use]
+    pub fn sparing(mut self, places: impl IntoIterator<Item = Pointer>) -> Self {
+        self.spared.extend(places);
+        self
+    }
+
+    /// Redacts a host's description of a change. A value that the description places at a redacted path is redacted
+    /// everywhere.
+    pub fn for_host_text(policy: &'p Policy, told: &Value) -> Self {
+        let by_name = Self::by_name(policy);
+        let placed = host_text::placed(told, &|it| by_name.begins(it));
+        let mut gathered = RedactedValueSet::default();
+        placed.iter().filter_map(|it| it.value).for_each(|it| gathered.add(it));
+        let found = placed.into_iter().map(|it| it.at).collect();
+        let side = ScannedState { state: told, spared: &NO_LEAVES };
+        Self { values: gathered.built(), found, ..by_name }.having_looked_at(&[side])
+    }
+
+    /// Redacts the arguments of a tool call that belongs to these states.
+    pub(super) fn of_arguments(&self, arguments: &Value) -> Self {
+        let named = &self.policy.tools.hidden;
+        let side = ScannedState { state: arguments, spared: &NO_LEAVES };
+        Self { named, values: self.values.clone(), ..Self::by_name(self.policy) }.having_looked_at(&[side])
+    }
+
+    fn having_looked_at(mut self, sides: &[ScannedState<'_>]) -> Self {
+        if !self.policy.detectors.is_empty() || !self.values.is_empty() {
+            sides.iter().for_each(|it| self.look(it.state, &mut Vec::new(), it.spared));
+        }
+        self
+    }
+
+    fn look<'v>(&mut self, value: &'v Value, at: &mut Vec<ValuePathStep<'v>>, spared: &BTreeSet<Pointer>) {
+        match value {
+            Value::Object(members) if members.iter().any(|it| self.finds_key(it, at, spared)) => self.keep(at),
+            Value::Object(members) => {
+                for (key, value) in members {
+                    at.push(ValuePathStep::Key(key));
+                    self.look(value, at, spared);
+                    at.pop();
+                }
+            }
+            Value::Array(items) => {
+                for (index, value) in items.iter().enumerate() {
+                    at.push(ValuePathStep::Index(index));
+                    self.look(value, at, spared);
+                    at.pop();
+                }
+            }
+            leaf if self.policy.detectors.find_in(leaf) => self.keep(at),
+            leaf if self.values.find_in(leaf) && !spared.contains(&pointer_of(at)) => self.keep(at),
+            _ => {}
+        }
+    }
+
+    /// Returns whether a key that the reader did not choose matches. Everything below such a key is redacted with it.
+    fn finds_key(&self, (key, value): (&String, &Value), at: &[ValuePathStep<'_>], spared: &BTreeSet<Pointer>) -> bool {
+        if self.policy.detectors.find(key) {
+            return true;
+        }
+        let at = || pointer_of(at).child(key);
+        self.values.find(key) && !leaves_at(&at(), value).iter().all(|it| spared.contains(it))
+    }
+
+    fn keep(&mut self, at: &[ValuePathStep<'_>]) {
+        let pointer = pointer_of(at);
+        if !self.named.covers(&pointer) {
+            self.found.insert(pointer);
+        }
+    }
+
+    /// Returns the leaves of a state that are redacted only because they, or their names, equal a redacted value.
+    pub fn found_by_comparison(&self, state: &Value) -> Vec<Pointer> {
+        if self.values.is_empty() || self.found.is_empty() {
+            return Vec::new();
+        }
+        let elsewhere = leaves(state).into_iter().map(|it| it.0).filter(|at| !self.named.covers(at));
+        elsewhere.filter(|at| self.equals_redacted(at, state)).collect()
+    }
+
+    /// Returns whether the value at a path, or a name in the path, contains a redacted value.
+    pub fn equals_redacted(&self, at: &Pointer, state: &Value) -> bool {
+        let leaf = at.resolve(state).is_some_and(|it| self.values.find_in(it));
+        leaf || at.tokens().any(|token| self.values.find(&token))
+    }
+
+    fn finds(&self, text: &str) -> bool {
+        self.policy.detectors.find(text) || self.values.find(text)
+    }
+
+    fn finds_in(&self, leaf: &Value) -> bool {
+        self.policy.detectors.find_in(leaf) || self.values.find_in(leaf)
+    }
+
+    /// Returns whether a value at the pointer is redacted, because of its path, its content or one of its keys.
+    pub(super) fn hides_there(&self, value: &Value, at: &Pointer) -> bool {
+        let found = match value {
+            Value::Object(members) => members.keys().any(|it| self.finds(it)),
+            leaf => is_leaf(leaf) && self.finds_in(leaf),
+        };
+        found || self.hides(at)
+    }
+
+    /// Returns the values at the paths that the policy redacts.
+    pub const fn values(&self) -> &RedactedValues {
+        &self.values
+    }
+
+    /// Returns a text with redaction applied.
+    pub fn masked<'t>(&self, words: &'t str) -> Cow<'t, str> {
+        self.values.masked(self.policy, words)
+    }
+
+    /// Returns warnings with redaction applied to their paths.
+    #[must_use]
+    pub fn warnings(&self, warnings: &[JudgedWarning]) -> Vec<JudgedWarning> {
+        let cut = |it: &JudgedWarning| JudgedWarning { pointer: self.cut(&it.pointer), ..it.clone() };
+        warnings.iter().map(cut).collect()
+    }
+
+    /// Returns violations with redaction applied to their paths. Violations below the same redacted path become one,
+    /// so that their number reveals nothing.
+    #[must_use]
+    pub fn violations(&self, violations: Vec<Violation>) -> Vec<Violation> {
+        let mut told: Vec<Violation> = Vec::with_capacity(violations.len());
+        for it in violations {
+            let cut = Violation { pointer: self.cut(&it.pointer), ..it };
+            if !told.contains(&cut) {
+                told.push(cut);
+            }
+        }
+        told
+    }
+
+    /// Returns whether the pointer is at or below a redacted path.
+    pub fn hides(&self, pointer: &Pointer) -> bool {
+        self.begins(pointer).is_some()
+    }
+
+    /// Returns the pointer, cut where its redacted part begins. The last name that is shown is the one that the last
+    /// segment of the pattern matches. The trees of an opening end there, too.
+    #[must_use]
+    pub fn cut(&self, pointer: &Pointer) -> Pointer {
+        self.begins(pointer).unwrap_or_else(|| pointer.clone())
+    }
+
+    fn begins(&self, pointer: &Pointer) -> Option<Pointer> {
+        let hidden_here = |at: &Pointer| self.named.covers(at) || self.found.contains(at);
+        let mut prefix = Pointer::root();
+        for token in pointer.tokens() {
+            let names = self.policy.detectors.find(&token) || self.values.find(&token) && !self.spares(pointer);
+            if hidden_here(&prefix) || names {
+                return Some(prefix);
+            }
+            prefix = prefix.child(&token);
+        }
+        hidden_here(&prefix).then_some(prefix)
+    }
+
+    /// Returns whether the reader chose the names of a path.
+    fn spares(&self, pointer: &Pointer) -> bool {
+        self.spared.iter().any(|it| it.covers(pointer) || pointer.covers(it))
+    }
+}
+
+fn pointer_of(at: &[ValuePathStep<'_>]) -> Pointer {
+    at.iter().fold(Pointer::root(), |above, step| match step {
+        ValuePathStep::Key(key) => above.child(key),
+        ValuePathStep::Index(index) => above.index(*index),
+    })
+}
+
+/// Returns the pointers of the leaves of a value at a path.
+fn leaves_at(at: &Pointer, value: &Value) -> Vec<Pointer> {
+    let below = |it: Pointer| it.tokens().fold(at.clone(), |above, token| above.child(&token));
+    leaves(value).into_iter().map(|it| below(it.0)).collect()
+}
+
+/// Returns the part of the states and of the tool's arguments that the author of a text can read.
+fn readable<'s, 't>(
+    policy: &Policy,
+    compared: ComparedValues<'_>,
+    states: &[&'s Value],
+    tool: Option<&'t Tool>,
+) -> (Vec<Cow<'s, Value>>, Option<&'t Tool>) {
+    match compared {
+        ComparedValues::WithEvery => (states.iter().map(|it| Cow::Borrowed(*it)).collect(), tool),
+        ComparedValues::WithReadable(nodes) => {
+            let read = states.iter().flat_map(|state| nodes.iter().map(|node| project(policy, node, state)));
+            (read.map(Cow::Owned).collect(), tool.filter(|_| !nodes.is_empty()))
+        }
+    }
+}
+
+/// Collects the values at the redacted paths of states and of a tool's arguments.
+fn values_of(policy: &Policy, states: &[&Value], tool: Option<&Tool>) -> RedactedValues {
+    let mut gathered = RedactedValueSet::default();
+    for state in states {
+        policy.hidden.iter().flat_map(|it| it.named(state)).for_each(|it| gathered.add(it));
+    }
+    if let Some(tool) = tool.filter(|_| !policy.tools.hidden.is_empty()) {
+        let arguments = Value::Object(tool.arguments.clone());
+        policy.tools.hidden.iter().flat_map(|it| it.named(&arguments)).for_each(|it| gathered.add(it));
+    }
+    gathered.built()
+}
+
+/// Returns each value that a request sets, as a state that contains nothing else.
+fn put_by(format: PatchFormat, request: &Value) -> Vec<Value> {
+    let PatchFormat::JsonPatch = format else { return vec![request.clone()] };
+    let put = |step: &Value| {
+        let path = Pointer::try_from(step.get("path")?.as_str()?).ok()?;
+        let tokens: Vec<String> = path.tokens().map(Cow::into_owned).collect();
+        let around = |value: Value, key: String| Value::Object(Map::from_iter([(key, value)]));
+        Some(tokens.into_iter().rev().fold(step.get("value")?.clone(), around))
+    };
+    request.as_array().map(|steps| steps.iter().filter_map(put).collect()).unwrap_or_default()
+}
+
+/// Returns the results of a request that moves or copies values, on each state that its author can read. A value of
+/// the request that ends at a redacted path is redacted in its steps. A request that does not apply, or whose result
+/// is too large, has no results.
+fn moved_by(format: PatchFormat, request: &Value, known: &[Cow<'_, Value>]) -> Vec<Value> {
+    if format != PatchFormat::JsonPatch {
+        return Vec::new();
+    }
+    let patch = Patch::read(format, request.clone()).ok().filter(Patch::moves_or_copies);
+    let after = |patch: Patch| known.iter().filter_map(move |it| patch.apply(it, &StateLimits::default()).ok());
+    patch.into_iter().flat_map(after).collect()
+}
+
+impl Policy {
+    /// Returns whether the pointer alone is at or below a redacted path.
+    pub fn hides(&self, pointer: &Pointer) -> bool {
+        Redactor::by_name(self).hides(pointer)
+    }
+
+    /// Returns the pointer, cut where the pointer alone shows a redacted path.
+    #[must_use]
+    pub fn cut(&self, pointer: &Pointer) -> Pointer {
+        Redactor::by_name(self).cut(pointer)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! Checks whether a node may call a tool.
+
+use super::judgement::{RejectCode, Violation};
+use super::model::{NodePolicy, Policy};
+use crate::json::pointer::Pointer;
+use crate::primitives::id::ToolName;
+
+const NOT_CALLABLE: &str = "the node may not call this tool: the policy's `tools` do not list it";
+const IN_TOOLS_DENY: &str = "the policy denies this tool to every node";
+
+impl Policy {
+    /// Returns why a node may not call a tool, if it may not. A node's own list narrows the flow's; without either it
+    /// may call nothing.
+    pub(super) fn tool_violation(&self, node: &NodePolicy, name: &ToolName) -> Option<Violation> {
+        let lists = [node.tools.as_ref(), self.tools.allow.as_ref()];
+        let named = lists.iter().any(Option::is_some) && lists.iter().flatten().all(|it| it.covers(name));
+        let detail = match (self.tools.deny.covers(name), named) {
+            (true, _) => IN_TOOLS_DENY,
+            (false, false) => NOT_CALLABLE,
+            (false, true) => return None,
+        };
+        Some(Violation::new(RejectCode::ToolNotAllowed, Pointer::root(), detail))
+    }
+}

@@ -1,0 +1,113 @@
+//! Tool permissions of a policy, by tool name.
+
+use std::fmt;
+
+use super::pattern_set::Patterns;
+use crate::primitives::id::ToolName;
+
+/// A glob for names of tools. `*` is any run of characters, dots included.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct ToolGlob(String);
+
+/// A list of globs. An empty list allows no tool.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct ToolGlobs(Vec<ToolGlob>);
+
+/// `[tools]`
+#[derive(Debug, Default)]
+pub(super) struct ToolPolicy {
+    pub(super) allow: Option<ToolGlobs>,
+    pub(super) deny: ToolGlobs,
+    /// Paths that are redacted in arguments.
+    pub(super) hidden: Patterns,
+}
+
+impl ToolGlob {
+    /// Parses a glob. The error is for the policy's author.
+    pub(super) fn new(text: &str) -> Result<Self, String> {
+        let stands_for_name = text.replace('*', "x");
+        match ToolName::try_from(stands_for_name) {
+            Ok(_) => Ok(Self(text.to_owned())),
+            Err(error) => Err(format!("{error}; `*` matches any number of them")),
+        }
+    }
+
+    /// Scans both texts once. A `*` first matches as little as possible, and more only if the rest does not match.
+    fn matches(&self, name: &str) -> bool {
+        let (glob, name) = (self.0.as_bytes(), name.as_bytes());
+        let (mut at_glob, mut at_name) = (0, 0);
+        let mut star: Option<(usize, usize)> = None;
+        while at_name < name.len() {
+            match glob.get(at_glob) {
+                Some(b'*') => {
+                    star = Some((at_glob, at_name));
+                    at_glob += 1;
+                }
+                Some(byte) if *byte == name[at_name] => {
+                    at_glob += 1;
+                    at_name += 1;
+                }
+                _ => match &mut star {
+                    Some((back, taken)) => {
+                        *taken += 1;
+                        (at_glob, at_name) = (*back + 1, *taken);
+                    }
+                    None => return false,
+                },
+            }
+        }
+        glob[at_glob..].iter().all(|it| *it == b'*')
+    }
+}
+
+impl fmt::Display for ToolGlob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl ToolGlobs {
+    pub(super) fn covers(&self, name: &ToolName) -> bool {
+        self.0.iter().any(|glob| glob.matches(name.as_str()))
+    }
+}
+
+impl From<Vec<ToolGlob>> for ToolGlobs {
+    fn from(globs: Vec<ToolGlob>) -> Self {
+        Self(globs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_is_any_run_of_characters() {
+        for (glob, matching, not) in [
+            ("search", vec!["search"], vec!["search2", "Search", "a.search"]),
+            ("crm.*", vec!["crm.a", "crm.a.b", "crm."], vec!["crm", "xcrm.a"]),
+            ("*.delete", vec!["a.delete", "a.b.delete"], vec!["delete", "a.delete.x"]),
+            ("*", vec!["a", "a.b:c-d_e"], vec![]),
+            ("a*b*c", vec!["abc", "aXbYc", "abbc", "abcbc"], vec!["ab", "ac", "abcd"]),
+            ("a**b", vec!["ab", "axb"], vec!["a", "b"]),
+        ] {
+            let it = ToolGlob::new(glob).unwrap();
+            assert!(matching.iter().all(|name| it.matches(name)), "{glob}");
+            assert!(not.iter().all(|name| !it.matches(name)), "{glob}");
+        }
+    }
+
+    #[test]
+    fn a_glob_that_no_name_could_match_is_refused() {
+        for glob in ["", " ", "a b", "crm/*", "[a-z]", "ä*", ".a"] {
+            assert!(ToolGlob::new(glob).is_err(), "{glob:?}");
+        }
+    }
+
+    #[test]
+    fn a_glob_is_matched_in_bounded_steps() {
+        let glob = ToolGlob::new(&format!("{}b", "a*".repeat(60))).unwrap();
+        assert!(!glob.matches(&"a".repeat(128)), "in no time, whatever the stars");
+    }
+}

@@ -1,0 +1,73 @@
+//! Tool calls: the tool that an agent reports with a request.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::usage::InvalidUsage;
+use crate::chain::commitment::Salt;
+use crate::chain::hash::{Digest, Tag};
+use crate::json::canonical::canonical;
+use crate::json::pointer::Pointer;
+use crate::keys::ThreadSecret;
+use crate::primitives::id::{ProposalId, ToolName};
+
+/// The size limit of arguments. Reviewers and all rules read them. A larger document belongs in the state.
+pub const ARGUMENTS_BYTES_MAX: usize = 16 * 1024;
+
+/// A tool call. The gateway does not execute it. It decides whether the agent may.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tool {
+    pub name: ToolName,
+    pub arguments: Map<String, Value>,
+}
+
+impl Tool {
+    /// Reads `{name, arguments}`.
+    pub fn read(value: &Value) -> Result<Self, InvalidUsage> {
+        let root = Pointer::root();
+        let wrong = |pointer: Pointer, detail| InvalidUsage { pointer, detail };
+        let Value::Object(members) = value else {
+            return Err(wrong(root, "`tool` must be an object with `name` and `arguments`"));
+        };
+        // Reviewers see only these members, so an additional one is refused.
+        if let Some(key) = members.keys().find(|it| !matches!(it.as_str(), "name" | "arguments")) {
+            return Err(wrong(root.child(key), "unknown member: a tool has only `name` and `arguments`"));
+        }
+        let name = members.get("name").and_then(Value::as_str).and_then(|it| ToolName::try_from(it).ok());
+        let name = name.ok_or_else(|| wrong(root.child("name"), "`name` must be the name of a tool"))?;
+        let Some(Value::Object(arguments)) = members.get("arguments") else {
+            return Err(wrong(root.child("arguments"), "`arguments` must be an object; send `{}` without arguments"));
+        };
+        // The canonical length does not depend on the client's whitespace.
+        if canonical(&members["arguments"]).len() > ARGUMENTS_BYTES_MAX {
+            return Err(wrong(
+                root.child("arguments"),
+                "`arguments` is longer than 16 KiB of canonical JSON; put large documents into the state",
+            ));
+        }
+        Ok(Self { name, arguments: arguments.clone() })
+    }
+
+    /// Returns the part of a request's identity that describes the tool call.
+    pub fn identity(&self) -> Value {
+        json!({"name": self.name, "arguments": self.arguments})
+    }
+
+    /// Returns the salt of the commitment to a proposal's arguments.
+    pub fn salt(secret: &ThreadSecret, proposal: &ProposalId) -> Salt {
+        // The salt of a leaf is derived from `[pointer, proposal]`. No pointer is `arguments`, so the salts differ.
+        secret.hmac(canonical(&json!(["arguments", proposal])).as_bytes())
+    }
+
+    /// Returns the statement's form: the name, and a salted commitment to the arguments. Readers of a statement may not
+    /// be allowed to read the arguments of one node.
+    pub fn stated(&self, secret: &ThreadSecret, proposal: &ProposalId) -> Value {
+        let salt = Self::salt(secret, proposal);
+        let arguments = canonical(&Value::Object(self.arguments.clone()));
+        json!({"name": self.name, "arguments": Digest::of(Tag::Arguments, &[&salt, arguments.as_bytes()])})
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,13 @@
 //! Provenance: finds the author of a leaf in the versions of its thread, through edits, rollbacks, forks,
 //! joins and copies.
 
+mod lookup;
+
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::archive_lookup::ArchiveFiles;
 use super::heads::Version;
 use crate::domain::chain::hash::Digest;
 use crate::domain::chain::statement::{Statement, TransitionType};
@@ -19,21 +19,13 @@ use crate::domain::keys::Keys;
 use crate::domain::policy::{Policy, project};
 use crate::domain::primitives::id::{ProposalId, ThreadId};
 use crate::domain::threads::transition::Transition;
+use crate::metrics::BlockingWork;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
 
 /// Steps that one look follows. Beyond them, the party that took a leaf over counts as its author.
 const STEPS_MAX: usize = 4_096;
-
-/// Versions whose statements are read at once during the search.
-const WINDOW: u64 = 64;
-
-/// The number of versions that are searched. The author of an older leaf is unknown.
-const VERSIONS_WALKED_MAX: u64 = 10_000;
-
-/// Versions with states that one trace keeps in memory.
-const VERSIONS_KEPT: usize = 16;
 
 /// Leaves that a node may have copied one from. More candidates add no information.
 const COPIED_FROM_MAX: usize = 8;
@@ -102,6 +94,13 @@ struct TrailStep {
     at: Option<Pointer>,
 }
 
+impl TrailStep {
+    fn of(transition: &Transition, value: Option<&Value>, at: &Pointer) -> Self {
+        let is_copied = matches!(transition.statement.kind, TransitionType::Propose | TransitionType::Confirm);
+        Self { made: transition.digest, value: value.map(canonical), at: (!is_copied).then(|| at.clone()) }
+    }
+}
+
 /// The state before a transition.
 #[derive(Clone)]
 enum StateBefore {
@@ -133,6 +132,9 @@ pub(in crate::service) struct ProvenanceTrace<'s> {
     keys: &'s Keys,
     permit: QueuePermit,
     versions: Vec<Arc<Version>>,
+    transitions: Vec<Arc<Transition>>,
+    /// The state before the transition that is looked at.
+    before: Option<(Digest, Arc<Value>)>,
     /// The transitions that set leaves, by the proposal in the origin of a leaf.
     made: HashMap<ProposalId, Digest>,
     /// The range of versions whose statements were read, by thread. The end is exclusive.
@@ -150,6 +152,8 @@ impl<'s> ProvenanceTrace<'s> {
             keys,
             permit,
             versions: Vec::new(),
+            transitions: Vec::new(),
+            before: None,
             made: HashMap::new(),
             read: HashMap::new(),
             chosen: HashMap::new(),
@@ -191,12 +195,30 @@ impl<'s> ProvenanceTrace<'s> {
         if let (true, Some(version)) = (stays, statement.version.checked_sub(1)) {
             return self.traced(vec![TracedLeaf { thread: statement.thread.clone(), version, at: at.clone() }]).await;
         }
-        let before = StateBefore::Held(Arc::new(before.clone()));
+        let value = at.resolve(after);
+        let step = TrailStep::of(transition, value, at);
+        if let Some(known) = self.followed.get(&step) {
+            return Ok(Some(known.clone()));
+        }
+        let before = StateBefore::Held(self.state_before(transition, before));
         let mut open = Vec::new();
-        let author = self.step(transition.clone(), (before, at.resolve(after)), at, &mut open).await?;
+        let author = self.step(Arc::new(transition.clone()), (before, value), at, &mut open).await?;
         let Some(mut all) = self.traced(open).await? else { return Ok(None) };
         add_authors(&mut all, author);
+        self.followed.insert(step, all.clone());
         Ok(Some(all))
+    }
+
+    /// Returns the state before a transition, which is copied once for all leaves.
+    fn state_before(&mut self, transition: &Transition, before: &Value) -> Arc<Value> {
+        match &self.before {
+            Some((of, known)) if *of == transition.digest => Arc::clone(known),
+            _ => {
+                let copy = Arc::new(before.clone());
+                self.before = Some((transition.digest, Arc::clone(&copy)));
+                copy
+            }
+        }
     }
 
     /// Follows leaves to those who chose them. A step is followed once, however many leaves lead to it.
@@ -215,10 +237,9 @@ impl<'s> ProvenanceTrace<'s> {
             let version = self.version(&leaf.thread, leaf.version).await?;
             let Some(origin) = version.tree.origin(&leaf.at).cloned() else { return Ok(None) };
             let Some(made) = self.made(&leaf, &origin).await? else { return Ok(None) };
-            let transition = self.service.transition(self.keys, made).await?;
+            let transition = self.transition(made).await?;
             let value = leaf.at.resolve(&version.state);
-            let is_copied = matches!(transition.statement.kind, TransitionType::Propose | TransitionType::Confirm);
-            let step = TrailStep { made, value: value.map(canonical), at: (!is_copied).then(|| leaf.at.clone()) };
+            let step = TrailStep::of(&transition, value, &leaf.at);
             if let Some(known) = self.followed.get(&step) {
                 add_authors(trail.last_mut().map_or(&mut authors, |it| &mut it.authors), known.clone());
                 continue;
@@ -236,7 +257,7 @@ impl<'s> ProvenanceTrace<'s> {
     /// Returns who chose what a transition put at a place, or adds to what is open where it was taken over from.
     async fn step(
         &mut self,
-        mut transition: Transition,
+        mut transition: Arc<Transition>,
         (before, value): (StateBefore, Option<&Value>),
         at: &Pointer,
         open: &mut Vec<TracedLeaf>,
@@ -249,7 +270,7 @@ impl<'s> ProvenanceTrace<'s> {
         }
         // An edit takes over what it leaves as it was proposed.
         while let (TransitionType::Edit, Some(earlier)) = (transition.statement.kind, transition.statement.supersedes) {
-            let earlier = service.transition(keys, earlier).await?;
+            let earlier = self.transition(earlier).await?;
             let would_be = earlier.delta.apply(before.state()).map_err(|_| Error::Broken("a transition's effect"))?;
             if at.resolve(&would_be) != value {
                 break;
@@ -302,14 +323,20 @@ impl<'s> ProvenanceTrace<'s> {
         for branch in statement.join.iter().flat_map(|it| &it.branches) {
             let version = self.service.stated(self.keys, branch.transition).await?.statement.version;
             let tip = self.version(&branch.thread, version).await?;
-            let from = |at: &Pointer| TracedLeaf { thread: branch.thread.clone(), version, at: at.clone() };
+            let from = |at: Pointer| TracedLeaf { thread: branch.thread.clone(), version, at };
             if at.resolve(&tip.state) == value {
-                return Ok(vec![from(at)]);
+                return Ok(vec![from(at.clone())]);
             }
             // A list that is matched by a key puts an item of a branch at another index.
-            let same = leaves(&tip.state).into_iter();
-            let same = same.filter(|(place, leaf)| Some(*leaf) == value && place.is_same_but_indexes(at));
-            moved.extend(same.take(COPIED_FROM_MAX).map(|(place, _)| from(&place)));
+            let (at, value) = (at.clone(), value.cloned());
+            let is_moved = move |(place, leaf): &(Pointer, &Value)| {
+                Some(*leaf) == value.as_ref() && place.is_same_but_indexes(&at)
+            };
+            let same = move || {
+                let same = leaves(&tip.state).into_iter().filter(is_moved);
+                same.map(|it| it.0).take(COPIED_FROM_MAX).collect::<Vec<_>>()
+            };
+            moved.extend(self.service.apart(&self.permit, BlockingWork::Trace, same).await?.into_iter().map(from));
         }
         Ok(moved)
     }
@@ -331,7 +358,7 @@ impl<'s> ProvenanceTrace<'s> {
             let equal = leaves(&read).into_iter().filter(|(_, leaf)| **leaf == value);
             equal.map(|it| it.0).take(COPIED_FROM_MAX).collect()
         };
-        self.permit.work("a trail", equal).await
+        self.service.apart(&self.permit, BlockingWork::Trace, equal).await
     }
 
     async fn chosen_by(&mut self, transition: &Transition) -> Result<LeafAuthor> {
@@ -343,47 +370,6 @@ impl<'s> ProvenanceTrace<'s> {
         let chosen = LeafAuthor { author, policy };
         self.chosen.insert(transition.digest, chosen.clone());
         Ok(chosen)
-    }
-
-    async fn version(&mut self, thread: &ThreadId, version: u64) -> Result<Arc<Version>> {
-        let is_it = |it: &&Arc<Version>| it.entry.thread == *thread && it.entry.version == version;
-        if let Some(known) = self.versions.iter().find(is_it) {
-            return Ok(Arc::clone(known));
-        }
-        let loaded = Arc::new(self.service.version(self.keys, thread, version).await?);
-        if self.versions.len() >= VERSIONS_KEPT {
-            self.versions.remove(0);
-        }
-        self.versions.push(Arc::clone(&loaded));
-        Ok(loaded)
-    }
-
-    /// Returns the transition that an origin names. Each statement is read once, newest first, without its
-    /// state.
-    async fn made(&mut self, leaf: &TracedLeaf, origin: &ProposalId) -> Result<Option<Digest>> {
-        let end = leaf.version + 1;
-        let (mut from, mut below) = self.read.get(&leaf.thread).copied().unwrap_or((end, end));
-        let lowest = leaf.version.saturating_sub(VERSIONS_WALKED_MAX);
-        while !self.made.contains_key(origin) && (below < end || from > lowest) {
-            let window = match below < end {
-                true => below..=end.min(below + WINDOW) - 1,
-                false => from.saturating_sub(WINDOW).max(lowest)..=from - 1,
-            };
-            (from, below) = (from.min(*window.start()), below.max(*window.end() + 1));
-            self.read_statements(&leaf.thread, window).await?;
-            self.read.insert(leaf.thread.clone(), (from, below));
-        }
-        Ok(self.made.get(origin).copied())
-    }
-
-    async fn read_statements(&mut self, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<()> {
-        let (service, keys) = (self.service, self.keys);
-        let rows = service.links((keys, &mut ArchiveFiles::default()), thread, of).await?;
-        let digests: Vec<Digest> = rows.iter().map(|it| it.transition).collect();
-        for (digest, transition) in service.transitions_of((keys, &mut ArchiveFiles::default()), &digests).await? {
-            self.made.insert(transition.statement.proposal, digest);
-        }
-        Ok(())
     }
 }
 

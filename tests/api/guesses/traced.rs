@@ -17,6 +17,18 @@ async fn propose(world: &GuessWorld, thread: &Value, parent: &Value, (by, patch)
     world.g.propose(thread, parent, (by, "planner"), patch).await
 }
 
+async fn fork(world: &GuessWorld, thread: &str, (by, names): (&str, &[&str])) -> Value {
+    let body = json!({"node": "planner", "branches": names});
+    world.g.post(&format!("/v1/threads/{thread}/forks"), by, body).await.expect(201)
+}
+
+/// Joins branches of the thread as another party than the one that guesses.
+async fn join(world: &GuessWorld, made: &Value, names: &[&str]) -> Value {
+    let body = json!({"node": "planner", "parent": made["transition"], "branches": names, "strategy": "union"});
+    let path = format!("/v1/threads/{}/joins", made["thread"].as_str().unwrap());
+    world.g.post(&path, &world.g.planner, body).await.expect(201)
+}
+
 /// Writes guesses into a list and moves them to another one and back. Returns the thread and its head.
 async fn move_guesses(
     (world, party): (&GuessWorld, &GuessingParty),
@@ -85,8 +97,7 @@ async fn a_guess_keeps_its_author_if_a_join_puts_its_item_at_another_index() {
         let (g, party) = (&world.g, world.party().await);
         let made = world.thread(&g.host, &GuessTexts::PLAIN).await;
         let thread = made["thread"].as_str().unwrap().to_owned();
-        let fork = json!({"node": "planner", "branches": ["law", "press"]});
-        let forked = g.post(&format!("/v1/threads/{thread}/forks"), &g.planner, fork).await.expect(201);
+        let forked = fork(&world, &thread, (&g.planner, &["law", "press"])).await;
         for (index, by, item) in
             [(0, &g.planner, json!({"id": "statute"})), (1, &party.agent, json!({"id": "article", "text": CARDS[0]}))]
         {
@@ -94,9 +105,7 @@ async fn a_guess_keeps_its_author_if_a_join_puts_its_item_at_another_index() {
             propose(&world, &branch["thread"], &branch["transition"], (by, patch)).await.expect(201);
         }
         let mut known = world.known().await;
-        let names = ["law", "press"];
-        let join = json!({"node": "planner", "parent": made["transition"], "branches": names, "strategy": "union"});
-        let joined = g.post(&format!("/v1/threads/{thread}/joins"), &g.planner, join).await.expect(201);
+        let joined = join(&world, &made, &["law", "press"]).await;
         let path = format!("/v1/threads/{thread}/state?node=planner");
         let state = g.get(&path, &g.planner).await.expect(200);
         assert_eq!(state["state"]["found"][2]["text"], CARDS[0], "{joined} {state}");
@@ -104,6 +113,32 @@ async fn a_guess_keeps_its_author_if_a_join_puts_its_item_at_another_index() {
         fetch_all(&mut known, &world, &party).await;
         // Lists of threads have both branches in a random order.
         known.seen.retain(|(address, _)| address.contains(&thread) || address.contains("/v1/transitions/"));
+        seen.push(known.seen);
+    }
+    told_apart::nothing(&seen[0], &seen[1]);
+}
+
+/// The party names a branch by a guess, and another party forks last and joins.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_name_of_a_branch_keeps_its_author_in_a_run_if_others_fork_and_join() {
+    let mut seen = Vec::new();
+    for which in 0..2 {
+        let world = GuessWorld::new(which).await;
+        let (g, party) = (&world.g, world.party().await);
+        let made = world.thread(&g.host, &GuessTexts::PLAIN).await;
+        let thread = made["thread"].as_str().unwrap().to_owned();
+        for (by, name, field) in [(&party.agent, CARDS[0], "one"), (&g.planner, "press", "other")] {
+            let branch = fork(&world, &thread, (by, &[name])).await["branches"][0].clone();
+            let patch = json!({"notes": {field: "found"}});
+            propose(&world, &branch["thread"], &branch["transition"], (&g.planner, patch)).await.expect(201);
+        }
+        let mut known = world.known().await;
+        join(&world, &made, &[CARDS[0], "press"]).await;
+        known.threads.push(thread.clone());
+        fetch_all(&mut known, &world, &party).await;
+        known.seen.retain(|(address, _)| address.contains(&thread));
+        let events = known.seen.iter().find(|it| it.0.starts_with("host") && it.0.ends_with("/events.jsonl"));
+        assert!(events.unwrap().1.contains(CARDS[0]), "the party reads the name that it chose: {events:?}");
         seen.push(known.seen);
     }
     told_apart::nothing(&seen[0], &seen[1]);

@@ -143,3 +143,55 @@ async fn the_name_of_a_branch_keeps_its_author_in_a_run_if_others_fork_and_join(
     }
     told_apart::nothing(&seen[0], &seen[1]);
 }
+
+/// The party names members by a guess, and another party changes what is below them and moves them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_name_of_a_member_keeps_its_author_if_others_set_its_value() {
+    let mut seen = Vec::new();
+    for which in 0..2 {
+        let blind = POLICY.replace("writes = [\"payment\", ", "writes = [\"found\", \"payment\", ");
+        let world = GuessWorld::with_policy(which, &blind).await;
+        let (g, party) = (&world.g, world.party().await);
+        let made = world.thread(&g.host, &GuessTexts::PLAIN).await;
+        let thread = made["thread"].as_str().unwrap().to_owned();
+        let guess = CARDS[0];
+        let named = json!({"found": {(guess): 1, "deep": {(guess): {"a": 1, "b": 2}}, "list": [{(guess): []}]}});
+        let set = propose(&world, &made["thread"], &made["transition"], (&party.agent, named)).await.expect(201);
+        let mut known = world.known().await;
+        let mut head = set["transition"].clone();
+        // The vault writes blind below the name, so it cannot have copied the name.
+        for (by, patch) in [
+            ((&g.planner, "planner"), json!({"found": {(guess): {"b": 1}, "deep": {(guess): {"a": 3}}}})),
+            ((&world.vault, "vault"), json!({"found": {(guess): {"a": 1}}})),
+            ((&g.planner, "planner"), json!({"found": {(guess): {"b": 2}, "list": ["first", {(guess): []}]}})),
+        ] {
+            let by: (&str, &str) = (by.0, by.1);
+            head = g.propose(&made["thread"], &head, by, patch).await.expect(201)["transition"].clone();
+        }
+        let path = format!("/v1/transitions/{}", head.as_str().unwrap());
+        let shown = known.answer(g.get(&path, &party.host).await, 200).to_string();
+        assert!(shown.contains(guess) && !shown.contains("hidden"), "{shown}");
+        known.threads.push(thread);
+        fetch_all(&mut known, &world, &party).await;
+        seen.push(known.seen);
+    }
+    told_apart::nothing(&seen[0], &seen[1]);
+}
+
+/// Another party copies a redacted value into a name. A party that sets the value below it is not shown the name.
+#[tokio::test]
+async fn a_name_with_a_redacted_value_stays_redacted_for_a_party_that_sets_the_value_below_it() {
+    let world = GuessWorld::new(0).await;
+    let (g, party) = (&world.g, world.party().await);
+    let made = world.thread(&g.host, &GuessTexts::PLAIN).await;
+    let by_others = json!({"notes": {(CARDS[0]): 1}});
+    let named = propose(&world, &made["thread"], &made["transition"], (&g.planner, by_others)).await.expect(201);
+    let mut head = named["transition"].clone();
+    for value in [2, 3] {
+        let below = json!({"notes": {(CARDS[0]): value}});
+        head = propose(&world, &made["thread"], &head, (&party.agent, below)).await.expect(201)["transition"].clone();
+    }
+    let path = format!("/v1/transitions/{}", head.as_str().unwrap());
+    let shown = g.get(&path, &party.host).await.expect(200);
+    assert_eq!(shown["diff"], json!([{"pointer": "/notes", "hidden": true, "effect": "changed"}]));
+}

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::{ProvenanceTrace, TracedLeaf};
+use super::{ProvenanceTrace, TracedText};
 use crate::domain::chain::hash::Digest;
 use crate::domain::primitives::id::{ProposalId, ThreadId};
 use crate::domain::threads::transition::Transition;
@@ -48,18 +48,18 @@ impl ProvenanceTrace<'_> {
 
     /// Returns the transition that an origin names. Each statement is read once, newest first, without its
     /// state.
-    pub(super) async fn made(&mut self, leaf: &TracedLeaf, origin: &ProposalId) -> Result<Option<Digest>> {
-        let end = leaf.version + 1;
-        let (mut from, mut below) = self.read.get(&leaf.thread).copied().unwrap_or((end, end));
-        let lowest = leaf.version.saturating_sub(VERSIONS_WALKED_MAX);
+    pub(super) async fn made(&mut self, text: &TracedText, origin: &ProposalId) -> Result<Option<Digest>> {
+        let end = text.version + 1;
+        let (mut from, mut below) = self.read.get(&text.thread).copied().unwrap_or((end, end));
+        let lowest = text.version.saturating_sub(VERSIONS_WALKED_MAX);
         while !self.made.contains_key(origin) && (below < end || from > lowest) {
             let window = match below < end {
                 true => below..=end.min(below + WINDOW) - 1,
                 false => from.saturating_sub(WINDOW).max(lowest)..=from - 1,
             };
             (from, below) = (from.min(*window.start()), below.max(*window.end() + 1));
-            self.read_statements(&leaf.thread, window).await?;
-            self.read.insert(leaf.thread.clone(), (from, below));
+            self.read_statements(&text.thread, window).await?;
+            self.read.insert(text.thread.clone(), (from, below));
         }
         Ok(self.made.get(origin).copied())
     }

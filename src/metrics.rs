@@ -85,9 +85,13 @@ pub enum BlockingWork {
     Import,
     /// The verification of a large state of an earlier version.
     State,
+    /// A step on the way back to the author of a leaf.
+    Trace,
 }
 
 impl BlockingWork {
+    const ALL: [Self; 6] = [Self::Judgement, Self::DryRun, Self::Policy, Self::Import, Self::State, Self::Trace];
+
     /// Returns the value of the label.
     pub const fn name(self) -> &'static str {
         match self {
@@ -96,6 +100,7 @@ impl BlockingWork {
             Self::Policy => "policy",
             Self::Import => "import",
             Self::State => "state",
+            Self::Trace => "trace",
         }
     }
 }
@@ -208,13 +213,7 @@ impl Metrics {
         for code in EnvelopeCode::ALL.iter().map(|it| it.as_str()).chain([BUDGET]) {
             self.boundary.with_label_values(&[code]).reset();
         }
-        for work in [
-            BlockingWork::Judgement,
-            BlockingWork::DryRun,
-            BlockingWork::Policy,
-            BlockingWork::Import,
-            BlockingWork::State,
-        ] {
+        for work in BlockingWork::ALL {
             self.works.with_label_values(&[work.name()]).reset();
         }
         for outcome in AttemptOutcome::outcomes() {

@@ -3,10 +3,22 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::gateway::{TestGateway, spawn_gateway};
+use crate::gateway::{TestGateway, spawn_gateway, spawn_with_policy};
 
 /// A policy that judges the whole state by the schema `s`.
 const BY_SCHEMA: &str = "flow = \"payments\"\nschema = \"s\"\n[nodes.planner]\nreads = [\"*\"]\nwrites = [\"*\"]\n";
+
+/// A policy under which an agent copies a redacted value.
+const COPIED: &str = r#"
+flow = "payments"
+
+[nodes.planner]
+reads = ["*"]
+writes = ["*"]
+
+[redaction]
+hide = ["secret"]
+"#;
 
 /// So many schemas, each of which looks at every member.
 fn schemas(keyword: &str, many: usize, each: &str) -> Value {
@@ -123,4 +135,31 @@ async fn a_replay_ends_its_page_where_its_judgements_were_much_work() {
     assert_eq!(pages.iter().sum::<usize>(), PROPOSALS);
     assert!(pages[0] < PROPOSALS && pages[0] > 0, "{pages:?}");
     assert_eq!(worked(&g, "judgement").await as usize, PROPOSALS);
+}
+
+/// Copies of a redacted value that many versions moved. Each version that is looked at follows one trail of moves, and not
+/// one trail for each copy.
+#[tokio::test]
+async fn the_copies_of_a_value_are_traced_together_and_off_the_threads_that_answer() {
+    const COPIES: usize = 300;
+    const MOVES: usize = 12;
+    let g = spawn_with_policy(COPIED).await;
+    let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": {}})).await.expect(201);
+    let hidden = "a hidden text";
+    let mut head = made["transition"].clone();
+    let mut propose = async |patch: Value| {
+        head =
+            g.propose(&made["thread"], &head, (&g.planner, "planner"), patch).await.expect(201)["transition"].clone();
+        head.clone()
+    };
+    propose(json!({"secret": hidden})).await;
+    for it in 0..MOVES {
+        let (here, there) = if it % 2 == 0 { (COPIES, 0) } else { (0, COPIES) };
+        propose(json!({"one": vec![hidden; here], "other": vec![hidden; there]})).await;
+    }
+    let before = worked(&g, "trace").await;
+    let last = propose(json!({"one": vec![hidden; COPIES], "other": []})).await;
+    g.get(&format!("/v1/transitions/{}", last.as_str().unwrap()), &g.host).await.expect(200);
+    let steps = worked(&g, "trace").await - before;
+    assert!((1..=MOVES as u64 + 2).contains(&steps), "{steps} steps for {COPIES} copies");
 }

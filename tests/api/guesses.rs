@@ -23,6 +23,7 @@ use crate::gateway::{TestGateway, ballot, owned_token, person, spawn_with_policy
 
 mod fetched;
 mod told_apart;
+mod traced;
 
 use fetched::FetchedFacts;
 
@@ -35,8 +36,8 @@ flow = "payments"
 protected = ["target_user_id"]
 
 [nodes.planner]
-reads = ["raw_text", "notes", "requested_action", "target_user_id"]
-writes = ["raw_text", "notes", "requested_action", "target_user_id"]
+reads = ["raw_text", "notes", "found", "requested_action", "target_user_id"]
+writes = ["raw_text", "notes", "found", "requested_action", "target_user_id"]
 rollback = true
 fork = true
 
@@ -91,7 +92,11 @@ struct GuessingParty {
 
 impl GuessWorld {
     async fn new(which: usize) -> Self {
-        let g = spawn_with_policy(POLICY).await;
+        Self::with_policy(which, POLICY).await
+    }
+
+    async fn with_policy(which: usize, policy: &str) -> Self {
+        let g = spawn_with_policy(policy).await;
         for name in ["carl", "dora"] {
             person(&g.service, name, &["reviewers"]).await;
         }
@@ -119,7 +124,7 @@ impl GuessWorld {
     async fn thread(&self, host: &str, texts: &GuessTexts) -> Value {
         let state = json!({
             "requested_action": "none", "target_user_id": 17, "raw_text": texts.text("initial"),
-            "notes": {(texts.key()): texts.text("note"), "plain": texts.number()},
+            "notes": {(texts.key()): texts.text("note"), "plain": texts.number()}, "found": [{"id": "start"}],
         });
         let episode = json!({"goal": {"task": texts.text("task"), "type": "support"}, "seed": 7, "tags": texts.tags(),
             "using": "graph", "intuition_mode": "advisory"});

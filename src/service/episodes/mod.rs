@@ -81,6 +81,26 @@ struct AttributedEvent {
     node: Option<NodeId>,
 }
 
+/// The events of an episode, and who chose the names of branches in them.
+#[derive(Default)]
+struct AttributedEpisode {
+    events: Vec<AttributedEvent>,
+    /// The caller of the fork that made a branch, by the thread of the branch.
+    forkers: BTreeMap<String, PrincipalId>,
+}
+
+impl AttributedEpisode {
+    fn add_fork(&mut self, fork: &Event, by: Option<&PrincipalId>) {
+        let branches = fork.data["branches"].as_array().into_iter().flatten();
+        let threads = branches.filter_map(|it| it["thread"].as_str());
+        self.forkers.extend(threads.filter_map(|it| Some((it.to_owned(), by?.clone()))));
+    }
+
+    fn authors(&self) -> impl Iterator<Item = &PrincipalId> {
+        self.events.iter().filter_map(|it| it.by.as_ref()).chain(self.forkers.values())
+    }
+}
+
 impl Service {
     /// Stores an event of an agent. Redacted values that its node could read are masked before it is stored. The event
     /// decides nothing.
@@ -205,25 +225,28 @@ impl Service {
         let parties = self.parties_of(&keys, &happened).await?;
         let reader = reader.clone();
         let told = move || {
-            let author_of = |it: &AttributedEvent| {
-                let party = it.by.as_ref().and_then(|by| parties.get(by)).cloned().unwrap_or(Party::Gone);
-                Author::as_node(party, it.node.as_ref())
-            };
-            let authors: Vec<Author> = happened.iter().map(author_of).collect();
+            let party = |by: Option<&PrincipalId>| by.and_then(|by| parties.get(by)).cloned().unwrap_or(Party::Gone);
+            let author_of = |it: &AttributedEvent| Author::as_node(party(it.by.as_ref()), it.node.as_ref());
+            let AttributedEpisode { events, forkers } = happened;
+            let authors: Vec<Author> = events.iter().map(author_of).collect();
             let redaction = around.redaction(reader, &authors);
-            let shown = |(it, author): (AttributedEvent, &Author)| {
-                from_thread::masked_record(it.record, &|text: &str| redaction.words(author, text).into_owned())
+            let branch_mask = |thread: &str, name: &str| {
+                redaction.words(&Author::as_node(party(forkers.get(thread)), None), name).into_owned()
             };
-            let shown = happened.into_iter().zip(&authors).map(shown).collect();
+            let shown = |(it, author): (AttributedEvent, &Author)| {
+                let mask = |text: &str| redaction.words(author, text).into_owned();
+                from_thread::masked_record(it.record, &mask, &branch_mask)
+            };
+            let shown = events.into_iter().zip(&authors).map(shown).collect();
             Ok(tell(&EpisodeRecord { timeline: Timeline::of(shown), thread }))
         };
         turn.work("a run", told).await?
     }
 
     /// Returns the party behind each principal. Each principal is looked up once.
-    async fn parties_of(&self, keys: &Keys, happened: &[AttributedEvent]) -> Result<BTreeMap<PrincipalId, Party>> {
+    async fn parties_of(&self, keys: &Keys, happened: &AttributedEpisode) -> Result<BTreeMap<PrincipalId, Party>> {
         let mut parties = BTreeMap::new();
-        for by in happened.iter().filter_map(|it| it.by.clone()).collect::<BTreeSet<_>>() {
+        for by in happened.authors().cloned().collect::<BTreeSet<_>>() {
             let party = self.party_of(keys, &by).await?;
             parties.insert(by, party);
         }
@@ -330,35 +353,29 @@ fn happened(
     episode: &Episode,
     events: Vec<Event>,
     said: Vec<AgentEvent>,
-) -> Result<Vec<AttributedEvent>> {
-    let mut happened: Vec<AttributedEvent> = Vec::with_capacity(events.len());
+) -> Result<AttributedEpisode> {
+    let mut happened = AttributedEpisode::default();
     let mut said = said.into_iter();
-    let mut forker: Option<PrincipalId> = None;
     for event in events {
         let by = event.data["by"].as_str().and_then(|it| PrincipalId::try_from(it).ok());
         match event.kind {
             EventType::ThreadCreated if event.data["episode"] == json!(episode.terms.digest()) => {
                 let record = from_thread::started(&event, thread.id.as_str(), &episode.terms);
-                happened.push(AttributedEvent { record, by, node: None });
+                happened.events.push(AttributedEvent { record, by, node: None });
             }
             EventType::ThreadCreated => return Err(Error::Broken("an episode")),
             EventType::EpisodeEvent => {
                 let posted = said.next().filter(|it| posted_data(it) == event.data);
                 let posted = posted.ok_or(Error::Broken("an episode's events"))?;
                 let (record, node) = (from_thread::said(&posted), Some(posted.node));
-                happened.push(AttributedEvent { record, by: Some(posted.by), node });
+                happened.events.push(AttributedEvent { record, by: Some(posted.by), node });
             }
             _ => {
                 if event.kind == EventType::ThreadForked {
-                    forker.clone_from(&by);
+                    happened.add_fork(&event, by.as_ref());
                 }
-                // The only free texts in it are branch names, which the caller of the fork chose.
                 let done = from_thread::done(&event, thread.id.as_str());
-                happened.extend(done.map(|record| AttributedEvent {
-                    record,
-                    by: by.or_else(|| forker.clone()),
-                    node: None,
-                }));
+                happened.events.extend(done.map(|record| AttributedEvent { record, by, node: None }));
             }
         }
     }

@@ -8,15 +8,14 @@ use std::sync::Arc;
 
 use countersign_domain::identity::account::{Account, Token};
 use countersign_domain::identity::party::{Author, Party};
-use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::Keys;
-use countersign_domain::policy::{Policy, RedactedValues, Redactor, ScannedState, project};
+use countersign_domain::policy::{Policy, RedactedValues, Redactor, ScannedState, StateText, project};
 use countersign_domain::primitives::id::{NodeId, PrincipalId};
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::transition::Transition;
 use serde_json::Value;
 
-use super::provenance::{LeafAuthor, ProvenanceTrace, TraceStart};
+use super::provenance::{ProvenanceTrace, TextAuthor, TraceStart};
 use crate::service::Service;
 use crate::service::error::Result;
 
@@ -143,17 +142,17 @@ fn hidings<'p>(policies: &'p [Arc<Policy>], sides: &[ScannedState<'_>], tools: &
     each.map(|(policy, tool)| Redactor::of_sides(policy, sides, *tool)).collect()
 }
 
-/// The redaction for authors of leaves, built once for each author.
+/// The redaction for authors of texts, built once for each author.
 #[derive(Default)]
-struct AuthorRedactors<'p>(Vec<(LeafAuthor, Vec<Redactor<'p>>)>);
+struct AuthorRedactors<'p>(Vec<(TextAuthor, Vec<Redactor<'p>>)>);
 
 impl<'p> AuthorRedactors<'p> {
-    /// Returns whether the author of a leaf could read the redacted value that the leaf contains.
+    /// Returns whether the author of a text could read the redacted value that the text contains.
     fn has(
         &mut self,
         (policies, states, tools): (&'p [Arc<Policy>], &[&Value], &[Option<&Tool>]),
-        chosen: &LeafAuthor,
-        (at, state): (&Pointer, &Value),
+        chosen: &TextAuthor,
+        (text, state): (&StateText, &Value),
     ) -> bool {
         let index = self.0.iter().position(|it| it.0.is_alike(chosen)).unwrap_or_else(|| {
             let seen = TextComparisonScope::By { nodes: chosen.author.nodes(), then: Some(&chosen.policy) };
@@ -161,7 +160,7 @@ impl<'p> AuthorRedactors<'p> {
             self.0.push((chosen.clone(), hidings));
             self.0.len() - 1
         });
-        self.0[index].1.iter().any(|it| it.equals_redacted(at, state))
+        self.0[index].1.iter().any(|it| it.equals_redacted(text, state))
     }
 }
 
@@ -201,7 +200,7 @@ impl Service {
         Ok((author, self.author_of(keys, &proposed).await?))
     }
 
-    /// Returns the redaction of each policy for these states and one reader. A leaf that the reader could
+    /// Returns the redaction of each policy for these states and one reader. A text that the reader could
     /// have chosen is only compared with values that its author could read.
     pub(in crate::service) async fn redactors_for<'p, const N: usize>(
         &self,
@@ -212,32 +211,32 @@ impl Service {
         tools: &[Option<&Tool>],
     ) -> Result<Vec<Redactor<'p>>> {
         let states: [&Value; N] = standpoints.each_ref().map(TraceStart::state);
-        let mut spared: [BTreeSet<Pointer>; N] = std::array::from_fn(|_| BTreeSet::new());
-        let sides = |spared: &[BTreeSet<Pointer>; N]| -> Vec<Redactor<'p>> {
+        let mut spared: [BTreeSet<StateText>; N] = std::array::from_fn(|_| BTreeSet::new());
+        let sides = |spared: &[BTreeSet<StateText>; N]| -> Vec<Redactor<'p>> {
             let sides: Vec<ScannedState<'_>> =
                 states.iter().zip(spared).map(|(state, spared)| ScannedState { state, spared }).collect();
             hidings(policies, &sides, tools)
         };
-        // Most states have no such leaf, and then no history is read.
+        // Most states have no such text, and then no history is read.
         let strict = sides(&spared);
         // A reader without an id cannot be an author, so nothing is spared.
         let Some(asker) = reader.id() else { return Ok(strict) };
         let (mut traces, mut known) = (None, AuthorRedactors::default());
         for (standpoint, spared) in standpoints.iter().zip(&mut spared) {
             let state = standpoint.state();
-            let found: BTreeSet<Pointer> = strict.iter().flat_map(|it| it.found_by_comparison(state)).collect();
-            for at in found {
+            let found: BTreeSet<StateText> = strict.iter().flat_map(|it| it.found_by_comparison(state)).collect();
+            for text in found {
                 // A long past takes long to look through.
                 let traces: &mut ProvenanceTrace<'_> = match &mut traces {
                     Some(begun) => begun,
                     none => none.insert(ProvenanceTrace::new(self, keys, self.turns.telling.take(asker).await?)),
                 };
-                let Some(chosen) = traces.of_leaf(standpoint, &at).await? else { continue };
-                let own = |it: &LeafAuthor| reader.could_have_written_as(it.author.party());
+                let Some(chosen) = traces.of_text(standpoint, &text).await? else { continue };
+                let own = |it: &TextAuthor| reader.could_have_written_as(it.author.party());
                 if chosen.iter().all(own)
-                    && !chosen.iter().any(|it| known.has((policies, &states, tools), it, (&at, state)))
+                    && !chosen.iter().any(|it| known.has((policies, &states, tools), it, (&text, state)))
                 {
-                    spared.insert(at);
+                    spared.insert(text);
                 }
             }
         }

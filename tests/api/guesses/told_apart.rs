@@ -17,11 +17,12 @@ const RANDOM: [&str; 7] = [
 ];
 
 /// Moments: two gateways are not asked in the same second.
-const MOMENTS: [&str; 4] = [
+const MOMENTS: [&str; 5] = [
     r"(?s)<time.*?</time>",
     r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z",
     r#"data-ends-in="\d+""#,
     r"\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d UTC",
+    r"\b\d+ s ago\b",
 ];
 
 /// Fails where the first difference is.

@@ -97,6 +97,25 @@ impl Tree {
 
     /// Returns the proposal that set the leaf at a path, if there is a leaf.
     pub fn origin(&self, at: &Pointer) -> Option<&ProposalId> {
+        match &self.at(at)?.node {
+            Node::Leaf { origin, .. } => Some(origin),
+            Node::Object(_) | Node::Array(_) => None,
+        }
+    }
+
+    /// Returns the proposal that set the first leaf at or below a path, if there is one.
+    pub fn first_origin(&self, at: &Pointer) -> Option<&ProposalId> {
+        let mut tree = self.at(at)?;
+        loop {
+            tree = match &tree.node {
+                Node::Leaf { origin, .. } => return Some(origin),
+                Node::Object(members) => members.values().next()?,
+                Node::Array(items) => items.first()?,
+            };
+        }
+    }
+
+    fn at(&self, at: &Pointer) -> Option<&Self> {
         let mut tree = self;
         for token in at.tokens() {
             tree = match &tree.node {
@@ -105,10 +124,7 @@ impl Tree {
                 Node::Leaf { .. } => return None,
             };
         }
-        match &tree.node {
-            Node::Leaf { origin, .. } => Some(origin),
-            Node::Object(_) | Node::Array(_) => None,
-        }
+        Some(tree)
     }
 
     fn collect(&self, at: &Pointer, origins: &mut Origins) {

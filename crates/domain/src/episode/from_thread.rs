@@ -141,8 +141,6 @@ fn masked_members(members: &Map<String, Value>, mask: &impl Fn(&str) -> String) 
 /// its absence would reveal that it equals a redacted value.
 pub fn masked_payload(phase: &str, payload: &Map<String, Value>, mask: &impl Fn(&str) -> String) -> Map<String, Value> {
     let open = match phase {
-        // These payloads are the gateway's own. Only branch names come from agents.
-        phase::RUNTIME => return masked_names(payload, mask),
         phase::START => "process",
         phase::TERMINATE => "status",
         _ => "",
@@ -154,13 +152,15 @@ pub fn masked_payload(phase: &str, payload: &Map<String, Value>, mask: &impl Fn(
     shown
 }
 
-/// Redacts only the names of branches in a gateway event, because an agent chose them.
-fn masked_names(payload: &Map<String, Value>, mask: &impl Fn(&str) -> String) -> Map<String, Value> {
+/// Redacts only the names of branches in a gateway event. The mask gets the thread of a branch and its name, because the
+/// branches of one join may have several authors.
+fn masked_names(payload: &Map<String, Value>, mask: &impl Fn(&str, &str) -> String) -> Map<String, Value> {
     let mut shown = payload.clone();
     let named = |branches: Option<&mut Value>| {
         for branch in branches.and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Some(Value::String(name)) = branch.get_mut("name") {
-                *name = mask(name);
+            let masked = branch["name"].as_str().map(|it| mask(branch["thread"].as_str().unwrap_or_default(), it));
+            if let Some(masked) = masked {
+                branch["name"] = masked.into();
             }
         }
     };
@@ -176,9 +176,17 @@ pub fn branches_named(record: &EventRecord) -> Vec<&str> {
     branches.into_iter().flatten().filter_map(|it| it["name"].as_str()).collect()
 }
 
-/// Redacts a record. Names that the gateway chose stay.
-pub fn masked_record(mut record: EventRecord, mask: &impl Fn(&str) -> String) -> EventRecord {
-    record.payload = masked_payload(&record.phase, &record.payload, mask);
+/// Redacts a record. Names that the gateway chose stay. The payloads of gateway events contain no other texts of agents
+/// than the names of branches.
+pub fn masked_record(
+    mut record: EventRecord,
+    mask: &impl Fn(&str) -> String,
+    branch_mask: &impl Fn(&str, &str) -> String,
+) -> EventRecord {
+    record.payload = match record.is(phase::RUNTIME) {
+        true => masked_names(&record.payload, branch_mask),
+        false => masked_payload(&record.phase, &record.payload, mask),
+    };
     record.evidence_ids = record.evidence_ids.iter().map(|it| mask(it)).collect();
     record
 }

@@ -80,3 +80,16 @@ fn status_of_a_run_is_never_redacted() {
     assert_eq!((&ended["status"], &ended["message"]), (&json!("vetoed"), &json!("[hidden]")));
     assert_eq!(masked_payload(phase::OBSERVE, &payload, &hide)["status"], "[hidden]");
 }
+
+#[test]
+fn branch_names_are_masked_by_the_author_of_each_branch() {
+    let branch = |thread: &str| json!({"name": "secret", "thread": thread, "transition": "sha256:1"});
+    let by_thread = |thread: &str, name: &str| if thread == "b1" { name.to_owned() } else { mask(name) };
+    for (kind, data) in [
+        (EventType::ThreadForked, json!({"branches": [branch("b1"), branch("b2")]})),
+        (EventType::TransitionCommitted, json!({"join": {"branches": [branch("b1"), branch("b2")]}})),
+    ] {
+        let shown = masked_record(done(&event(kind, data), "order-17").unwrap(), &mask, &by_thread);
+        assert_eq!(branches_named(&shown), ["secret", "[hidden]"], "{kind:?}");
+    }
+}

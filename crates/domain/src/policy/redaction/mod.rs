@@ -4,6 +4,7 @@ pub(crate) mod detectors;
 pub(crate) mod diff;
 pub(crate) mod excerpt;
 mod host_text;
+pub(crate) mod state_text;
 pub(crate) mod value_kind;
 pub(crate) mod value_scan;
 
@@ -22,6 +23,7 @@ use crate::json::pointer::Pointer;
 use crate::json::size::StateLimits;
 use crate::primitives::id::NodeId;
 use crate::threads::tool_call::Tool;
+use state_text::{StateText, StateTextKind};
 use value_scan::{RedactedValueSet, RedactedValues};
 
 /// Redacts some states: the paths that the policy names, the same values in other paths, and the matches of
@@ -35,8 +37,10 @@ pub struct Redactor<'p> {
     /// Leaves with a match, and containers that have a key with a match. The keys of a container are shown together
     /// or not at all.
     found: BTreeSet<Pointer>,
-    /// Paths whose names the reader chose. Their names are not compared with redacted values.
-    spared: BTreeSet<Pointer>,
+    /// Members whose names the reader chose. These names are not compared with redacted values.
+    spared_names: BTreeSet<Pointer>,
+    /// Paths in which the reader chose every name.
+    spared_paths: Vec<Pointer>,
 }
 
 /// The redacted values that a text is compared with. A comparison answers a guess. A reader who could have chosen the
@@ -50,15 +54,15 @@ pub enum ComparedValues<'n> {
     WithReadable(&'n BTreeSet<NodeId>),
 }
 
-/// A state, and the leaves of it that the reader could have chosen.
+/// A state, and the texts of it that the reader could have chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct ScannedState<'v> {
     pub state: &'v Value,
     /// These are compared with no redacted value.
-    pub spared: &'v BTreeSet<Pointer>,
+    pub spared: &'v BTreeSet<StateText>,
 }
 
-pub static NO_LEAVES: BTreeSet<Pointer> = BTreeSet::new();
+pub static NO_TEXTS: BTreeSet<StateText> = BTreeSet::new();
 
 #[derive(Clone, Copy)]
 enum ValuePathStep<'v> {
@@ -69,22 +73,23 @@ enum ValuePathStep<'v> {
 impl<'p> Redactor<'p> {
     /// Redacts only the paths that the policy names, and names in which a detector finds something.
     pub(super) fn by_name(policy: &'p Policy) -> Self {
-        let (values, found, spared) = Default::default();
-        Self { policy, named: &policy.hidden, values, found, spared }
+        let (values, found, spared_names, spared_paths) = Default::default();
+        Self { policy, named: &policy.hidden, values, found, spared_names, spared_paths }
     }
 
     /// Redacts these states together with the tool call that belongs to them.
     pub fn of<'v>(policy: &'p Policy, states: impl IntoIterator<Item = &'v Value>, tool: Option<&Tool>) -> Self {
-        let side = |state| ScannedState { state, spared: &NO_LEAVES };
+        let side = |state| ScannedState { state, spared: &NO_TEXTS };
         Self::of_sides(policy, &states.into_iter().map(side).collect::<Vec<_>>(), tool)
     }
 
-    /// Does the same if the reader could have chosen some of the leaves.
+    /// Does the same if the reader could have chosen some of the texts.
     pub fn of_sides(policy: &'p Policy, sides: &[ScannedState<'_>], tool: Option<&Tool>) -> Self {
         let states: Vec<&Value> = sides.iter().map(|it| it.state).collect();
         let values = values_of(policy, &states, tool);
-        let spared = sides.iter().flat_map(|it| it.spared).cloned().collect();
-        Self { values, spared, ..Self::by_name(policy) }.having_looked_at(sides)
+        let names = sides.iter().flat_map(|it| it.spared).filter(|it| it.kind == StateTextKind::Name);
+        let spared_names = names.map(|it| it.at.clone()).collect();
+        Self { values, spared_names, ..Self::by_name(policy) }.having_looked_at(sides)
     }
 
     /// Redacts texts that belong to these states. The texts are compared only with the values of these states.
@@ -105,7 +110,7 @@ impl<'p> Redactor<'p> {
         (format, request): (PatchFormat, &Value),
         tool: Option<&Tool>,
     ) -> Self {
-        let side = ScannedState { state, spared: &NO_LEAVES };
+        let side = ScannedState { state, spared: &NO_TEXTS };
         if policy.hidden.is_empty() && policy.tools.hidden.is_empty() {
             return Self::by_name(policy).having_looked_at(&[side]);
         }
@@ -120,7 +125,7 @@ impl<'p> Redactor<'p> {
     /// Exempts names in these paths, because the reader chose them.
     #[must_use]
     pub fn sparing(mut self, places: impl IntoIterator<Item = Pointer>) -> Self {
-        self.spared.extend(places);
+        self.spared_paths.extend(places);
         self
     }
 
@@ -132,14 +137,14 @@ impl<'p> Redactor<'p> {
         let mut gathered = RedactedValueSet::default();
         placed.iter().filter_map(|it| it.value).for_each(|it| gathered.add(it));
         let found = placed.into_iter().map(|it| it.at).collect();
-        let side = ScannedState { state: told, spared: &NO_LEAVES };
+        let side = ScannedState { state: told, spared: &NO_TEXTS };
         Self { values: gathered.built(), found, ..by_name }.having_looked_at(&[side])
     }
 
     /// Redacts the arguments of a tool call that belongs to these states.
     pub(super) fn of_arguments(&self, arguments: &Value) -> Self {
         let named = &self.policy.tools.hidden;
-        let side = ScannedState { state: arguments, spared: &NO_LEAVES };
+        let side = ScannedState { state: arguments, spared: &NO_TEXTS };
         Self { named, values: self.values.clone(), ..Self::by_name(self.policy) }.having_looked_at(&[side])
     }
 
@@ -150,9 +155,9 @@ impl<'p> Redactor<'p> {
         self
     }
 
-    fn look<'v>(&mut self, value: &'v Value, at: &mut Vec<ValuePathStep<'v>>, spared: &BTreeSet<Pointer>) {
+    fn look<'v>(&mut self, value: &'v Value, at: &mut Vec<ValuePathStep<'v>>, spared: &BTreeSet<StateText>) {
         match value {
-            Value::Object(members) if members.iter().any(|it| self.finds_key(it, at, spared)) => self.keep(at),
+            Value::Object(members) if members.keys().any(|it| self.finds_key(it, at, spared)) => self.keep(at),
             Value::Object(members) => {
                 for (key, value) in members {
                     at.push(ValuePathStep::Key(key));
@@ -168,18 +173,15 @@ impl<'p> Redactor<'p> {
                 }
             }
             leaf if self.policy.detectors.find_in(leaf) => self.keep(at),
-            leaf if self.values.find_in(leaf) && !spared.contains(&pointer_of(at)) => self.keep(at),
+            leaf if self.values.find_in(leaf) && !spared.contains(&StateText::value(pointer_of(at))) => self.keep(at),
             _ => {}
         }
     }
 
     /// Returns whether a key that the reader did not choose matches. Everything below such a key is redacted with it.
-    fn finds_key(&self, (key, value): (&String, &Value), at: &[ValuePathStep<'_>], spared: &BTreeSet<Pointer>) -> bool {
-        if self.policy.detectors.find(key) {
-            return true;
-        }
-        let at = || pointer_of(at).child(key);
-        self.values.find(key) && !leaves_at(&at(), value).iter().all(|it| spared.contains(it))
+    fn finds_key(&self, key: &str, at: &[ValuePathStep<'_>], spared: &BTreeSet<StateText>) -> bool {
+        let is_spared = || spared.contains(&StateText::name(pointer_of(at).child(key)));
+        self.policy.detectors.find(key) || self.values.find(key) && !is_spared()
     }
 
     fn keep(&mut self, at: &[ValuePathStep<'_>]) {
@@ -189,19 +191,31 @@ impl<'p> Redactor<'p> {
         }
     }
 
-    /// Returns the leaves of a state that are redacted only because they, or their names, equal a redacted value.
-    pub fn found_by_comparison(&self, state: &Value) -> Vec<Pointer> {
+    /// Returns the texts of a state that are redacted only because they equal a redacted value.
+    pub fn found_by_comparison(&self, state: &Value) -> BTreeSet<StateText> {
+        let mut texts = BTreeSet::new();
         if self.values.is_empty() || self.found.is_empty() {
-            return Vec::new();
+            return texts;
         }
-        let elsewhere = leaves(state).into_iter().map(|it| it.0).filter(|at| !self.named.covers(at));
-        elsewhere.filter(|at| self.equals_redacted(at, state)).collect()
+        for (at, leaf) in leaves(state) {
+            let mut above = Pointer::root();
+            for token in at.tokens() {
+                above = above.child(&token);
+                if self.values.find(&token) {
+                    texts.insert(StateText::name(above.clone()));
+                }
+            }
+            if self.values.find_in(leaf) {
+                texts.insert(StateText::value(at));
+            }
+        }
+        texts.retain(|it| !self.named.covers(&it.at));
+        texts
     }
 
-    /// Returns whether the value at a path, or a name in the path, contains a redacted value.
-    pub fn equals_redacted(&self, at: &Pointer, state: &Value) -> bool {
-        let leaf = at.resolve(state).is_some_and(|it| self.values.find_in(it));
-        leaf || at.tokens().any(|token| self.values.find(&token))
+    /// Returns whether a text of a state contains a redacted value.
+    pub fn equals_redacted(&self, text: &StateText, state: &Value) -> bool {
+        text.resolve(state).is_some_and(|it| self.values.find_in(&it))
     }
 
     fn finds(&self, text: &str) -> bool {
@@ -268,18 +282,20 @@ impl<'p> Redactor<'p> {
         let hidden_here = |at: &Pointer| self.named.covers(at) || self.found.contains(at);
         let mut prefix = Pointer::root();
         for token in pointer.tokens() {
-            let names = self.policy.detectors.find(&token) || self.values.find(&token) && !self.spares(pointer);
+            let below = prefix.child(&token);
+            let is_spared = || self.spared_names.contains(&below) || self.spares(pointer);
+            let names = self.policy.detectors.find(&token) || self.values.find(&token) && !is_spared();
             if hidden_here(&prefix) || names {
                 return Some(prefix);
             }
-            prefix = prefix.child(&token);
+            prefix = below;
         }
         hidden_here(&prefix).then_some(prefix)
     }
 
-    /// Returns whether the reader chose the names of a path.
+    /// Returns whether the reader chose every name of a path.
     fn spares(&self, pointer: &Pointer) -> bool {
-        self.spared.iter().any(|it| it.covers(pointer) || pointer.covers(it))
+        self.spared_paths.iter().any(|it| it.covers(pointer) || pointer.covers(it))
     }
 }
 
@@ -288,12 +304,6 @@ fn pointer_of(at: &[ValuePathStep<'_>]) -> Pointer {
         ValuePathStep::Key(key) => above.child(key),
         ValuePathStep::Index(index) => above.index(*index),
     })
-}
-
-/// Returns the pointers of the leaves of a value at a path.
-fn leaves_at(at: &Pointer, value: &Value) -> Vec<Pointer> {
-    let below = |it: Pointer| it.tokens().fold(at.clone(), |above, token| above.child(&token));
-    leaves(value).into_iter().map(|it| below(it.0)).collect()
 }
 
 /// Returns the part of the states and of the tool's arguments that the author of a text can read.

@@ -218,6 +218,26 @@ fn value_that_a_request_moves_or_copies_to_a_redacted_place_is_redacted_in_its_s
 }
 
 #[test]
+fn values_and_names_are_spared_apart() {
+    let policy = policy("[nodes.n]\n[redaction]\nhide = [\"card.*\"]");
+    let state = json!({"card": {"pin": SECRET}, "notes": {SECRET: {"deep": SECRET}}});
+    let strict = Redactor::of(&policy, [&state], None);
+    let at = |it: &str| Pointer::try_from(format!("/notes/{SECRET}{it}")).unwrap();
+    let (name, value) = (StateText::name(at("")), StateText::value(at("/deep")));
+    assert_eq!(strict.found_by_comparison(&state), BTreeSet::from([name.clone(), value.clone()]));
+    for (spared, cut) in [
+        (vec![], Some("/notes".to_owned())),
+        (vec![&value], Some("/notes".to_owned())),
+        (vec![&name], Some(format!("/notes/{SECRET}/deep"))),
+        (vec![&name, &value], None),
+    ] {
+        let spared = spared.into_iter().cloned().collect();
+        let hiding = Redactor::of_sides(&policy, &[ScannedState { state: &state, spared: &spared }], None);
+        assert_eq!(hiding.hides(&at("/deep")).then(|| hiding.cut(&at("/deep")).to_string()), cut, "{spared:?}");
+    }
+}
+
+#[test]
 fn a_place_is_cut_before_a_name_with_a_hidden_value() {
     let policy = policy("[nodes.n]\n[redaction]\nhide = [\"card.*\"]");
     let hiding = Redactor::of(&policy, [&json!({"card": {"pin": SECRET}})], None);

@@ -1,0 +1,109 @@
+//! The texts of a state that one party chose: the values of leaves, and the names of members.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::json::diff::leaves;
+use crate::json::pointer::Pointer;
+
+/// The value of a leaf, or the name of a member.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum StateTextKind {
+    Value,
+    /// The last token of the path of a member.
+    Name,
+}
+
+/// A text of a state.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StateText {
+    pub kind: StateTextKind,
+    /// The path of the leaf or of the member.
+    pub at: Pointer,
+}
+
+impl StateText {
+    pub const fn value(at: Pointer) -> Self {
+        Self { kind: StateTextKind::Value, at }
+    }
+
+    pub const fn name(at: Pointer) -> Self {
+        Self { kind: StateTextKind::Name, at }
+    }
+
+    /// Returns the text that a state has at this path, if it has any.
+    pub fn resolve<'v>(&self, state: &'v Value) -> Option<Cow<'v, Value>> {
+        let found = self.at.resolve(state)?;
+        match self.kind {
+            StateTextKind::Value => Some(Cow::Borrowed(found)),
+            StateTextKind::Name => Some(Cow::Owned(Value::from(self.at.tokens().last()?.into_owned()))),
+        }
+    }
+
+    /// Returns whether this is a name that a member had before a change. The change did not set the name then.
+    pub fn is_earlier_name(&self, before: &Value) -> bool {
+        self.kind == StateTextKind::Name && self.at.resolve(before).is_some()
+    }
+}
+
+impl StateTextKind {
+    /// Returns where a state has an equal text of this kind, from the top down.
+    pub fn places_of(self, text: &Value, state: &Value) -> Vec<Pointer> {
+        match self {
+            Self::Value => leaves(state).into_iter().filter(|(_, leaf)| *leaf == text).map(|it| it.0).collect(),
+            Self::Name => {
+                let mut places = Vec::new();
+                if let Some(name) = text.as_str() {
+                    members_named(name, state, &Pointer::root(), &mut places);
+                }
+                places
+            }
+        }
+    }
+}
+
+fn members_named(name: &str, value: &Value, at: &Pointer, places: &mut Vec<Pointer>) {
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members {
+                let below = at.child(key);
+                if key == name {
+                    places.push(below.clone());
+                }
+                members_named(name, value, &below, places);
+            }
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| members_named(name, item, &at.index(index), places));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_and_names_are_found_apart() {
+        let state = json!({"key": "text", "list": [{"text": 1}, {"other": {"text": "key"}}], "text": []});
+        let places = |kind: StateTextKind, text: &str| {
+            kind.places_of(&json!(text), &state).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(places(StateTextKind::Value, "text"), ["/key"]);
+        assert_eq!(places(StateTextKind::Name, "text"), ["/list/0/text", "/list/1/other/text", "/text"]);
+        assert_eq!(places(StateTextKind::Name, "0"), [""; 0], "an index is no name");
+    }
+
+    #[test]
+    fn a_name_is_there_if_its_member_is() {
+        let (state, at) = (json!({"a": {"b": 1}}), |it: &str| Pointer::try_from(it).unwrap());
+        let resolved = |text: StateText| text.resolve(&state).map(Cow::into_owned);
+        assert_eq!(resolved(StateText::name(at("/a"))), Some(json!("a")));
+        assert_eq!(resolved(StateText::name(at("/a/c"))), None);
+        assert_eq!(resolved(StateText::value(at("/a/b"))), Some(json!(1)));
+    }
+}

@@ -12,6 +12,7 @@ use crate::domain::json::pointer::Pointer;
 use crate::domain::keys::SigningKey;
 use crate::domain::primitives::id::{NodeId, ThreadId};
 use crate::domain::primitives::time::Timestamp;
+use crate::domain::threads::thread::Checkpoint;
 
 /// The signed context envelope: a node's view with its signature.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -177,12 +178,7 @@ impl Envelope {
 
 impl EnvelopeClaims {
     /// Builds the claims of a view before it is fitted.
-    pub fn unsealed(
-        iss: &str,
-        (thread, node): (&ThreadId, &NodeId),
-        (version, transition): (u64, Digest),
-        timestamp: Timestamp,
-    ) -> Self {
+    pub fn unsealed(iss: &str, thread: &ThreadId, node: &NodeId, head: Checkpoint, timestamp: Timestamp) -> Self {
         let nothing = payload_digest(&Value::Null);
         Self {
             budget: None,
@@ -194,9 +190,9 @@ impl EnvelopeClaims {
             thread: thread.clone(),
             timestamp,
             tokens: 0,
-            transition,
+            transition: head.transition,
             truncated: nothing,
-            version,
+            version: head.version,
         }
     }
 }

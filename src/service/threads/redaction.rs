@@ -144,24 +144,24 @@ fn hidings<'p>(policies: &'p [Arc<Policy>], sides: &[ScannedState<'_>], tools: &
 }
 
 /// The redaction for authors of leaves, built once for each author.
-#[derive(Default)]
-struct AuthorRedactors<'p>(Vec<(LeafAuthor, Vec<Redactor<'p>>)>);
+struct AuthorRedactors<'p, 's> {
+    policies: &'p [Arc<Policy>],
+    states: &'s [&'s Value],
+    tools: &'s [Option<&'s Tool>],
+    built: Vec<(LeafAuthor, Vec<Redactor<'p>>)>,
+}
 
-impl<'p> AuthorRedactors<'p> {
+impl AuthorRedactors<'_, '_> {
     /// Returns whether the author of a leaf could read the redacted value that the leaf contains.
-    fn has(
-        &mut self,
-        (policies, states, tools): (&'p [Arc<Policy>], &[&Value], &[Option<&Tool>]),
-        chosen: &LeafAuthor,
-        (at, state): (&Pointer, &Value),
-    ) -> bool {
-        let index = self.0.iter().position(|it| it.0.is_alike(chosen)).unwrap_or_else(|| {
+    fn has(&mut self, chosen: &LeafAuthor, at: &Pointer, state: &Value) -> bool {
+        let index = self.built.iter().position(|it| it.0.is_alike(chosen)).unwrap_or_else(|| {
             let seen = TextComparisonScope::By { nodes: chosen.author.nodes(), then: Some(&chosen.policy) };
-            let hidings = tools.iter().flat_map(|tool| beside(policies, seen, states, *tool)).collect();
-            self.0.push((chosen.clone(), hidings));
-            self.0.len() - 1
+            let hidings = self.tools.iter().flat_map(|tool| beside(self.policies, seen, self.states, *tool));
+            let hidings = hidings.collect();
+            self.built.push((chosen.clone(), hidings));
+            self.built.len() - 1
         });
-        self.0[index].1.iter().any(|it| it.equals_redacted(at, state))
+        self.built[index].1.iter().any(|it| it.equals_redacted(at, state))
     }
 }
 
@@ -222,7 +222,8 @@ impl Service {
         let strict = sides(&spared);
         // A reader without an id cannot be an author, so nothing is spared.
         let Some(asker) = reader.id() else { return Ok(strict) };
-        let (mut traces, mut known) = (None, AuthorRedactors::default());
+        let mut traces = None;
+        let mut known = AuthorRedactors { policies, states: &states, tools, built: Vec::new() };
         for (standpoint, spared) in standpoints.iter().zip(&mut spared) {
             let state = standpoint.state();
             let found: BTreeSet<Pointer> = strict.iter().flat_map(|it| it.found_by_comparison(state)).collect();
@@ -234,9 +235,7 @@ impl Service {
                 };
                 let Some(chosen) = traces.of_leaf(standpoint, &at).await? else { continue };
                 let own = |it: &LeafAuthor| reader.could_have_written_as(it.author.party());
-                if chosen.iter().all(own)
-                    && !chosen.iter().any(|it| known.has((policies, &states, tools), it, (&at, state)))
-                {
+                if chosen.iter().all(own) && !chosen.iter().any(|it| known.has(it, &at, state)) {
                     spared.insert(at);
                 }
             }

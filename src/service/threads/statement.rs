@@ -99,8 +99,7 @@ impl Service {
             join: stating.joins.as_ref().map(|it| it.0.clone()),
         };
         let shown = (!effected.warnings.is_empty()).then(|| {
-            let states = [&head.state, &effected.after];
-            Redactor::of(policy, states, stating.tool.as_ref()).warnings(&effected.warnings)
+            Redactor::of(policy, [&head.state, &effected.after], stating.tool.as_ref()).warnings(&effected.warnings)
         });
         let transition = Transition {
             digest: statement.digest(),

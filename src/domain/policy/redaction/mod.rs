@@ -93,8 +93,14 @@ impl<'p> Redactor<'p> {
     }
 
     /// Redacts a request for readers who could not have chosen it.
-    pub fn of_request(policy: &'p Policy, state: &Value, request: (PatchFormat, &Value), tool: Option<&Tool>) -> Self {
-        Self::of_request_compared(policy, ComparedValues::WithEvery, state, request, tool)
+    pub fn of_request(
+        policy: &'p Policy,
+        state: &Value,
+        format: PatchFormat,
+        request: &Value,
+        tool: Option<&Tool>,
+    ) -> Self {
+        Self::of_request_compared(policy, ComparedValues::WithEvery, state, format, request, tool)
     }
 
     /// Redacts a request. Paths within the request are not checked, because a request may have no valid paths.
@@ -102,7 +108,8 @@ impl<'p> Redactor<'p> {
         policy: &'p Policy,
         compared: ComparedValues<'_>,
         state: &Value,
-        (format, request): (PatchFormat, &Value),
+        format: PatchFormat,
+        request: &Value,
         tool: Option<&Tool>,
     ) -> Self {
         let side = ScannedState { state, spared: &NO_LEAVES };
@@ -152,7 +159,9 @@ impl<'p> Redactor<'p> {
 
     fn look<'v>(&mut self, value: &'v Value, at: &mut Vec<ValuePathStep<'v>>, spared: &BTreeSet<Pointer>) {
         match value {
-            Value::Object(members) if members.iter().any(|it| self.finds_key(it, at, spared)) => self.keep(at),
+            Value::Object(members) if members.iter().any(|(key, value)| self.finds_key(key, value, at, spared)) => {
+                self.keep(at)
+            }
             Value::Object(members) => {
                 for (key, value) in members {
                     at.push(ValuePathStep::Key(key));
@@ -174,7 +183,7 @@ impl<'p> Redactor<'p> {
     }
 
     /// Returns whether a key that the reader did not choose matches. Everything below such a key is redacted with it.
-    fn finds_key(&self, (key, value): (&String, &Value), at: &[ValuePathStep<'_>], spared: &BTreeSet<Pointer>) -> bool {
+    fn finds_key(&self, key: &str, value: &Value, at: &[ValuePathStep<'_>], spared: &BTreeSet<Pointer>) -> bool {
         if self.policy.detectors.find(key) {
             return true;
         }

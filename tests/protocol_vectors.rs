@@ -296,7 +296,7 @@ fn check_identities(file: &Value) {
             let thread = ThreadId::try_from(text(of, "thread")).unwrap();
             let node = NodeId::try_from(text(of, "node")).unwrap();
             let principal = PrincipalId::try_from(text(of, "principal")).unwrap();
-            let identity = asked.identity(&secret, (&thread, digest(of, "parent")), (&node, &principal));
+            let identity = asked.identity(&secret, &thread, digest(of, "parent"), &node, &principal);
             assert_eq!(patch_digest(&secret, &asked.content), digest(&case, "patch_hash"), "{}", case["name"]);
             assert_eq!(identity, digest(&case, "identity"), "{}", case["name"]);
             assert_eq!(content_of(&secret, &asked), digest(&case, "content"), "{}", case["name"]);

@@ -190,6 +190,27 @@ fn a_file_or_function_that_is_too_long_is_found() {
 }
 
 #[test]
+fn tuple_parameter_is_found() {
+    for text in [
+        "fn f((a, b): (u8, u8)) {}",
+        "fn f<T: Fn(u8) -> u8>(\n    &self,\n    (a, (b, c)): (\n        &u8,\n        (u8, T),\n    ),\n) -> u8 { 1 }",
+        "impl It { async fn f(self, a: Vec<(u8, u8)>, (b, c): (u8, u8)) {} }",
+    ] {
+        assert_eq!(complaints(rules::tuple_parameters, "src/service/mod.rs", text).len(), 1, "{text}");
+        assert_eq!(complaints(rules::tuple_parameters, "src/service/tests.rs", text).len(), 0, "{text}");
+    }
+    for text in [
+        "fn f(a: (u8, u8), b: HashMap<u8, (u8, u8)>) { let (c, d): (u8, u8) = a; }",
+        "fn f() { let g = |(a, b): (u8, u8)| a + b; }",
+        "fn f(Pair { a, b }: Pair, g: fn(u8) -> u8) {}",
+        "fn f((name, help): MetricFamily) {}",
+        "#[cfg(test)]\nmod tests { fn f((a, b): (u8, u8)) {} }",
+    ] {
+        assert_eq!(complaints(rules::tuple_parameters, "src/service/mod.rs", text).len(), 0, "{text}");
+    }
+}
+
+#[test]
 fn a_lint_that_is_silenced_is_found() {
     for text in
         ["#[allow(dead_code)] fn f() {}", "#![allow(missing_docs)]", "#[cfg_attr(test, allow(unused))] fn f() {}"]

@@ -56,7 +56,7 @@ pub fn promises(policy: &Policy, state: &Value, request: &Value) {
             _ => continue,
         };
         let Ok(patch) = Patch::read(format, request.clone()) else { continue };
-        let hiding = Redactor::of_request(policy, &state, (format, &request), None);
+        let hiding = Redactor::of_request(policy, &state, format, &request, None);
         kept(policy, &excerpt(&hiding, format, &request));
         let names =
             if takes_from_hidden(policy, &request) { NameVisibility::Elsewhere } else { NameVisibility::Nowhere };

@@ -46,7 +46,7 @@ fn used(policy: &Policy, again: &Policy, state: &Value, request: &Value) {
             let Ok(patch) = Patch::read(format, request.clone()) else { continue };
             let asked = PolicyRequest { node, kind: RequestKind::Propose { patch: &patch } };
             assert_eq!(judge(policy, state, &asked, &limits), judge(again, state, &asked, &limits));
-            _ = excerpt(&Redactor::of_request(policy, state, (format, request), None), format, request);
+            _ = excerpt(&Redactor::of_request(policy, state, format, request, None), format, request);
         }
     }
 }

@@ -109,7 +109,7 @@ async fn a_run_of_its_own_is_imported_once_and_given_back_to_the_byte(scene: Api
         (&json!(thread), &json!(6), &json!("command-line"))
     );
     assert!(!told[0].to_string().contains("Change"), "nothing of what it says is in the log");
-    let files: Vec<(String, Vec<u8>)> = g.service.files_of_run(("tests", &Party::Receiver), &thread).await.unwrap();
+    let files: Vec<(String, Vec<u8>)> = g.service.files_of_run("tests", &Party::Receiver, &thread).await.unwrap();
     let same = Folder { entries: files.into_iter().map(|(name, bytes)| (name, FileContent::Bytes(bytes))).collect() };
     assert_eq!(same, sorted(came), "what is exported is what came");
     let (listed, onward) = g.service.imported_runs(None, 10).await.unwrap();

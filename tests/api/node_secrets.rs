@@ -71,7 +71,7 @@ async fn offline(g: &TestGateway, envelope: &Value, shown: &NodeSecretsView) -> 
 fn forged(envelope: &Value, shown: &NodeSecretsView, (thread, node): (&str, &str), now: Timestamp) -> Value {
     let (thread, node) = (ThreadId::try_from(thread).unwrap(), NodeId::try_from(node).unwrap());
     let bare: Envelope = serde_json::from_value(envelope.clone()).unwrap();
-    json!(NodeSecrets::read(shown, now).unwrap().beside(bare, (&thread, &node)))
+    json!(NodeSecrets::read(shown, now).unwrap().beside(bare, &thread, &node))
 }
 
 /// Moves the clock to so long after the next period begins.

@@ -101,7 +101,7 @@ async fn views_are_sealed_for_one_asker_after_another() {
         let (service, thread) = (Arc::clone(&service), thread.clone());
         async move {
             let (by, node): (PrincipalId, NodeId) = (by.try_into().unwrap(), "planner".try_into().unwrap());
-            service.envelope(&by, (&thread, &node), EnvelopeProof::Signature).await.is_ok()
+            service.envelope(&by, &thread, &node, EnvelopeProof::Signature).await.is_ok()
         }
     });
     assert_eq!(two_at_once(&store, asked.into()).await, [true; 5]);
@@ -115,7 +115,7 @@ async fn runs_are_told_for_one_asker_after_another() {
         let (store, service) = keeping(&scene.gateway, Table::Events).await;
         let asked = askers.map(|by| {
             let (service, thread) = (Arc::clone(&service), thread.clone());
-            async move { service.files_of_run((by, &Party::Receiver), &thread).await.is_ok() }
+            async move { service.files_of_run(by, &Party::Receiver, &thread).await.is_ok() }
         });
         assert_eq!(so_many_at_once(at_once, &store, asked.into()).await, [true; 3]);
     }

@@ -62,7 +62,7 @@ pub fn golden() -> Folder {
 /// What a run of this gateway left.
 pub async fn own_folder(gateway: &BrowserGateway, thread: &str) -> Folder {
     let files =
-        gateway.service.files_of_run(("tests", &Party::Receiver), &ThreadId::try_from(thread).unwrap()).await.unwrap();
+        gateway.service.files_of_run("tests", &Party::Receiver, &ThreadId::try_from(thread).unwrap()).await.unwrap();
     Folder { entries: files.into_iter().map(|(name, bytes)| (name, FileContent::Bytes(bytes))).collect() }
 }
 

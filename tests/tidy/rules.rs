@@ -115,8 +115,20 @@ const DOMAIN: &str = "crates/domain/src/";
 const CHANCE_MAX: usize = 8;
 
 /// The rules for one Rust file.
-pub fn rust_rules() -> [TidyRule; 10] {
-    [arrows, pure_domain, databases_in_store, sql_in_store, turns, forms, sizes, silenced, printing, chances]
+pub fn rust_rules() -> [TidyRule; 11] {
+    [
+        arrows,
+        pure_domain,
+        databases_in_store,
+        sql_in_store,
+        turns,
+        forms,
+        sizes,
+        tuple_parameters,
+        silenced,
+        printing,
+        chances,
+    ]
 }
 
 pub fn is_ours(file: &File) -> bool {
@@ -319,6 +331,18 @@ pub fn sizes(file: &File, source: &RustSource) -> Vec<String> {
         say(file, format_args!("line {line}: fn {name} has {lines} lines, at most {FUNCTION_LINES_MAX}"))
     });
     long.into_iter().chain(functions).collect()
+}
+
+/// A tuple of parameters gives their group no name, and hides their number from the lint `too_many_arguments`.
+pub fn tuple_parameters(file: &File, source: &RustSource) -> Vec<String> {
+    if !is_ours(file) {
+        return Vec::new();
+    }
+    let found = source.functions_with_tuple_parameters().into_iter().map(|name| {
+        let advice = "give each value its own parameter, or group them in a struct with a name from the domain";
+        say(file, format_args!("fn {name} has a tuple as a parameter: {advice}"))
+    });
+    found.collect()
 }
 
 pub fn silenced(file: &File, source: &RustSource) -> Vec<String> {

@@ -51,6 +51,55 @@ impl RustSource {
     }
 }
 
+impl RustSource {
+    /// Returns the names of the functions with a parameter like `(a, b): (A, B)`.
+    pub fn functions_with_tuple_parameters(&self) -> Vec<String> {
+        let code: Vec<char> = self.code.chars().collect();
+        let names = words(&code).filter(|(_, word)| word == "fn").filter_map(|(at, _)| {
+            let (next, name) = words(&code[at + 2..]).next()?;
+            let list = parameter_list(&code[at + 2 + next + name.len()..])?;
+            has_tuple_parameter(&list).then_some(name)
+        });
+        names.collect()
+    }
+}
+
+/// Returns the parameter list after a function's name, without its parentheses and without white space. A type such as
+/// `fn(u8)` has none, because no list follows the next word.
+fn parameter_list(code: &[char]) -> Option<Vec<char>> {
+    let code: Vec<char> = code.iter().take_while(|it| !matches!(it, '{' | ';')).copied().collect();
+    let code: Vec<char> = code.into_iter().filter(|it| !it.is_whitespace()).collect();
+    let mut angles = 0_i32;
+    let open = (0..code.len()).find(|at| {
+        match code[*at] {
+            '<' => angles += 1,
+            '>' if *at > 0 && code[*at - 1] != '-' => angles -= 1,
+            _ => (),
+        }
+        angles == 0 && code[*at] != '>'
+    })?;
+    (code[open] == '(').then(|| code[open + 1..parenthesis(&code, open)].to_vec())
+}
+
+/// Returns the parenthesis that closes the one at `open`.
+fn parenthesis(code: &[char], open: usize) -> usize {
+    let mut depth = 0_i32;
+    let close = (open..code.len()).find(|at| {
+        match code[*at] {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => (),
+        }
+        depth == 0
+    });
+    close.unwrap_or(code.len() - 1)
+}
+
+fn has_tuple_parameter(list: &[char]) -> bool {
+    let begins = |at: &usize| list[*at] == '(' && (*at == 0 || list[*at - 1] == ',');
+    (0..list.len()).filter(begins).any(|at| list[parenthesis(list, at) + 1..].starts_with(&[':', '(']))
+}
+
 /// Returns identifiers and keywords with their positions.
 pub fn words(code: &[char]) -> impl Iterator<Item = (usize, String)> {
     let is_word = |it: &char| it.is_alphanumeric() || *it == '_';

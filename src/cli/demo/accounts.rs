@@ -71,10 +71,10 @@ pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &DemoSetup)
         "\nTwo reviewers. Open a link in a browser to sign in (each link works once; use a private window for the second):",
     );
     for (name, groups) in [("ada", &["finance"][..]), ("ben", &["finance", "security"][..])] {
-        let (_, link) = person(service, name, (PersonRole::Reviewer, groups)).await?;
+        let (_, link) = person(service, name, PersonRole::Reviewer, groups).await?;
         stage.voice.say(&format!("  {name} ({}): {url}/sign-in/{link}", groups.join(", ")));
     }
-    let (admin, link) = person(service, "gus", (PersonRole::Admin, &[])).await?;
+    let (admin, link) = person(service, "gus", PersonRole::Admin, &[]).await?;
     stage.voice.say(&format!("An administrator, who invites people and lifts halts:\n  gus: {url}/sign-in/{link}"));
     stage.voice.say(
         "\nThree machines, each with its own token: a host, an agent and a writer. Their requests and answers follow.",
@@ -94,14 +94,19 @@ pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &DemoSetup)
 }
 
 /// Returns the input for a new account.
-pub(super) fn new_account(name: &str, (role, groups): (PersonRole, &[&str])) -> NewAccount {
+pub(super) fn new_account(name: &str, role: PersonRole, groups: &[&str]) -> NewAccount {
     let groups = groups.iter().filter_map(|it| GroupName::try_from(*it).ok()).collect();
     NewAccount { name: name.to_owned(), role, groups }
 }
 
 /// Creates an account with a random password that is discarded. Its link signs in.
-async fn person(service: &Service, name: &str, may: (PersonRole, &[&str])) -> Result<(AccountId, String), Error> {
-    let account = service.add_account(&new_account(name, may), random::uuid_v4().to_string()).await?;
+async fn person(
+    service: &Service,
+    name: &str,
+    role: PersonRole,
+    groups: &[&str],
+) -> Result<(AccountId, String), Error> {
+    let account = service.add_account(&new_account(name, role, groups), random::uuid_v4().to_string()).await?;
     let link = service.sign_in_link(&account.id).await?;
     Ok((account.id, link))
 }

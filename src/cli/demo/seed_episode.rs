@@ -23,7 +23,7 @@ impl DemoHistoryActors {
     pub(super) async fn leaves_a_run(&self, data: &Path) -> std::result::Result<PathBuf, CliError> {
         self.runs().await?;
         let folder = data.join("episode");
-        written(&folder, &self.service.files_of_run(("demo", &Party::Receiver), &name::<ThreadId>(THREAD)?).await?)?;
+        written(&folder, &self.service.files_of_run("demo", &Party::Receiver, &name::<ThreadId>(THREAD)?).await?)?;
         let brought = read(&folder)?;
         self.service.import_episode(&principal(), &brought, None).await?;
         Ok(folder)

@@ -299,7 +299,7 @@ impl DemoHistoryActors {
         self.service.delegate_to(&dan, &naming, PasskeyConfirmation::Password(self.dans_password.clone())).await?;
         self.service.sign_out(&dan).await?;
         let admin = self.service.account_row(admin).await?;
-        self.service.invite(&admin, &new_account("emil", (PersonRole::Reviewer, &["finance"]))).await?;
+        self.service.invite(&admin, &new_account("emil", PersonRole::Reviewer, &["finance"])).await?;
         self.service.activate_policy(&open_service::principal(), None, refunds("1m"), BTreeSet::new()).await?;
         Ok(())
     }
@@ -310,7 +310,7 @@ fn nonce() -> String {
 }
 
 async fn person(service: &Service, name: &str, password: &str) -> Result<AccountId> {
-    let new = new_account(name, (PersonRole::Reviewer, &["finance"]));
+    let new = new_account(name, PersonRole::Reviewer, &["finance"]);
     Ok(service.add_account(&new, password.to_owned()).await?.id)
 }
 

@@ -132,9 +132,9 @@ impl Service {
     /// times are searched, because a clock may have been wrong when a request was held.
     async fn empty_remaining_rows(&self, duty: &dyn LeaderLock, keys: &Keys, archive: &Archive) -> Result<()> {
         let mut after = None;
-        while let Some((digests, next)) = self.held_within(keys, &archive.thread, (ALWAYS, after.as_ref())).await? {
+        while let Some((digests, next)) = self.held_within(keys, &archive.thread, &ALWAYS, after.as_ref()).await? {
             for chunk in digests.chunks(EMPTIED_AT_ONCE) {
-                let stayed = self.ended_among(keys, chunk, (archive.from, archive.to)).await?;
+                let stayed = self.ended_among(keys, chunk, &(archive.from..=archive.to)).await?;
                 let mut draft = Draft::new(keys.row(), self.now());
                 for transition in &stayed {
                     draft.replace(transition, &transition.record.without_values())?;

@@ -99,7 +99,7 @@ impl Service {
         let (first, last) = content.versions().into_inner();
         let before = first.saturating_sub(1);
         for link in
-            self.links((keys, &mut ArchiveFiles::default()), content.thread(), before..=last.saturating_sub(1)).await?
+            self.links(keys, &mut ArchiveFiles::default(), content.thread(), before..=last.saturating_sub(1)).await?
         {
             draft.insert(&link)?;
         }

@@ -2,6 +2,7 @@
 //! as a whole, so large versions make short segments. An agent can therefore not cause a file that is too large to
 //! write or read.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use countersign_domain::keys::Keys;
@@ -88,7 +89,8 @@ fn bytes_of(record: &impl Serialize) -> u64 {
     serde_json::to_string(record).map_or(u64::MAX, |it| it.len() as u64)
 }
 
-pub(super) const ALWAYS: (Timestamp, Timestamp) = (Timestamp::from_millis(0), Timestamp::from_millis(i64::MAX));
+pub(super) const ALWAYS: RangeInclusive<Timestamp> =
+    RangeInclusive::new(Timestamp::from_millis(0), Timestamp::from_millis(i64::MAX));
 
 impl Service {
     /// Returns the oldest segment in the database. It starts at a full state and ends before the first full state that
@@ -117,10 +119,10 @@ impl Service {
             return Ok(None);
         }
         let states: Vec<_> = states.into_iter().take_while(|it| it.record.version < next).collect();
-        let within = (self.held_since(keys, &record.id, from).await?, left);
+        let within = self.held_since(keys, &record.id, from).await?..=left;
         let links: Vec<_> = entries.into_iter().take(states.len()).collect();
         let committed: Vec<_> = committed.into_iter().take(states.len()).collect();
-        let mut ended = self.ended_of(keys, &record.id, (from, next - 1), within).await?;
+        let mut ended = self.ended_of(keys, &record.id, from..=next - 1, within).await?;
         ended.sort_by_key(|it| it.record.digest);
         Ok(Some(ArchiveSegment { links, states, committed, ended, left }))
     }
@@ -167,13 +169,13 @@ impl Service {
         &self,
         keys: &Keys,
         thread: &ThreadId,
-        versions: (u64, u64),
-        within: (Timestamp, Timestamp),
+        versions: RangeInclusive<u64>,
+        within: RangeInclusive<Timestamp>,
     ) -> Result<Vec<Stored<Transition>>> {
         let (mut after, mut found, mut bytes) = (None, Vec::new(), 0_u64);
-        while let Some((digests, next)) = self.held_within(keys, thread, (within, after.as_ref())).await? {
+        while let Some((digests, next)) = self.held_within(keys, thread, &within, after.as_ref()).await? {
             for chunk in digests.chunks(ENDED_AT_ONCE) {
-                for one in self.ended_among(keys, chunk, versions).await? {
+                for one in self.ended_among(keys, chunk, &versions).await? {
                     bytes = bytes.saturating_add(bytes_of(&one.record));
                     if found.len() == ENDED_MAX || bytes > ENDED_BYTES_MAX {
                         return Ok(found);
@@ -212,11 +214,12 @@ impl Service {
         &self,
         keys: &Keys,
         thread: &ThreadId,
-        ((since, until), after): ((Timestamp, Timestamp), Option<&Cursor>),
+        within: &RangeInclusive<Timestamp>,
+        after: Option<&Cursor>,
     ) -> Result<Option<(Vec<String>, Cursor)>> {
-        let first = Cursor { due: 0, id: held_since(since) };
+        let first = Cursor { due: 0, id: held_since(*within.start()) };
         // The row of each review names its version, so the period can be wider: the clocks of gateways may differ.
-        let until = until.plus(CLOCKS_APART);
+        let until = within.end().plus(CLOCKS_APART);
         let after = after.unwrap_or(&first);
         let holds =
             self.reader(keys).list::<Hold>(RowFilter::Owner(thread.as_str()), Some(after), LIST_ROWS_MAX).await?;
@@ -231,12 +234,12 @@ impl Service {
         &self,
         keys: &Keys,
         digests: &[String],
-        (from, to): (u64, u64),
+        versions: &RangeInclusive<u64>,
     ) -> Result<Vec<Stored<Transition>>> {
         let mut rows = self.reader(keys).get_many::<Transition>(digests).await?;
         rows.retain(|it| {
             let Transition { statement, values, outcome, .. } = &it.record;
-            let within = (from..=to).contains(&statement.version) && *values == ValueLocation::Here;
+            let within = versions.contains(&statement.version) && *values == ValueLocation::Here;
             within && matches!(outcome, TransitionOutcome::Ended { .. })
         });
         rows.sort_by_key(|it| it.record.digest);

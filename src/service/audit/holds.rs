@@ -261,7 +261,7 @@ fn is_kept(keys: &Keys, row: &Rejection, text: &str) -> bool {
     let kept = RejectedRequest::read(text).zip(row.parent);
     let same = |(it, parent): (RejectedRequest, Digest)| {
         let secret = keys.salt().thread_secret(row.thread.as_str());
-        it.identity(&secret, (&row.thread, parent), (&row.node, &row.principal)) == row.identity
+        it.identity(&secret, &row.thread, parent, &row.node, &row.principal) == row.identity
     };
     kept.is_some_and(same)
 }

@@ -56,7 +56,7 @@ fn index_of(event: &Event) -> Option<usize> {
     usize::try_from(number(event, "vote")?).ok()
 }
 
-fn as_kept(hold: &Hold, (index, vote): (usize, &Vote)) -> VoteEvents {
+fn as_kept(hold: &Hold, index: usize, vote: &Vote) -> VoteEvents {
     let withdrawn = vote.withdrawn.as_ref().map(|it| (withdrawal_data(hold, index, vote), it.at));
     (vote_data(hold, vote), vote.at, withdrawn)
 }
@@ -64,7 +64,7 @@ fn as_kept(hold: &Hold, (index, vote): (usize, &Vote)) -> VoteEvents {
 impl AuditRun<'_> {
     /// Checks that the votes in the row match the events.
     pub(super) fn check_votes(&mut self, hold: &Hold, told: &HoldEvents<'_>) {
-        let kept: Vec<VoteEvents> = hold.votes.iter().enumerate().map(|it| as_kept(hold, it)).collect();
+        let kept: Vec<VoteEvents> = hold.votes.iter().enumerate().map(|(at, it)| as_kept(hold, at, it)).collect();
         let same = replayed(told).is_some_and(|it| it == kept);
         self.expect(same, Table::Holds, &hold.id, "the votes differ from those that the events record");
     }

@@ -30,7 +30,7 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::context::ProposalContext;
 use crate::service::proposals::reject::RejectionCause;
-use crate::service::threads::commit::{CommitBase, ProposalOutcome, head_of, owes};
+use crate::service::threads::commit::{CommitBase, GatedTransition, ProposalOutcome, head_of, owes};
 use crate::service::threads::heads::Version;
 use crate::service::threads::statement::{JudgedEffect, StatedTransition, new_proposal_id};
 use crate::service::threads::unsigned;
@@ -186,7 +186,8 @@ impl Service {
         let transition = step.transition.clone();
         let gate = CommitGate::Auto {};
         let owes = owes(&base, forking.parent, &gate, false);
-        let first = self.insert_signed_entry(draft, keys, (step, gate, owes, now), content)?;
+        let first =
+            self.insert_signed_entry(draft, keys, GatedTransition { step, gate, committed_at: now }, owes, content)?;
         let mut thread = Thread {
             id: first.entry.thread.clone(),
             branch: fork.clone(),

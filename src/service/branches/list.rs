@@ -91,7 +91,7 @@ impl Service {
         let head = thread.head.version;
         let (mut files, mut digests) = (ArchiveFiles::default(), Vec::new());
         for next in versions.iter().filter(|it| **it < head).map(|it| it + 1) {
-            let links = self.links((keys, &mut files), &thread.id, next..=next).await?;
+            let links = self.links(keys, &mut files, &thread.id, next..=next).await?;
             digests.extend(links.into_iter().map(|it| it.transition));
         }
         let ids: Vec<String> = digests.iter().map(ToString::to_string).collect();

@@ -125,7 +125,8 @@ impl Service {
         draft.insert(&lane)?;
         let facts = json!({"kind": endpoint.kind.name().as_str(), "origin": endpoint.origin, "events": endpoint.events,
             "flows": endpoint.flows, "ordered": endpoint.ordered, "after": lane.reached});
-        note(&mut draft, by, (&endpoint, 1), now, (EventType::EndpointAdded, facts))?;
+        let data = endpoint_data(by, &endpoint, 1, facts);
+        event_recorder::outside(&mut draft, None, now, EventType::EndpointAdded, data)?;
         // Kinds without signatures must not show a secret that protects nothing.
         let secret = endpoint.kind.is_signed().then(|| endpoint.secrets.now.shown(keys.row(), &endpoint.id));
         let added = (self.endpoint_told(&keys, endpoint, lane, length)?, secret);
@@ -215,7 +216,8 @@ impl Service {
         let facts = json!({"origin": next.origin, "events": next.events, "flows": next.flows,
             "serving": next.is_served(), "after": reached.reached,
             "address_changed": edit.url.is_some(), "headers_changed": edit.headers.is_some()});
-        note(&mut draft, by, (&next, stored.revision + 1), now, (EventType::EndpointChanged, facts))?;
+        let data = endpoint_data(by, &next, stored.revision + 1, facts);
+        event_recorder::outside(&mut draft, None, now, EventType::EndpointChanged, data)?;
         self.commit(draft.finish()).await?;
         self.endpoint_told(&keys, next, reached, length)
     }
@@ -258,7 +260,8 @@ impl Service {
         by.rely(&mut draft);
         draft.replace(&stored, &next)?;
         let facts = json!({"before_until": until});
-        note(&mut draft, by, (&next, stored.revision + 1), now, (EventType::EndpointSecretMade, facts))?;
+        let data = endpoint_data(by, &next, stored.revision + 1, facts);
+        event_recorder::outside(&mut draft, None, now, EventType::EndpointSecretMade, data)?;
         let made = (next.secrets.now.shown(keys.row(), id), until);
         self.store_response(&mut draft, &keys, &made)?;
         self.commit(draft.finish()).await?;
@@ -278,7 +281,8 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
         draft.replace(&stored, &next)?;
-        note(&mut draft, by, (&next, stored.revision + 1), now, (EventType::EndpointRemoved, json!({})))?;
+        let data = endpoint_data(by, &next, stored.revision + 1, json!({}));
+        event_recorder::outside(&mut draft, None, now, EventType::EndpointRemoved, data)?;
         self.commit(draft.finish()).await
     }
 
@@ -349,13 +353,8 @@ impl Service {
     }
 }
 
-fn note(
-    draft: &mut Draft<'_>,
-    by: Actor<'_>,
-    (endpoint, revision): (&Endpoint, i64),
-    now: Timestamp,
-    (kind, mut facts): (EventType, Value),
-) -> Result<()> {
+/// Returns the data of an endpoint's event: these facts, the endpoint and the actor.
+fn endpoint_data(by: Actor<'_>, endpoint: &Endpoint, revision: i64, mut facts: Value) -> Value {
     facts["endpoint"] = json!(endpoint.id);
     facts["name"] = json!(endpoint.name);
     // An audit compares the row with this hash.
@@ -363,7 +362,7 @@ fn note(
     facts["revision"] = json!(revision);
     facts["by"] = json!(by.principal());
     facts["by_name"] = json!(by.name());
-    event_recorder::outside(draft, None, now, kind, facts)
+    facts
 }
 
 fn check_name(name: &str) -> Result<()> {

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use countersign_domain::delivery::delivery_record::{Delivery, DeliveryState};
 use countersign_domain::delivery::endpoint::{DeliveryPosition, Endpoint};
-use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::primitives::time::Timestamp;
 
@@ -21,7 +20,7 @@ use crate::service::error::Result;
 use crate::service::platform::retry::ATTEMPTS_MAX;
 use crate::store::RowFilter;
 use crate::store::change::{Draft, PreparedChange};
-use crate::store::record::Stored;
+use crate::store::record::{RecordReader, Stored};
 use crate::store::records::{behind_in, delivery_id};
 
 /// Results that a cursor has to write.
@@ -136,7 +135,7 @@ impl Service {
             let ended =
                 next.thread.filter(|it| next.state.ended_at().is_some() && lane.busy.get(it) == Some(&next.index));
             if let Some(thread) = ended {
-                let next = self.release_next((&keys, &mut draft), lane, (&thread, &mut put_off), now).await?;
+                let next = release_next(self.reader(&keys), &mut draft, lane, &thread, &mut put_off, now).await?;
                 freed.push((thread, next));
             }
         }
@@ -152,27 +151,6 @@ impl Service {
         }
         let after = PersistedCursor { lane: draft.replaced(&lane.lane, health)?, endpoint, freed };
         Ok(DeliveryPersistPlan { news, after, drafted: draft.finish() })
-    }
-
-    /// Returns the position of the next delivery of the thread that waited for the previous one.
-    async fn release_next(
-        &self,
-        (keys, draft): (&Keys, &mut Draft<'_>),
-        lane: &EndpointCursor,
-        (thread, put_off): (&ThreadId, &mut [Delivery]),
-        now: Timestamp,
-    ) -> Result<Option<u64>> {
-        let state = DeliveryState::Waiting { due: now, by_hand: false };
-        let word = behind_in(lane.endpoint(), thread);
-        if let Some(next) = self.reader(keys).list::<Delivery>(RowFilter::State(&word), None, 1).await?.pop() {
-            draft.replace(&next, &Delivery { state, ..next.record.clone() })?;
-            return Ok(Some(next.record.index));
-        }
-        // The next delivery may not have a row yet.
-        let waits = |it: &&mut Delivery| it.thread.as_ref() == Some(thread) && it.state == DeliveryState::Behind {};
-        let Some(next) = put_off.iter_mut().find(waits) else { return Ok(None) };
-        next.state = state;
-        Ok(Some(next.index))
     }
 
     /// Reads the rows of the cursor again after a conflict. Sent deliveries stay sent.
@@ -203,4 +181,26 @@ impl Service {
         news.put_off = unwritten;
         Ok(news)
     }
+}
+
+/// Returns the position of the next delivery of the thread that waited for the previous one.
+async fn release_next(
+    reader: RecordReader<'_>,
+    draft: &mut Draft<'_>,
+    lane: &EndpointCursor,
+    thread: &ThreadId,
+    put_off: &mut [Delivery],
+    now: Timestamp,
+) -> Result<Option<u64>> {
+    let state = DeliveryState::Waiting { due: now, by_hand: false };
+    let word = behind_in(lane.endpoint(), thread);
+    if let Some(next) = reader.list::<Delivery>(RowFilter::State(&word), None, 1).await?.pop() {
+        draft.replace(&next, &Delivery { state, ..next.record.clone() })?;
+        return Ok(Some(next.record.index));
+    }
+    // The next delivery may not have a row yet.
+    let waits = |it: &&mut Delivery| it.thread.as_ref() == Some(thread) && it.state == DeliveryState::Behind {};
+    let Some(next) = put_off.iter_mut().find(waits) else { return Ok(None) };
+    next.state = state;
+    Ok(Some(next.index))
 }

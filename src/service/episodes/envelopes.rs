@@ -62,17 +62,19 @@ impl Service {
     pub async fn envelope(
         &self,
         by: &PrincipalId,
-        view: (&ThreadId, &NodeId),
+        thread: &ThreadId,
+        node: &NodeId,
         bears: EnvelopeProof,
     ) -> Result<Envelope> {
-        let sealed = self.sealed(by, view, bears).await;
-        self.at_boundary(by, Some(view), sealed).await
+        let sealed = self.sealed(by, thread, node, bears).await;
+        self.at_boundary(by, Some((thread, node)), sealed).await
     }
 
     async fn sealed(
         &self,
         by: &PrincipalId,
-        (thread, node): (&ThreadId, &NodeId),
+        thread: &ThreadId,
+        node: &NodeId,
         bears: EnvelopeProof,
     ) -> Result<Envelope> {
         let turn = self.turns.counting.take(by.as_str()).await?;
@@ -85,24 +87,24 @@ impl Service {
         let sealing = move || {
             let wish = policy.wish(&node);
             let view = project(&policy, &node, &head.state);
-            let at = (head.entry.version, head.entry.transition);
+            let checkpoint = Checkpoint { version: head.entry.version, transition: head.entry.transition };
             // A view that is too large fails here instead of being cut.
-            let fitted = fit(&view, &wish).map_err(|why| {
-                let checkpoint = Checkpoint { version: at.0, transition: at.1 };
-                EnvelopeCreationError { why: EnvelopeCreationCause::of(why, wish.max_tokens, &policy), checkpoint }
+            let fitted = fit(&view, &wish).map_err(|why| EnvelopeCreationError {
+                why: EnvelopeCreationCause::of(why, wish.max_tokens, &policy),
+                checkpoint,
             })?;
-            let view = (&head.entry.thread, &node);
+            let thread = &head.entry.thread;
             let claims = EnvelopeClaims {
                 budget: wish.max_tokens,
                 encoding: wish.encoding,
                 requires: wish.requires.to_vec(),
-                ..EnvelopeClaims::unsealed(keys.issuer(), view, at, now)
+                ..EnvelopeClaims::unsealed(keys.issuer(), thread, &node, checkpoint, now)
             };
             let sealed = Envelope::seal(keys.signing(KeyUse::Chain), claims, fitted);
             Ok(match bears {
                 EnvelopeProof::Signature => sealed,
                 EnvelopeProof::Hmac => {
-                    NodeSecrets::of(keys.row(), &flow.record.id, &node, &rotation, now).beside(sealed, view)
+                    NodeSecrets::of(keys.row(), &flow.record.id, &node, &rotation, now).beside(sealed, thread, &node)
                 }
             })
         };

@@ -210,7 +210,8 @@ impl Service {
     /// redacted for the reader. Episodes can be long, so requests of one caller wait for each other.
     pub async fn of_run<T: Send + 'static>(
         &self,
-        (by, reader): (&str, &Party),
+        by: &str,
+        reader: &Party,
         thread: &ThreadId,
         tell: impl FnOnce(&EpisodeRecord) -> T + Send + 'static,
     ) -> Result<T> {
@@ -291,13 +292,13 @@ impl Service {
 
     /// Returns all files that an episode has now. A finished episode also has a signed manifest, and an imported one
     /// has its original files.
-    pub async fn files_of_run(&self, by: (&str, &Party), thread: &ThreadId) -> Result<Vec<(String, Vec<u8>)>> {
+    pub async fn files_of_run(&self, by: &str, reader: &Party, thread: &ThreadId) -> Result<Vec<(String, Vec<u8>)>> {
         let keys = self.keys()?;
         let all = move |run: &EpisodeRecord| {
             let files = Artefact::ALL.into_iter().filter_map(|it| Some((it.file().to_owned(), run.file(it, &keys)?)));
             files.collect()
         };
-        match self.of_run(by, thread, all).await {
+        match self.of_run(by, reader, thread, all).await {
             Err(Error::Imported) => self.files_of_import(thread).await,
             files => files,
         }
@@ -306,12 +307,13 @@ impl Service {
     /// Returns one file of an episode of this gateway if it exists yet.
     pub async fn file_of_run(
         &self,
-        by: (&str, &Party),
+        by: &str,
+        reader: &Party,
         thread: &ThreadId,
         wanted: Artefact,
     ) -> Result<Option<Vec<u8>>> {
         let keys = self.keys()?;
-        self.of_run(by, thread, move |run| run.file(wanted, &keys)).await
+        self.of_run(by, reader, thread, move |run| run.file(wanted, &keys)).await
     }
 }
 

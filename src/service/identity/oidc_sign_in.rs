@@ -236,7 +236,8 @@ impl Service {
             },
         }
         let secret = new_secret();
-        self.begin_session(&mut draft, (&id, &secret), settings, (identity, &link, origin))?;
+        let session = self.new_session(&id, &secret, settings, identity, origin);
+        begin_session(&mut draft, &session, &link)?;
         match self.commit(draft.finish()).await {
             Err(error) if error.is_too_late() => self.not_let_in(SignInRejected::UnknownState, None, None).await,
             other => other.map(|()| secret),
@@ -293,16 +294,16 @@ impl Service {
         Ok(if taken { Err(SignInRejected::NameTaken) } else { Ok(name) })
     }
 
-    /// Starts a new session and replaces any earlier session of the browser.
-    fn begin_session(
+    fn new_session(
         &self,
-        draft: &mut Draft<'_>,
-        (account, secret): (&AccountId, &str),
+        account: &AccountId,
+        secret: &str,
         settings: &OidcConfig,
-        (identity, link, origin): (&OidcIdentity, &Stored<OneTimeLink>, Option<&SessionOrigin>),
-    ) -> Result<()> {
+        identity: &OidcIdentity,
+        origin: Option<&SessionOrigin>,
+    ) -> Session {
         let now = self.now();
-        let session = Session {
+        Session {
             id: fingerprint(secret),
             account: account.clone(),
             created_at: now,
@@ -312,12 +313,7 @@ impl Service {
             origin: origin.cloned(),
             provider_hint: Some(identity.hint.clone()).filter(|it| it.len() <= HINT_BYTES_MAX),
             passkey: None,
-        };
-        draft.insert(&session)?;
-        draft.before(link.record.expires_at);
-        draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
-        let data = json!({"account": account, "session": session.id, "link": link.record.id});
-        event_recorder::outside(draft, None, now, EventType::SignedIn, data)
+        }
     }
 
     /// Rejects the sign-in and records it. An authorization that got its response is used up.
@@ -352,6 +348,15 @@ impl Service {
         }
         event_recorder::outside(draft, None, self.now(), EventType::SignInFailed, data)
     }
+}
+
+/// Starts a new session and replaces any earlier session of the browser.
+fn begin_session(draft: &mut Draft<'_>, session: &Session, link: &Stored<OneTimeLink>) -> Result<()> {
+    draft.insert(session)?;
+    draft.before(link.record.expires_at);
+    draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
+    let data = json!({"account": session.account, "session": session.id, "link": link.record.id});
+    event_recorder::outside(draft, None, session.created_at, EventType::SignedIn, data)
 }
 
 /// Returns the event data of a new account. An audit compares it with the row.

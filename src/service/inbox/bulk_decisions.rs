@@ -85,7 +85,7 @@ impl Service {
         let find = |id: &ReviewId| found.iter().find(|it| it.record.id == *id).map(|it| it.record.clone());
         let holds: Option<Vec<Hold>> = reviews.iter().map(find).collect();
         let roll = self.voter_roll_for_viewer(&keys, &viewer.id, &[], &[]).await?;
-        self.inbox_items(&keys, (viewer, &roll), holds.ok_or(Error::NotFound("review"))?).await
+        self.inbox_items(&keys, viewer, &roll, holds.ok_or(Error::NotFound("review"))?).await
     }
 }
 

@@ -7,7 +7,7 @@ use countersign_domain::primitives::id::{FlowId, GroupName, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, HoldOutcome, HoldPhase, SearchKey, SearchWord, VoterRoll};
 
-use crate::store::Direction;
+use crate::store::{Cursor, Direction};
 
 /// Maximum number of groups that are searched by label. For a person with more groups, including delegated ones, the
 /// whole list is searched.
@@ -52,6 +52,13 @@ pub struct InboxFilter {
     pub which: InboxStateFilter,
     pub flow: Option<FlowId>,
     pub search: Option<InboxSearch>,
+}
+
+/// At most `limit` reviews from a position on.
+pub(super) struct InboxRange<'a> {
+    pub(super) direction: Direction,
+    pub(super) from: Option<&'a Cursor>,
+    pub(super) limit: usize,
 }
 
 impl InboxFilter {
@@ -102,7 +109,7 @@ impl InboxFilter {
         }
     }
 
-    pub(super) fn has(&self, hold: &Hold, (viewer, roll): (&Account, &VoterRoll)) -> bool {
+    pub(super) fn has(&self, hold: &Hold, viewer: &Account, roll: &VoterRoll) -> bool {
         let now = roll.now;
         let which = match self.which {
             InboxStateFilter::Open => hold.is_open(now),

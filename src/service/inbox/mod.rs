@@ -25,6 +25,7 @@ use super::threads::archive_lookup::ArchiveFiles;
 use super::threads::provenance::TraceStart;
 use crate::store::record::{Record as _, Stored};
 use crate::store::{Cursor, Direction, LIST_ROWS_MAX};
+use filter::InboxRange;
 pub use filter::{InboxFilter, InboxOwnerFilter, InboxSearch, InboxStateFilter};
 pub use interrupts::InterruptListing;
 
@@ -153,11 +154,10 @@ impl Service {
     ) -> Result<InboxListing> {
         let keys = self.keys()?;
         let roll = self.roll_where_open(&keys, viewer, wanted).await?;
-        let seen = (viewer, &roll);
         if let Some(InboxSearch::Digest(prefix)) = &wanted.search {
             let holds = self.reader(&keys).by_alias_prefix::<Hold>(prefix, ROWS_LOOKED_AT).await?;
-            let holds = holds.into_iter().map(|it| it.record).filter(|it| wanted.has(it, seen)).take(limit);
-            let items = self.inbox_items(&keys, seen, holds.collect()).await?;
+            let holds = holds.into_iter().map(|it| it.record).filter(|it| wanted.has(it, viewer, &roll)).take(limit);
+            let items = self.inbox_items(&keys, viewer, &roll, holds.collect()).await?;
             return Ok(InboxListing { items, previous: None, next: None });
         }
         let (direction, from) = match part {
@@ -165,7 +165,8 @@ impl Service {
             InboxPageSelection::After(place) => (wanted.direction(), Some(&place.0)),
             InboxPageSelection::Before(place) => (reversed(wanted.direction()), Some(&place.0)),
         };
-        let mut gathered = self.gather(&keys, seen, wanted, (direction, from), limit).await?;
+        let range = InboxRange { direction, from, limit };
+        let mut gathered = self.gather(&keys, viewer, &roll, wanted, range).await?;
         let first = gathered.holds.first().map(|it| place_of(&it.record)).or_else(|| from.cloned());
         let (previous, next) = match part {
             InboxPageSelection::First => (None, gathered.next),
@@ -176,7 +177,7 @@ impl Service {
             }
         };
         let holds = gathered.holds.into_iter().map(|it| it.record).collect();
-        let items = self.inbox_items(&keys, seen, holds).await?;
+        let items = self.inbox_items(&keys, viewer, &roll, holds).await?;
         Ok(InboxListing { items, previous: previous.map(InboxCursor), next: next.map(InboxCursor) })
     }
 
@@ -191,9 +192,9 @@ impl Service {
         let keys = self.keys()?;
         let amendments = self.open_policy_changes().await?;
         let policies = amendments.iter().filter(|it| it.jury().eligible(viewer).is_ok()).count();
-        let start = (Direction::Forward, None);
+        let range = InboxRange { direction: Direction::Forward, from: None, limit: limit as usize };
         let roll = self.voter_roll_for_viewer(&keys, &viewer.id, &[], &[]).await?;
-        let holds = self.gather(&keys, (viewer, &roll), &InboxFilter::mine(), start, limit as usize).await?;
+        let holds = self.gather(&keys, viewer, &roll, &InboxFilter::mine(), range).await?;
         let page = self.interrupts_open(None, limit.saturating_add(1)).await?;
         let asked = page.interrupts.iter().filter(|it| it.interrupt.jury().eligible(viewer).is_ok()).count();
         let counted = holds.holds.len() + policies + asked;
@@ -217,7 +218,7 @@ impl Service {
         let vain = |it: &Hold| !matches!(it.state, HoldState::Open {} | HoldState::Approved { .. });
         let vain = holds.into_iter().map(|it| it.record).filter(vain).take(limit).collect();
         let roll = VoterRoll::of(Vec::new(), self.now());
-        self.inbox_items(&keys, (viewer, &roll), vain).await
+        self.inbox_items(&keys, viewer, &roll, vain).await
     }
 
     /// Returns the delegations to the viewer if they affect which items are listed, or in which order.
@@ -230,14 +231,14 @@ impl Service {
         }
     }
 
-    /// Merges all lists in one order and returns at most `limit` matching reviews.
+    /// Merges all lists in one order and returns the matching reviews of the range.
     async fn gather(
         &self,
         keys: &Keys,
-        (viewer, roll): (&Account, &VoterRoll),
+        viewer: &Account,
+        roll: &VoterRoll,
         wanted: &InboxFilter,
-        (direction, from): (Direction, Option<&Cursor>),
-        limit: usize,
+        InboxRange { direction, from, limit }: InboxRange<'_>,
     ) -> Result<GatheredHolds> {
         let now = roll.now;
         let at_once =
@@ -251,7 +252,7 @@ impl Service {
         let mut found: Vec<Stored<Hold>> = Vec::new();
         for _ in 0..LOOKS_MAX {
             let (mut looked, frontier) = self.look_through(keys, &mut sources, direction, at_once).await?;
-            looked.retain(|it| wanted.has(&it.record, (viewer, roll)));
+            looked.retain(|it| wanted.has(&it.record, viewer, roll));
             found.extend(looked);
             // One more than the page holds shows that another page follows.
             if found.len() > limit {
@@ -311,7 +312,8 @@ impl Service {
     pub(super) async fn inbox_items(
         &self,
         keys: &Keys,
-        (viewer, roll): (&Account, &VoterRoll),
+        viewer: &Account,
+        roll: &VoterRoll,
         holds: Vec<Hold>,
     ) -> Result<Vec<InboxItem>> {
         let digests: Vec<Digest> = holds.iter().map(|it| it.transition).collect();

@@ -43,6 +43,15 @@ impl HaltScope {
     }
 }
 
+/// A requested change of a halt.
+#[derive(Clone, Copy)]
+struct HaltUpdate<'a> {
+    row: &'a HaltRow,
+    next: &'a Halt,
+    who: Actor<'a>,
+    at: Timestamp,
+}
+
 /// Two people who lift a halt together.
 struct LiftPair<'a> {
     first: &'a LiftRequest,
@@ -167,7 +176,8 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let row = self.halt_row(&keys, scope).await?;
         let mut draft = Draft::new(keys.row(), now);
-        self.put_halt(&mut draft, &row, halt, (by, by.as_str(), now), None)?;
+        let stop = HaltRecord { by: by.clone(), name: by.as_str().to_owned(), at: now, reason: halt.reason.clone() };
+        self.put_halt(&mut draft, &row, halt, &stop, None)?;
         self.commit(draft.finish()).await
     }
 
@@ -198,7 +208,9 @@ impl Service {
         let (keys, now) = (self.keys()?, self.now());
         let row = self.halt_row(&keys, scope).await?;
         let next = wish.next(row.halt());
-        let lift = self.lift_of(&mut Draft::new(keys.row(), now), &keys, &row, (who, &next, now)).await?;
+        let lift = self
+            .lift_of(&mut Draft::new(keys.row(), now), &keys, HaltUpdate { row: &row, next: &next, who, at: now })
+            .await?;
         Ok(preview_of(lift.as_ref()))
     }
 
@@ -214,7 +226,7 @@ impl Service {
         let next = wish.next(row.halt());
         let mut draft = Draft::new(keys.row(), now);
         who.rely(&mut draft);
-        let lift = self.lift_of(&mut draft, &keys, &row, (who, &next, now)).await?;
+        let lift = self.lift_of(&mut draft, &keys, HaltUpdate { row: &row, next: &next, who, at: now }).await?;
         // The person confirmed another result than the request would have now.
         if told.is_some_and(|it| it != preview_of(lift.as_ref())) {
             return Err(Error::WrongState(MOVED_ON));
@@ -231,8 +243,9 @@ impl Service {
                 row.stops().and_then(|it| it.lifting.as_ref()).map(|first| LiftPair { first, second })
             }
         };
-        let by = who.principal();
-        let stops = self.put_halt(&mut draft, &row, &next, (&by, who.name(), now), confirms.as_ref())?;
+        let stop =
+            HaltRecord { by: who.principal(), name: who.name().to_owned(), at: now, reason: next.reason.clone() };
+        let stops = self.put_halt(&mut draft, &row, &next, &stop, confirms.as_ref())?;
         self.commit(draft.finish()).await?;
         Ok(HaltState { halt: next, stops, ..row.standing() })
     }
@@ -249,18 +262,17 @@ impl Service {
         draft: &mut Draft<'_>,
         row: &HaltRow,
         halt: &Halt,
-        (by, name, at): (&PrincipalId, &str, Timestamp),
+        stop: &HaltRecord,
         confirms: Option<&LiftPair<'_>>,
     ) -> Result<Option<ActiveHalts>> {
-        let stop = HaltRecord { by: by.clone(), name: name.to_owned(), at, reason: halt.reason.clone() };
         // The stricter of the setting and the stored value, so that a changed setting cannot weaken an active
         // halt.
         let needs = self.lift_needs(row.stops());
-        let stops = ActiveHalts::after(row.stops(), halt, &stop, needs);
+        let stops = ActiveHalts::after(row.stops(), halt, stop, needs);
         row.replace(draft, halt.clone(), stops.clone())?;
         let kind = if halt.proposing || halt.verifying { EventType::Halted } else { EventType::HaltLifted };
-        let data = halt_data(halt, &stop, needs, row.next_revision(), confirms);
-        event_recorder::outside(draft, row.flow(), at, kind, data)?;
+        let data = halt_data(halt, stop, needs, row.next_revision(), confirms);
+        event_recorder::outside(draft, row.flow(), stop.at, kind, data)?;
         Ok(stops)
     }
 
@@ -270,13 +282,13 @@ impl Service {
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
-        row: &HaltRow,
-        (who, next, now): (Actor<'_>, &Halt, Timestamp),
+        update: HaltUpdate<'_>,
     ) -> Result<Option<(LiftOutcome, AccountId)>> {
+        let HaltUpdate { row, next, .. } = update;
         if !halt::lifts(row.halt(), next) || self.lift_needs(row.stops()) != LiftQuorum::Two {
             return Ok(None);
         }
-        self.lift(draft, keys, row, (who, next, now)).await.map(Some)
+        self.lift(draft, keys, update).await.map(Some)
     }
 
     /// Judges a request to lift a halt that needs two people, by the current rights of both.
@@ -284,8 +296,7 @@ impl Service {
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
-        row: &HaltRow,
-        (who, next, at): (Actor<'_>, &Halt, Timestamp),
+        HaltUpdate { row, next, who, at }: HaltUpdate<'_>,
     ) -> Result<(LiftOutcome, AccountId)> {
         let refused = |why: LiftRejected| Error::WrongState(why.words());
         // One request must not both halt and lift, because only the lift needs two people.

@@ -10,7 +10,7 @@ use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::operations::halt::Halt;
 use countersign_domain::policy::{Policy, PolicySource};
-use countersign_domain::policy_changes::change_request::PolicyChangeRequest;
+use countersign_domain::policy_changes::change_request::{PolicyChange, PolicyChangeRequest, ReplacedPolicy};
 use countersign_domain::primitives::id::{AmendmentId, FlowId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::{Flow, PolicyRow};
@@ -115,15 +115,7 @@ impl Service {
     ) -> Result<ActivationOutcome> {
         let (keys, now) = (self.keys()?, self.now());
         let (id, digest) = (policy.flow().clone(), policy.digest());
-        for accepted in accepts {
-            let known = self.fetch::<PolicyRow>(&keys, &accepted.to_string()).await?;
-            if known.is_none_or(|it| it.record.flow != id) {
-                return Err(Error::invalid(
-                    "/accepts",
-                    "`accepts` names a policy that was never active in this flow. Remove its digest",
-                ));
-            }
-        }
+        self.check_accepts(&keys, &id, accepts).await?;
         let mut draft = Draft::new(keys.row(), now);
         if self.fetch::<PolicyRow>(&keys, &digest.to_string()).await?.is_none() {
             draft.insert(&policy_row(policy, now))?;
@@ -156,9 +148,12 @@ impl Service {
         // own change.
         let judging = self.policy(&keys, old.record.policy).await?;
         if let Some(terms) = judging.approval().amending() {
-            return self.request_policy_change(draft, &keys, (&old, by), (policy, accepts), terms).await;
+            let over = ReplacedPolicy::of(&old.record);
+            let change = PolicyChange { flow: id, policy: digest, accepts: accepts.clone(), over };
+            draft.require_unchanged(&old);
+            return self.request_policy_change(draft, &keys, by, change, terms).await;
         }
-        let flow = activated_flow(&old, (digest, accepts), (by, None, now));
+        let flow = activated_flow(&old, digest, accepts, by, None, now);
         draft.replace(&old, &flow)?;
         let data = activation_data(&flow, old.revision + 1);
         event_recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
@@ -166,6 +161,20 @@ impl Service {
         self.store_response(&mut draft, &keys, &active)?;
         self.commit(draft.finish()).await?;
         Ok(active)
+    }
+
+    /// Checks that each accepted policy was active in the flow.
+    async fn check_accepts(&self, keys: &Keys, flow: &FlowId, accepts: &BTreeSet<Digest>) -> Result<()> {
+        for accepted in accepts {
+            let known = self.fetch::<PolicyRow>(keys, &accepted.to_string()).await?;
+            if known.is_none_or(|it| it.record.flow != *flow) {
+                return Err(Error::invalid(
+                    "/accepts",
+                    "`accepts` names a policy that was never active in this flow. Remove its digest",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that no row of a new flow exists. If one does, the row of the flow was deleted, perhaps to
@@ -220,8 +229,11 @@ fn active(flow: Flow) -> ActivationOutcome {
 /// Returns the flow row with another active policy.
 pub(super) fn activated_flow(
     old: &Stored<Flow>,
-    (policy, accepts): (Digest, &BTreeSet<Digest>),
-    (by, amendment, now): (&PrincipalId, Option<&AmendmentId>, Timestamp),
+    policy: Digest,
+    accepts: &BTreeSet<Digest>,
+    by: &PrincipalId,
+    amendment: Option<&AmendmentId>,
+    now: Timestamp,
 ) -> Flow {
     Flow {
         policy,

@@ -5,11 +5,10 @@ pub mod replay;
 
 use std::collections::BTreeSet;
 
-use countersign_domain::chain::hash::Digest;
 use countersign_domain::identity::account::Token;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
-use countersign_domain::policy::{Policy, PolicyChangeApproval};
+use countersign_domain::policy::PolicyChangeApproval;
 use countersign_domain::policy_changes::change_request::{
     PolicyChange, PolicyChangeRequest, PolicyChangeState, PolicyChangeTally, PolicyChangeTerms, ReplacedPolicy,
 };
@@ -48,15 +47,12 @@ impl Service {
         &self,
         mut draft: Draft<'_>,
         keys: &Keys,
-        (flow, by): (&Stored<Flow>, &PrincipalId),
-        (policy, accepts): (&Policy, &BTreeSet<Digest>),
+        by: &PrincipalId,
+        change: PolicyChange,
         terms: &PolicyChangeApproval,
     ) -> Result<ActivationOutcome> {
         let now = self.now();
-        let over = ReplacedPolicy::of(&flow.record);
-        let change =
-            PolicyChange { flow: flow.record.id.clone(), policy: policy.digest(), accepts: accepts.clone(), over };
-        let open = self.open_amendments(keys, &flow.record.id).await?;
+        let open = self.open_amendments(keys, &change.flow).await?;
         if let Some(same) = open.iter().find(|it| it.record.change == change && it.record.is_open(now)) {
             return Ok(ActivationOutcome::Waiting(Box::new(same.record.clone())));
         }
@@ -80,10 +76,9 @@ impl Service {
             expires_at: now.plus(terms.ttl()),
         };
         let amendment = PolicyChangeRequest::new(id, change, terms);
-        draft.require_unchanged(flow);
         draft.insert(&amendment)?;
         let kind = EventType::PolicyProposed;
-        event_recorder::outside(&mut draft, Some(&flow.record.id), now, kind, proposal_data(&amendment))?;
+        event_recorder::outside(&mut draft, Some(&amendment.change.flow), now, kind, proposal_data(&amendment))?;
         let waiting = ActivationOutcome::Waiting(Box::new(amendment));
         self.store_response(&mut draft, keys, &waiting)?;
         self.commit(draft.finish()).await?;
@@ -227,8 +222,8 @@ impl Service {
         now: Timestamp,
     ) -> Result<()> {
         let change = &amendment.change;
-        let by = (&amendment.proposer, Some(&amendment.id), now);
-        let next = activated_flow(flow, (change.policy, &change.accepts), by);
+        let (by, request) = (&amendment.proposer, Some(&amendment.id));
+        let next = activated_flow(flow, change.policy, &change.accepts, by, request, now);
         draft.replace(flow, &next)?;
         let data = activation_data(&next, flow.revision + 1);
         event_recorder::outside(draft, Some(&next.id), now, EventType::PolicyActivated, data)?;

@@ -66,6 +66,6 @@ impl<'a> ProposalContext<'a> {
 }
 
 pub(in crate::service) fn identity_of(keys: &Keys, by: Proposer<'_>, proposal: &Proposal) -> Digest {
-    let (secret, asked) = (keys.salt().thread_secret(proposal.thread.as_str()), (&proposal.thread, proposal.parent));
-    proposal.kept().identity(&secret, asked, (&proposal.node, &by.principal()))
+    let secret = keys.salt().thread_secret(proposal.thread.as_str());
+    proposal.kept().identity(&secret, &proposal.thread, proposal.parent, &proposal.node, &by.principal())
 }

@@ -30,7 +30,7 @@ use super::branches::fork::branch_violation;
 use super::error::{Error, Result};
 use super::platform::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
 use super::platform::retry::retrying;
-use super::threads::commit::{ProposalOutcome, TransitionEffect, authors_with};
+use super::threads::commit::{GatedTransition, ProposalOutcome, TransitionEffect, authors_with};
 use super::threads::hold::hold_reason;
 use super::threads::statement::{JudgedEffect, StatedTransition, StatementInput};
 use super::{Service, ThreadContext};
@@ -190,7 +190,13 @@ impl Service {
         let mut thread = asking.standing.thread.record.clone();
         thread.authors = authors_with(&thread, asking.by.author(), &asking.proposal.ask);
         let effect = TransitionEffect::of(&asking.head.state, &step);
-        let advanced = self.advance(&mut draft, asking.keys, asking.base(), (step, gate, now), &mut thread)?;
+        let advanced = self.advance(
+            &mut draft,
+            asking.keys,
+            asking.base(),
+            GatedTransition { step, gate, committed_at: now },
+            &mut thread,
+        )?;
         let entry = advanced.token.clone();
         let outcome = match would_hold {
             Some(reasons) => {

@@ -126,13 +126,13 @@ impl Service {
         let content = proposal.ask.content();
         let secret = asking.keys.salt().thread_secret(proposal.thread.as_str());
         let tool = proposal.tool.as_ref();
-        let told = proposal.ask.told();
-        let shown = (proposal.ask.format(), &told);
-        let hiding =
-            |comparison| Redactor::of_request_compared(asking.policy, comparison, &asking.head.state, shown, tool);
+        let (format, told) = (proposal.ask.format(), proposal.ask.told());
+        let hiding = |comparison| {
+            Redactor::of_request_compared(asking.policy, comparison, &asking.head.state, format, &told, tool)
+        };
         let own = hiding(asking.by.comparison());
-        let others = excerpt_of(&hiding(ComparedValues::WithEvery), &violations, shown);
-        let its_own = excerpt_of(&own, &violations, shown);
+        let others = excerpt_of(&hiding(ComparedValues::WithEvery), &violations, format, &told);
+        let its_own = excerpt_of(&own, &violations, format, &told);
         let rejection = Rejection {
             identity: asking.identity,
             thread: proposal.thread.clone(),
@@ -183,13 +183,13 @@ impl Service {
 }
 
 /// Returns the redacted excerpt of a rejected request.
-fn excerpt_of(hiding: &Redactor<'_>, violations: &[Violation], request: (PatchFormat, &Value)) -> AuthorExcerpt {
+fn excerpt_of(hiding: &Redactor<'_>, violations: &[Violation], format: PatchFormat, request: &Value) -> AuthorExcerpt {
     let cut = |(index, it): (usize, &Violation)| {
         let cut = hiding.cut(&it.pointer);
         (cut != it.pointer).then(|| (index, cut.to_string()))
     };
     let cut = violations.iter().enumerate().filter_map(cut).collect();
-    AuthorExcerpt { excerpt: excerpt(hiding, request.0, request.1), cut }
+    AuthorExcerpt { excerpt: excerpt(hiding, format, request), cut }
 }
 
 /// Returns the request for a later judgement, unless it is too long or contains a redacted value that its
@@ -203,7 +203,7 @@ fn kept(asking: &ProposalContext<'_>, hiding: &Redactor<'_>) -> Option<String> {
                 let (policy, state) = (asking.policy, &asking.head.state);
                 let comparison = asking.by.comparison();
                 let settled =
-                    Redactor::of_request_compared(policy, comparison, state, (PatchFormat::JsonPatch, it), None);
+                    Redactor::of_request_compared(policy, comparison, state, PatchFormat::JsonPatch, it, None);
                 hides_nothing(&settled, PatchFormat::JsonPatch, it, None)
             });
             settles && hides_nothing(hiding, kept.format, &proposal.ask.told(), None)

@@ -296,7 +296,7 @@ impl Service {
         // Saturating, because `from` comes from the request.
         let last = head.min(from.saturating_add(u64::from(limit)).saturating_sub(1));
         let mut files = ArchiveFiles::default();
-        let rows = self.links((&keys, &mut files), thread, from..=last).await?;
+        let rows = self.links(&keys, &mut files, thread, from..=last).await?;
         let digests: Vec<Digest> = rows.iter().map(|row| row.transition).collect();
         let mut transitions = self.transitions_of(&keys, &mut files, &digests).await?;
         let with = |row: ChainRow| {

@@ -28,7 +28,8 @@ use crate::service::proposals::context::ProposalContext;
 use crate::service::proposals::proposer::Proposer;
 use crate::service::proposals::request::{Proposal, ProposalKind, RATIONALE_CHARS_MAX};
 use crate::service::threads::commit::authors_with;
-use crate::service::threads::hold::{add_hold, stages_of};
+use crate::service::threads::hold::{HoldTerms, add_hold, stages_of};
+use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::provenance::TraceStart;
 use crate::service::threads::statement::JudgedEffect;
 use crate::service::{Service, ThreadContext};
@@ -55,6 +56,19 @@ const TOO_MANY: &str =
     "the proposal has reached the limit of edits; vote on it, or wait for a new proposal of the agent";
 const NO_AGENT: &str = "the agent's token is revoked, so its proposal cannot be edited; deny the review";
 const NOBODY: &str = "no reviewer would be left who could approve the edit";
+
+/// A reviewer's edit of a pending proposal, with the rows that it relies on.
+#[derive(Clone, Copy)]
+struct EditContext<'a> {
+    keys: &'a Keys,
+    standing: &'a ThreadContext,
+    hold: &'a Stored<Hold>,
+    person: &'a Stored<Account>,
+    /// The agent's token.
+    token: &'a Stored<Token>,
+    transition: &'a Transition,
+    ask: &'a EditRequest,
+}
 
 impl Service {
     /// Replaces a held proposal with an edit, which is held for approval.
@@ -90,21 +104,17 @@ impl Service {
         self.check_rewritable(&keys, &transition).await?;
         let token = self.fetch::<Token>(&keys, hold.record.proposer.as_str()).await?;
         let token = token.filter(|it| !it.record.revoked).ok_or(Error::WrongState(NO_AGENT))?;
-        self.rewrite_as(&keys, &standing, &hold, (&person, &token, &transition), ask).await
+        let (keys, standing, hold, person, token, transition) =
+            (&*keys, &standing, &hold, &person, &token, &transition);
+        self.rewrite_as(EditContext { keys, standing, hold, person, token, transition, ask }).await
     }
 
-    async fn rewrite_as(
-        &self,
-        keys: &Keys,
-        standing: &ThreadContext,
-        hold: &Stored<Hold>,
-        (person, token, transition): (&Stored<Account>, &Stored<Token>, &Transition),
-        ask: &EditRequest,
-    ) -> Result<EditResult> {
+    async fn rewrite_as(&self, edit: EditContext<'_>) -> Result<EditResult> {
+        let EditContext { keys, standing, hold, person, token, transition, ask } = edit;
         let head = self.head(keys, &standing.thread.record).await?;
         let policy = self.policy(keys, standing.flow.record.policy).await?;
         let proposed = transition.delta.apply(&head.state).map_err(|_| Error::Broken("a transition's effect"))?;
-        let hiding = self.hiding_for_edit(keys, person, (&policy, transition), (&head.state, &proposed), ask).await?;
+        let hiding = self.hiding_for_edit(&edit, &policy, &head.state, &proposed).await?;
         if ask.edit.places(transition.format).iter().any(|it| touches_redacted(&hiding, [&head.state, &proposed], it)) {
             return Err(Error::WrongState(HIDDEN));
         }
@@ -146,12 +156,12 @@ impl Service {
     /// compared with redacted values, because a refusal would confirm a guess.
     async fn hiding_for_edit<'p>(
         &self,
-        keys: &Keys,
-        person: &Stored<Account>,
-        (policy, transition): (&'p Arc<Policy>, &Transition),
-        (before, after): (&Value, &Value),
-        ask: &EditRequest,
+        edit: &EditContext<'_>,
+        policy: &'p Arc<Policy>,
+        before: &Value,
+        after: &Value,
     ) -> Result<Redactor<'p>> {
+        let EditContext { keys, person, transition, ask, .. } = *edit;
         let sides = [TraceStart::before(transition, before), TraceStart::After { transition, before, after }];
         let (reader, tools) = (Party::from(&person.record), [transition.tool.as_ref()]);
         let hidings = self.redactors_for(keys, &reader, std::slice::from_ref(policy), sides, &tools).await?;
@@ -213,11 +223,13 @@ impl Service {
         let mut thread = asking.standing.thread.record.clone();
         // The agent follows this digest to the decision on the edit.
         let by = Some(step.transition.digest);
-        let end = (HoldState::Superseded { at: now, by, policy: None }, HoldEndReason::Superseded, now);
+        let state = HoldState::Superseded { at: now, by, policy: None };
+        let end = HoldEnd { state, reason: HoldEndReason::Superseded, at: now };
         self.add_hold_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
         // The new review counts as an attempt at the agent's own change. Otherwise the agent could infer the
         // edit from its remaining attempts.
-        let (_, next) = add_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, hold.record.effect, now))?;
+        let terms = HoldTerms { reasons, excluded, effect: hold.record.effect, opened_at: now };
+        let (_, next) = add_hold(&mut draft, &mut thread, asking, step, terms)?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
         Ok(EditResult::Held(next.id))

@@ -30,7 +30,8 @@ use crate::service::proposals::denied_attempts::effect_of;
 use crate::service::proposals::proposer::Proposer;
 use crate::service::proposals::request::Proposal;
 use crate::service::threads::commit::authors_with;
-use crate::service::threads::hold::{add_hold, hold_reason};
+use crate::service::threads::hold::{HoldTerms, add_hold, hold_reason};
+use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::statement::JudgedEffect;
 use crate::service::{Service, ThreadContext};
 use crate::store::change::Draft;
@@ -237,7 +238,8 @@ impl Service {
         // Waiting agents follow this digest to the new review.
         let end = superseded(now, Some(step.transition.digest), asking.policy);
         self.add_hold_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
-        add_hold(&mut draft, &mut thread, asking, step, (reasons, authors, effect, now))?;
+        let terms = HoldTerms { reasons, excluded: authors, effect, opened_at: now };
+        add_hold(&mut draft, &mut thread, asking, step, terms)?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
         Ok(RejudgeOutcome::Ended)
@@ -272,6 +274,7 @@ fn is_exhausted(asking: &ProposalContext<'_>) -> bool {
     others >= asking.policy.approval().attempts() || asking.policy.on_violation().is_exhausted(violations)
 }
 
-fn superseded(now: Timestamp, by: Option<Digest>, policy: &Policy) -> (HoldState, HoldEndReason, Timestamp) {
-    (HoldState::Superseded { at: now, by, policy: Some(policy.digest()) }, HoldEndReason::Superseded, now)
+fn superseded(now: Timestamp, by: Option<Digest>, policy: &Policy) -> HoldEnd {
+    let state = HoldState::Superseded { at: now, by, policy: Some(policy.digest()) };
+    HoldEnd { state, reason: HoldEndReason::Superseded, at: now }
 }

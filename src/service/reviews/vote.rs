@@ -24,8 +24,9 @@ use crate::service::error::{Error, Result};
 use crate::service::identity::passkeys::{BallotSubject, PasskeyUse, VoteSignature};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::service::threads::commit::CommitBase;
+use crate::service::threads::commit::{CommitBase, GatedTransition};
 use crate::service::threads::heads::Version;
+use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::lease_expiry::record_expired_lease;
 use crate::service::threads::statement::StatedTransition;
 use crate::service::{Service, ThreadContext};
@@ -172,7 +173,8 @@ impl Service {
         let mut thread = poll.standing.thread.record.clone();
         put_vote_event(&mut draft, &mut thread, &counted, poll.now)?;
         let counted = Stored { record: counted, ..poll.hold.clone() };
-        let end = (HoldState::Denied { at: poll.now, denial }, HoldEndReason::Denied, poll.now);
+        let end =
+            HoldEnd { state: HoldState::Denied { at: poll.now, denial }, reason: HoldEndReason::Denied, at: poll.now };
         self.add_hold_end(&mut draft, poll.keys, &mut thread, &counted, end).await?;
         draft.replace(&poll.standing.thread, &thread)?;
         self.commit(draft.finish()).await?;
@@ -201,7 +203,8 @@ impl Service {
         thread.authors.clone_from(&counted.excluded);
         let gate = CommitGate::Approved { review: counted.id.clone(), receipt: receipt.jti.clone() };
         let base = CommitBase { head: &head, policy: &policy, flow: &poll.standing.flow.record };
-        let advanced = self.advance(&mut draft, poll.keys, base, (step, gate, poll.now), &mut thread)?;
+        let gated = GatedTransition { step, gate, committed_at: poll.now };
+        let advanced = self.advance(&mut draft, poll.keys, base, gated, &mut thread)?;
         let outcome = TransitionOutcome::Approved {
             review: counted.id.clone(),
             receipt: receipt.jti.clone(),

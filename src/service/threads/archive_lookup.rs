@@ -15,7 +15,7 @@ use crate::archives::ArchiveFileError;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
-use crate::store::record::Stored;
+use crate::store::record::{Record, Stored};
 use crate::store::records::version_id;
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
@@ -73,15 +73,19 @@ fn with_values(content: &ArchiveContent, transition: &Transition) -> Result<Tran
 }
 
 impl Service {
-    /// Adds the archived rows of these versions to the rows from the database, in order. A version in neither
+    /// Returns the rows of these versions from the database and from archives, in order. A version in neither
     /// is left out, and an erased one is an error.
-    pub(in crate::service) async fn with_archived<R: VersionedRow>(
+    pub(in crate::service) async fn rows_with_archived<R: Record + VersionedRow>(
         &self,
-        (keys, files): (&Keys, &mut ArchiveFiles),
+        keys: &Keys,
+        files: &mut ArchiveFiles,
         thread: &ThreadId,
         of: RangeInclusive<u64>,
-        (mut rows, taken): (Vec<R>, ArchivedExtractor<R>),
+        taken: ArchivedExtractor<R>,
     ) -> Result<Vec<R>> {
+        let ids: Vec<String> = of.clone().map(|it| version_id(thread, it)).collect();
+        let found = self.reader(keys).get_many::<R>(&ids).await?;
+        let mut rows: Vec<R> = found.into_iter().map(|it| it.record).collect();
         let there: BTreeSet<u64> = rows.iter().map(VersionedRow::version).collect();
         for version in of.filter(|it| !there.contains(it)) {
             let Some(file) = self.file_over(keys, files, thread, version).await? else { break };

@@ -7,6 +7,7 @@ use countersign_domain::threads::thread::{ThreadClosure, ThreadStatusCode};
 use countersign_domain::threads::transition::HoldEndReason;
 use serde_json::json;
 
+use super::hold_end::HoldEnd;
 use super::lease_expiry::record_expired_lease;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
@@ -37,11 +38,12 @@ impl Service {
         record_expired_lease(&mut draft, &mut record, now)?;
         if let Some(review) = record.hold.clone() {
             let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
-            let end = if hold.record.is_open(now) {
-                (HoldState::Superseded { at: now, by: None, policy: None }, HoldEndReason::Superseded, now)
+            let (state, reason) = if hold.record.is_open(now) {
+                (HoldState::Superseded { at: now, by: None, policy: None }, HoldEndReason::Superseded)
             } else {
-                (HoldState::Expired { at: now }, HoldEndReason::Expired, now)
+                (HoldState::Expired { at: now }, HoldEndReason::Expired)
             };
+            let end = HoldEnd { state, reason, at: now };
             self.add_hold_end(&mut draft, &keys, &mut record, &hold, end).await?;
         }
         let reason = cut_reason(reason);

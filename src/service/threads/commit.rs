@@ -41,6 +41,13 @@ pub(in crate::service) struct CommitBase<'a> {
     pub(in crate::service) flow: &'a Flow,
 }
 
+/// A transition with its commit gate and its commit time.
+pub(in crate::service) struct GatedTransition {
+    pub(in crate::service) step: StatedTransition,
+    pub(in crate::service) gate: CommitGate,
+    pub(in crate::service) committed_at: Timestamp,
+}
+
 pub(in crate::service) struct TransitionEffect {
     pub(in crate::service) transition: Transition,
     pub(in crate::service) changes: Vec<LeafChange>,
@@ -157,15 +164,16 @@ impl Service {
         draft: &mut Draft<'_>,
         keys: &Keys,
         base: CommitBase<'_>,
-        (step, gate, now): (StatedTransition, CommitGate, Timestamp),
+        gated: GatedTransition,
         thread: &mut Thread,
     ) -> Result<Version> {
+        let (step, now) = (&gated.step, gated.committed_at);
         let carried = step.transition.carried.clone();
-        let owes = owes(&base, thread, &gate, carried.as_deref().is_some_and(|it| it.owes));
-        let kept = kept_state(base.head, &step)?;
+        let owes = owes(&base, thread, &gated.gate, carried.as_deref().is_some_and(|it| it.owes));
+        let kept = kept_state(base.head, step)?;
         let given = step.transition.context_tokens;
         let (warnings, name) = (step.transition.warnings_shown().to_vec(), step.transition.step.clone());
-        let version = self.insert_signed_entry(draft, keys, (step, gate, owes, now), kept)?;
+        let version = self.insert_signed_entry(draft, keys, gated, owes, kept)?;
         record_expired_lease(draft, thread, now)?;
         *thread = thread.clone().advanced(head_of(&version.entry), now);
         thread.lineage = std::mem::take(&mut thread.lineage).followed(&base.head.entry, &version.entry);
@@ -204,7 +212,8 @@ impl Service {
         &self,
         draft: &mut Draft<'_>,
         keys: &Keys,
-        (step, gate, owes, now): (StatedTransition, CommitGate, bool, Timestamp),
+        GatedTransition { step, gate, committed_at }: GatedTransition,
+        owes: bool,
         content: StateContent,
     ) -> Result<Version> {
         // The signing key may have been rotated or revoked while this request waited in a queue. An entry
@@ -223,7 +232,7 @@ impl Service {
             gate,
             owes,
             policy: statement.policy,
-            committed_at: now,
+            committed_at,
         };
         let token = jws::sign(keys.signing(KeyUse::Chain), TokenType::Entry, &entry);
         let (thread, version) = (statement.thread.clone(), statement.version);

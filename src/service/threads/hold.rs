@@ -18,6 +18,7 @@ use countersign_domain::threads::transition::{HoldEndReason, Transition, Transit
 use serde_json::json;
 
 use super::commit::{ProposalOutcome, with_warnings};
+use super::hold_end::HoldEnd;
 use super::lease_expiry::record_expired_lease;
 use super::statement::StatedTransition;
 use crate::random;
@@ -36,6 +37,16 @@ use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 /// Accounts that are examined for a possible approver.
 const ACCOUNTS_MAX: usize = 20_000;
 
+/// The terms of a new review.
+pub(in crate::service) struct HoldTerms {
+    pub(in crate::service) reasons: Vec<JudgedReason>,
+    /// The people who cannot approve, by separation of duties.
+    pub(in crate::service) excluded: BTreeSet<String>,
+    /// The fingerprint of the requested effect.
+    pub(in crate::service) effect: Option<Digest>,
+    pub(in crate::service) opened_at: Timestamp,
+}
+
 impl Service {
     pub(in crate::service) async fn hold(
         &self,
@@ -49,7 +60,8 @@ impl Service {
         let mut draft = asking.draft(now);
         let mut thread = asking.standing.thread.record.clone();
         let changes = diff(&asking.head.state, &step.after.state);
-        let (transition, hold) = add_hold(&mut draft, &mut thread, asking, step, (reasons, excluded, effect, now))?;
+        let terms = HoldTerms { reasons, excluded, effect, opened_at: now };
+        let (transition, hold) = add_hold(&mut draft, &mut thread, asking, step, terms)?;
         draft.replace(&asking.standing.thread, &thread)?;
         let policies = self.policies_of(asking.keys, &transition.statement).await?;
         let answer = ProposalOutcome::held(&policies, &transition, &changes, hold);
@@ -97,7 +109,7 @@ impl Service {
             return Ok(thread);
         }
         let at = self.now();
-        let end = (HoldState::Expired { at }, HoldEndReason::Expired, at);
+        let end = HoldEnd { state: HoldState::Expired { at }, reason: HoldEndReason::Expired, at };
         let mut draft = Draft::new(keys.row(), at);
         // The commit fails if the deadline has not passed for the database.
         draft.not_before(hold.record.expires_at);
@@ -161,8 +173,9 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         draft.before(hold.record.expires_at);
         self.store_response(&mut draft, &keys, &())?;
-        let end = HoldState::Cancelled { at: now, reason: cut_reason(reason) };
-        self.end_hold(draft, &keys, &thread, &hold, (end, HoldEndReason::Cancelled, now)).await
+        let state = HoldState::Cancelled { at: now, reason: cut_reason(reason) };
+        let end = HoldEnd { state, reason: HoldEndReason::Cancelled, at: now };
+        self.end_hold(draft, &keys, &thread, &hold, end).await
     }
 
     async fn end_hold(
@@ -171,7 +184,7 @@ impl Service {
         keys: &Keys,
         thread: &Stored<Thread>,
         hold: &Stored<Hold>,
-        end: (HoldState, HoldEndReason, Timestamp),
+        end: HoldEnd,
     ) -> Result<()> {
         let mut record = thread.record.clone();
         self.add_hold_end(&mut draft, keys, &mut record, hold, end).await?;
@@ -186,12 +199,12 @@ impl Service {
         keys: &Keys,
         thread: &mut Thread,
         hold: &Stored<Hold>,
-        (state, decision, now): (HoldState, HoldEndReason, Timestamp),
+        HoldEnd { state, reason, at }: HoldEnd,
     ) -> Result<()> {
         let stored = self.held(keys, hold.record.transition).await?;
         let review = hold.record.id.clone();
         let ended = hold.record.clone().ended(state)?;
-        let outcome = TransitionOutcome::Ended { review: review.clone(), decision };
+        let outcome = TransitionOutcome::Ended { review: review.clone(), decision: reason };
         draft.replace(&stored, &Transition { outcome, ..stored.record.clone() })?;
         draft.replace(hold, &ended)?;
         if thread.hold.as_ref() == Some(&review) {
@@ -204,7 +217,7 @@ impl Service {
             *opened = opened.saturating_sub(1);
             thread.holds_opened.retain(|_, opened| *opened > 0);
         }
-        event_recorder::append_thread_event(draft, thread, now, end_event(decision), end_data(&ended))
+        event_recorder::append_thread_event(draft, thread, at, end_event(reason), end_data(&ended))
     }
 }
 
@@ -214,7 +227,7 @@ pub(in crate::service) fn add_hold(
     thread: &mut Thread,
     asking: &ProposalContext<'_>,
     step: StatedTransition,
-    (reasons, excluded, effect, now): (Vec<JudgedReason>, BTreeSet<String>, Option<Digest>, Timestamp),
+    HoldTerms { reasons, excluded, effect, opened_at: now }: HoldTerms,
 ) -> Result<(Transition, Hold)> {
     let review = ReviewId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
     let hold = Hold {

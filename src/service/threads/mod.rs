@@ -6,6 +6,7 @@ pub mod commit;
 pub mod heads;
 pub mod history;
 pub mod hold;
+pub(crate) mod hold_end;
 mod host_context;
 pub mod known_values;
 pub(crate) mod lease_expiry;
@@ -20,6 +21,7 @@ pub(crate) mod versions;
 
 use std::sync::Arc;
 
+use commit::GatedTransition;
 use countersign_domain::chain::commitment::Tree;
 use countersign_domain::chain::entry::{CommitGate, Entry};
 use countersign_domain::chain::hash::Digest;
@@ -124,13 +126,13 @@ impl Service {
         if let Some(made) = self.made_before(&keys, token, &id, new).await? {
             return Ok(made);
         }
-        let step = self.first_step(&keys, token, &policy, &id, (&new.state, now));
+        let step = first_step(&self.secret(&keys, &id), token, &policy, &id, &new.state, now);
         let mut draft = Draft::new(keys.row(), now);
         draft.require_unchanged(token).require_unchanged(&flow).require_unchanged(&gateway);
         let content = StateContent::Full { state: new.state.clone(), origins: step.after.tree.origins() };
         let transition = step.transition.clone();
-        let first =
-            self.insert_signed_entry(&mut draft, &keys, (step, CommitGate::Auto {}, initial.owes(), now), content)?;
+        let gated = GatedTransition { step, gate: CommitGate::Auto {}, committed_at: now };
+        let first = self.insert_signed_entry(&mut draft, &keys, gated, initial.owes(), content)?;
         let mut thread = thread_of(&first, new, now);
         thread.authors.insert(token.record.owner.clone());
         let mut data = json!({"transition": first.entry.transition, "by": token.record.principal()});
@@ -172,66 +174,6 @@ impl Service {
         }
     }
 
-    fn first_step(
-        &self,
-        keys: &Keys,
-        token: &Stored<Token>,
-        policy: &Policy,
-        id: &ThreadId,
-        (state, now): (&Value, Timestamp),
-    ) -> StatedTransition {
-        let (proposal, secret, nothing) = (new_proposal_id(), self.secret(keys, id), json!({}));
-        let (from, tree) = (Tree::new(&secret, &nothing, &proposal), Tree::new(&secret, state, &proposal));
-        let statement = Statement {
-            kind: TransitionType::Create,
-            flow: policy.flow().clone(),
-            policy: policy.digest(),
-            thread: id.clone(),
-            version: 0,
-            parent: None,
-            node: None,
-            principal: token.record.principal(),
-            proposal,
-            attempt: None,
-            from: from.root(),
-            to: tree.root(),
-            tool: None,
-            usage: None,
-            rationale: None,
-            supersedes: None,
-            restores: None,
-            write_id: None,
-            proposed_at: now,
-            fork: None,
-            join: None,
-        };
-        let transition = Transition {
-            digest: statement.digest(),
-            identity: first_identity(&secret, id, &statement.principal, state),
-            statement: statement.clone(),
-            format: PatchFormat::Merge,
-            patch: json!({}),
-            delta: Delta::between(&nothing, state),
-            named: Default::default(),
-            rationale: None,
-            tool: None,
-            warnings: Vec::new(),
-            warnings_cut: None,
-            step: None,
-            carried: None,
-            context_tokens: None,
-            editor: None,
-            outcome: TransitionOutcome::Committed { entry: String::new() },
-            values: ValueLocation::Here,
-        };
-        let entry = unsigned(&statement, transition.digest);
-        let (token, kid, state) = (String::new(), String::new(), state.clone());
-        StatedTransition {
-            transition,
-            after: Version { statement, entry, token, kid, parent_kid: None, state, tree, base: 0 },
-        }
-    }
-
     pub async fn flow_of(&self, thread: &ThreadId) -> Result<FlowId> {
         let keys = self.keys()?;
         Ok(self.thread(&keys, thread).await?.record.flow)
@@ -266,6 +208,66 @@ impl Service {
             state = project(&own, node, &state);
         }
         Ok(StateView { version: version.entry.version, transition: version.entry.transition, state })
+    }
+}
+
+fn first_step(
+    secret: &ThreadSecret,
+    token: &Stored<Token>,
+    policy: &Policy,
+    id: &ThreadId,
+    state: &Value,
+    now: Timestamp,
+) -> StatedTransition {
+    let (proposal, nothing) = (new_proposal_id(), json!({}));
+    let (from, tree) = (Tree::new(secret, &nothing, &proposal), Tree::new(secret, state, &proposal));
+    let statement = Statement {
+        kind: TransitionType::Create,
+        flow: policy.flow().clone(),
+        policy: policy.digest(),
+        thread: id.clone(),
+        version: 0,
+        parent: None,
+        node: None,
+        principal: token.record.principal(),
+        proposal,
+        attempt: None,
+        from: from.root(),
+        to: tree.root(),
+        tool: None,
+        usage: None,
+        rationale: None,
+        supersedes: None,
+        restores: None,
+        write_id: None,
+        proposed_at: now,
+        fork: None,
+        join: None,
+    };
+    let transition = Transition {
+        digest: statement.digest(),
+        identity: first_identity(secret, id, &statement.principal, state),
+        statement: statement.clone(),
+        format: PatchFormat::Merge,
+        patch: json!({}),
+        delta: Delta::between(&nothing, state),
+        named: Default::default(),
+        rationale: None,
+        tool: None,
+        warnings: Vec::new(),
+        warnings_cut: None,
+        step: None,
+        carried: None,
+        context_tokens: None,
+        editor: None,
+        outcome: TransitionOutcome::Committed { entry: String::new() },
+        values: ValueLocation::Here,
+    };
+    let entry = unsigned(&statement, transition.digest);
+    let (token, kid, state) = (String::new(), String::new(), state.clone());
+    StatedTransition {
+        transition,
+        after: Version { statement, entry, token, kid, parent_kid: None, state, tree, base: 0 },
     }
 }
 

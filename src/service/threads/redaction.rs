@@ -143,24 +143,24 @@ fn hidings<'p>(policies: &'p [Arc<Policy>], sides: &[ScannedState<'_>], tools: &
 }
 
 /// The redaction for authors of texts, built once for each author.
-#[derive(Default)]
-struct AuthorRedactors<'p>(Vec<(TextAuthor, Vec<Redactor<'p>>)>);
+struct AuthorRedactors<'p, 's> {
+    policies: &'p [Arc<Policy>],
+    states: &'s [&'s Value],
+    tools: &'s [Option<&'s Tool>],
+    built: Vec<(TextAuthor, Vec<Redactor<'p>>)>,
+}
 
-impl<'p> AuthorRedactors<'p> {
+impl AuthorRedactors<'_, '_> {
     /// Returns whether the author of a text could read the redacted value that the text contains.
-    fn has(
-        &mut self,
-        (policies, states, tools): (&'p [Arc<Policy>], &[&Value], &[Option<&Tool>]),
-        chosen: &TextAuthor,
-        (text, state): (&StateText, &Value),
-    ) -> bool {
-        let index = self.0.iter().position(|it| it.0.is_alike(chosen)).unwrap_or_else(|| {
+    fn has(&mut self, chosen: &TextAuthor, text: &StateText, state: &Value) -> bool {
+        let index = self.built.iter().position(|it| it.0.is_alike(chosen)).unwrap_or_else(|| {
             let seen = TextComparisonScope::By { nodes: chosen.author.nodes(), then: Some(&chosen.policy) };
-            let hidings = tools.iter().flat_map(|tool| beside(policies, seen, states, *tool)).collect();
-            self.0.push((chosen.clone(), hidings));
-            self.0.len() - 1
+            let hidings = self.tools.iter().flat_map(|tool| beside(self.policies, seen, self.states, *tool));
+            let hidings = hidings.collect();
+            self.built.push((chosen.clone(), hidings));
+            self.built.len() - 1
         });
-        self.0[index].1.iter().any(|it| it.equals_redacted(text, state))
+        self.built[index].1.iter().any(|it| it.equals_redacted(text, state))
     }
 }
 
@@ -221,7 +221,8 @@ impl Service {
         let strict = sides(&spared);
         // A reader without an id cannot be an author, so nothing is spared.
         let Some(asker) = reader.id() else { return Ok(strict) };
-        let (mut traces, mut known) = (None, AuthorRedactors::default());
+        let mut traces = None;
+        let mut known = AuthorRedactors { policies, states: &states, tools, built: Vec::new() };
         for (standpoint, spared) in standpoints.iter().zip(&mut spared) {
             let state = standpoint.state();
             let found: BTreeSet<StateText> = strict.iter().flat_map(|it| it.found_by_comparison(state)).collect();
@@ -233,9 +234,7 @@ impl Service {
                 };
                 let Some(chosen) = traces.of_text(standpoint, &text).await? else { continue };
                 let own = |it: &TextAuthor| reader.could_have_written_as(it.author.party());
-                if chosen.iter().all(own)
-                    && !chosen.iter().any(|it| known.has((policies, &states, tools), it, (&text, state)))
-                {
+                if chosen.iter().all(own) && !chosen.iter().any(|it| known.has(it, &text, state)) {
                     spared.insert(text);
                 }
             }

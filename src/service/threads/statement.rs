@@ -98,6 +98,9 @@ impl Service {
             fork: None,
             join: stating.joins.as_ref().map(|it| it.0.clone()),
         };
+        let shown = (!effected.warnings.is_empty()).then(|| {
+            Redactor::of(policy, [&head.state, &effected.after], stating.tool.as_ref()).warnings(&effected.warnings)
+        });
         let transition = Transition {
             digest: statement.digest(),
             identity: stating.identity,
@@ -105,11 +108,11 @@ impl Service {
             format: stating.format,
             patch: stating.patch,
             delta: Delta::between(&head.state, &effected.after),
-            warnings_cut: redacted_warnings(policy, head, &effected, stating.tool.as_ref()),
             named: effected.named,
             rationale: stating.rationale,
-            warnings: effected.warnings,
             tool: stating.tool,
+            warnings_cut: shown.filter(|it| *it != effected.warnings),
+            warnings: effected.warnings,
             step: stating.step,
             carried: stating.joins.map(|it| Box::new(it.1)),
             context_tokens: stating.context_tokens,
@@ -119,20 +122,6 @@ impl Service {
         };
         StatedTransition { transition, after: head.followed_by(statement, effected.after, tree) }
     }
-}
-
-/// Returns the warnings with redacted values removed, if that changes them.
-fn redacted_warnings(
-    policy: &Policy,
-    head: &Version,
-    effected: &JudgedEffect,
-    tool: Option<&Tool>,
-) -> Option<Vec<JudgedWarning>> {
-    if effected.warnings.is_empty() {
-        return None;
-    }
-    let redacted = Redactor::of(policy, [&head.state, &effected.after], tool).warnings(&effected.warnings);
-    (redacted != effected.warnings).then_some(redacted)
 }
 
 pub(in crate::service) fn new_proposal_id() -> ProposalId {

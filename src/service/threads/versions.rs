@@ -59,7 +59,7 @@ impl Service {
             return Err(Error::invalid("", "the range contains too many versions. Request a smaller range"));
         }
         let mut files = ArchiveFiles::default();
-        let rows = self.links((keys, &mut files), thread, first.saturating_sub(1)..=last).await?;
+        let rows = self.links(keys, &mut files, thread, first.saturating_sub(1)..=last).await?;
         // The first row belongs to the version before the range, except at version 0.
         let own = usize::from(first > 0);
         let digests: Vec<Digest> = rows[own..].iter().map(|it| it.transition).collect();
@@ -100,25 +100,25 @@ impl Service {
     /// Returns the chain rows of these versions in order, from the database or archives.
     pub(in crate::service) async fn links(
         &self,
-        read: (&Keys, &mut ArchiveFiles),
+        keys: &Keys,
+        files: &mut ArchiveFiles,
         thread: &ThreadId,
         of: RangeInclusive<u64>,
     ) -> Result<Vec<ChainRow>> {
-        self.rows_of(read, thread, of, |it| Some(it.link())).await
+        self.rows_of(keys, files, thread, of, |it| Some(it.link())).await
     }
 
     /// Returns the rows of these versions in order, from the database or archives, or an error if one is
     /// missing.
     async fn rows_of<R: Record + VersionedRow>(
         &self,
-        (keys, files): (&Keys, &mut ArchiveFiles),
+        keys: &Keys,
+        files: &mut ArchiveFiles,
         thread: &ThreadId,
         of: RangeInclusive<u64>,
         taken: ArchivedExtractor<R>,
     ) -> Result<Vec<R>> {
-        let ids: Vec<String> = of.clone().map(|it| version_id(thread, it)).collect();
-        let found = self.reader(keys).get_many::<R>(&ids).await?.into_iter().map(|it| it.record).collect();
-        let rows = self.with_archived((keys, files), thread, of.clone(), (found, taken)).await?;
+        let rows = self.rows_with_archived(keys, files, thread, of.clone(), taken).await?;
         if rows.iter().map(VersionedRow::version).eq(of) { Ok(rows) } else { Err(BROKEN) }
     }
 
@@ -131,7 +131,7 @@ impl Service {
         of: RangeInclusive<u64>,
     ) -> Result<Vec<StateWithTree>> {
         let (first, mut rows) =
-            (*of.start(), self.rows_of((keys, &mut *files), thread, of, ArchivedVersion::state).await?);
+            (*of.start(), self.rows_of(keys, &mut *files, thread, of, ArchivedVersion::state).await?);
         let base = match rows.first().map(|it| &it.content) {
             Some(StateContent::Delta { base, .. }) => *base,
             _ => first,
@@ -141,7 +141,7 @@ impl Service {
             return Err(BROKEN);
         }
         if base < first {
-            let older = self.rows_of((keys, files), thread, base..=first - 1, ArchivedVersion::state).await?;
+            let older = self.rows_of(keys, files, thread, base..=first - 1, ArchivedVersion::state).await?;
             rows.splice(..0, older);
         }
         let rolled = self.roll_states(keys, thread, rows).await?;

@@ -26,8 +26,9 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::reject::result_error;
-use crate::service::threads::commit::CommitBase;
+use crate::service::threads::commit::{CommitBase, GatedTransition};
 use crate::service::threads::heads::Version;
+use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::statement::{JudgedEffect, StatementInput};
 use crate::service::{Service, ThreadContext};
 use crate::store::change::Draft;
@@ -134,13 +135,13 @@ impl Service {
         ending.standing.rely(&mut draft);
         self.supersede_hold(&mut draft, keys, &mut thread, step.transition.digest).await?;
         let gate = CommitGate::Written { write_id: write.key.write_id.clone(), receipt: write.receipt.clone() };
-        let transition = step.transition.clone();
+        let (transition, gated) = (step.transition.clone(), GatedTransition { step, gate, committed_at: now });
         let base = CommitBase { head: &head, policy: &policy, flow: &ending.standing.flow.record };
         // Set before `advance`, which would otherwise record an expired lease for a confirmed write.
         thread.head.usage = countersign_domain::threads::thread::HeadUse::Used {};
         // The change is written, so the revocation of its receipt has no effect any more.
         thread.taken_back = false;
-        let advanced = self.advance(&mut draft, keys, base, (step, gate, now), &mut thread)?;
+        let advanced = self.advance(&mut draft, keys, base, gated, &mut thread)?;
         let confirmed = confirmed(write, &mut thread, &advanced, refused, now);
         let data = json!({
             "write_id": confirmed.key.write_id, "by": confirmed.key.principal, "fence": confirmed.fence,
@@ -190,11 +191,12 @@ impl Service {
             return Ok(());
         }
         let now = self.now();
-        let end = if hold.record.is_open(now) {
-            (HoldState::Superseded { at: now, by: Some(by), policy: None }, HoldEndReason::Superseded, now)
+        let (state, reason) = if hold.record.is_open(now) {
+            (HoldState::Superseded { at: now, by: Some(by), policy: None }, HoldEndReason::Superseded)
         } else {
-            (HoldState::Expired { at: now }, HoldEndReason::Expired, now)
+            (HoldState::Expired { at: now }, HoldEndReason::Expired)
         };
+        let end = HoldEnd { state, reason, at: now };
         self.add_hold_end(draft, keys, thread, &hold, end).await
     }
 
@@ -238,9 +240,10 @@ impl Service {
         by: &PrincipalId,
         thread: &ThreadId,
         key: &WriteKey,
-        verdict: (WriteResolution, &str),
+        outcome: WriteResolution,
+        reason: &str,
     ) -> Result<Write> {
-        retrying!(self.resolve_once(by, thread, key, verdict))
+        retrying!(self.resolve_once(by, thread, key, outcome, reason))
     }
 
     async fn resolve_once(
@@ -248,7 +251,8 @@ impl Service {
         by: &PrincipalId,
         thread: &ThreadId,
         key: &WriteKey,
-        (outcome, reason): (WriteResolution, &str),
+        outcome: WriteResolution,
+        reason: &str,
     ) -> Result<Write> {
         let (keys, now) = (self.keys()?, self.now());
         let write: Stored<Write> = self.need(&keys, &write_row_id(key), "write").await?;
@@ -263,8 +267,9 @@ impl Service {
             return Err(Error::WriteInProgress);
         }
         let stored = self.thread(&keys, &write.record.thread).await?;
-        let verdict = (outcome, cut_reason(reason));
-        let (resolved, mut thread) = write.record.clone().resolved(stored.record.clone(), by.clone(), verdict, now);
+        let reason = cut_reason(reason);
+        let (resolved, mut thread) =
+            write.record.clone().resolved(stored.record.clone(), by.clone(), outcome, reason, now);
         let mut draft = Draft::new(keys.row(), now);
         // The lease of a writer expires by the database's clock, so the resolution relies on that clock too.
         draft.not_before(write.record.lease_expires_at);

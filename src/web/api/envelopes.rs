@@ -67,7 +67,7 @@ pub async fn envelope(
         return Err(Error::Forbidden("this token is not allowed to act as this node of the thread's flow"));
     }
     let bears = if query.hmac == Some(true) { EnvelopeProof::Hmac } else { EnvelopeProof::Signature };
-    Ok(HttpResponse::Ok().json(app.service.envelope(&machine.0.record.principal(), (&thread, &node), bears).await?))
+    Ok(HttpResponse::Ok().json(app.service.envelope(&machine.0.record.principal(), &thread, &node, bears).await?))
 }
 
 /// Get the HMAC secrets of a node's envelopes.

@@ -81,18 +81,18 @@ pub async fn artefact(app: Data<AppState>, machine: Machine, path: Path<(String,
     let (thread, file) = path.into_inner();
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let wanted = Artefact::of_file(&file).ok_or(Error::NotFound("artefact"))?;
-    let by = (machine.0.record.id.as_str(), &Party::from(&machine.0.record));
+    let (by, reader) = (machine.0.record.id.as_str(), &Party::from(&machine.0.record));
     match app.service.flow_of(&thread).await {
         Ok(flow) => of_own_flow(&machine, &flow, "thread")?,
         // An imported run belongs to no flow, so only tokens without a flow can read it.
         Err(Error::Imported) if machine.0.record.flow.is_none() => {
-            let files = app.service.files_of_run(by, &thread).await?;
+            let files = app.service.files_of_run(by, reader, &thread).await?;
             let bytes = files.into_iter().find_map(|(name, bytes)| (name == file).then_some(bytes));
             return bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"));
         }
         Err(error) => return Err(error),
     }
-    let bytes = app.service.file_of_run(by, &thread, wanted).await?;
+    let bytes = app.service.file_of_run(by, reader, &thread, wanted).await?;
     bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"))
 }
 

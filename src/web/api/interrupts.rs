@@ -146,8 +146,8 @@ pub async fn read(
     // An interrupt of another flow must look like a missing one.
     of_own_flow(&machine, &known.flow, "interrupt")?;
     let look = || async { Ok(app.service.interrupt(&id).await?.answered()) };
-    let wish = (&*machine.0, long_poll::requested_wait(&request));
-    let Some(answered) = long_poll::poll_until(&app, wish, look).await? else {
+    let wished = long_poll::requested_wait(&request);
+    let Some(answered) = long_poll::poll_until(&app, &machine.0, wished, look).await? else {
         return Ok(HttpResponse::Accepted().json(json!({"status": "open"})));
     };
     // Evidence identifies the passkeys of reviewers, so it is for auditors only.

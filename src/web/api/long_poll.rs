@@ -24,7 +24,8 @@ static LOOKING: Semaphore = Semaphore::const_new(2);
 /// if the token has too many waits.
 pub async fn poll_until<T, Look>(
     app: &AppState,
-    (token, wished): (&Stored<Token>, Duration),
+    token: &Stored<Token>,
+    wished: Duration,
     look: impl Fn() -> Look,
 ) -> Result<Option<T>>
 where

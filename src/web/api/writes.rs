@@ -197,7 +197,7 @@ pub async fn resolve(post: IdempotentPost, path: Path<(String, String)>) -> Resu
     let ask: ResolveWriteRequest = post.read()?;
     let key = WriteKey { principal: ask.principal, write_id };
     let (by, outcome) = (post.token.record.principal(), ask.outcome);
-    let work = post.app.service.resolve_write(&by, &thread, &key, (outcome, &ask.reason));
+    let work = post.app.service.resolve_write(&by, &thread, &key, outcome, &ask.reason);
     post.once(work, move |_, write: &Write| {
         Ok(told(StatusCode::OK, &json!({"write_id": write.key.write_id, "outcome": outcome})))
     })

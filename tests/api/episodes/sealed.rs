@@ -23,13 +23,13 @@ async fn a_run_whose_rows_were_sealed_again_is_not_told() {
     let posted = reader.get::<AgentEvent>(&posted_row_id(&thread, 2)).await.unwrap().unwrap().record;
     let event = reader.get_by_alias::<Event>(&event_alias(&thread, 2)).await.unwrap().unwrap().record;
     let refused = async |what: &str| {
-        let told = g.service.files_of_run(("tests", &Party::Receiver), &thread).await;
+        let told = g.service.files_of_run("tests", &Party::Receiver, &thread).await;
         assert!(matches!(told, Err(Error::Broken(_))), "{what}: {told:?}");
     };
     put(g, &AgentEvent { payload: serde_json::from_value(json!({"at": 7})).unwrap(), ..posted.clone() });
     refused("an event says something else than its digest").await;
     put(g, &posted);
-    g.service.files_of_run(("tests", &Party::Receiver), &thread).await.unwrap();
+    g.service.files_of_run("tests", &Party::Receiver, &thread).await.unwrap();
     put(g, &Event { at: g.service.now().plus(Duration::from_secs(1)), ..event.clone() });
     refused("what comes after it links to another event").await;
     put(g, &event);
@@ -46,10 +46,10 @@ async fn a_run_whose_rows_were_sealed_again_is_not_told() {
     put(g, &AgentEvent { number: 4, id: "another".try_into().unwrap(), ..posted });
     refused("nothing tells of one of its events").await;
     put(g, &Thread { last_event: Some(EventLink { seq: TOLD_MAX + 1, ..link }), ..row.clone() });
-    let longer = g.service.files_of_run(("tests", &Party::Receiver), &thread).await;
+    let longer = g.service.files_of_run("tests", &Party::Receiver, &thread).await;
     assert!(matches!(longer, Err(Error::WrongState(_))), "more events than are told: {longer:?}");
     put(g, &row);
-    g.service.files_of_run(("tests", &Party::Receiver), &thread).await.unwrap();
+    g.service.files_of_run("tests", &Party::Receiver, &thread).await.unwrap();
 }
 
 #[tokio::test]

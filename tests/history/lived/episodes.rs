@@ -66,7 +66,7 @@ pub async fn runs(service: &Service, cast: &HistoryActors) {
 
 /// The first of them as it was exported, and the published golden run.
 pub async fn imports(service: &Service) {
-    let files = service.files_of_run(("tests", &Party::Receiver), &thread("run")).await.unwrap();
+    let files = service.files_of_run("tests", &Party::Receiver, &thread("run")).await.unwrap();
     let own = Folder { entries: files.into_iter().map(|(name, bytes)| (name, FileContent::Bytes(bytes))).collect() };
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/episode/golden");
     for folder in [own, countersign::episode_folder::read(&golden).unwrap()] {

@@ -12,10 +12,10 @@ use crate::json::pointer::Pointer;
 use crate::keys::SigningKey;
 use crate::primitives::id::{NodeId, ThreadId};
 use crate::primitives::time::Timestamp;
+use crate::threads::thread::Checkpoint;
 
 /// The signed context envelope: a node's view with its signature.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
     /// The version of the thread.
@@ -24,12 +24,12 @@ pub struct Envelope {
     pub timestamp: Timestamp,
     /// The token budget of the node. Null if the policy sets none.
     #[serde(rename = "tokenBudget")]
-    #[cfg_attr(feature = "openapi", schema(required))]
+    #[schema(required)]
     pub token_budget: Option<u64>,
     /// Number of tokens of the payload.
     pub tokens: u64,
     /// The part of the node's view that fits.
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub payload: Value,
     /// The parts that did not fit.
     pub truncated: Vec<Truncated>,
@@ -39,13 +39,12 @@ pub struct Envelope {
     pub signature: String,
     /// The HMAC with a secret of the node, if requested. It covers the signature, but the signature does not cover it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    #[schema(nullable = false)]
     pub hmac: Option<EnvelopeMac>,
 }
 
 /// The HMAC in addition to an envelope's signature.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnvelopeMac {
     /// The algorithm.
@@ -57,8 +56,7 @@ pub struct EnvelopeMac {
 }
 
 /// The algorithm.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub enum MacAlg {
     /// HMAC-SHA-256, by its name in RFC 7518.
     #[serde(rename = "HS256")]
@@ -66,8 +64,7 @@ pub enum MacAlg {
 }
 
 /// The start of a period. It identifies the secret of the period.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct Epoch(pub Timestamp);
 
@@ -92,8 +89,7 @@ pub struct EnvelopeClaims {
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal: $detail:literal,)*) => {
         /// Reason why an envelope is refused.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum EnvelopeCode { $($(#[$doc])* $name,)* }
 
@@ -182,12 +178,7 @@ impl Envelope {
 
 impl EnvelopeClaims {
     /// Builds the claims of a view before it is fitted.
-    pub fn unsealed(
-        iss: &str,
-        (thread, node): (&ThreadId, &NodeId),
-        (version, transition): (u64, Digest),
-        timestamp: Timestamp,
-    ) -> Self {
+    pub fn unsealed(iss: &str, thread: &ThreadId, node: &NodeId, head: Checkpoint, timestamp: Timestamp) -> Self {
         let nothing = payload_digest(&Value::Null);
         Self {
             budget: None,
@@ -199,9 +190,9 @@ impl EnvelopeClaims {
             thread: thread.clone(),
             timestamp,
             tokens: 0,
-            transition,
+            transition: head.transition,
             truncated: nothing,
-            version,
+            version: head.version,
         }
     }
 }

@@ -175,11 +175,11 @@ impl NodeSecrets {
     }
 
     /// Adds an HMAC by the current secret to an envelope.
-    pub fn beside(&self, envelope: Envelope, view: (&ThreadId, &NodeId)) -> Envelope {
-        let hmac = self.0.first().map(|it| EnvelopeMac {
-            alg: MacAlg::Hs256,
-            epoch: it.epoch,
-            value: URL_SAFE_NO_PAD.encode(it.secret.over(&message(&envelope, view, it.epoch)).finalize().into_bytes()),
+    pub fn beside(&self, envelope: Envelope, thread: &ThreadId, node: &NodeId) -> Envelope {
+        let hmac = self.0.first().map(|it| {
+            let mac = it.secret.over(&message(&envelope, thread, node, it.epoch));
+            let value = URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes());
+            EnvelopeMac { alg: MacAlg::Hs256, epoch: it.epoch, value }
         });
         Envelope { hmac, ..envelope }
     }
@@ -189,13 +189,13 @@ impl NodeSecrets {
         let hmac = envelope.hmac.as_ref().ok_or(EnvelopeCode::HmacMissing)?;
         let dated = self.0.iter().find(|it| it.epoch == hmac.epoch).ok_or(EnvelopeCode::HmacExpired)?;
         let value = URL_SAFE_NO_PAD.decode(&hmac.value).map_err(|_| EnvelopeCode::HmacMismatch)?;
-        let mac = dated.secret.over(&message(envelope, (&claims.thread, &claims.node), hmac.epoch));
+        let mac = dated.secret.over(&message(envelope, &claims.thread, &claims.node, hmac.epoch));
         mac.verify_slice(&value).map_err(|_| EnvelopeCode::HmacMismatch)
     }
 }
 
 /// Builds the content of the HMAC: the envelope with its signature, thread, node and period.
-fn message(envelope: &Envelope, (thread, node): (&ThreadId, &NodeId), epoch: Epoch) -> String {
+fn message(envelope: &Envelope, thread: &ThreadId, node: &NodeId, epoch: Epoch) -> String {
     let mut bare = serde_json::to_value(envelope).expect("an envelope is a plain struct with text keys");
     if let Value::Object(members) = &mut bare {
         // The HMAC cannot cover itself.

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use super::approval_basis::{ApprovalBasis, ProtectedTouchEffect};
 use super::bounds;
 use super::budget_check;
 use super::budget_check::BudgetBreaches;
@@ -85,13 +86,6 @@ fn refuse(detail: &'static str) -> Judgement {
     Judgement::Reject { violations: vec![violation] }
 }
 
-/// Result of touching a protected value.
-#[derive(Clone, Copy)]
-enum ProtectedTouchEffect {
-    Hold,
-    Reject,
-}
-
 /// Violations of a request before its rules are evaluated.
 #[derive(Default)]
 struct RequestViolations {
@@ -151,7 +145,7 @@ impl<'p> JudgementInput<'p> {
             ProtectedTouchEffect::Reject => BudgetBreaches::default(),
         };
         let found = RequestViolations { lists, form, schema, of_node, budget };
-        self.weigh(tried, found, (&claims, &sight), (always, &[], touched))
+        self.weigh(tried, found, &claims, &sight, ApprovalBasis { always, changed: &[], touched })
     }
 
     /// Judges the effect of joined branches. Nothing in it can probe the state, because the node can read all of it.
@@ -186,7 +180,8 @@ impl<'p> JudgementInput<'p> {
             }
             Err(failed) => found.form.push(failed.clone()),
         }
-        self.weigh(Some(tried), found, (&claims, &sight), (&[], changed, ProtectedTouchEffect::Hold))
+        let basis = ApprovalBasis { always: &[], changed, touched: ProtectedTouchEffect::Hold };
+        self.weigh(Some(tried), found, &claims, &sight, basis)
     }
 
     /// Combines the violations and the effect into a judgement.
@@ -194,8 +189,9 @@ impl<'p> JudgementInput<'p> {
         &self,
         tried: Option<Result<PatchEffect, Violation>>,
         found: RequestViolations,
-        (claims, sight): (&PatchFootprint, &Visibility<'_>),
-        (always, beside, touched): (&[ReasonCode], &[Pointer], ProtectedTouchEffect),
+        claims: &PatchFootprint,
+        sight: &Visibility<'_>,
+        basis: ApprovalBasis<'_>,
     ) -> Judgement {
         let RequestViolations { lists, form, schema, of_node, budget } = found;
         let following = self.following(&tried, claims, sight, &lists);
@@ -219,7 +215,7 @@ impl<'p> JudgementInput<'p> {
             Some(Ok(outcome)) if violations.is_empty() => {
                 let warnings = warnings(&rules.warned, ReasonAudience::Everyone);
                 let said = RuleResults { held: rules.held, over: budget.held, warnings };
-                self.decide(outcome, (claims, sight), (always, beside), said, touched)
+                self.decide(outcome, claims, sight, said, basis)
             }
             _ => Judgement::Reject { violations },
         }
@@ -286,10 +282,10 @@ impl<'p> JudgementInput<'p> {
     fn decide(
         &self,
         outcome: PatchEffect,
-        (claims, sight): (&PatchFootprint, &Visibility<'_>),
-        (always, beside): (&[ReasonCode], &[Pointer]),
+        claims: &PatchFootprint,
+        sight: &Visibility<'_>,
         RuleResults { held, over, warnings }: RuleResults<'_>,
-        touched: ProtectedTouchEffect,
+        ApprovalBasis { always, changed, touched }: ApprovalBasis<'_>,
     ) -> Judgement {
         let protected = outcome.touched(&self.policy.protected, claims, &self.node.reads);
         if let (ProtectedTouchEffect::Reject, false) = (touched, protected.is_empty() && held.is_empty()) {
@@ -304,7 +300,7 @@ impl<'p> JudgementInput<'p> {
         // Every touch follows from a path that the request names or from a difference within the node's reads, so the
         // caller may see all of these reasons.
         let of_effect = |it: &Pattern| protected.iter().any(|(pattern, _)| *pattern == it);
-        let touched = |it: &&Pattern| of_effect(it) || beside.iter().any(|place| it.touches(place));
+        let touched = |it: &&Pattern| of_effect(it) || changed.iter().any(|place| it.touches(place));
         reasons.extend(
             self.policy
                 .protected

@@ -4,6 +4,7 @@
 //! must be in the node's `writes`, whatever the patch contains. *Reads limit what can be learned*: if two states look
 //! alike to a node, the judgement and the response are the same.
 
+mod approval_basis;
 mod bounds;
 mod budget;
 mod budget_check;

@@ -219,7 +219,7 @@ impl HypotheticalOutcome {
             Judgement::Reject { violations } => {
                 let codes = violations.iter().map(|it| it.code.as_str().to_owned()).collect();
                 let hiding =
-                    |policy| Redactor::of_request(policy, state, (kept.format, &kept.content), kept.tool.as_ref());
+                    |policy| Redactor::of_request(policy, state, kept.format, &kept.content, kept.tool.as_ref());
                 let errors = hiding(active).violations(hiding(candidate).violations(violations));
                 Self { codes, errors, ..nothing(ReplayOutcome::Reject) }
             }

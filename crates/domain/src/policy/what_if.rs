@@ -91,7 +91,7 @@ pub fn what_if(policy: &Policy, supposed: &HypotheticalRequest<'_>, limits: &Sta
             WhatIf { diff, reasons, warnings, ..told(JudgedOutcome::Hold) }
         }
         Judgement::Reject { violations } => {
-            let hiding = Redactor::of_request(policy, supposed.state, (supposed.format, supposed.patch), tool);
+            let hiding = Redactor::of_request(policy, supposed.state, supposed.format, supposed.patch, tool);
             WhatIf { errors: hiding.violations(violations), ..told(JudgedOutcome::Reject) }
         }
     }

@@ -69,8 +69,10 @@ impl RejectedRequest {
     pub fn identity(
         &self,
         secret: &ThreadSecret,
-        (thread, parent): (&ThreadId, Digest),
-        (node, principal): (&NodeId, &PrincipalId),
+        thread: &ThreadId,
+        parent: Digest,
+        node: &NodeId,
+        principal: &PrincipalId,
     ) -> Digest {
         let identity = ProposalIdentity {
             thread,

@@ -164,14 +164,14 @@ impl Write {
         mut self,
         mut thread: Thread,
         by: PrincipalId,
-        verdict: (WriteResolution, String),
+        outcome: WriteResolution,
+        reason: String,
         now: Timestamp,
     ) -> (Self, Thread) {
         if self.is_of_head(&thread) {
             thread.head.usage = HeadUse::Used {};
         }
         thread.unresolved.remove(&self.key);
-        let (outcome, reason) = verdict;
         self.state = WriteState::Resolved { at: now, by, outcome, reason };
         (self, thread)
     }

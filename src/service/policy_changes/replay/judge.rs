@@ -9,7 +9,6 @@ use countersign_domain::policy::{
     HypotheticalOutcome, Judgement, RejectCode, ReplayComparison, ReplayOutcome, ReplayPolicies, ReplayUnknownCause,
     unreadable,
 };
-use countersign_domain::primitives::id::NodeId;
 use countersign_domain::threads::flow::Mode;
 use countersign_domain::threads::rejected_request::RejectedRequest;
 use countersign_domain::threads::thread::Thread;
@@ -24,9 +23,11 @@ use crate::service::platform::judge_queue::{JudgedRequest, JudgingContext, Judgi
 use crate::service::proposals::request::ProposalKind;
 use crate::service::threads::heads::Version;
 
-/// The result of a join under the candidate: a judgement of the merged branches, or a refusal of the merge.
-enum JoinJudgement {
-    Judged(Box<(Judgement, RejectedRequest)>),
+/// The merge of a recorded join under the candidate.
+enum ReplayedJoin {
+    /// The request to judge. Errors point into the merged state, so the stored request contains it for redaction.
+    Merged(JudgedRequest, RejectedRequest),
+    Rejected(Judgement, RejectedRequest),
     Refused(&'static str),
 }
 
@@ -69,13 +70,17 @@ impl Service {
         };
         let policies = ReplayPolicies { candidate: trial.candidate, active: trial.active };
         let would_be = match request.kind {
-            TransitionType::Join => match self.judged_join(trial, (thread, recorded), &head, (past, around)).await? {
-                JoinJudgement::Judged(judged) => HypotheticalOutcome::of(judged.0, policies, &head.state, &judged.1),
-                JoinJudgement::Refused(code) => HypotheticalOutcome::refused(code),
+            TransitionType::Join => match self.replayed_join(trial, thread, recorded, &head).await? {
+                ReplayedJoin::Merged(asks, merged) => {
+                    let judgement = self.judged_by(trial, past, job(trial, row, &head, asks, around)).await?;
+                    HypotheticalOutcome::of(judgement, policies, &head.state, &merged)
+                }
+                ReplayedJoin::Rejected(judgement, it) => HypotheticalOutcome::of(judgement, policies, &head.state, &it),
+                ReplayedJoin::Refused(code) => HypotheticalOutcome::refused(code),
             },
             _ => {
                 let judgement = match self.recorded_request(trial, row, request, &head).await? {
-                    Ok(asks) => self.judged_by(trial, (&row.node, &head), past, (asks, around)).await?,
+                    Ok(asks) => self.judged_by(trial, past, job(trial, row, &head, asks, around)).await?,
                     Err(unreadable) => unreadable,
                 };
                 match &thread.branch {
@@ -91,12 +96,9 @@ impl Service {
     async fn judged_by(
         &self,
         trial: &ReplayContext<'_>,
-        (node, head): (&NodeId, &Arc<Version>),
         past: &mut ReplayState,
-        (asks, around): (JudgedRequest, JudgingContext),
+        judging: JudgingJob,
     ) -> Result<Judgement> {
-        let (policy, head, node) = (Arc::clone(trial.candidate), Arc::clone(head), node.clone());
-        let judging = JudgingJob { policy, head, node, asks, around };
         past.judged = past.judged.and(judging.effort(self.limits()));
         self.judge_without_effect(trial.by, judging).await
     }
@@ -128,15 +130,14 @@ impl Service {
         }))
     }
 
-    /// Merges the recorded branches under the candidate, and judges the result. The merge depends on the
-    /// policy, which defines the keys of lists and the confidence paths.
-    async fn judged_join(
+    /// Merges the recorded branches under the candidate. The merge depends on the policy, which defines the keys of lists and the confidence paths.
+    async fn replayed_join(
         &self,
         trial: &ReplayContext<'_>,
-        (thread, recorded): (&Thread, &RecordedProposal),
+        thread: &Thread,
+        recorded: &RecordedProposal,
         head: &Arc<Version>,
-        (past, around): (&mut ReplayState, JudgingContext),
-    ) -> Result<JoinJudgement> {
+    ) -> Result<ReplayedJoin> {
         let (proposal, node) = (recorded.join.as_ref().ok_or(BROKEN)?, &recorded.row.node);
         let proposal = self.in_turn(proposal, thread.id.as_str()).await?.into_owned();
         let proposal = self.gather_inputs(trial.keys, head, thread, proposal).await?;
@@ -149,17 +150,26 @@ impl Service {
             Ok(Ok((merged, turn))) => (Arc::new(merged), turn),
             Ok(Err(unread)) => {
                 let judgement = Judgement::Reject { violations: vec![unread] };
-                return Ok(JoinJudgement::Judged(Box::new((judgement, kept(join.content())?))));
+                return Ok(ReplayedJoin::Rejected(judgement, kept(join.content())?));
             }
-            Err(Error::Conflict { .. }) => return Ok(JoinJudgement::Refused("conflict")),
-            Err(Error::Invalid { .. }) => return Ok(JoinJudgement::Refused("malformed")),
+            Err(Error::Conflict { .. }) => return Ok(ReplayedJoin::Refused("conflict")),
+            Err(Error::Invalid { .. }) => return Ok(ReplayedJoin::Refused("malformed")),
             Err(error) => return Err(error),
         };
         let asks = JudgedRequest::Join(Arc::clone(&merged), turn);
-        let judgement = self.judged_by(trial, (node, head), past, (asks, around)).await?;
-        // Errors point into the merged state, so the stored request contains it for redaction.
-        Ok(JoinJudgement::Judged(Box::new((judgement, kept(merged.after.clone())?))))
+        Ok(ReplayedJoin::Merged(asks, kept(merged.after.clone())?))
     }
+}
+
+/// Returns the job that judges a recorded request by the candidate.
+fn job(
+    trial: &ReplayContext<'_>,
+    row: &ReplayedProposal,
+    head: &Arc<Version>,
+    asks: JudgedRequest,
+    around: JudgingContext,
+) -> JudgingJob {
+    JudgingJob { policy: Arc::clone(trial.candidate), head: Arc::clone(head), node: row.node.clone(), asks, around }
 }
 
 /// Applies the rules of branches. Branches have no reviews: a request that is held for its effect commits,

@@ -67,7 +67,7 @@ impl ProvenanceTrace<'_> {
 
     async fn read_statements(&mut self, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<()> {
         let (service, keys) = (self.service, self.keys);
-        let rows = service.links((keys, &mut ArchiveFiles::default()), thread, of).await?;
+        let rows = service.links(keys, &mut ArchiveFiles::default(), thread, of).await?;
         let digests: Vec<Digest> = rows.iter().map(|it| it.transition).collect();
         for (digest, transition) in service.transitions_of(keys, &mut ArchiveFiles::default(), &digests).await? {
             self.made.insert(transition.statement.proposal, digest);

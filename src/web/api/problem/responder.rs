@@ -19,7 +19,8 @@ where
     type Output = Result<R, Problem>;
     type Future = LocalBoxFuture<'static, Self::Output>;
 
-    fn call(&self, (request, args): (HttpRequest, Args)) -> Self::Future {
+    fn call(&self, args: (HttpRequest, Args)) -> Self::Future {
+        let (request, args) = args;
         let done = self.0.call(args);
         Box::pin(async move { done.await.map_err(|error| Problem::of(&request, error)) })
     }

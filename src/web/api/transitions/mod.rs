@@ -206,7 +206,7 @@ pub async fn decided(
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
     let reader = &Party::from(&machine.0.record);
     let look = || async move { Ok(app.service.decision(digest, reader).await?.1) };
-    long_poll::poll_until(app, (&machine.0, wished), look).await
+    long_poll::poll_until(app, &machine.0, wished, look).await
 }
 
 /// Returns the response for a transition that is still held.

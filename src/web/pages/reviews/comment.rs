@@ -40,7 +40,7 @@ pub async fn submit(
     let failed = |error| PageError::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let words = as_typed(&form.comment);
-    let why = match say(&app, &visitor, &facts, (&form, &words)).await {
+    let why = match say(&app, &visitor, &facts, &form, &words).await {
         Ok(()) => return Ok(see_other(&format!("/reviews/{}#timeline", facts.hold.id))),
         Err(Error::Vote(refused)) => vote_words(&refused),
         Err(Error::Invalid { pointer, detail }) if pointer == "/comment" => format!("Please {detail}."),
@@ -56,8 +56,7 @@ pub async fn submit(
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 
-async fn say(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, of: (&CommentFields, &str)) -> Result<()> {
-    let (form, words) = of;
+async fn say(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &CommentFields, words: &str) -> Result<()> {
     let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRejected::Digest)?;
     let page = forms::comment_page(facts);
     let nonce =

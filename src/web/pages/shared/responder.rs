@@ -22,7 +22,8 @@ where
     type Output = Result<HttpResponse, PageError>;
     type Future = LocalBoxFuture<'static, Self::Output>;
 
-    fn call(&self, (request, args): (HttpRequest, Args)) -> Self::Future {
+    fn call(&self, args: (HttpRequest, Args)) -> Self::Future {
+        let (request, args) = args;
         let done = self.0.call(args);
         Box::pin(async move {
             let page = done.await.map_err(|error| PageError::of(&request, error))?;

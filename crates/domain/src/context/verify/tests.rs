@@ -9,6 +9,7 @@ use crate::context::{Truncated, TruncationKind, fit};
 use crate::json::pointer::Pointer;
 use crate::keys::{KeyUse, Keys};
 use crate::primitives::time::Timestamp;
+use crate::threads::thread::Checkpoint;
 
 fn keys() -> Keys {
     let mut next = 0_u8;
@@ -30,12 +31,12 @@ fn node() -> NodeId {
 }
 
 fn claims(requires: &[&str], budget: Option<u64>) -> EnvelopeClaims {
-    let transition = Digest::of(Tag::Transition, &[b"head"]);
+    let head = Checkpoint { version: 3, transition: Digest::of(Tag::Transition, &[b"head"]) };
     let at = Timestamp::from_millis(1_000);
     EnvelopeClaims {
         budget,
         requires: requires.iter().map(|it| Pointer::try_from(*it).unwrap()).collect(),
-        ..EnvelopeClaims::unsealed("urn:test:gateway", (&thread(), &node()), (3, transition), at)
+        ..EnvelopeClaims::unsealed("urn:test:gateway", &thread(), &node(), head, at)
     }
 }
 

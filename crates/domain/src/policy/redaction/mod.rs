@@ -98,8 +98,14 @@ impl<'p> Redactor<'p> {
     }
 
     /// Redacts a request for readers who could not have chosen it.
-    pub fn of_request(policy: &'p Policy, state: &Value, request: (PatchFormat, &Value), tool: Option<&Tool>) -> Self {
-        Self::of_request_compared(policy, ComparedValues::WithEvery, state, request, tool)
+    pub fn of_request(
+        policy: &'p Policy,
+        state: &Value,
+        format: PatchFormat,
+        request: &Value,
+        tool: Option<&Tool>,
+    ) -> Self {
+        Self::of_request_compared(policy, ComparedValues::WithEvery, state, format, request, tool)
     }
 
     /// Redacts a request. Paths within the request are not checked, because a request may have no valid paths.
@@ -107,7 +113,8 @@ impl<'p> Redactor<'p> {
         policy: &'p Policy,
         compared: ComparedValues<'_>,
         state: &Value,
-        (format, request): (PatchFormat, &Value),
+        format: PatchFormat,
+        request: &Value,
         tool: Option<&Tool>,
     ) -> Self {
         let side = ScannedState { state, spared: &NO_TEXTS };

@@ -174,7 +174,7 @@ fn what_is_kept_of_a_request_has_no_value_that_its_state_or_itself_hides() {
     let policy = policy("[nodes.n]\n[redaction]\nhide = [\"card.*\"]");
     let state = json!({"card": {"pin": SECRET}});
     let kept = |format: PatchFormat, request: Value| {
-        excerpt::excerpt(&Redactor::of_request(&policy, &state, (format, &request), None), format, &request)
+        excerpt::excerpt(&Redactor::of_request(&policy, &state, format, &request, None), format, &request)
     };
     let own = json!({"card": {"pin": "my-own-pin"}, "memo": format!("{SECRET} my-own-pin"), "n": 1});
     assert_eq!(kept(PatchFormat::Merge, own), r#"{"card":{"pin":"[hidden]"},"memo":"[hidden]","n":1}"#);
@@ -200,7 +200,7 @@ fn value_that_a_request_moves_or_copies_to_a_redacted_place_is_redacted_in_its_s
         let kept = |compared, secret: &str| {
             let (state, request) = (json!({"memo": "m", "card": {"pin": secret}}), (PatchFormat::JsonPatch, request));
             super::super::excerpt(
-                &Redactor::of_request_compared(&policy, compared, &state, request, None),
+                &Redactor::of_request_compared(&policy, compared, &state, request.0, request.1, None),
                 request.0,
                 request.1,
             )

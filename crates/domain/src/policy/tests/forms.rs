@@ -39,8 +39,8 @@ fn in_every_form(before: &Value, after: &Value) -> Vec<(PatchFormat, Value)> {
     forms.into_iter().filter(leads).collect()
 }
 
-fn owned(key: &String, value: &Value) -> (String, Value) {
-    (key.clone(), value.clone())
+fn owned(key: &str, value: &Value) -> (String, Value) {
+    (key.to_owned(), value.clone())
 }
 
 /// As RFC 7396 says it, where it can.

@@ -14,11 +14,11 @@ hide = ["payment.card.*", "items.*.secret"]
 "#;
 
 fn told(format: PatchFormat, request: &Value) -> String {
-    excerpt(&Redactor::of_request(&policy(POLICY), &json!({}), (format, request), None), format, request)
+    excerpt(&Redactor::of_request(&policy(POLICY), &json!({}), format, request, None), format, request)
 }
 
 fn nothing_in(policy: &Policy, format: PatchFormat, request: &Value, tool: Option<&Tool>) -> bool {
-    hides_nothing(&Redactor::of_request(policy, &json!({}), (format, request), tool), format, request, tool)
+    hides_nothing(&Redactor::of_request(policy, &json!({}), format, request, tool), format, request, tool)
 }
 
 #[test]

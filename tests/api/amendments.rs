@@ -92,7 +92,7 @@ async fn a_policy_waits_for_the_people_that_the_active_one_names(scene: ApiScena
     let asked = activates(g, &laxer, json!([])).await.expect(202);
     assert_eq!((&asked["state"], &asked["over"]), (&json!("open"), &json!(before)));
     assert_eq!(asked["needed"], json!([{"groups": ["security"], "need": 2}]));
-    // It judges nothing yet, and asking again asks nobody twice.
+    // The new policy does not judge proposals yet, and the same request does not open a second policy change request.
     let held = g.held(&g.thread().await).await;
     assert_eq!(held["outcome"], "held");
     assert_eq!(activates(g, &laxer, json!([])).await.expect(202)["amendment"], asked["amendment"]);
@@ -107,13 +107,13 @@ async fn a_policy_waits_for_the_people_that_the_active_one_names(scene: ApiScena
     scene.passes_an_audit().await;
 }
 
-/// Else whoever may propose a policy would take the others' say away with it.
+/// Otherwise anyone who may propose a policy could remove the approval that the active policy requires.
 async fn the_policy_that_judges_says_who_is_asked_and_not_the_next(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let unguarded = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
     votes(g, &grace, &unguarded, VoteVerdict::Approve).await.unwrap();
-    // From now on nobody is asked; and asking people again needs nobody.
+    // From here on a new policy requires no approval, not even one that requires approval of later policies.
     activates(g, &policy_with("24h", "12h"), json!([])).await.expect(200);
     activates(g, &guarded(1), json!([])).await.expect(200);
     activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
@@ -128,7 +128,7 @@ async fn one_denial_keeps_the_policy_as_it_is(scene: ApiScenario) {
     assert_eq!(votes(g, &grace, &asked, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     assert_eq!(votes(g, &heidi, &asked, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);
     assert_eq!((active(g).await, &now(g, &asked).await["state"]), (before, &json!("denied")));
-    // Asked once more, it is another amendment.
+    // After a denial, the same request opens a new policy change request.
     assert_ne!(activates(g, crate::gateway::POLICY, json!([])).await.expect(202)["amendment"], asked["amendment"]);
     scene.passes_an_audit().await;
 }
@@ -203,7 +203,7 @@ async fn an_amendment_expires_and_is_taken_back(scene: ApiScenario) {
     g.pass(Duration::from_secs(3_601));
     assert_eq!(now(g, &asked).await["state"], "expired");
     assert!(matches!(votes(g, &grace, &asked, VoteVerdict::Approve).await, Err(Error::Vote(VoteRejected::Expired))));
-    // One that expired stands in nobody's way, seen by a worker or not.
+    // An expired request does not block a new one, whether or not a worker has ended it.
     let again = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
     assert_ne!(again["amendment"], asked["amendment"]);
     assert_eq!(expire::run_once(&g.service).await.unwrap(), 1);
@@ -222,7 +222,7 @@ async fn what_nobody_could_approve_is_not_asked(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// Whoever could name any policy as accepted could let heads through that its people never saw.
+/// A caller who could accept any policy by name could have heads written that its reviewers never saw.
 async fn other_accepts_are_asked_about_too(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;

@@ -53,7 +53,7 @@ async fn amendment(g: &TestGateway, asked: &Value) -> PolicyChangeRequest {
     g.service.amendment(&id).await.unwrap()
 }
 
-/// What the page would have that person sign, signed.
+/// Signs the challenge that the page would show to this person.
 async fn sign(g: &TestGateway, who: &mut PasskeySigner, asked: &Value, ballot: &Ballot) -> VoteSignature {
     let amendment = amendment(g, asked).await;
     let voter = &who.inside.account.record.id;
@@ -131,7 +131,7 @@ async fn a_signature_counts_for_one_policy_verdict_comment_page_and_person(scene
     assert_eq!(refused(cast(g, &grace, &asked, (&yes, Some(&later))).await), challenge(), "another end");
     let theirs = refused(cast(g, &heidi, &asked, (&yes, Some(&signature))).await);
     assert_eq!(theirs, VoteRejected::Passkey(AssertionRejected::NotTheirs));
-    // What is signed of a vote on a review is no vote on a policy, though all else were the same.
+    // A signature for a vote on a review is invalid for a vote on a policy, even if everything else is equal.
     let held = g.held(&g.thread().await).await;
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let hold = g.service.review(&review, &heidi.inside.account.record).await.unwrap().hold;

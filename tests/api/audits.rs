@@ -1,4 +1,4 @@
-//! Audits beside a gateway that does not rest: what it does meanwhile is no finding, and what is wrong is one.
+//! Tests audits beside a busy gateway. Its concurrent changes are no findings, and real errors are.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What one person has many of, all of which must end at once: sessions, and links that they made.
+//! Tests that all sessions and all links of one person can be ended at once.
 
 use std::collections::BTreeSet;
 

@@ -20,7 +20,7 @@ on_both! {
 
 const READS: &str = "reads = [\"raw_text\", \"requested_action\", \"target_user_id\", \"payment.amount\"]";
 
-/// Where the planner does not see how much is paid.
+/// Returns a policy under which the planner does not see the amount.
 fn narrow() -> String {
     policy_with(READS, "reads = [\"raw_text\", \"requested_action\", \"target_user_id\"]").replace(
         "writes = [\"requested_action\", \"target_user_id\", \"payment.amount\"]",
@@ -126,7 +126,8 @@ async fn what_is_kept_from_a_node_now_is_kept_in_old_transitions(scene: ApiScena
     for who in [&g.planner, &both] {
         assert_eq!(diff_of(g, &done, who).await, told);
     }
-    // What the planner read the parser reads from now on: neither of them read it then and does now.
+    // The parser may now read what only the planner could read before, and the planner may not. Neither could read it
+    // both then and now.
     let planner = policy_with(READS, "reads = [\"raw_text\", \"target_user_id\", \"payment.amount\"]");
     activate(g, &planner.replacen("reads = [\"raw_text\"]", "reads = [\"raw_text\", \"requested_action\"]", 1)).await;
     for who in [&g.planner, &g.parser, &both] {
@@ -147,7 +148,7 @@ async fn asking_for_a_rollback_tells_nothing_that_was_kept_from_its_node(scene: 
     g.approved(&paid).await;
     let back = json!({"node": "planner", "parent": paid["transition"], "to_version": 0});
     let held = g.post(&format!("{path}/rollbacks"), &g.planner, back).await.expect(202);
-    // How much was paid in version 0 was kept from the planner then, and nobody has approved that it comes back.
+    // The policy redacted the amount of version 0 for the planner then, and its return has no approval yet.
     let seen = json!([{"pointer": "/requested_action", "before": "refund", "after": "none"}]);
     assert_eq!(held["diff"], seen);
     assert_eq!(diff_of(g, &held["transition"], &g.planner).await, seen);

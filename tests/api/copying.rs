@@ -1,4 +1,4 @@
-//! The copy of the log: every event a line, in the log's order, at least once, wherever it stops.
+//! Tests the log export: every event is one line, in the log's order, at least once, wherever the export stops.
 
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
@@ -120,7 +120,7 @@ impl Drop for SinkProcess {
     }
 }
 
-/// What a gateway writes to standard output, until it has told of that place in the log and is killed.
+/// Returns the lines that a gateway writes to standard output until it has exported this log position and is killed.
 fn told_until(data: &Path, index: u64) -> Vec<Value> {
     let mut command = Command::new(PROGRAM);
     command.arg("--data").arg(data).args(["serve", "--listen", "127.0.0.1:0"]);
@@ -144,7 +144,7 @@ fn standard_output_has_the_log_and_goes_on_after_the_gateway_was_killed() {
     let second = indexes(&told_until(folder.path(), 2));
     assert!(second == [2] || second == [1, 2], "{second:?}");
     let third = indexes(&told_until(folder.path(), 3));
-    // So may what the second one told.
+    // The lines of the second start may appear twice as well.
     let twice = second == [1, 2] && third == [1, 2, 3];
     assert!(third == [3] || third == [2, 3] || twice, "{third:?} after {second:?}");
 }

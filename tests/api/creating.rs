@@ -1,4 +1,4 @@
-//! What a host may say of a new thread: names that are its own flow's, and links that lead to pages.
+//! Tests the names and links that a host may set for a new thread.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Tries to sign in: bounded for accounts and addresses, on all gateways and over restarts, and never such that
-//! somebody known is kept out.
+//! Tests the limits on failed sign-ins, for accounts and addresses, on all gateways and over restarts. Known browsers
+//! are never locked out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn from(address: &str) -> SignInOrigin {
     SignInOrigin { address: Some(address.to_owned()), ..SignInOrigin::default() }
 }
 
-/// What becomes of a try: in, wrong, or wait.
+/// Returns the result of an attempt: in, wrong, or wait.
 async fn tries(service: &Service, name: &str, password: &str, from: &SignInOrigin) -> &'static str {
     match service.sign_in_throttled(name, password.to_owned(), from).await {
         Ok(_) => "in",
@@ -48,7 +48,7 @@ async fn told(g: &TestGateway, kind: &str) -> Vec<Value> {
     events.filter(|it| it["type"] == kind).map(|it| it["data"].clone()).collect()
 }
 
-/// Strangers at an account, until they must wait; each from another address.
+/// Fails at an account from another address each time until the next attempt must wait.
 async fn slowed(g: &TestGateway, name: &str) {
     for at in 0..SIGN_INS {
         assert_eq!(tries(&g.service, name, "not the one", &from(&format!("203.0.113.{at}"))).await, "wrong");
@@ -136,8 +136,8 @@ fn counters(g: &TestGateway) -> BTreeSet<String> {
     ids.map(Result::unwrap).collect()
 }
 
-/// An account with a counter of its own would never be slowed by attempts at other names, and every other name would:
-/// whoever fills the shared counters could read from the refusals which names exist.
+/// If an account had its own counter, attempts at other names would never slow it. Every unknown name would be slowed.
+/// An attacker who fills the shared counters could read from the refusals which names exist.
 #[tokio::test]
 async fn a_counter_does_not_show_whether_a_name_exists() {
     let g = spawn_gateway().await;
@@ -162,7 +162,7 @@ async fn names_that_share_an_unkeyed_hash_share_no_counter() {
     assert_eq!(tries(&g.service, "nobody", "not the one", &from("198.51.100.1")).await, "wrong");
 }
 
-/// Who fails at a name sees no difference when its owner signs in from a new browser meanwhile.
+/// An attacker who fails at a name sees no difference when its owner signs in from a new browser.
 #[tokio::test]
 async fn a_sign_in_does_not_reset_the_counter_of_its_name() {
     let g = spawn_gateway().await;
@@ -228,7 +228,7 @@ async fn what_was_last_used_is_known_to_some_minutes_and_written_once_in_that_ti
     assert!(g.service.last_seen(&stranger).await.unwrap().is_empty());
 }
 
-/// Whoever had the password may have signed in with any number of browsers.
+/// An attacker who had the password may have signed in with any number of browsers.
 #[tokio::test]
 async fn another_password_forgets_the_browsers_of_the_one_before() {
     const ANOTHER: &str = "battery horse correct";

@@ -167,7 +167,7 @@ async fn what_is_hidden_is_neither_rewritten_nor_guessed(scene: ApiScenario) {
     let patch = json!({"target_user_id": 42, "payment": {"card": "4929000000000000"}});
     let ask = json!({"node": "planner", "parent": thread["transition"], "patch": patch, "format": "merge-patch"});
     let held = g.post(&path, &g.planner, ask).await.expect(202);
-    // What was proposed, what stands there, and a wrong guess: the answer is the same.
+    // The proposed value, the current value and a wrong guess all get the same answer.
     for guess in ["4929000000000000", "4111111111111111", "1"] {
         let blind = [
             asks(&held, &[("/payment/card", json!(guess))], None),

@@ -1,4 +1,5 @@
-//! What a node is given before a model is called: as much as fits, sealed, and checked before it is used. On both databases.
+//! Tests the envelope that a node gets before it calls a model: cut to the token limit, signed and checked before use.
+//! On both databases.
 
 use countersign::domain::context::{Encoding, Envelope, EnvelopeCode, ExpectedEnvelope, check};
 use countersign::domain::json::canonical::canonical;
@@ -23,7 +24,7 @@ on_both! {
     a_policy_says_how_tokens_are_counted(format!("{}\n[context]\nencoding = \"cl100k_base\"\n", super::given(""))),
 }
 
-/// What the planner receives: no amount of 13, which nobody pays, and a text that ends as one.
+/// The planner's schema: no amount of 13, which no test pays, and a text with a full stop at its end.
 const RECEIVES: &str = r#"
 [nodes.planner.receives]
 required = ["raw_text"]
@@ -37,7 +38,7 @@ type = "integer"
 not.const = 13
 "#;
 
-/// A planner that reads a card, which the policy hides, and receives none with a number of 13.
+/// Returns a policy whose planner reads a card that is redacted, and receives no card with a number of 13.
 fn hidden_and_read() -> String {
     let whole = "\"raw_text\", \"requested_action\", \"target_user_id\", \"payment.amount\"";
     let reads = given("").replacen(&format!("reads = [{whole}]"), &format!("reads = [{whole}, \"payment.card\"]"), 1);
@@ -230,7 +231,7 @@ async fn what_went_for_lack_of_room_is_missed_by_the_schema(scene: ApiScenario) 
     let g = &scene.gateway;
     let short = thread(g, "Pay Eva.").await;
     envelope(g, &short).await.expect(200);
-    // As it stands it fits; of what there is room for, the end is not there.
+    // The whole text would be valid. The part that fits has no full stop at its end.
     let long = thread(g, &format!("{}.", "0123456789 ".repeat(50))).await;
     let refused = envelope(g, &long).await;
     assert_eq!((refused.code(), &refused.body["errors"][0]["pointer"]), ("schema_mismatch", &json!("/raw_text")));
@@ -255,7 +256,7 @@ async fn what_changes_nothing_says_what_to_go_on_from(scene: ApiScenario) {
     let thread = thread(g, "Pay Eva.").await;
     let (id, first) = (&thread["thread"], &thread["transition"]);
     let head = |version: u64, transition: &Value| json!({"version": version, "transition": transition});
-    // A rejection, told again after the head has moved, is told as it was.
+    // A rejection that is returned again after the head has moved is unchanged.
     let forbidden = json!({"result_ref": "x"});
     let as_planner = (g.planner.as_str(), "planner");
     let rejected = g.propose(id, first, as_planner, forbidden.clone()).await;
@@ -275,7 +276,7 @@ async fn what_changes_nothing_says_what_to_go_on_from(scene: ApiScenario) {
     g.propose(id, &committed["transition"], as_planner, json!({"requested_action": "none"})).await.expect(201);
     let stale = verify(g, &sealed).await;
     assert_eq!((stale.code(), &stale.body["checkpoint"]["version"]), ("stale", &json!(2)));
-    // Whoever may not know of the thread is not told how it stands.
+    // A caller who may not read the thread is not shown its version.
     let elsewhere = g.get(&path.replace("state", "envelope"), &g.parser).await;
     assert_eq!((elsewhere.status, &elsewhere.body["checkpoint"]), (403, &Value::Null));
 }

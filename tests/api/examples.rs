@@ -1,5 +1,4 @@
-//! What the README promises of a first quarter of an hour: the demonstration, the walkthrough and its own
-//! snippets, run for real.
+//! Runs the quick start of the README: the demonstration, the walkthrough and the README's own snippets.
 
 mod readme;
 
@@ -39,7 +38,7 @@ impl DemoProcess {
         Self { child: ChildProcess(child), lines, said: Vec::new() }
     }
 
-    /// What it has taken of the processor, in whole seconds.
+    /// Returns the processor time of the process, in whole seconds.
     fn processor_seconds(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.0.id())).unwrap();
         let after_name = stat.rsplit_once(')').unwrap().1;
@@ -64,7 +63,7 @@ fn url_in(line: &str) -> String {
     line[line.find("http://").unwrap()..].trim().to_owned()
 }
 
-/// The value of a hidden field.
+/// Returns the value of the page's first field with this name.
 fn field(page: &str, name: &str) -> String {
     let at = format!("name=\"{name}\" value=\"");
     let start = page.find(&at).unwrap_or_else(|| panic!("no field {name} in {page}")) + at.len();
@@ -189,7 +188,7 @@ fn left_alone_the_second_review_visibly_expires_and_nothing_is_written() {
     assert!(!demo.said.iter().any(|it| it.contains("is decided") || it.contains("The row is written")));
 }
 
-/// Where everybody begins with nothing, in a demonstration too: a passkey is a device of one's own.
+/// The list of passkeys is empty for every account, even in the demonstration: a passkey is a person's own device.
 const ONES_OWN: &str = "/account/passkeys";
 
 #[test]

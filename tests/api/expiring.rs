@@ -1,4 +1,4 @@
-//! One deadline that cannot be kept, because what is stored about it is broken, keeps no other from being kept.
+//! Tests that one deadline with broken stored data does not keep other deadlines from expiring.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What an auditor saves of a running gateway, and what the command says of it.
+//! Tests the log that an auditor saves of a running gateway, and the command that audits it.
 
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +25,7 @@ pub async fn save_chain(g: &TestGateway, folder: &Path, thread: &Value, from: u6
     }
 }
 
-/// Its exit, and what it tells.
+/// Returns the exit code and the output.
 pub async fn audited(folder: &Path) -> (i32, Value) {
     let folder = folder.to_owned();
     tokio::task::spawn_blocking(move || {

@@ -70,7 +70,7 @@ async fn told(g: &TestGateway, kind: EventType) -> Vec<Value> {
     events.into_iter().map(|it| it.event).filter(|it| it.kind == kind).map(|it| it.data).collect()
 }
 
-/// The one extension, as the host is told it.
+/// Returns the data of the one extension, as the host sees it.
 async fn extended_as_host(g: &TestGateway) -> Value {
     while g.service.sequence().await.unwrap() > 0 {}
     let page = g.get("/v1/events?limit=500", &g.host).await.expect(200);
@@ -115,7 +115,7 @@ async fn a_moved_deadline_counts_and_is_told_with_its_reason(scene: ApiScenario)
     scene.passes_an_audit().await;
 }
 
-/// While the flow is stopped nothing is judged again, so the hold is still of the policy before.
+/// While the flow is halted nothing is judged again, so the pending review still has the previous policy.
 async fn a_reason_tells_nothing_that_the_policy_of_now_hides(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
@@ -173,7 +173,7 @@ async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for
         code(moves(g, &g.alice, &held, &longer(&now, HOUR)).await),
         "a deadline can be extended at most five times"
     );
-    // What is counted from is the first deadline, however often it is moved.
+    // The limit counts from the first deadline, however often the deadline was extended.
     let far = g.held(&g.thread().await).await;
     let first = hold(g, &far).await;
     moves(g, &g.bob, &far, &longer(&first, 4 * HOUR)).await.unwrap();

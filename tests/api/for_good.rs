@@ -1,5 +1,5 @@
-//! Approvals that admit something for good (`covers = "commit"`), and what becomes of that when one is taken back before
-//! anything was written. On both databases.
+//! Tests approvals that admit a change for all later heads (`covers = "commit"`), and their revocation before a write.
+//! On both databases.
 
 use countersign::domain::chain::hash::Digest;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ fn refused(answer: &ApiResponse, code: &str) {
     assert_eq!((answer.status, answer.code()), (403, code), "{:#}", answer.body);
 }
 
-/// People approve the head as it stands, and it is written.
+/// Reaffirms the head, approves it and writes it.
 async fn is_written_once_approved_anew(g: &TestGateway, thread: &Value, head: &Value) {
     let body = json!({"node": "planner", "parent": head, "patch": {}, "reaffirm": true});
     let path = format!("/v1/threads/{}/transitions", thread.as_str().unwrap());

@@ -39,7 +39,7 @@ async fn thread(g: &TestGateway) -> Value {
     g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201)
 }
 
-/// What a node's view of the head is, in hundreds.
+/// Returns the token count of a node's view of the head, rounded up to hundreds.
 async fn given(g: &TestGateway, thread: &Value, (token, node): (&str, &str)) -> u64 {
     let path = format!("/v1/threads/{}/state?node={node}", thread["thread"].as_str().unwrap());
     let view = g.get(&path, token).await.expect(200)["state"].clone();
@@ -68,7 +68,7 @@ async fn what_a_node_is_given_is_counted_in_hundreds_until_the_bound(scene: ApiS
     let detail = "the thread exceeds its context token limit";
     assert_eq!(over.body["errors"][0]["detail"], detail, "no number is told");
     assert_eq!(total(g, &thread).await, 600, "what is rejected does not count");
-    // The parser reads the text alone; whoever is given less is under the same bound of the thread.
+    // The parser reads only the text. A node that is given less has the same limit of the thread.
     let parsers =
         g.propose(&thread["thread"], &two["transition"], (&g.parser, "input_parser"), json!({"raw_text": "x"}));
     assert_eq!(codes(&parsers.await), ["budget"]);

@@ -98,7 +98,7 @@ impl GuessWorld {
         Self { g, vault, own: [CARDS[which], BIRTHDAYS[which]] }
     }
 
-    /// What happened up to here: accounts and tokens, of which some were made in the same millisecond.
+    /// Returns the facts so far: accounts and tokens, some of them made in the same millisecond.
     async fn known(&self) -> FetchedFacts {
         while self.g.service.sequence().await.unwrap() > 0 {}
         FetchedFacts::after(self.g.service.log_length().await.unwrap())
@@ -254,7 +254,7 @@ async fn a_reviewer_writes(world: &GuessWorld, erin: &Account, texts: &GuessText
     for voter in [&g.alice, &g.bob] {
         g.service.vote(&voter.id, &last, &ballot(&answer, VoteVerdict::Approve)).await.unwrap();
     }
-    // What the editor chose stands in the chain now. Another change and a rollback come after it.
+    // The value that the editor chose is in the chain now. Another change and a rollback come after it.
     let patch = json!({"requested_action": "call"});
     let next = g.propose(&thread["thread"], &json!(digest), (&g.planner, "planner"), patch).await.expect(201);
     let rollback = RollbackInput {
@@ -281,8 +281,8 @@ async fn a_reviewer_writes(world: &GuessWorld, erin: &Account, texts: &GuessText
     known.interrupts.push(id.to_string());
 }
 
-/// The answer to an interrupt has the last comment, compared with what the host said, for the host. Whoever wrote the comment
-/// is not shown that.
+/// The answer to an interrupt contains the last comment, compared with the host's own text, for the host. The author of
+/// the comment is not shown that.
 #[tokio::test]
 async fn a_comment_in_a_hosts_answer_is_read_on_the_interrupts_page() {
     let world = GuessWorld::new(0).await;
@@ -407,7 +407,7 @@ async fn a_leaf_is_traced_through_rollbacks_forks_and_joins() {
     assert_eq!(shown(branch, &g.alice).await, [false; 3]);
 }
 
-/// A value that another party copied stays redacted for whoever moves it in a list, or rewrites something beside it.
+/// A value that another party copied stays redacted for a party that moves it in a list or rewrites a value beside it.
 #[tokio::test]
 async fn what_others_copied_stays_redacted_for_whoever_moves_or_edits_around_it() {
     let world = GuessWorld::new(0).await;
@@ -429,7 +429,7 @@ async fn what_others_copied_stays_redacted_for_whoever_moves_or_edits_around_it(
     let shown = serde_json::to_string(&items[0].diff).unwrap();
     assert!(!shown.contains(card) && shown.contains("/notes/list/1"), "{shown}");
 
-    // An agent of others calls a tool with the value. Whoever rewrites the change sees no more of the call.
+    // Another party's agent calls a tool with the value. A reviewer who edits the change sees no more of the call.
     let tool = json!({"name": "crm.find", "arguments": {"card": card}});
     let patch = json!({"target_user_id": 42});
     let ask = json!({"node": "planner", "parent": shifted["transition"], "patch": patch, "tool": tool});

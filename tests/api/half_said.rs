@@ -1,5 +1,5 @@
-//! Requests whose last byte is held back: they are said when it comes, by whoever may say so then, and what is waited for
-//! until then is counted.
+//! Tests requests whose last byte is held back. The gateway checks their permissions when that byte arrives, and counts
+//! the waiting requests until then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,7 +79,7 @@ async fn connected(g: &TestGateway) -> TcpStream {
     connected_from("127.0.0.1", g).await
 }
 
-/// From one of this machine's own addresses.
+/// Connects from one of localhost's addresses.
 async fn connected_from(address: &str, g: &TestGateway) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(format!("{address}:0").parse().unwrap()).unwrap();
@@ -94,7 +94,7 @@ fn head(g: &TestGateway, request: &str, who: &str, length: usize) -> String {
     )
 }
 
-/// Whoever asks now is answered by the one thread that has all that was begun before in hand.
+/// The gateway has one worker thread, so its answer shows that it has read every earlier request.
 async fn all_are_begun(g: &TestGateway) {
     for _ in 0..3 {
         assert_eq!(g.get("/v1/threads/none", &g.auditor).await.status, 404);
@@ -121,7 +121,7 @@ async fn no_route_counts_for_a_token_that_was_revoked_before_the_last_byte() {
         };
         let own = token(&g.service, "own", role, nodes).await;
         let mut begun = Vec::new();
-        // What has no body is said when its head is.
+        // A request without a body is complete with its head, so it is not part of this test.
         for rule in TABLE.iter().filter(|it| !["GET", "DELETE"].contains(&it.method) && it.machines.contains(&role)) {
             let request = format!("{} {}", rule.method, path_of(rule.route).replace(['{', '}'], ""));
             begun.push((PartialRequest::of(&g, &request, &bearer(&own), "{}").await, request));

@@ -201,7 +201,7 @@ async fn where_one_is_enough_one_lifts_and_a_reason_has_its_bound() {
     put(&g, &g.admin, "payments", (true, true)).await.expect(200);
     let lifted = put(&g, &g.admin, "payments", (false, false)).await.expect(200);
     assert!(lifted.get("lifting").is_none());
-    // Nobody's stop fails for the length of its reason.
+    // A halt does not fail because its reason is too long.
     let body = json!({"proposing": true, "verifying": true, "reason": "x".repeat(2_000)});
     g.send(Method::PUT, "/v1/halts/all", &g.admin, Some(body)).await.expect(200);
     while g.service.sequence().await.unwrap() > 0 {}
@@ -211,7 +211,7 @@ async fn where_one_is_enough_one_lifts_and_a_reason_has_its_bound() {
     assert_eq!(findings(&g).await, [""; 0]);
 }
 
-/// By no clock that went back meanwhile, either.
+/// This also holds for a clock that went back in between.
 #[tokio::test]
 async fn who_asked_and_runs_the_gateway_no_more_or_has_no_way_in_is_not_one_of_two() {
     let g = pairs().await;

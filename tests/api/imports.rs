@@ -1,5 +1,5 @@
-//! Runs that were imported: checked before they are kept, given back to the byte, and nothing else done with them; on both
-//! databases.
+//! Tests imported runs. The gateway checks them before it stores them, returns them byte for byte and does nothing else
+//! with them. On both databases.
 
 use std::path::Path;
 
@@ -422,7 +422,7 @@ fn removed(g: &TestGateway, table: Table) {
     database.execute(&format!("DELETE FROM {}", table.name()), []).unwrap();
 }
 
-/// What an audit finds, as `table: finding`.
+/// Returns the findings of an audit as `table: finding`.
 pub async fn found(scene: &ApiScenario) -> Vec<String> {
     let short = |line: String| {
         let (row, finding) = line.split_once(": ").unwrap();

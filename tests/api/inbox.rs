@@ -230,7 +230,7 @@ async fn a_database_of_before_labels_gets_them_when_the_gateway_starts() {
     assert_eq!(all(&g, &g.alice, &InboxFilter::past()).await, [id(&held)]);
 }
 
-/// What a page of the inbox says to somebody who is signed in.
+/// Returns a page of the inbox as a signed-in person sees it.
 async fn told(g: &TestGateway, secret: &str, path: &str) -> (u16, String) {
     let page = g.http.get(format!("{}{path}", g.url)).header("cookie", format!("countersign={secret}")).send();
     let page = page.await.unwrap();

@@ -1,4 +1,4 @@
-//! What a host that keeps its own state asks people about, and what it is answered: on both databases.
+//! Tests interrupts from host applications and their answers. On both databases.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -104,7 +104,7 @@ fn claims(g: &TestGateway, answered: &Value) -> InterruptAnswer {
     claims
 }
 
-/// The names of the events about interrupts with their data. What one commit tells is told in any order.
+/// Returns the names of the events about interrupts with their data. The events of one commit are in any order.
 async fn events(g: &TestGateway) -> Vec<(String, Value)> {
     while g.service.sequence().await.unwrap() > 0 {}
     let all = g.get("/v1/events", &g.host).await.expect(200);
@@ -166,7 +166,7 @@ async fn the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refu
     let other = crate::gateway::token(&g.service, "second", MachineRole::Host, &[]).await;
     let second = g.post("/v1/interrupts", &other, asked()).await.expect(202);
     assert_ne!(second["id"], taken["id"]);
-    // Of many at once one is made.
+    // Only one of many concurrent requests creates the interrupt.
     let body = asked_with(json!({"transition_digest": "e".repeat(64)}));
     let all = join_all((0..8).map(|_| posts(g, &body))).await;
     let ids: BTreeSet<String> =
@@ -219,7 +219,7 @@ async fn an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(scene: ApiSce
     let token = answered["answer"].as_str().unwrap();
     assert_eq!(jws::read::<Receipt>(token, TokenType::Receipt).unwrap_err(), JwsError::Typ);
     assert_eq!(jws::read::<Denial>(token, TokenType::Denial).unwrap_err(), JwsError::Typ);
-    // Not even where somebody reads the answer's claims under another typ.
+    // A reader that reads the answer's claims under another `typ` rejects them too.
     assert_eq!(jws::read::<InterruptAnswer>(token, TokenType::Receipt).unwrap_err(), JwsError::Typ);
     let receipt = approved["receipt"].as_str().unwrap();
     assert_eq!(jws::read::<InterruptAnswer>(receipt, TokenType::InterruptAnswer).unwrap_err(), JwsError::Typ);
@@ -406,7 +406,7 @@ async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: ApiScena
     for shown in told().await {
         assert_eq!(shown.matches("DE02120300000000202051").count(), 2, "{shown}");
     }
-    // It asks the same people in the same way, so the interrupt stands.
+    // The new policy requires the same reviewers in the same way, so the interrupt stays open.
     let hides = policy_with("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"payment.iban\"]");
     activate(g, &hides, &[]).await;
     rejudge::run_once(&g.service).await.unwrap();

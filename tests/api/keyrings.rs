@@ -64,7 +64,7 @@ async fn what_a_revoked_key_signed_is_stopped(scene: ApiScenario) {
     assert_eq!(stopped(g, &held["transition"]).await, "chain_broken");
 }
 
-/// Somebody turns the key and revokes the old one while a proposal is under way.
+/// Rotates the key and revokes the old one while a proposal is in progress.
 struct RotatingKeyring(PathBuf, Mutex<bool>);
 
 #[async_trait]

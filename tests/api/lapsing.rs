@@ -42,7 +42,7 @@ async fn closed(g: &TestGateway, thread: &Value) -> ApiResponse {
     g.post(&path, &g.admin, json!({"reason": "an exercise"})).await
 }
 
-/// What an administrator says of the thread's first write.
+/// Resolves the thread's first write as an administrator.
 async fn resolved(g: &TestGateway, thread: &Value) -> ApiResponse {
     let writer = g.service.token_of(&g.writer).await.unwrap().record.principal();
     let named: Vec<Value> = events(g, thread).await.into_iter().filter(|it| it["type"] == "write.reserved").collect();
@@ -134,7 +134,7 @@ async fn a_lease_has_passed_only_by_the_databases_clock() {
     }
 }
 
-/// What goes on over a lease; an error where the write is still in progress.
+/// Continues over an expired lease. Returns an error if the write is still in progress.
 async fn goes_on(g: &TestGateway, (what, thread): (&str, &Value), held: Option<&Value>) -> Result<(), ()> {
     let Some(held) = held else {
         let answer = match what {

@@ -1,4 +1,5 @@
-//! Mail: who is told, what, when, and that nobody is forgotten; by a real mail server.
+//! Tests email notifications with a real mail server: who gets them, their content and their time, and that none is
+//! lost.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{ChildStdout, Command, Stdio};
@@ -97,7 +98,7 @@ pub async fn told_at(service: &Service, who: &Account, mail: &str, pace: MailPac
     service.set_contact(&who.id, Some(contact)).await.unwrap();
 }
 
-/// Alice and bob can decide and are told, carol is in another group, and whoever else looks on is told nothing.
+/// Sets the addresses. Alice and Bob can decide and are notified. Carol is in another group and is not notified.
 async fn ready(g: &TestGateway) {
     let carol = person(&g.service, "carol", &["others"]).await;
     for (who, mail) in [(&g.alice, "alice@example.org"), (&g.bob, "bob@example.org"), (&carol, "carol@example.org")] {
@@ -106,10 +107,10 @@ async fn ready(g: &TestGateway) {
     write(&g.service).await;
 }
 
-/// Every event has its place, and it is written down who is to be told.
+/// Sequences every event and queues its notifications.
 pub async fn write(service: &Service) {
     while service.sequence().await.unwrap() > 0 {}
-    // A server frees what a closed connection held when it notices: whoever wrote before may be leaving still.
+    // The server frees the lock of a closed connection with a delay, so the previous holder may still have it.
     while service.queue_mail(HOUR).await.unwrap() != Some(0) {}
 }
 
@@ -157,7 +158,7 @@ async fn what_was_decided_meanwhile_is_not_told(scene: ApiScenario) {
     g.vote(&g.alice, &denied, VoteVerdict::Deny).await.unwrap();
     g.pass(PATIENCE);
     assert_eq!(tell(&g.service, &post).await, 2, "both letters are done with");
-    // Who may not decide any more is not told either.
+    // A reviewer who may not decide any more is not notified either.
     g.held(&g.thread().await).await;
     write(&g.service).await;
     g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
@@ -172,7 +173,7 @@ fn reminding() -> String {
     policy_with("need = 1", "need = 2").replace("ttl = \"24h\"", notices)
 }
 
-/// Whom the next mail is to, and what it is called.
+/// Returns the recipient and the Message-ID of the next mail.
 fn to_and_name(post: &mut MailServer) -> (String, String) {
     let mail = post.mail();
     let data = mail["data"].as_str().unwrap().to_owned();
@@ -227,7 +228,7 @@ async fn whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_h
     for never in ["target_user_id", "order-8812", "Another user", "the customer wrote so", "7652e9dcf1db4576"] {
         assert!(!data.contains(never), "{never}: {data}");
     }
-    // One that is over by then is told to nobody.
+    // An interrupt that has ended by then notifies no reviewer.
     let mut other = asked();
     other["transition_digest"] = json!("e".repeat(64));
     let taken = g.post("/v1/interrupts", &g.host, other).await.expect(202);
@@ -304,7 +305,8 @@ async fn what_the_policy_hides_is_not_named() {
     assert!(data.contains("a redacted key") && !data.contains("target_user_id"), "{data}");
 }
 
-/// The server is down, does not know us, is somebody else, or speaks in the clear: nothing is lost, and nothing is said.
+/// If the mail server is down, does not know the gateway, is an impostor or offers no encryption, no notification is
+/// lost or sent.
 #[tokio::test]
 async fn a_server_that_cannot_be_used_is_told_nothing_and_asked_again() {
     let g = spawn_gateway().await;
@@ -362,7 +364,7 @@ async fn mail_is_handed_over_encrypted_and_by_login() {
     assert_eq!(tls.mail()["tls"], json!(true));
 }
 
-/// One address that does not work keeps nobody else from being told, and is given up after a while.
+/// An address that does not work does not delay other notifications. The gateway gives it up after a while.
 #[tokio::test]
 async fn a_refused_address_holds_up_nobody() {
     let (g, mut post) = (spawn_gateway().await, MailServer::start("plain"));

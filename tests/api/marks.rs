@@ -31,7 +31,7 @@ need = 1
 hide = ["private"]
 "#;
 
-/// A payee that an agent proposes in the place of `Acme`: what it is told, and the review's page.
+/// Proposes another payee than `Acme`. Returns the response and the page of the review.
 async fn proposed(g: &TestGateway, payee: &str) -> (Value, String) {
     let state = json!({"payee": "Acme", "vendors": [{"payee": "Globex Ltd"}], "private": {"payee": "Initech"}});
     let thread = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);

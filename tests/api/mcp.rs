@@ -58,7 +58,7 @@ impl McpClient {
         self.ask(&json!({"tool": tool, "arguments": arguments}))
     }
 
-    /// What a tool gives; the text for those that read no structure says the same.
+    /// Returns the result of a tool, and checks that its text form has the same content.
     fn done(&mut self, tool: &str, arguments: Value) -> Value {
         let told = self.call(tool, arguments);
         assert_eq!(told["is_error"], false, "{told:#}");
@@ -66,7 +66,7 @@ impl McpClient {
         told["told"].clone()
     }
 
-    /// What a tool refuses with.
+    /// Returns the error of a tool, and checks that it has a next step.
     fn refused(&mut self, tool: &str, arguments: Value) -> Value {
         let told = self.call(tool, arguments);
         assert_eq!(told["is_error"], true, "{told:#}");
@@ -136,7 +136,7 @@ async fn an_agent_reads_proposes_waits_and_is_told_the_decision() {
         g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
         let (_, decision) = waiting.await.unwrap();
         assert_eq!((&decision["approved"], &decision["transition_digest"]), (&json!(true), &id), "{way:?}");
-        // The very bytes that everybody is told, the receipt among them: a writer gets in with it.
+        // The decision has the same bytes as everywhere else, including the receipt: the writer is allowed with it.
         assert_eq!(decision, g.decision(&held).await.expect(200));
         g.verify(
             &thread["thread"],
@@ -231,7 +231,7 @@ async fn what_is_no_longer_wanted_is_taken_back() {
     .await;
 }
 
-/// A stranger's transition is nobody's to look at or take back, and says as little as one that is not there.
+/// An agent cannot read or cancel another agent's transition. The error is the same as for an unknown transition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_has_no_tool_for_what_is_not_its_own() {
     let g = spawn_gateway().await;
@@ -266,7 +266,8 @@ async fn only_agents_are_spoken_with() {
     }
 }
 
-/// Two readers of one message must read the same: keys are said once, whoever parses them later.
+/// Two parsers of one message must read the same content, so duplicate keys are refused before any other parser reads
+/// it.
 #[tokio::test]
 async fn a_message_is_read_strictly_before_anybody_else_reads_it() {
     let g = spawn_gateway().await;
@@ -295,7 +296,7 @@ async fn a_message_is_read_strictly_before_anybody_else_reads_it() {
     );
     let (status, _) = post(call(r#"{"requested_action":"refund"}"#)).await;
     assert_eq!(status, 200, "the same, said once");
-    // Outside of what a tool is given there is no tool that could be told.
+    // Outside of a tool's arguments there is no tool to return the error, so the HTTP response has it.
     for body in [r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}"#, "{", ""] {
         let (status, told) = post(body.to_owned()).await;
         assert_eq!(status, 400, "{body}: {told:#}");

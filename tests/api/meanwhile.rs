@@ -16,7 +16,7 @@ use crate::over::{InterceptedStore, StoreInterceptor};
 
 pub type InterleavedAction = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
-/// What happens before the next commit.
+/// Runs an action before the next commit.
 #[derive(Default)]
 pub struct InterleavedStore(Mutex<Option<InterleavedAction>>);
 

@@ -29,7 +29,7 @@ on_both! {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Longer than what was read from the database is told again.
+/// Longer than the lifetime of values that were read from the database.
 const LATER: Duration = Duration::from_secs(2);
 
 /// A scrape, as the public parser reads it.
@@ -80,7 +80,8 @@ async fn count(g: &TestGateway) {
     while g.service.count_events().await.unwrap() > 0 {}
 }
 
-/// Two are held and decided after one and eleven minutes, one expires, two stay open, one is let in and one turned away.
+/// Creates two reviews decided after one and eleven minutes, one expired review, two open reviews, one commit and one
+/// rejection.
 async fn lived(g: &TestGateway) {
     let expires = g.thread().await;
     g.held(&expires).await;
@@ -226,7 +227,7 @@ async fn what_cannot_be_read_is_not_told_and_the_rest_is() {
     assert!(scrape.all("request_seconds_count").contains_key("POST /v1/threads 2xx"));
 }
 
-/// Whatever strangers ask for is one more of what there is already.
+/// Requests of unauthenticated clients are counted under existing labels.
 #[tokio::test]
 async fn nobody_makes_a_number_of_their_own() {
     let g = spawn_gateway().await;

@@ -66,7 +66,7 @@ async fn offline(g: &TestGateway, envelope: &Value, shown: &NodeSecretsView) -> 
     check(&envelope, &ExpectedEnvelope { secrets: Some(&secrets), ..ExpectedEnvelope::by(&keys) }).map(drop)
 }
 
-/// The same view with an HMAC that whoever has these secrets can make.
+/// Returns the same view with an HMAC that a holder of these secrets can make.
 fn forged(envelope: &Value, shown: &NodeSecretsView, (thread, node): (&str, &str), now: Timestamp) -> Value {
     let (thread, node) = (ThreadId::try_from(thread).unwrap(), NodeId::try_from(node).unwrap());
     let bare: Envelope = serde_json::from_value(envelope.clone()).unwrap();
@@ -270,7 +270,7 @@ async fn where_it_is_asked_for_it_cannot_be_left_out(scene: ApiScenario) {
     }
     let ask = json!({"envelope": sealed, "require_hmac": "yes"});
     assert_eq!(g.post("/v1/envelopes/verify", &g.planner, ask).await.code(), "malformed");
-    // What was told of an older head is known to be old only once its HMAC is believed.
+    // The gateway reports an old head as stale only after it has checked the HMAC.
     let patch = json!({"requested_action": "update_email"});
     g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(201);
     assert_eq!(verify(g, &sealed).await.code(), "stale");
@@ -318,7 +318,7 @@ async fn two_gateways_of_a_database_give_the_same(scene: ApiScenario) {
     let token = std::sync::Arc::new(other.token_of(&g.planner).await.unwrap());
     let same = other.node_secrets(&token, &flow, &node).await.unwrap();
     assert_eq!(json!(same), json!(shown));
-    // Nobody is given a secret by a token that was revoked in between.
+    // A token that was revoked in between gets no secret.
     other.revoke_token(&token.record.id).await.unwrap();
     assert!(g.service.node_secrets(&token, &flow, &node).await.is_err());
     scene.passes_an_audit().await;

@@ -1,4 +1,4 @@
-//! Reminders, and asking others where nobody decides. On both databases.
+//! Tests reminders and escalations of undecided reviews. On both databases.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ async fn each_is_told_once_while_the_review_waits_and_not_after(scene: ApiScenar
     let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
     assert_eq!(g.get(&path, &g.host).await.expect(200)["review"]["escalated"]["to"], json!(["security"]));
     scene.passes_an_audit().await;
-    // One that nobody looked at until it was over is not spoken of any more.
+    // A review that expired before its escalation is not escalated any more.
     g.held(&g.thread().await).await;
     g.pass(24 * HOUR);
     assert_eq!(escalate::run_once(&g.service).await.unwrap(), 0);
@@ -111,7 +111,7 @@ async fn from_its_moment_on_others_may_vote_whether_or_not_it_was_told(scene: Ap
     let people = g.get(&path, &g.auditor).await.expect(200)["review"]["people"].clone();
     let names: Vec<&Value> = people.as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["alice", "bob", "sid"]);
-    // Those who were asked first still are, and whoever left a group is not counted, of either kind.
+    // The first reviewers stay eligible. A reviewer who left a group of either kind is not counted.
     assert_eq!(g.vote(&sid, &known, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     g.service.set_admission("sid", SignInAccess::Barred).await.unwrap();
     assert_eq!(g.vote(&g.alice, &known, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);

@@ -88,12 +88,12 @@ async fn a_head_that_was_only_observed_is_not_written_once_the_flow_enforces() {
     enforce(&g, &[&policy]).await;
     let refused = g.verify(&thread, &asked["transition"], &Value::Null, "w2").await;
     assert_eq!((refused.status, refused.code()), (403, "receipt_missing"));
-    // Nor is it on top of a harmless change: what was never approved is owed from then on.
+    // A harmless change on top does not help: a change that was never approved requires its own approval from then on.
     let patch = json!({"raw_text": "harmless"});
     let on_top = g.propose(&thread, &asked["transition"], (&g.parser, "input_parser"), patch).await.expect(201);
     let refused = g.verify(&thread, &on_top["transition"], &Value::Null, "w3").await;
     assert_eq!((refused.status, refused.code()), (403, "receipt_missing"));
-    // People sign for it as it stands: the one way on.
+    // The only way on is that reviewers approve the current state.
     let path = format!("/v1/threads/{}/transitions", thread.as_str().unwrap());
     let ask = json!({"node": "planner", "parent": on_top["transition"], "patch": {}, "reaffirm": true});
     let held = g.post(&path, &g.planner, ask).await.expect(202);

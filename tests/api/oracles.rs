@@ -1,5 +1,5 @@
-//! Nothing an agent sends can read what it may not: two threads that differ only in what the agent may not read are
-//! asked the same, and must answer alike, in everything that is not random.
+//! Tests that no request of an agent can read values that the agent may not read. Two threads differ only in those
+//! values. They get the same requests and must answer alike, except for random values.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ impl OracleThread<'_> {
     }
 }
 
-/// What the agent may not read, in pairs of worlds.
+/// Returns pairs of states that differ only in values that the agent may not read.
 fn worlds() -> Vec<(Value, Value)> {
     vec![
         (json!({"result_ref": "secret"}), json!({"result_ref": "guess"})),

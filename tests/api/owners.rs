@@ -142,7 +142,7 @@ async fn the_command_line_refuses_an_unknown_owner_and_says_whom_one_excludes() 
     assert!(!told(&list).contains("alice"), "{}", told(&list));
 }
 
-/// What a command says beside its answer.
+/// Returns the standard error of a command.
 fn told(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

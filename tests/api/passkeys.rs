@@ -64,7 +64,7 @@ fn two_signed() -> String {
     before.replacen("[[approval.stages]]", &format!("{stage}\n[[approval.stages]]"), 1)
 }
 
-/// Somebody who signed in by password and has one passkey.
+/// A person who signed in by password and has one passkey.
 struct PasskeyUser {
     inside: SignedIn,
     key: Authenticator,

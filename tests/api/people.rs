@@ -308,7 +308,7 @@ async fn whose_account_was_changed_since_a_halt_does_not_count_for_lifting_it() 
     let halt =
         countersign::domain::operations::halt::Halt { proposing: true, verifying: true, reason: "drill".to_owned() };
     g.service.request_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Stop(halt.clone())).await.unwrap();
-    // Whoever makes the link may be who opens it.
+    // The administrator who makes the link may open it as well.
     let secret = g.service.reset_link(&gus, &hal.record.id).await.unwrap();
     let (taken, _) = g.service.choose_password(&secret, ANOTHER.to_owned(), None).await.unwrap();
     g.service.request_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Lift(halt.clone())).await.unwrap();

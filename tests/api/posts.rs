@@ -134,7 +134,7 @@ async fn the_same_post_is_the_same_answer_and_another_under_its_name_is_refused(
     // The same words under another name are the same interrupt; and that name is taken then, too.
     assert_eq!(signer.post(g, "msg_2", &body("d")).sent(g).await.expect(202), taken);
     assert_eq!(signer.post(g, "msg_2", &body("e")).sent(g).await.code(), "webhook_id_reused");
-    // What was refused took no name.
+    // A refused request does not use up its name.
     let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
     g.service.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt(true)).await.unwrap();
     assert_eq!(signer.post(g, "msg_3", &body("e")).sent(g).await.code(), "halted");
@@ -189,7 +189,7 @@ async fn a_post_from_another_time_is_refused(scene: ApiScenario) {
     let answer = UnsentPost { timestamp: ahead, signature, ..post.clone() }.sent(g).await;
     assert_eq!((answer.status, answer.code()), (401, "webhook_stale"));
     signer.post(g, "msg_1", &body("d")).sent(g).await.expect(202);
-    // One that was taken lets nobody in later either, though its answer would be the same.
+    // A request that was accepted is stale later too, though its answer would be the same.
     assert_eq!(post.sent(g).await.code(), "webhook_stale");
 }
 
@@ -259,7 +259,7 @@ async fn a_secret_is_made_on_the_command_line_and_is_in_no_row() {
             assert!(!bytes.windows(bare.len()).any(|it| it == bare), "{file} has it");
         }
     }
-    // What the command line made counts here at once.
+    // A secret that the command line made is valid at once.
     let signer = SigningHost { id: id.as_str().try_into().unwrap(), secret: secret.to_owned() };
     signer.post(&g, "msg_1", &body("d")).sent(&g).await.expect(202);
     assert_eq!(run(&["token", "webhook-secret", "nobody"]).0, Some(1));

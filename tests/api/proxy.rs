@@ -34,7 +34,7 @@ async fn who_comes_past_the_proxy_is_answered_nothing() {
     for peer in ["10.0.0.8:1", "203.0.113.5:1", "[2001:db8::1]:1", "[::ffff:10.0.0.8]:1"] {
         for path in ["/livez", "/sign-in", "/", &thread, "/.well-known/jwks.json", "/nowhere"] {
             let bearer = ("authorization", format!("Bearer {}", g.host));
-            // What it says of itself changes nothing.
+            // The forwarded address in the request changes nothing.
             let request = from(peer).uri(path).insert_header(bearer).insert_header(("x-forwarded-for", "127.0.0.1"));
             let answer = call_service(&site, request.to_request()).await;
             assert_eq!(answer.status(), 421, "{peer} {path}");
@@ -62,7 +62,7 @@ async fn guess(ask: &impl AsyncFn(TestRequest) -> ServiceResponse, peer: &str, f
     ask(request.insert_header(("x-forwarded-for", forwarded))).await.status().as_u16()
 }
 
-/// People behind one address have so many times the tries of one account.
+/// An address may have this many times the failed sign-ins of one account.
 const ADDRESS_SHARE: u32 = 5;
 const TRIES: u32 = ADDRESS_SHARE * SIGN_INS;
 

@@ -18,8 +18,8 @@ use crate::interrupts::asked;
 use crate::over::{InterceptedStore, StoreOperation};
 use crate::under_new_policy::{activate, policy_of};
 
-/// Every page that lists, and what it may ask: who asks is two of them, the number in the title four more, whom the
-/// viewer stands in for one.
+/// Every list page and its maximum number of queries. The session takes two of them, the number in the title four, and
+/// the people for whom the viewer is a delegate one.
 const LISTS: &[(&str, usize)] = &[
     ("/", 18),
     ("/?show=mine", 13),
@@ -33,8 +33,8 @@ const LISTS: &[(&str, usize)] = &[
     ("/insight?span=90d&flow=payments", 9),
 ];
 
-/// What deciding several at once may ask for each of them, the page and the vote together with what is told of it; and
-/// what all of them ask once.
+/// The maximum number of queries for each of several decisions, for the page and for the vote with its notifications.
+/// The second constant is for all of them together.
 const FOR_ONE_OF_SEVERAL: (usize, usize) = (23, 9);
 const FOR_ALL_OF_SEVERAL: usize = 15;
 
@@ -178,7 +178,7 @@ async fn a_page_that_lists_asks_a_handful_of_questions_however_much_there_is() {
     assert_eq!(asked[0], asked[1], "twice as many rows are no more questions");
 }
 
-/// What watches the gateway asks once for all who look at the same time, and a handful of questions.
+/// Monitoring makes a handful of queries, once for all concurrent scrapes.
 #[tokio::test]
 async fn a_thousand_scrapes_ask_as_much_as_one() {
     let (g, questions) = counted().await;
@@ -192,7 +192,7 @@ async fn a_thousand_scrapes_ask_as_much_as_one() {
     let texts = futures_util::future::join_all(scrapes).await;
     assert!(texts.iter().all(|it| it.contains("countersign_open_reviews{flow=\"payments\"} 30\n")), "{}", texts[0]);
     let asked = questions.load(Ordering::SeqCst);
-    // What was told two seconds ago is asked anew.
+    // Values older than two seconds are read again.
     let took = (SystemClock.instant() - began).as_secs();
     assert!((1..=10 * (1 + took / 2)).contains(&u64::try_from(asked).unwrap()), "{asked} questions in {took} s");
 }

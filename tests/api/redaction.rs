@@ -1,4 +1,4 @@
-//! What is hidden, by what it is and by where else it stands, where machines and people are told.
+//! Tests redaction by key and by value, in every response and on every page.
 
 use countersign::domain::chain::hash::{Digest, Tag};
 use countersign::domain::json::canonical::canonical;
@@ -22,7 +22,7 @@ on_both! {
     what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(super::written_elsewhere()),
 }
 
-/// What `TestGateway::thread` has at `/payment/card`, which is hidden.
+/// The value at `/payment/card` in `TestGateway::thread`, which is redacted.
 const CARD: &str = "4111111111111111";
 
 fn written_elsewhere() -> String {
@@ -38,7 +38,7 @@ fn without_schema() -> String {
     written_elsewhere().replace("schema = \"payments.schema.json\"\ntrust_initial = true\n", "")
 }
 
-/// A held change with the hidden card in a text, in the rationale and in what a tool is called with.
+/// Proposes a change with the redacted card in a text, in the rationale and in the arguments of a tool.
 async fn written(g: &TestGateway, thread: &Value) -> Value {
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let ask = json!({
@@ -75,7 +75,7 @@ async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: ApiS
     assert_eq!(inbox.len(), 1);
     assert!(!format!("{:?}", inbox[0].diff).contains(CARD), "{:?}", inbox[0].diff);
 
-    // It may be looked at like any hidden value, and is what was signed.
+    // It can be revealed like any redacted value, and is the signed value.
     let grace = person(&g.service, "grace", &["security"]).await;
     let pointer = Pointer::try_from("/raw_text").unwrap();
     let look = RevealRequest { transition: facts.hold.transition, pointer, reason: format!("is {CARD} in it?") };
@@ -102,7 +102,7 @@ async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: ApiS
     scene.passes_an_audit().await;
 }
 
-/// How much is paid, which nobody hides at first.
+/// The amount, which the first policy does not redact.
 const AMOUNT: &str = "7771234567";
 
 async fn what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(scene: ApiScenario) {
@@ -186,8 +186,8 @@ async fn a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(
     scene.passes_an_audit().await;
 }
 
-/// Whoever guesses the very request finds none of its hashes in what is told: neither as an auditor nor as a host, nor as
-/// any person on the pages.
+/// An attacker who guesses the exact request finds none of its hashes in a response: not as an auditor, not as a host,
+/// and not on a page.
 async fn guesses_are_not_answered(g: &TestGateway, identity: &Value, patch: &Value, thread: &Value) {
     let guess = json!({"is_admin": {(format!("of {CARD}")): 1}, "result_ref": CARD});
     let plain = Digest::of(Tag::Patch, &[canonical(&guess).as_bytes()]).to_string();

@@ -33,7 +33,7 @@ async fn asks(g: &TestGateway, thread: &Value, parent: &Value, node: &str, patch
     sends(g, thread, json!({"node": node, "parent": parent, "patch": patch})).await.body
 }
 
-/// Two commits, a rejection and a hold that is approved, in one thread.
+/// Makes two commits, a rejection and an approved review in one thread.
 async fn story(g: &TestGateway) -> Value {
     let thread = g.thread().await;
     let id = &thread["thread"];
@@ -251,7 +251,7 @@ async fn nothing_hidden_is_told_and_nothing_changes(scene: ApiScenario) {
     let (id, head) = (&thread["thread"], &thread["transition"]);
     let patch = json!({"payment": {"card": {"4999-secret": "4999888877776666"}}, "is_admin": true});
     asks(g, id, head, "planner", patch.clone()).await;
-    // The same while nothing is hidden: then it is kept, and hidden again before it is looked at.
+    // The same attempt without redaction is stored. The values are redacted again before the replay.
     let open = policy_with("hide = [\"payment.card\"]", "hide = []");
     g.service.activate_policy(&"tests".try_into().unwrap(), None, source(&open), BTreeSet::new()).await.unwrap();
     sends(g, id, json!({"node": "planner", "parent": head, "patch": patch, "attempt": 2})).await;

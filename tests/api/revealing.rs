@@ -1,4 +1,5 @@
-//! Looking at hidden values: who may, at which, how it is recorded, and who is told. On both databases.
+//! Tests revealing redacted values: who may reveal which value, how it is recorded, and who is notified. On both
+//! databases.
 
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ struct RedactedHold {
     grace: Account,
 }
 
-/// A held change of whom and of a card, and somebody of `security`.
+/// Proposes a change of the user and of a card. Also adds a person of `security`.
 async fn held(g: &TestGateway) -> RedactedHold {
     let grace = person(&g.service, "grace", &["security", "reviewers"]).await;
     let thread = g.thread().await;
@@ -95,7 +96,7 @@ async fn nothing_is_recorded(g: &TestGateway, held: &RedactedHold) {
     assert_eq!(told(g).await, []);
 }
 
-/// What the trees that were opened for the viewer say, and the ones that everybody gets.
+/// Returns the opening with the revealed value, and the opening for everybody else.
 fn opened(facts: &ReviewFacts) -> (String, String) {
     let (_, open) = facts.revealed.as_ref().expect("somebody looked");
     assert_eq!(open.from.root(), facts.opening.from.root(), "the value is the one that is committed to");
@@ -165,7 +166,7 @@ async fn only_single_hidden_values_of_that_very_transition_are_shown(scene: ApiS
     assert!(matches!(refused, Err(Error::NotFound("review"))), "{:?}", refused.err());
     nothing_is_recorded(g, &this).await;
 
-    // What a detector finds is hidden as well.
+    // A value that a detector finds is redacted as well.
     g.approved(&this.answer).await;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 43, "raw_text": "write to ana@example.org"});
@@ -275,7 +276,7 @@ async fn a_look_that_cannot_be_recorded_shows_nothing() {
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     let g = spawn_on(folder, ClockOffset::default(), store, &policy()).await;
     let held = held(&g).await;
-    // The database refuses whoever's clock is wrong: nothing can be written, and everything can be read.
+    // The database refuses writes of a gateway with a wrong clock, and allows reads.
     stores.set_millis(60_000);
     let refused = looks(&g, &held.grace, &held, "/payment/card").await;
     assert!(matches!(refused, Err(Error::ClockSkew)), "{:?}", refused.err());

@@ -1,5 +1,5 @@
-//! Who may call what: every route of the gateway's table with every role, against the table of the specification,
-//! which stands here once more in its own words.
+//! Tests every route of the gateway's table with every role, against the table in the specification. The test has its
+//! own copy of that table.
 
 use std::collections::BTreeSet;
 
@@ -285,18 +285,18 @@ async fn a_node_that_is_not_the_tokens_own_is_forbidden() {
         let answer = g.send(Method::from_bytes(method.as_bytes()).unwrap(), &path, &g.parser, body).await;
         assert_eq!((answer.status, answer.code()), (403, "forbidden"), "{method} {path}");
     }
-    // And another agent's held proposal is not this one's to take back.
+    // An agent cannot cancel another agent's pending proposal.
     let held = g.held(&thread).await;
     let path = format!("/v1/transitions/{}/cancellation", held["transition"].as_str().unwrap());
     let answer = g.post(&path, &g.parser, json!({"reason": "not mine"})).await;
     assert_eq!((answer.status, answer.code()), (403, "forbidden"));
 }
 
-/// Everybody who could call: nobody in particular, people by their cookie, machines by their token.
+/// Every kind of caller: unauthenticated clients, people with a session cookie, and machines with a token.
 const PEOPLE: [(&str, PersonRole); 3] =
     [("reviewer", PersonRole::Reviewer), ("auditor", PersonRole::Auditor), ("admin", PersonRole::Admin)];
 
-/// What a person is told whose role may not do that; a form that is not from a page of theirs is told otherwise.
+/// The error for a person whose role may not do this. A form from another site gets another error.
 const REFUSED: &str = "may not do that: it takes";
 
 /// One line of the table in the docs.
@@ -388,7 +388,7 @@ fn the_table_in_the_docs_has_every_route_and_says_who_may_call_it() {
     );
 }
 
-/// What they are called, whether they are a person or a machine, and the header that says so.
+/// The name of the caller, whether it is a person or a machine, and the header that authenticates it.
 type RoleCaller = (&'static str, Option<&'static str>, Option<(&'static str, String)>);
 
 #[derive(PartialEq, Eq, Debug)]
@@ -428,7 +428,7 @@ async fn every_route_is_walked_as_everybody_and_lets_in_whom_the_docs_say() {
         let anyone = line.people.contains("anyone");
         let for_machines = !line.machines.is_empty();
         for (name, kind, header) in &callers {
-            // A person who signs out is gone for what comes after.
+            // A person who signs out could not make the later calls.
             if line.route == "/sign-out" && *kind == Some("person") {
                 continue;
             }
@@ -460,7 +460,7 @@ async fn every_route_is_walked_as_everybody_and_lets_in_whom_the_docs_say() {
                 _ => AccessResult::Unknown,
             };
             assert_eq!(seen, expected, "{} {} as {name} ({kind:?}): {status} {text}", line.method, line.route);
-            // Whoever may send it: not so. What it is sent with stands in no page of theirs.
+            // The role may send this form, but the test sends it without the values of a page.
             if seen == AccessResult::Open && method == Method::POST && line.machines.is_empty() {
                 assert!(status == 403 && text.contains("open the page again"), "{}: {status} {text}", line.route);
             }

@@ -1,4 +1,4 @@
-//! Rules, what a rejection tells its node to do, and how many tries a node has: over HTTP, on both databases.
+//! Tests rules, the advice in a rejection, and the limit on attempts, over HTTP and on both databases.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl ApiScenario {
         self.another_on(Arc::clone(&self.store), limits).await
     }
 
-    /// Another whose store somebody watches.
+    /// Returns another gateway with an interceptor in its store.
     pub async fn another_watched(&self, watching: impl StoreInterceptor) -> Service {
         self.another_on(self.watched(watching), StateLimits::default()).await
     }
@@ -82,12 +82,12 @@ impl ApiScenario {
         Service::open(store, keyring, clock, settings).await.unwrap()
     }
 
-    /// What is counted and remembered is what an audit comes to.
+    /// Checks that the stored counts agree with an audit.
     pub async fn passes_an_audit(&self) {
         assert_eq!(self.findings().await, Vec::<String>::new());
     }
 
-    /// The last try of a step is taken out of its row, under a good seal. How many there were.
+    /// Removes the last attempt of a step from its row under a valid seal. Returns the number of attempts before.
     pub async fn forgets_a_try(&self, thread: &str, node: &str, step: &str) -> usize {
         let keys = self.gateway.service.keys().unwrap();
         let reader = RecordReader { store: &*self.store, key: keys.row() };
@@ -110,17 +110,17 @@ impl ApiScenario {
         self.store.commit(draft.finish().change).await.unwrap();
     }
 
-    /// What an audit finds, each in a line.
+    /// Returns the findings of an audit, one per line.
     pub async fn findings(&self) -> Vec<String> {
         self.found_in(&*self.store, self.gateway.service.now()).await
     }
 
-    /// The store with somebody who watches it.
+    /// Returns the store with an interceptor.
     pub fn watched<W: StoreInterceptor>(&self, watching: W) -> Arc<InterceptedStore<W>> {
         InterceptedStore::new(Arc::clone(&self.store), watching)
     }
 
-    /// What an audit finds there that begins at that moment.
+    /// Returns the findings of an audit of this store that begins at `now`.
     pub async fn found_in(&self, store: &dyn Store, now: Timestamp) -> Vec<String> {
         let keys = self.gateway.service.keys().unwrap();
         let archives = crate::gateway::archives_in(self.gateway.folder.path());

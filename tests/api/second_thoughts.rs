@@ -1,4 +1,4 @@
-//! Votes taken back, words without a vote, and who is told that they can decide. On both databases.
+//! Tests withdrawn votes, comments without a vote, and notifications of reviewers who can decide. On both databases.
 
 use std::time::Duration;
 
@@ -140,7 +140,7 @@ async fn only_ones_own_standing_vote_is_taken_back_and_each_once(scene: ApiScena
     let nobody = "nobody".try_into().unwrap();
     let by_nobody = g.service.withdraw_vote(&nobody, &review(&held), &withdrawing(&held, 0)).await;
     assert_eq!(code(by_nobody), "unauthenticated");
-    // A form that is sent again after another vote does not take that one back.
+    // A form that is sent again after another vote does not withdraw that vote.
     let form = withdrawing(&held, 0);
     g.service.withdraw_vote(&g.alice.id, &review(&held), &form).await.unwrap();
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();

@@ -1,5 +1,5 @@
-//! Giving events their place in the log: what waits for one that was taken away keeps nobody else's waiting, and does not wait
-//! unsaid. On both databases.
+//! Tests the sequencing of events. An event whose predecessor was deleted is reported and does not delay other threads.
+//! On both databases.
 
 use countersign::domain::log::event::Event;
 use countersign::service::error::Error;

@@ -1,5 +1,5 @@
-//! Steps: of one name there is one effect, whoever asks again, on whatever head and however late; and a step that is
-//! turned away is tried a bounded number of times. On both databases.
+//! Tests steps. A step name has one effect, for every retry, on every head and at any time. A rejected step has a
+//! limited number of attempts. On both databases.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ async fn a_step_has_one_effect_whoever_asks_again_on_whatever_head(scene: ApiSce
     let next = steps(g, &thread, on, "s2", action("none")).await.expect(201);
     assert_eq!(steps(g, &thread, &next["transition"], "s1", action("update_email")).await.expect(201), first);
     assert_eq!(version(g, &thread).await, 2);
-    // What has another name, or is another node's or thread's, is another step.
+    // The same name at another node or in another thread is another step, and so is another name.
     let other = g.thread().await;
     let elsewhere = steps(g, &other, &other["transition"], "s1", action("update_email")).await.expect(201);
     assert_ne!(elsewhere["transition"], first["transition"]);
@@ -134,7 +134,7 @@ async fn a_step_that_people_decide_on_is_theirs_until_they_have(scene: ApiScenar
     g.vote(&ada, &held, VoteVerdict::Deny).await.unwrap();
     let told = steps(g, &thread, head, "s1", user(42)).await.expect(202);
     assert_eq!(told["transition"], held["transition"], "people said no, and that stands");
-    // What did not happen can be tried differently; a deadline that nobody saw has passed all the same.
+    // A step without an effect can be proposed differently. An expired review ends even if no worker has seen it.
     let second = steps(g, &thread, head, "s1", user(44)).await.expect(202);
     g.pass(Duration::from_secs(25 * 3600));
     let third = steps(g, &thread, head, "s1", user(45)).await.expect(202);

@@ -1,5 +1,5 @@
-//! What was let through, and is not any more: its decision stays as it is, and what became of it is told beside it. And
-//! what only looks as if it had been let through. On both databases.
+//! Tests approvals that are blocked later. The decision stays as it is, and the response shows the reason beside it.
+//! Also tests proposals that only look approved. On both databases.
 
 use countersign::domain::reviews::VoteVerdict;
 use reqwest::Method;
@@ -35,7 +35,7 @@ async fn a_write_that_was_confirmed_meanwhile_approves_nothing(scene: ApiScenari
     let written = g.confirm("w1").await.expect(200);
     let decision = g.decision(&held).await.expect(200);
     assert_eq!((&decision["approved"], &decision["decision"]), (&json!(false), &json!("superseded")));
-    // The write is approved for itself; whoever waits for the held one must not be sent there.
+    // The write has its own approval. A caller that waits for the held proposal must not be sent there.
     assert_eq!(g.decision(&written).await.expect(200)["approved"], true);
     assert_eq!(decision["superseded_by"], Value::Null, "nobody is asked about anything in its place");
     assert_eq!(stopped(g, &held["transition"]).await, Value::Null, "it is not in the chain at all");

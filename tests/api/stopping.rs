@@ -1,4 +1,5 @@
-//! A gateway that is told to stop: what is under way is answered, nothing new is taken, and it ends in order.
+//! Tests the shutdown of a gateway. Requests in progress are answered, new ones are refused, and the process ends in
+//! order.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! The log as a stream: everything once and in order, for whoever may listen, for as long as they may.
+//! Tests the log as a stream. A client gets every event that it may read once and in order, until its access ends.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -140,7 +140,7 @@ async fn who_is_bound_to_a_flow_hears_of_no_other() {
     assert_eq!(StreamClient::of(&g, "cs_x_y", 0).await.answer.status(), 401);
 }
 
-/// Else whoever has a token of one flow sees when others are at work.
+/// Otherwise a client with a token for one flow could see when other flows are active.
 #[tokio::test]
 async fn what_happens_elsewhere_is_no_sign_to_who_is_bound_to_a_flow() {
     let g = spawn_gateway().await;
@@ -210,7 +210,7 @@ async fn a_token_has_so_many_streams_at_once() {
     drop(listeners);
     let again = async {
         while StreamClient::of(&g, &g.auditor, 0).await.answer.status() != 200 {
-            // That a client went away is noticed when it is told something, and sooner or later of that.
+            // The gateway notices that a client has left when it sends an event to it.
             g.thread().await;
             sequence::run_once(&g.service).await.unwrap();
         }
@@ -284,7 +284,7 @@ async fn a_gateway_that_ends_ends_its_streams_and_those_who_wait_for_a_decision(
     assert_eq!(waited.expect("it is answered").unwrap().status(), 202);
 }
 
-/// A person's stream tells that something happened, and to whom it may be told; and ends with the session.
+/// A person's stream reports that there is a new event which this person may read. It ends with the session.
 #[tokio::test]
 async fn a_persons_stream_hints_at_what_they_may_know_and_ends_with_their_session() {
     let g = spawn_gateway().await;
@@ -323,7 +323,7 @@ async fn a_persons_stream_hints_at_what_they_may_know_and_ends_with_their_sessio
     assert_eq!(answer.status(), 303);
 }
 
-/// What people say may quote what the policy hides, even where it stands no more.
+/// A comment may quote a redacted value, even if the state does not contain the value any more.
 #[tokio::test]
 async fn a_host_is_told_nothing_that_is_hidden_and_an_auditor_everything() {
     const CARD: &str = "4111111111111111";

@@ -1,4 +1,4 @@
-//! What time does: clocks that disagree, deadlines that pass, and what ended last.
+//! Tests clocks that disagree, deadlines that pass, and the order of ended reviews.
 
 use std::sync::Arc;
 use std::time::Duration;

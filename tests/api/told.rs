@@ -1,5 +1,5 @@
-//! What somebody was told that their vote comes to: where others were faster and something else would follow, nothing
-//! does. On both databases.
+//! Tests the outcome of a vote that its page announced. If another vote was faster and the outcome would differ, the
+//! vote is refused. On both databases.
 
 use countersign::domain::identity::account::Account;
 use countersign::domain::primitives::id::{InterruptId, ReviewId};

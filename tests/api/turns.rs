@@ -1,4 +1,5 @@
-//! What takes long is done a little at a time: one thing of each asker, and two of all of them, whatever else is asked.
+//! Tests the concurrency limits of slow requests: one for each caller and two for all callers together, whatever else
+//! is requested.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::over::{InterceptedStore, StoreInterceptor, StoreOperation};
 use crate::retention::grown;
 use crate::rules::ApiScenario;
 
-/// Whoever reads a table is kept there.
+/// Blocks every reader of a table.
 struct BlockingStore {
     at: Table,
     arrived: AtomicUsize,
@@ -46,7 +47,7 @@ impl BlockingStore {
     }
 }
 
-/// A second gateway, whose readers of that table are kept there.
+/// Starts a second gateway whose reads of this table block.
 async fn keeping(g: &TestGateway, at: Table) -> (Arc<InterceptedStore<BlockingStore>>, Arc<Service>) {
     let folder = g.folder.path();
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
@@ -59,7 +60,7 @@ async fn keeping(g: &TestGateway, at: Table) -> (Arc<InterceptedStore<BlockingSt
     (store, Arc::new(service.archiving_in(archives_in(folder))))
 }
 
-/// Asks for all of them at once. Two come to be kept, no third, and in the end everybody is answered.
+/// Sends all requests at once. Checks that two arrive at the table and no third, and that all are answered in the end.
 async fn two_at_once<T: Send + 'static>(
     store: &InterceptedStore<BlockingStore>,
     asked: Vec<impl Future<Output = T> + Send + 'static>,
@@ -76,7 +77,7 @@ async fn so_many_at_once<T: Send + 'static>(
     while store.watching.arrived() < many {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // Long enough for the others to come there, if nothing kept them from it.
+    // Long enough for the other requests to arrive, if no limit stopped them.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(store.watching.arrived(), many, "one of each asker, and two of all");
     store.watching.go_on.add_permits(1_000);
@@ -129,7 +130,7 @@ async fn files_are_unpacked_for_one_reader_of_a_thread_after_another() {
         threads.push(named(&grown(g, 60).await.0));
     }
     assert!(Archiver::default().run_once(&g.service).await.unwrap() >= 3);
-    // Where what has gone is found, after its file was opened.
+    // These are the reads that locate archived versions, after their file was opened.
     let (store, service) = keeping(g, Table::Whereabouts).await;
     let asked = [0, 0, 0, 1, 2].map(|it: usize| {
         let (service, thread) = (Arc::clone(&service), threads[it].clone());

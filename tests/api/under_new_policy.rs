@@ -1,5 +1,5 @@
-//! Another policy is activated while people are asked: what was voted under the old one is never an approval under the
-//! new one unless that one asks just the same. On both databases.
+//! Tests a policy that is activated during a review. A vote under the old policy is no approval under the new one
+//! unless both require the same approval. On both databases.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -60,7 +60,7 @@ async fn told(g: &TestGateway, transition: &Value) -> Value {
     g.get(&format!("/v1/transitions/{}", transition.as_str().unwrap()), &g.auditor).await.expect(200)
 }
 
-/// What took its place, in the shape of a 202 answer.
+/// Returns the proposal that superseded `held`, in the shape of a 202 response.
 async fn followed(g: &TestGateway, held: &Value) -> Value {
     let decision = g.decision(held).await.expect(200);
     assert_eq!((&decision["decision"], &decision["approved"]), (&json!("superseded"), &json!(false)));
@@ -140,7 +140,7 @@ async fn a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(scene: ApiSce
     assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     activate(g, &retold(&two_needed()), &[old]).await;
     assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
-    // It is remembered, so that nobody looks at it every second.
+    // The result is stored, so that the worker does not judge it again every second.
     assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 0);
     assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     let decision = g.decision(&held).await.expect(200);
@@ -148,7 +148,7 @@ async fn a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-/// Whatever people decide by may not differ, or they decide anew.
+/// If a new policy changes anything that reviewers decide by, they decide again.
 async fn a_kept_hold_is_judged_again_by_every_further_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let two = two_needed();
@@ -329,7 +329,7 @@ async fn what_another_policy_ended_is_no_try(scene: ApiScenario) {
     activate(g, &retold(&once), &[]).await;
     rejudge::run_once(&g.service).await.unwrap();
     let next = followed(g, &held).await;
-    // And what nobody is asked about any more is none, either.
+    // A proposal that requires no approval any more does not count as an attempt either.
     activate(g, &once.replace("rollback = true", "deny = [\"target_user_id\"]"), &[]).await;
     rejudge::run_once(&g.service).await.unwrap();
     was_set_aside(g, &thread, &next).await;
@@ -397,10 +397,10 @@ async fn what_a_withdrawn_policy_admitted_below_the_head_is_not_written(scene: A
     let second = policy_of(g, &head).await;
     verify(&twin, &twins, &Value::Null, "while-accepted").await.expect(200);
 
-    // The first one is withdrawn; the head stands under the second, which is accepted.
+    // The first policy is withdrawn. The head was committed under the second, which is accepted.
     activate(g, &retold(&retold(POLICY)), &[second]).await;
     assert_eq!(verify(&thread, &head, &Value::Null, "w1").await.code(), "policy_mismatch");
-    // Nor by something harmless on top of it, but by people.
+    // A harmless change on top does not help either. The reviewers must approve it.
     let next = harmless(&thread, &head, "update_email").await;
     assert_eq!(verify(&thread, &next, &Value::Null, "w2").await.code(), "receipt_missing");
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());

@@ -24,7 +24,8 @@ use super::AttackScenario;
 use crate::gateway::{POLICY, TestGateway, ballot, person, spawn_with_policy};
 use crate::meanwhile::{InterleavedAction, second_gateway};
 
-/// Verifies on a second gateway, while this happens between its decision and its commit; whether it let through.
+/// Verifies on a second gateway while `happening` runs between its decision and its commit. Returns whether it allowed
+/// the write.
 async fn lets_through(scene: &AttackScenario, happening: InterleavedAction) -> bool {
     let (store, second) = second_gateway(&scene.g).await;
     let token = second.token_of(&scene.g.writer).await.unwrap();

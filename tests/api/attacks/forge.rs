@@ -1,4 +1,5 @@
-//! Taking tokens apart and making others: written anew, so that a slip in the gateway's own JWS code is not shared.
+//! Takes tokens apart and forges others. Independent of the gateway's own JWS code, so that the two do not share a
+//! mistake.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -29,7 +30,7 @@ pub fn join(header: &[u8], claims: &[u8], signature: &[u8]) -> String {
     [header, claims, signature].map(|it| URL_SAFE_NO_PAD.encode(it)).join(".")
 }
 
-/// What a signature is over.
+/// Returns the signing input of a JWS.
 pub fn signed(header: &[u8], claims: &[u8]) -> String {
     [header, claims].map(|it| URL_SAFE_NO_PAD.encode(it)).join(".")
 }

@@ -151,7 +151,7 @@ cases! {
         s.case.ask("spoiled")
     };
     a_head_on_one_of_a_policy_that_is_not_accepted_owes: "receipt_missing", Before, |s| {
-        // A thread that owes nothing, judged by the policy before.
+        // A thread that requires no approval, judged by the previous policy.
         let thread = s.g.thread().await;
         s.activate(&policy_with("24h", "12h"), json!([])).await;
         let node = (s.g.parser.as_str(), "input_parser");

@@ -1,8 +1,9 @@
-//! The write is unreachable: one harness for every way in that somebody may try.
+//! Tests that no attack reaches the write. One harness runs every case.
 //!
-//! A real gateway, a writer that asks it over HTTP, in a process of its own, and inserts a row into a real table only on a
-//! 200 that allows it, and a harness that counts rows. Every case spoils one thing and must leave no row and its stated code; in the same
-//! test its unspoiled twin writes exactly one. Bad states come about through public calls only.
+//! The harness starts a real gateway and a writer in its own process. The writer calls `verify` over HTTP and inserts a
+//! row into a real table only on a 200 that allows it. The harness counts the rows. Every case spoils one thing and
+//! must leave no row and its stated code. In the same test its unspoiled twin writes exactly one row. Bad states come
+//! about through public calls only.
 
 mod between;
 mod claims;
@@ -38,7 +39,7 @@ pub struct ApprovedChange {
 }
 
 impl ApprovedChange {
-    /// What an honest writer asks.
+    /// Returns the request that an honest writer sends.
     pub fn ask(&self, write_id: &str) -> Value {
         json!({
             "thread": self.thread["thread"], "transition": self.held["transition"],
@@ -118,7 +119,7 @@ impl AttackScenario {
         self.g.propose(self.case.id(), parent, node, json!({"raw_text": text})).await.expect(201)
     }
 
-    /// People are asked for a receipt for the head as it stands, and approve; (held, decision).
+    /// Proposes to reaffirm the head and has it approved. Returns (held, decision).
     pub async fn reaffirmed(&self, parent: &Value) -> (Value, Value) {
         let body = json!({"node": "planner", "parent": parent, "patch": {}, "reaffirm": true});
         let held = self.agent_path("transitions", body).await.expect(202);
@@ -157,12 +158,12 @@ pub async fn approve(g: &TestGateway) -> ApprovedChange {
     ApprovedChange { thread, held, decision }
 }
 
-/// Where the unspoiled twin is written.
+/// Selects the thread that writes the unspoiled twin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ControlCase {
     /// The very head that was attacked still is good for exactly one write, afterwards.
     Same,
-    /// What was done spoils the head for good: its twin is another thread of the same gateway, written before.
+    /// The attack spoils the head permanently. Its twin is another thread of the same gateway, written before.
     Before,
 }
 

@@ -1,4 +1,4 @@
-//! What a node returns that it may not: nothing of it comes into the state, and no writer writes it.
+//! Tests that values which a node may not return never enter the state and are never written.
 
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ async fn send(scene: &AttackScenario, attempt: &RejectedAttempt) -> ApiResponse 
     ApiResponse::of(request.body(body).send().await.unwrap()).await
 }
 
-/// What each attempt would have the writer write.
+/// Returns the write requests for the values that the attempts proposed.
 fn asks(thread: &Value, transition: &Value) -> Vec<Value> {
     let ask =
         |expect: Value| json!({"thread": thread, "transition": transition, "write_id": "spoiled", "expect": expect});
@@ -171,7 +171,7 @@ async fn what_a_node_may_not_return_comes_to_nothing() {
     assert_eq!(scene.rows_all(), 1);
 }
 
-/// The page shows what is signed, or says that it cannot: of a box with nothing in it nobody could decide.
+/// The page shows the signed text, or says that it cannot. A reviewer could not decide about an empty box.
 #[tokio::test]
 async fn words_that_say_nothing_hold_nothing_that_nobody_could_decide() {
     let scene = AttackScenario::new(POLICY).await;
@@ -255,7 +255,7 @@ async fn a_node_of_another_token_or_flow_proposes_nothing() {
     assert_eq!(scene.rows_all(), 1);
 }
 
-/// Nothing is proposed where somebody said stop, and what stood before is written once afterwards.
+/// A halt rejects proposals. The head from before the halt is written once afterwards.
 #[tokio::test]
 async fn a_stop_takes_no_proposal() {
     let scene = AttackScenario::new(POLICY).await;

@@ -1,4 +1,4 @@
-//! Many at once: of any number exactly one is let through.
+//! Tests that exactly one of many concurrent writes is allowed.
 
 use std::sync::Arc;
 
@@ -176,7 +176,7 @@ async fn what_one_gateway_commits_the_other_does_not_write_from_memory() {
     let scene = AttackScenario::new(POLICY).await;
     let second = second_gateway(&scene).await;
     let token = scene.g.service.token_of(&scene.g.writer).await.unwrap();
-    // The second gateway has seen and kept the approved head; then the first commits on top of it.
+    // The second gateway has read and cached the approved head. Then the first gateway commits on top of it.
     second
         .state_view(&scene.case.id().as_str().unwrap().try_into().unwrap(), &"planner".try_into().unwrap(), None)
         .await

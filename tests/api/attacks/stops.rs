@@ -1,4 +1,4 @@
-//! Who asks may not, or somebody said stop.
+//! Tests that callers without permission, and callers during a halt, cannot write.
 
 use countersign::domain::identity::account::MachineRole;
 use countersign::domain::primitives::id::TokenId;

@@ -10,7 +10,7 @@ use sha2::Sha256;
 use super::forge::{RECEIPT, attackers, header_of, join, sign, signed, stolen, take_apart, with_receipt};
 use super::{AttackScenario, cases};
 
-/// The receipt with its header changed and signed anew by the gateway's own key.
+/// Returns the receipt with a changed header, signed again by the gateway's own key.
 fn with_header(scene: &AttackScenario, change: impl FnOnce(&mut Value)) -> Value {
     let parts = take_apart(scene.case.receipt());
     let mut header = parts.header;

@@ -1,4 +1,4 @@
-//! Votes that do not count: what they were on stays unwritten until people who may have approved it.
+//! Tests that invalid votes leave their proposal unwritten until eligible reviewers have approved it.
 
 use countersign::domain::identity::account::{Account, MachineRole, PersonRole};
 use countersign::domain::identity::party::Party;
@@ -42,15 +42,15 @@ async fn votes(scene: &AttackScenario, who: &Account, held: &Value) -> &'static 
     cast(scene, who, held, ballot(held, VoteVerdict::Approve)).await
 }
 
-/// A hold, how a vote on it is spoiled, and the code that the vote gets.
+/// A pending review, how a vote on it is spoiled, and the code that the gateway returns for the vote.
 struct VoteAttackCase {
     policy: String,
     code: &'static str,
     spoil: for<'a> fn(&'a AttackScenario, &'a Value) -> BoxFuture<'a, &'static str>,
 }
 
-/// The unspoiled twin: a hold of a thread of its own, by the same policy, that everybody who is needed approves as it
-/// asks; exactly one row.
+/// Writes the unspoiled twin: another thread under the same policy, approved by every required reviewer. It has exactly
+/// one row.
 async fn twin(scene: &AttackScenario, policy: &str) {
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
@@ -250,8 +250,8 @@ async fn a_vote_counts_in_the_stages_that_its_voter_is_asked_in_and_in_no_other(
     assert_eq!(scene.rows_all(), 1);
 }
 
-/// Whoever could seal a row could put another effect under an approval: what is committed has to come to the very root
-/// that people were shown.
+/// An attacker who can seal a row could put another effect under an approval. The committed effect must have the root
+/// that was shown to the reviewers.
 #[tokio::test]
 async fn another_effect_than_was_stated_is_not_committed_by_an_approval_of_it() {
     let scene = AttackScenario::new(POLICY).await;

@@ -156,7 +156,7 @@ async fn while_a_lease_lives_nothing_commits_and_no_vote_counts() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
-    // The open hold does not block the write of the head below it, which owes nothing.
+    // The pending review does not block the write of the head below it, which requires no approval.
     let ask = json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": "w1"});
     scene.write(&ask).await.expect(200);
     let refused = scene.g.vote(&scene.g.alice, &held, VoteVerdict::Approve).await.unwrap_err();
@@ -164,7 +164,7 @@ async fn while_a_lease_lives_nothing_commits_and_no_vote_counts() {
     let node = (scene.g.parser.as_str(), "input_parser");
     let other = scene.g.propose(&thread["thread"], &thread["transition"], node, json!({"raw_text": "x"})).await;
     assert_eq!((other.status, other.code()), (409, "write_in_progress"));
-    // Confirmed: the hold asks about a state that is not the head any more.
+    // After the confirmation, the pending review is about a state that is not the head any more.
     scene.g.confirm("w1").await.expect(200);
     assert_eq!(scene.g.decision(&held).await.expect(200)["decision"], "superseded");
     assert!(scene.g.vote(&scene.g.alice, &held, VoteVerdict::Approve).await.is_err());
@@ -203,7 +203,7 @@ async fn only_a_lapsed_write_is_resolved_once_and_in_its_own_thread() {
         let body = json!({"principal": principal, "outcome": outcome, "reason": "looked"});
         scene.g.post(&path, &scene.g.admin, body).await
     };
-    // Whoever was let through is still writing: nothing may be committed beside it.
+    // The writer that the gateway allowed is still writing, so nothing may be committed beside it.
     let refused = resolve(scene.case.id(), "not_written").await;
     assert_eq!((refused.status, refused.code()), (409, "write_in_progress"));
     assert_eq!(status(&scene).await["status"], "writing");
@@ -216,7 +216,7 @@ async fn only_a_lapsed_write_is_resolved_once_and_in_its_own_thread() {
     assert_eq!(scene.rows_all(), 1);
 }
 
-/// Else its outcome would count as unknown for ever, and nobody could say it: a box that is always ticked is not read.
+/// Otherwise its outcome would stay unknown permanently, and no administrator could resolve it.
 #[tokio::test]
 async fn a_write_that_ends_while_its_thread_is_closed_has_ended() {
     let scene = AttackScenario::new(POLICY).await;

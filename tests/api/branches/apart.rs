@@ -1,5 +1,4 @@
-//! What branches and joins are no way around to: what a node may not read, and what people are asked about. On both
-//! databases.
+//! Tests that branches and joins do not get around read rights and approval. On both databases.
 
 use countersign::domain::reviews::VoteVerdict;
 use serde_json::{Value, json};
@@ -80,7 +79,7 @@ impl<'g> BranchThread<'g> {
         self.g.post(&self.path("forks"), token, body).await.expect(201)["branches"][0].clone()
     }
 
-    /// What somebody changes on a branch of its own.
+    /// Forks a branch and proposes the patch on it.
     async fn branch(&self, by: (&str, &str), name: &str, patch: Value) -> ApiResponse {
         let branch = self.fork(by, name).await;
         self.g.propose(&branch["thread"], &branch["transition"], by, patch).await
@@ -97,7 +96,7 @@ impl<'g> BranchThread<'g> {
     }
 }
 
-/// What is said of it, without the names of this one request.
+/// Returns the status and the error, without the names of this one request.
 fn said(answer: &ApiResponse) -> (u16, Value, Value) {
     (answer.status, answer.body["code"].clone(), answer.body["errors"].clone())
 }

@@ -1,4 +1,4 @@
-//! What happens between what is decided of a branch and what is committed: it is decided again.
+//! Tests that a decision about a branch is made again if something changes before it is committed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Joins that people decide about, and who does.
+//! Tests which joins require approval, and who can decide them.
 
 use super::*;
 
@@ -38,7 +38,7 @@ async fn what_is_protected_is_held_even_where_another_branch_has_the_word(scene:
         it.change(g, 1, json!({"target_user_id": 666, "notes": {"b": 1}})).await;
         let both = it.join(g, &["a", "b"], strategy).await.expect(202);
         assert_eq!(both["reasons"][0]["pointer"], "target_user_id", "{strategy}");
-        // What one changed and another took back within itself is nothing; what is outvoted is something.
+        // A change that its branch reverted is no change. A value that the strategy outvoted is one.
         let it = ForkedThread::new(g, &["a", "b"]).await;
         it.change(g, 0, json!({"target_user_id": {"x": 1}, "sure": 0.1})).await;
         it.change(g, 1, json!({"target_user_id": {"x": 2}, "sure": 0.9})).await;

@@ -1,4 +1,4 @@
-//! What nodes are given on branches is counted with their thread, once it is joined.
+//! Tests that tokens given to nodes on branches are counted with their thread once the branches are joined.
 
 use super::*;
 

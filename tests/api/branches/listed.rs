@@ -54,7 +54,7 @@ async fn every_branch_is_listed_with_what_became_of_it_however_long_ago_it_was_m
     let it = ForkedThread::new(g, &["joined", "left"]).await;
     it.change(g, 0, json!({"question": "a"})).await;
     it.join(g, &["joined"], "union").await.expect(201);
-    // So many events that nobody reads them for a page.
+    // More events than a page reads.
     let mut head = now(g, &it.id).await["transition"].clone();
     for at in 0..220 {
         let by = (g.planner.as_str(), "planner");

@@ -96,7 +96,7 @@ async fn only_a_node_that_the_policy_lets_forks(scene: ApiScenario) {
     let refused = g.post(&it.path("forks"), &g.parser, ask).await;
     assert_eq!((refused.status, refused.code()), (403, "forbidden"));
     assert!(refused.body["detail"].as_str().unwrap().contains("fork = true"), "{}", refused.body);
-    // Whoever is let no more has what was made before, and makes nothing new.
+    // A node that loses `fork` still sees its earlier branches and makes no new ones.
     crate::under_new_policy::activate(g, &research("write").replacen("fork = true\n", "", 1), &[]).await;
     assert_eq!(fork(g, &it.id, &["a"]).await.expect(201)["branches"].as_array().unwrap(), &it.branches);
     assert_eq!(fork(g, &it.id, &["b"]).await.code(), "forbidden");

@@ -99,7 +99,7 @@ async fn a_conflict_about_something_hidden_ends_where_that_begins(scene: ApiScen
     it.change(g, 1, json!({"contact": {"mail": {"box": "secret-two"}, "name": "Eva"}})).await;
     let refused = it.join(g, &["a", "b"], "union").await;
     assert_eq!((refused.code(), places(&refused)), ("conflict", vec!["/contact/mail"]));
-    // What was sent to settle it stands in no record that others read.
+    // The values that were sent to settle a conflict are in no record that others can read.
     let settle = json!([{"path": "/contact/mail", "value": "secret-three"}]);
     let wrong = json!({"branches": ["a", "b"], "strategy": "explicit", "resolve": settle, "usage": {"tokens": 1}});
     it.join_with(g, wrong).await.expect(201);
@@ -137,7 +137,8 @@ async fn only_branches_of_this_very_head_are_joined(scene: ApiScenario) {
     other.change(g, 0, json!({"notes": {"b": 1}})).await;
     let unknown = it.join(g, &["a", "b"], "union").await;
     assert_eq!((unknown.status, unknown.code(), places(&unknown)), (400, "malformed", vec!["/branches/1"]));
-    // Nobody makes a thread of the very name that a branch would have: whoever knows the head can work it out.
+    // No host may create a thread with the name that a branch would have. Anyone who knows the head can compute that
+    // name.
     let name = Branch::thread_of(
         &it.id.as_str().unwrap().try_into().unwrap(),
         it.head.as_str().unwrap().try_into().unwrap(),
@@ -187,7 +188,7 @@ async fn a_join_and_a_branch_that_goes_on_are_told_apart(scene: ApiScenario) {
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let first = it.change(g, 0, json!({"target_user_id": 42})).await;
     let held = it.join(g, &["a", "b"], "union").await.expect(202);
-    // What becomes of the branch afterwards changes nothing of what people decide on.
+    // Later changes of the branch do not change the join that the reviewers decide about.
     let branch = &it.branches[0]["thread"];
     let more = json!({"target_user_id": 666});
     g.propose(branch, &first["transition"], (&g.planner, "planner"), more).await.expect(201);

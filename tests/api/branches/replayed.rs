@@ -1,4 +1,4 @@
-//! What another policy would have said of what was done on branches, and of their joins.
+//! Tests replays of changes on branches and of their joins under another policy.
 
 use countersign::domain::threads::transition::Rejection;
 use countersign::store::RowFilter;
@@ -70,7 +70,8 @@ async fn what_else_is_protected_would_be_observed_on_a_branch_and_held_at_its_jo
     assert_eq!(of(&strict, &it.branches[0]["thread"]), [four(["differs", "commit", "observe", "protected"])]);
     assert_eq!(of(&strict, &it.branches[1]["thread"]), [four(["same", "commit", "commit", ""])]);
     assert_eq!(of(&strict, &it.id), [four(["differs", "commit", "hold", "protected"])]);
-    // What would be held for another reason than its effect is asked of nobody there.
+    // If a reason other than its effect would hold a change on a branch, the change is rejected: branches have no
+    // reviews.
     let rule = "[[rules]]\nname = \"r\"\nwhen = \"change.path == '/question'\"\nthen = \"hold\"\nreason = \"ask\"\n\n[approval]\n";
     let ruled = rows(g, &research("write").replacen("[approval]\n", rule, 1)).await;
     assert_eq!(of(&ruled, &it.branches[0]["thread"]), [four(["same", "commit", "commit", ""])]);
@@ -117,7 +118,7 @@ async fn a_branch_goes_on_from_what_its_thread_had_come_to(scene: ApiScenario) {
     let branches = fork(g, &id, &["x", "y"]).await.expect(201)["branches"].clone();
     let branch = &branches[0];
     uses(&branch["thread"], &branch["transition"], (&g.planner, "planner"), 30, json!({"question": "b"})).await;
-    // What comes after the fork is none of the branch's.
+    // Tokens used in the thread after the fork are not part of the branch's budget.
     let parser = (g.parser.as_str(), "input_parser");
     uses(&id, &head, parser, 30, json!({"notes": {"late": 1}})).await;
     let with = |tokens: u64| {
@@ -159,7 +160,7 @@ async fn a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(sce
         g.post(&it.path("joins"), &g.parser, body).await.expect(422);
     };
     refused(&["a", "b"], json!({"usage": {"tokens": 70}})).await;
-    // What its branch does afterwards is none of it.
+    // Later changes of its branch do not affect the rejected join.
     let (branch, by) = (&it.branches[0], (g.planner.as_str(), "planner"));
     g.propose(&branch["thread"], &found["transition"], by, json!({"target_user_id": 666, "question": "a"}))
         .await
@@ -179,7 +180,7 @@ async fn a_join_that_settles_what_is_hidden_is_not_kept(scene: ApiScenario) {
     let g = &scene.gateway;
     for (place, why) in [("secret", json!("not_kept")), ("open", json!(null))] {
         let it = ForkedThread::new(g, &["a", "b"]).await;
-        // What the parser may not write has it turned away.
+        // The join is rejected because the parser may not write this key.
         it.change(g, 0, json!({"question": "a", "notes": {place: 1}})).await;
         it.change(g, 1, json!({"notes": {place: 2}})).await;
         let resolve = json!([{"path": format!("/notes/{place}"), "value": 3}]);

@@ -1,4 +1,4 @@
-//! Whose vote it is, and that one person and one place are counted once.
+//! Tests whose vote a delegated vote is, and that one person is counted once.
 
 use super::*;
 
@@ -85,12 +85,12 @@ async fn one_person_and_one_place_are_counted_once_however_people_name_each_othe
     let held = g.held(&g.thread().await).await;
     assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     assert_eq!(code(casts(g, &g.bob, &held, &to_bob).await), "not_eligible: voted");
-    // Nor does Dana vote for two.
+    // Dana does not vote for two people either.
     assert_eq!(casts(g, &dana, &g.held(&g.thread().await).await, &of_erin).await.unwrap(), VoteOutcome::Waiting);
     let third = g.held(&g.thread().await).await;
     assert_eq!(casts(g, &dana, &third, &to_dana).await.unwrap(), VoteOutcome::Waiting);
     assert_eq!(code(casts(g, &dana, &third, &of_erin).await), "not_eligible: voted");
-    // Whoever was voted for stands in for nobody either: one human, one vote.
+    // A person whose vote was cast by a delegate cannot vote as a delegate either: one human, one vote.
     assert_eq!(code(casts(g, &g.alice, &third, &back).await), "not_eligible: voted");
     scene.passes_an_audit().await;
 }

@@ -1,4 +1,4 @@
-//! What has ended, or lost its ground, opens nothing and counts nowhere.
+//! Tests that a delegation opens and counts nothing after it has ended or lost its ground.
 
 use super::*;
 
@@ -10,7 +10,7 @@ on_both! {
     what_was_ended_stays_so_by_a_clock_that_goes_back(super::two()),
 }
 
-/// What takes the ground from a delegation of Alice's to Dana.
+/// The ways in which a delegation from Alice to Dana becomes invalid.
 #[derive(Clone, Copy, Debug)]
 enum DelegationLoss {
     Ended,

@@ -128,7 +128,7 @@ async fn handing_on_takes_the_password_or_a_passkey_where_there_is_one(scene: Ap
     let other_session = inside(g, &g.alice).await;
     let elsewhere = allowed(g, &other_session, &mut key, &to).await;
     assert_eq!(code(g.service.delegate_to(&alice, &to, elsewhere).await), used, "and in which session");
-    // Some authenticators do not count, so that a signature looks as good a second time.
+    // Some authenticators have no counter, so a replayed signature looks valid.
     let mut synced = Authenticator::synced(3);
     let session = alice.session.record.id.as_str();
     let new = crate::passkeys_of_people::new_passkey(&g.service, &alice, &mut synced, |it| {

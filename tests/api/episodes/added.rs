@@ -1,4 +1,4 @@
-//! What agents add to a run: by whom, how much, and until when.
+//! Tests the events that agents add to a run: who may add them, how many, and until when.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ async fn nothing_comes_after_the_end(scene: ApiScenario) {
         let late = add(g, &thread, phase, json!({"status": "ok"})).await;
         assert_eq!((late.status, late.code()), (409, "wrong_state"));
     }
-    // What the thread does afterwards is not of the run.
+    // Later changes of the thread do not belong to the run.
     let patch = json!({"requested_action": "update_email"});
     g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(201);
     assert_eq!(folder(g, &thread, &g.host).await, before);

@@ -1,4 +1,4 @@
-//! Episodes over HTTP: what agents add to a run, and what remains of it, on both databases.
+//! Tests episodes over HTTP: the events that agents add to a run, and its run artifacts. On both databases.
 
 use std::time::Duration;
 
@@ -47,7 +47,8 @@ fn forking() -> String {
     crate::gateway::POLICY.replacen("[nodes.planner]\n", "[nodes.planner]\nfork = true\n", 1)
 }
 
-/// A node copies what it reads. What it cannot read it can only guess, and guesses are not compared when they are kept.
+/// Returns a policy under which the planner reads the card. A node copies only values that it can read, and stored text
+/// is not compared with other values.
 fn reading_the_card() -> String {
     crate::gateway::POLICY.replacen("\"payment.amount\"]\nwrites", "\"payment\"]\nwrites", 1)
 }
@@ -209,7 +210,7 @@ async fn a_run_with_a_write_of_unknown_outcome_is_not_verified(scene: ApiScenari
         let thread = begun(g).await;
         let head = thread["transition"].clone();
         g.verify(&thread["thread"], &head, &Value::Null, &format!("lost-{goes_on}")).await.expect(200);
-        // Its writer died. No worker looks before somebody goes on.
+        // Its writer died. No worker runs before the thread is changed again.
         g.pass(Duration::from_secs(31));
         if goes_on {
             let patch = json!({"requested_action": "refund"});
@@ -250,7 +251,7 @@ async fn what_is_hidden_is_in_no_artefact_for_anybody(scene: ApiScenario) {
     add(g, &thread, "learn", json!({"basis": [text]})).await.expect(201);
     add(g, &thread, "terminate", json!({"status": "error", "message": text})).await.expect(201);
     g.service.sequence().await.unwrap();
-    // Nor is it kept, whatever the policy hides by then.
+    // The value is not stored either, whatever the policy redacts by then.
     let (id, keys) = (ThreadId::try_from(thread["thread"].as_str().unwrap()).unwrap(), g.service.keys().unwrap());
     let reader = RecordReader { store: scene.store(), key: keys.row() };
     let kept: Vec<String> = (1..=5).map(|it| posted_row_id(&id, it)).collect();
@@ -315,7 +316,7 @@ async fn a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(s
     let g = &scene.gateway;
     let thread = begun(g).await;
     let at = |rest: &str| format!("/v1/threads/{}/{rest}", thread["thread"].as_str().unwrap());
-    // A branch may be called like something that is hidden.
+    // A branch may have a name that equals a redacted value.
     let names = json!(["left", CARD]);
     let made = g.post(&at("forks"), &g.planner, json!({"node": "planner", "branches": names})).await.expect(201);
     for (branch, patch) in [(0, json!({"requested_action": "refund"})), (1, json!({"target_user_id": 42}))] {

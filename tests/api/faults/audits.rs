@@ -15,7 +15,7 @@ const PAGE_BYTES: usize = 4_096;
 /// As many pages as are damaged, one in each copy.
 const DAMAGED_MAX: usize = 24;
 
-/// Where commits lie when nothing runs any more.
+/// The location of the commits of a killed or closed gateway.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CommitLocation {
     /// In the log, as a gateway that was killed left them.

@@ -74,7 +74,7 @@ fn database_with_a_second_hard_link_is_not_served() {
     open(&path).unwrap();
 }
 
-/// What is done to a file of the database.
+/// Damages a file of the database.
 type FileFault = fn(&Path);
 
 #[tokio::test]

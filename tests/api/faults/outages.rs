@@ -1,5 +1,6 @@
-//! A database that cannot be used: every call says so by one code and when to come again, readiness follows within two seconds
-//! in both directions, the log has a line a second, and a request that is sent again is carried out once.
+//! Tests a database that cannot be used. Every call returns one code and a time for the next attempt. Readiness follows
+//! within two seconds in both directions. The server log has one line per second. A repeated request is carried out
+//! once.
 
 use countersign::clock::{Clock as _, SystemClock};
 use reqwest::{Client, Response};
@@ -21,7 +22,7 @@ const DISK_FULL: i32 = 28;
 const READ_ONLY_FILES: i32 = 30;
 const INPUT_OUTPUT: i32 = 5;
 
-/// What an outage leaves of a database.
+/// The part of a database that works during an outage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutageScope {
     Reads,
@@ -180,7 +181,7 @@ async fn a_postgresql_that_stops_or_is_read_only_is_waited_for() {
     assert_eq!(caller.make("before").await.status().as_u16(), 201);
     let stopped = || cluster.stop();
     caller.lives_through(("stopped", OutageScope::Nothing), stopped, || cluster.start_again()).await;
-    // Sessions that began meanwhile are read-only for as long as they live.
+    // Sessions that began during the outage stay read-only until they end.
     let read_only = || {
         cluster.run("ALTER DATABASE postgres SET default_transaction_read_only = on");
         cluster.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'countersign'");

@@ -1,4 +1,4 @@
-//! What stands outside of screens: what is folded, the file of the log, and what the command line prints.
+//! Tests hostile text outside of screens: in folded lines, in the exported log and in the output of the command line.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Whatever agents, hosts and people write does nothing to who looks at it: every screen that the table of routes names,
-//! what its forms lead to, the file of the log, and what the command line prints, each with every kind of hostile text.
+//! Tests that text of agents, hosts and people is sanitized everywhere. The places are every screen in the table of
+//! routes, the pages that forms lead to, the exported log and the output of the command line.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -28,7 +28,7 @@ mod screens;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
 
-/// Each hostile text stands beside this, so that it is known where it is shown.
+/// Each hostile text is beside this mark, so that the tests find it.
 const MARK: &str = "payee-7";
 
 /// A kind of hostile text, and how a page that shows it may show it: one of these.
@@ -156,7 +156,7 @@ fn hidden(page: &str, name: &str) -> String {
     page[start..].split('"').next().unwrap().to_owned()
 }
 
-/// What was written of one hostile text, and where it is to be looked at.
+/// The records that contain one hostile text, and the pages that show them.
 struct HostileText {
     thread: String,
     open: Value,
@@ -190,7 +190,7 @@ fn link(said: &str) -> String {
     format!("https://desk.example/?{query}")
 }
 
-/// Writes it wherever somebody can: as host, agent, writer and reviewer.
+/// Writes the text everywhere it is accepted: as host, agent, writer and reviewer.
 async fn write(g: &TestGateway, thread: &str, said: &str) -> HostileText {
     let context = json!({"title": said, "on_behalf_of": said, "links": [link(said)]});
     let state = json!({"target_user_id": format!("{said} first"), "memo": {(said): [said]}});
@@ -209,7 +209,7 @@ async fn write(g: &TestGateway, thread: &str, said: &str) -> HostileText {
     }
     let head = made["transition"].clone();
     let mut reviews = BTreeSet::new();
-    // Turned away, cancelled, denied, rewritten and approved; and one that stays open.
+    // One proposal each is rejected, cancelled, denied, edited and approved. One stays open.
     let body = json!({"node": "planner", "parent": head, "patch": {(said): said}, "rationale": said});
     g.post(&format!("/v1/threads/{thread}/transitions"), &g.planner, body).await.expect(422);
     let cancelled = asked(g, thread, &head, said, 1).await;

@@ -1,4 +1,4 @@
-//! With a provider that lies, or somebody between.
+//! Tests sign-in with a provider that returns false data, or with an attacker in between.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub async fn with_peer() -> (TestGateway, FakeProvider) {
     (g, peer)
 }
 
-/// Somebody signs in as the script says; what they see.
+/// Signs in as the script says. Returns the browser and the page.
 pub async fn try_once(g: &TestGateway, peer: &FakeProvider) -> (HttpBrowser, BrowserResponse) {
     let mut visitor = HttpBrowser::new();
     let sent_to = visitor.sent_to(&g.url, "/").await;
@@ -32,7 +32,7 @@ async fn last_reason(g: &TestGateway) -> Value {
     told(g, "access.sign_in_failed").await.pop().unwrap().data["reason"].clone()
 }
 
-/// With the script changed so, nobody gets in, for that reason and in words; without it, they do.
+/// Checks that sign-in fails with this reason after the change of the script, and works without the change.
 async fn refused(change: impl FnOnce(&mut super::peer::ProviderScript), reason: &str) {
     let (g, peer) = with_peer().await;
     change(&mut peer.script());

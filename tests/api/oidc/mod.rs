@@ -26,7 +26,7 @@ use countersign::web::limits::rate_limit::RateLimiter;
 
 use crate::gateway::{MovedClock, POLICY, TestGateway, settings, spawn_letting_in};
 
-/// A port that a gateway will listen on, so that a provider can be told of it before.
+/// A port reserved for a gateway, so that a provider can be configured with it before the gateway starts.
 pub struct ReservedPort(TcpListener);
 
 impl ReservedPort {
@@ -71,7 +71,7 @@ async fn told(g: &TestGateway, name: &str) -> Vec<Event> {
     events.into_iter().map(|it| it.event).filter(is).collect()
 }
 
-/// Whose session that cookie is.
+/// Returns the account of the session cookie.
 async fn whose(g: &TestGateway, secret: &str) -> Account {
     g.service.session_of(secret).await.unwrap().account.record
 }

@@ -1,4 +1,4 @@
-//! Who somebody is here, whatever they call themselves there.
+//! Tests which account a person gets, whatever name the provider sends.
 
 use countersign::domain::identity::account::{AccountCredential, PersonRole};
 use countersign::service::identity::revocation::SignInAccess;

@@ -1,4 +1,4 @@
-//! Where accounts of the gateway's own are switched off.
+//! Tests a gateway whose own accounts are switched off.
 
 use countersign::domain::identity::account::PersonRole;
 use countersign::domain::reviews::VoteVerdict;

@@ -116,7 +116,7 @@ impl HttpBrowser {
     }
 }
 
-/// Where a page leads on to by itself.
+/// Returns the address that a page redirects to.
 pub fn onward(leaving: &BrowserResponse) -> String {
     between(&leaving.body, "content=\"0; url=", "\"").replace("&amp;", "&").replace("&#38;", "&")
 }

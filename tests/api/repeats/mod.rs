@@ -75,7 +75,7 @@ fn new_thread() -> Value {
     json!({"flow": "payments", "state": {"requested_action": "none", "target_user_id": 17}})
 }
 
-/// How many things of that kind the log tells of.
+/// Returns the number of events of this type in the log.
 async fn told(g: &TestGateway, kind: &str) -> usize {
     while g.service.sequence().await.unwrap() > 0 {}
     let all = g.get("/v1/events?limit=500", &g.auditor).await.expect(200);
@@ -229,7 +229,7 @@ async fn after_its_time_a_key_is_anybodys_again(scene: IdempotencyScenario) {
     g.pass(Duration::from_secs(24 * 3600 - 60));
     assert!(send(g, "/v1/threads", &g.host, ("k", &new_thread())).await.again);
     g.pass(Duration::from_secs(120));
-    // Nobody has forgotten it yet, and it counts no more.
+    // The answer is not deleted yet, but it has expired.
     let second = send(g, "/v1/threads", &g.host, ("k", &new_thread())).await;
     assert!(!second.again && second.json()["thread"] != first.json()["thread"]);
     let kept = || scene.store.list(Table::Answers, RowFilter::All, None, 10);
@@ -240,7 +240,7 @@ async fn after_its_time_a_key_is_anybodys_again(scene: IdempotencyScenario) {
     assert!(kept().await.unwrap().is_empty());
 }
 
-/// What is written along with an answer, of a call that changes something.
+/// The tables with the effects of a call, written together with its answer.
 const EFFECTS: &[Table] = &[Table::Events, Table::Deliveries, Table::Lanes];
 
 /// Every POST but those to which a key means nothing, each called once for its effect and once more.
@@ -359,7 +359,7 @@ async fn policies(calls: &mut RepeatedCalls<'_>) {
     let path = format!("/v1/amendments/{}/cancellation", waiting["amendment"].as_str().unwrap());
     let ended = calls.does("/v1/amendments/{amendment}/cancellation", &path, &g.admin, json!({"reason": "no"})).await;
     assert_eq!(ended["state"], "cancelled");
-    // A new flow, and the next policy of one that nobody guards.
+    // A new flow, and its next policy, which requires no approval.
     let other = crate::gateway::POLICY.replace("flow = \"payments\"", "flow = \"payouts\"");
     let first = calls.does(activates, "/v1/flows/payouts/policies", &g.admin, ask(other.clone())).await;
     let again = ask(format!("# Another one.\n{other}"));
@@ -372,7 +372,7 @@ async fn policies(calls: &mut RepeatedCalls<'_>) {
     calls.call("/v1/flows/{flow}/replays", path, (&g.auditor, &ask(next)), false).await;
 }
 
-/// An endpoint that nobody listens at.
+/// Calls the routes of an endpoint whose address has no listener.
 async fn endpoints(calls: &mut RepeatedCalls<'_>) {
     let g = &calls.scene.gateway;
     let ask = json!({"name": "ops", "url": "http://127.0.0.1:9/hook", "after": 0});

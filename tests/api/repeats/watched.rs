@@ -21,13 +21,13 @@ use tokio::sync::Notify;
 use crate::gateway::{MovedClock, TestGateway, edge, settings, spawn_on};
 use crate::over::{InterceptedStore, StoreInterceptor};
 
-/// What goes wrong with the next change that keeps an answer.
+/// The fault of the next change that stores an answer.
 pub enum InjectedFault {
     /// The process ends, or its connection, before anything is written.
     Before,
     /// It ends once all is written, and learns nothing of that.
     After,
-    /// It takes until it is told to go on; what is told first is that it came here.
+    /// The change waits until it is released. The first signal reports that it has arrived.
     Tarries(Arc<Notify>, Arc<Notify>),
 }
 
@@ -68,7 +68,7 @@ impl IdempotencyScenario {
 }
 
 impl IdempotencyScenario {
-    /// Where another gateway on the same database is reached.
+    /// Returns the address of another gateway on the same database.
     pub async fn another(&self) -> String {
         let g = &self.gateway;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

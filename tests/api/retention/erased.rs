@@ -1,4 +1,4 @@
-//! What is erased: its values for ever, and nothing that was signed.
+//! Tests erasure. Values are deleted permanently, and signed records stay.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -133,7 +133,7 @@ async fn what_was_stated_is_not_changed_in_what_stays_of_it(scene: ApiScenario) 
     assert!(found.contains("the entry, the statement and the state do not form one signed link"), "{found}");
 }
 
-/// Asks for something that people are asked about, and takes it back, so often; each by its transition.
+/// Proposes changes that require approval and cancels each. Returns their transitions.
 async fn takes_back(g: &TestGateway, on: (&Value, &Value), numbers: std::ops::Range<u64>) -> Vec<String> {
     let mut asked = Vec::new();
     for number in numbers {
@@ -181,7 +181,7 @@ async fn what_had_no_room_in_a_file_is_erased_with_its_stretch(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-/// What was asked for by a clock that came back is found by no moment.
+/// Proposals from a clock that was ahead cannot be found by their time.
 async fn what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
@@ -256,7 +256,7 @@ async fn one_that_cannot_be_erased_keeps_no_other_from_going(scene: ApiScenario)
     let erasing = Archive { kept, file, bytes: bytes.len() as u64, plain_bytes, ..stuck.clone() };
     archives_in(g.folder.path()).write(&erasing, &bytes).unwrap();
     scene.retells(&format!("{}/{:020}", stuck.thread, stuck.to), |_: Archive| erasing).await;
-    // A folder is removed by nobody.
+    // The worker does not remove directories.
     let file = path(g, &stuck).with_file_name("00000000000000000001-00000000000000000009.json.gz");
     std::fs::create_dir(file).unwrap();
     let before = archives(&scene).await.len();
@@ -315,7 +315,7 @@ async fn nothing_is_called_erased_while_its_folder_is_away(scene: ApiScenario) {
     g.pass(DAY * 6);
     let cut_off = watched(&scene, SingleChangeStore(AtomicBool::new(true))).await;
     Archiver::default().run_once(&cut_off).await.unwrap_err();
-    // What a gateway that was killed before it removed a file has left.
+    // The gateway was killed before it removed a file, which is still there.
     let first = archives(&scene).await[0].clone();
     assert!(matches!(first.kept, ArchiveContentState::Erasing { .. }), "{first:?}");
     let values = path(g, &Archive { kept: ArchiveContentState::Whole {}, ..first.clone() });
@@ -324,7 +324,7 @@ async fn nothing_is_called_erased_while_its_folder_is_away(scene: ApiScenario) {
     std::fs::rename(folder, &away).unwrap();
     Archiver::default().run_once(&g.service).await.unwrap_err();
     assert_eq!(archives(&scene).await[0], first);
-    // Nor while another is mounted in its place.
+    // The archive also stays `erasing` while another directory is mounted in its place.
     std::fs::create_dir(folder).unwrap();
     Archiver::default().run_once(&g.service).await.unwrap_err();
     assert_eq!(archives(&scene).await[0], first);

@@ -39,7 +39,7 @@ async fn what_was_taken_out_comes_back_as_it_was_after_a_cut_off_run(scene: ApiS
     scene.passes_an_audit().await;
 }
 
-/// What a program says of a file and the published keys: its exit and its words.
+/// Checks a file against the published keys. Returns the program's exit code and its output.
 async fn checked(program: &[String], file: &std::path::Path, bytes: &[u8]) -> (i32, String) {
     std::fs::write(file, bytes).unwrap();
     let program = program.to_vec();
@@ -82,7 +82,7 @@ async fn archives_and_pages_of_one_thread_are_audited_as_one(scene: ApiScenario)
         (0, &json!(VERSIONS), &json!(0)),
         "{told}"
     );
-    // What is in both has to be the same, and is.
+    // If the chain and the archives both contain a change, the copies must be equal.
     save_chain(g, folder.path(), &thread, 0, 50).await;
     let (exit, told) = audited(folder.path()).await;
     assert_eq!((exit, &told["threads"][0]["changes"]["whole"]), (0, &json!(VERSIONS + 1)), "{told}");
@@ -93,7 +93,7 @@ async fn archives_and_pages_of_one_thread_are_audited_as_one(scene: ApiScenario)
     assert_eq!((exit, told["findings"][0]["code"].as_str()), (1, Some("chain")), "one is missing: {told}");
 }
 
-/// Every file as it is, and changed, by the program and by an implementation of somebody else's.
+/// Checks every file, unchanged and changed, with the program and with an independent implementation.
 async fn check_files(scene: &ApiScenario) {
     let g = &scene.gateway;
     let all = archives(scene).await;
@@ -147,7 +147,7 @@ async fn one_that_is_away_keeps_nobody_from_deciding(scene: ApiScenario) {
     let facts = g.service.review(&review, &g.alice).await.unwrap();
     let reads = facts.writers[0].leaves.len();
     assert!(reads > 0 && facts.writers[0].changed_since_write.len() == reads, "all counts as changed since");
-    // A gateway that was not told where archives are, either.
+    // This also works on a gateway without a configured archive directory.
     let elsewhere = scene.another().await;
     assert_eq!(elsewhere.review(&review, &g.alice).await.unwrap().diff, facts.diff);
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();

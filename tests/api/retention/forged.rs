@@ -1,4 +1,5 @@
-//! Archives that are gone, exchanged or made up: refused to whoever asks, and found by the audit, whoever sealed them.
+//! Tests archives that are missing, exchanged or forged. Every reader gets an error, and the audit finds them, even if
+//! an attacker sealed the rows.
 
 use countersign::domain::identity::party::Party;
 use countersign::service::inbox::InboxItem;

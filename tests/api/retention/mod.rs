@@ -1,5 +1,5 @@
-//! What leaves the database by a policy's `[retain]`: nothing without it, nothing before its time, all of it readable as before
-//! from its file, and for ever gone once it is erased. On both databases.
+//! Tests archiving by a policy's `[retain]`. Without it, or before its time, nothing leaves the database. Archived data
+//! is readable from its file as before, and deleted permanently once it is erased. On both databases.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -64,24 +64,24 @@ fn retaining(keys: &str) -> String {
     format!("{POLICY}\n[retain]\n{keys}\n")
 }
 
-/// Where the parser may make branches, too.
+/// Returns a policy under which the parser may fork, too.
 fn forking(keys: &str) -> String {
     let policy = retaining(keys);
     assert!(policy.contains("[nodes.input_parser]\n"));
     policy.replacen("[nodes.input_parser]\n", "[nodes.input_parser]\nfork = true\n", 1)
 }
 
-/// Where states are of any form.
+/// Returns a policy without a schema, so that states have any form.
 fn nesting(keys: &str) -> String {
     retaining(keys).replacen("schema = \"payments.schema.json\"\n", "", 1)
 }
 
-/// Where a node may ask for something else a hundred times.
+/// Returns a policy under which a node has a hundred attempts.
 fn tireless(keys: &str) -> String {
     retaining(keys).replacen("[approval]\n", "[approval]\nattempts = 100\n", 1)
 }
 
-/// Where what nodes are given is counted.
+/// Returns a policy that counts context tokens.
 fn counting(keys: &str) -> String {
     retaining(keys).replacen("[approval]\n", "[budgets.thread]\ncontext_tokens = 1000000\n\n[approval]\n", 1)
 }
@@ -114,7 +114,7 @@ async fn works(g: &TestGateway) -> usize {
     Archiver::default().run_once(&g.service).await.unwrap()
 }
 
-/// Another gateway on the same files, whose store somebody watches.
+/// Returns another gateway on the same files, with an interceptor in its store.
 async fn watched(scene: &ApiScenario, watching: impl StoreInterceptor) -> Service {
     scene.another_watched(watching).await.archiving_in(archives_in(scene.gateway.folder.path()))
 }
@@ -138,7 +138,7 @@ async fn state(g: &TestGateway, thread: &Value, version: u64) -> ApiResponse {
     g.get(&format!("/v1/threads/{}/state?node=planner&version={version}", thread.as_str().unwrap()), &g.planner).await
 }
 
-/// Everything that is told of a thread to whoever may know all.
+/// Returns every response about a thread for a caller with full access.
 async fn told(g: &TestGateway, thread: &Value, heads: &[Value]) -> Vec<Value> {
     let id = thread.as_str().unwrap();
     let mut told = vec![g.get(&format!("/v1/threads/{id}/chain?page_size=200"), &g.auditor).await.expect(200)];
@@ -249,7 +249,7 @@ async fn what_was_held_and_not_committed_goes_with_its_stretch(scene: ApiScenari
     g.pass(DAY * 6);
     works(g).await;
     assert_eq!(g.get(&path, &g.auditor).await.code(), "state_erased");
-    // That it is erased is nothing to whoever may not know that there is one.
+    // A caller without access to the thread gets no sign that it was erased.
     let refunds = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
     g.service.activate_policy(&"tests".try_into().unwrap(), None, source(&refunds), BTreeSet::new()).await.unwrap();
     let stranger = crate::roles::other_flows(g, "other-agent", MachineRole::Agent, &["planner"]).await;
@@ -262,7 +262,7 @@ async fn what_was_held_and_not_committed_goes_with_its_stretch(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-/// What whoever has the row key besides the database writes there.
+/// Writes rows as an attacker who has the row key and the database.
 async fn seals<R: Record>(scene: &ApiScenario, write: impl FnOnce(&mut Draft<'_>, &[Stored<R>])) {
     let keys = scene.gateway.service.keys().unwrap();
     let reader = RecordReader { store: scene.store(), key: keys.row() };
@@ -272,7 +272,7 @@ async fn seals<R: Record>(scene: &ApiScenario, write: impl FnOnce(&mut Draft<'_>
     scene.store().commit(draft.finish().change).await.unwrap();
 }
 
-/// Whoever has the row key writes another file, and a row that calls it the one.
+/// Writes another file and a row for it, as an attacker who has the row key.
 async fn seals_file(scene: &ApiScenario, archive: &Archive, text: &str) {
     let bytes = packed(text).unwrap();
     archives_in(scene.gateway.folder.path()).write(archive, &bytes).unwrap();
@@ -483,7 +483,7 @@ async fn what_a_node_was_given_goes_with_its_version(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// What a node sets and may not read is told leaf by leaf, each with its keys.
+/// A value that a node sets and may not read is recorded leaf by leaf, each with its keys.
 async fn what_names_long_keys_is_kept_whole(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;

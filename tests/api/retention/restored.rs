@@ -50,7 +50,7 @@ async fn what_takes_long_to_put_back_is_put_back(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// Whether anybody else could have had the duty at a commit.
+/// Reports whether another gateway could have taken the leader lock at a commit.
 #[derive(Default)]
 struct LeadershipProbe(std::sync::Arc<AtomicBool>);
 
@@ -103,7 +103,7 @@ async fn nobody_archives_while_somebody_puts_back(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// A duty that stands so many times that it is asked, and is lost then.
+/// A leader lock that is lost after a number of checks.
 struct ExpiringLeaderLock(Box<dyn LeaderLock>, AtomicUsize);
 
 #[async_trait]
@@ -138,7 +138,7 @@ async fn who_loses_the_duty_puts_nothing_back_and_removes_no_file(scene: ApiScen
         assert_eq!(archives(&scene).await.len(), left);
         assert!(all.iter().all(|it| path(g, it).exists()), "another may have written it again");
     }
-    // It is the file of whoever archives next.
+    // The file belongs to the next gateway that archives.
     works(g).await;
     assert_eq!(archives(&scene).await.len(), all.len());
     assert!(all.iter().all(|it| path(g, it).exists()));

@@ -1,4 +1,4 @@
-//! What is told of versions that are in archives, to endpoints that begin with the past.
+//! Tests the events of archived versions that are sent to endpoints with history.
 
 use countersign::worker::{deliver, sequence};
 

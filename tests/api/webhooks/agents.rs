@@ -1,4 +1,4 @@
-//! A peer that speaks as a LangGraph server was recorded to, and answers what it is told to instead.
+//! A peer that behaves like a recorded LangGraph server, and answers as its test scripts it.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use super::receiver::{WebhookRequest, read};
 pub const THREAD: &str = "01a200c1-1e27-7094-ae0a-fd27b59ac5f3";
 pub const INTERRUPT: &str = "ec770f986c3d3a5d53118813570a243e";
 
-/// What the server says of its thread.
+/// Returns the server's answer about its thread.
 pub fn thread(status: &str, waiting: &[(&str, &Value)]) -> Value {
     let value = |digest: &Value| json!({"kind": "state_transition_review", "transition_digest": digest});
     let waiting: Vec<Value> = waiting.iter().map(|(id, digest)| json!({"id": id, "value": value(digest)})).collect();
@@ -43,12 +43,12 @@ impl AgentServer {
         Self { url, got, says, hangs }
     }
 
-    /// What it says of its thread from now on.
+    /// Sets the status of the thread for later requests.
     pub fn is(&self, status: &str, waiting: &[(&str, &Value)]) {
         self.says("200 OK", &thread(status, waiting).to_string());
     }
 
-    /// Whatever it answers when it is looked at.
+    /// Sets the answer to every read of the thread.
     pub fn says(&self, status: &str, body: &str) {
         *self.says.lock().unwrap() = answer(status, body);
     }

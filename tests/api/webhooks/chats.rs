@@ -1,4 +1,5 @@
-//! Slack and Teams: told that something waits, of nothing else, and only while somebody can decide it.
+//! Tests Slack and Teams notifications. They contain only the fact that a review waits, and are sent only while a
+//! reviewer can decide it.
 
 use std::time::Duration;
 
@@ -126,7 +127,7 @@ async fn what_is_over_says_nothing_of_whether_a_chat_is_there(s: WebhookScenario
     assert_eq!(receiver.got().len(), 3, "what was decided meanwhile is not sent again");
     let now = s.now(&endpoint).await;
     assert_eq!((&now["state"], &now["failing_since"]), (&json!("disabled"), &failing));
-    // Nor does it bring one back: nobody was asked.
+    // A redelivery of a decided review does not enable the endpoint again, since nothing was sent.
     receiver.now(FINE);
     s.g.vote(&s.g.alice, &other, VoteVerdict::Deny).await.unwrap();
     for delivery in s.deliveries(&endpoint).await {

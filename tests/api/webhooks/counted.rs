@@ -1,4 +1,4 @@
-//! What `/metrics` tells of endpoints.
+//! Tests the endpoint metrics in `/metrics`.
 
 use std::time::Duration;
 

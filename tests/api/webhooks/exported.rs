@@ -53,7 +53,7 @@ fn gateway(data: &Path, collector: u64, authorization: &str) -> TracingProcess {
     TracingProcess::start(&mut command)
 }
 
-/// Makes a thread that an endpoint is told of, and ends the gateway in order.
+/// Creates a thread, waits for its delivery to an endpoint, and ends the gateway in order.
 async fn lived(gateway: &mut TracingProcess, url: &str, (host, admin): (&str, &str), receiver: &WebhookReceiver) {
     countersign::tls::ready();
     let before = receiver.got().len();
@@ -70,7 +70,7 @@ async fn lived(gateway: &mut TracingProcess, url: &str, (host, admin): (&str, &s
     while receiver.got().len() <= before {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    // Whoever asks may make up a method.
+    // A client may make up a method.
     let made_up = reqwest::Method::from_bytes(MADE_UP.as_bytes()).unwrap();
     client.request(made_up, format!("{url}/{MADE_UP}")).send().await.unwrap();
     let pid = gateway.process.id().to_string();

@@ -27,7 +27,7 @@ impl LangGraphServer {
             .unwrap();
         let mut said = BufReader::new(process.stdout.take().unwrap()).lines();
         let port = said.next().unwrap().unwrap();
-        // What it says besides is for nobody, and must not fill the pipe.
+        // The rest of the output is discarded, so that it does not fill the pipe.
         std::thread::spawn(move || said.for_each(drop));
         let server = Self {
             _process: ChildProcess(process),
@@ -57,7 +57,7 @@ impl LangGraphServer {
         (thread, name)
     }
 
-    /// What a thread waits for, once nothing runs there.
+    /// Returns the interrupt that a thread waits for after its runs have ended.
     async fn waiting(&self, thread: &str) -> Value {
         let thread = self.rested(thread).await;
         assert_eq!(thread["status"], "interrupted", "{thread}");
@@ -98,7 +98,7 @@ async fn a_real_langgraph_server_goes_on_once_with_the_decision_that_it_stopped_
     let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
     assert_eq!((&tried["arrived"], &tried["looked"]), (&json!(true), &json!("there")), "{tried}");
 
-    // What a host posts, decided by people. The node stops again, for another decision, and in the same breath.
+    // A host posts an interrupt, and a reviewer approves it. The node then stops for a second decision in the same run.
     let (first, second) = (json!("d".repeat(64)), json!("e".repeat(64)));
     let (thread, interrupt) = server.stopped(&[&first, &second]).await;
     let ask = json!({"kind": "state_transition_review", "transition_digest": first, "interrupt_id": interrupt,
@@ -112,13 +112,13 @@ async fn a_real_langgraph_server_goes_on_once_with_the_decision_that_it_stopped_
     assert!(again["arrived"] == true && (again["looked"] == "not_waiting" || again["looked"] == "another"), "{again}");
     assert_eq!(server.waiting(&thread).await, next, "the first decision does not answer the second question");
     assert_eq!(server.runs(&thread).await.len(), 2, "the first run, and the one that resumed it");
-    // Whoever answers the second by themselves sees what the first was answered.
+    // A client that answers the second interrupt by hand sees the answer to the first.
     let by_hand = json!({"assistant_id": "agent", "command": {"resume": {next["id"].as_str().unwrap(): "by hand"}}});
     server.post(&format!("/threads/{thread}/runs/wait"), &by_hand).await;
     let state = server.rested(&thread).await;
     assert_eq!(state["values"]["answers"], json!([told(&s, &taken).await, "by hand"]));
 
-    // A hold of the gateway's own, in the thread of the same name, denied.
+    // A pending review of the gateway itself, in the thread with the same name, is denied.
     let held_digest = json!("later");
     let (thread, _) = server.stopped(&[&held_digest]).await;
     let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10, "card": "4111111111111111"}});

@@ -1,4 +1,4 @@
-//! A receiver that answers as it is told, and keeps what it got.
+//! A webhook receiver that answers as its test sets it, and stores the requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,7 @@ pub enum ReceiverReply {
     Quotes(&'static str),
     /// 400, and everything that it was sent after so many other bytes.
     Repeats(usize),
-    /// Not before it is told otherwise.
+    /// Waits until the test sets another reply.
     Hangs,
     /// It ends the connection instead.
     HangsUp,

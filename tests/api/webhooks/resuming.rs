@@ -48,7 +48,7 @@ pub async fn votes(s: &WebhookScenario, who: &Account, taken: &Value, verdict: V
     s.g.service.vote_on_interrupt(&who.id, &id, &ballot, None).await.unwrap();
 }
 
-/// What the host is told if it asks.
+/// Returns the interrupt as the host sees it.
 pub async fn told(s: &WebhookScenario, taken: &Value) -> Value {
     s.g.get(&format!("/v1/interrupts/{}", taken["id"].as_str().unwrap()), &s.g.host).await.expect(200)
 }
@@ -59,7 +59,7 @@ pub async fn resumes(s: &WebhookScenario, url: &str) -> Value {
     s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201)
 }
 
-/// What was seen at each attempt of the only delivery, and how it stands.
+/// Returns the result of each attempt of the only delivery, and the delivery's state.
 async fn seen(s: &WebhookScenario, endpoint: &Value) -> (Vec<Value>, Value) {
     let deliveries = s.deliveries(endpoint).await;
     assert_eq!(deliveries.len(), 1, "{deliveries:#?}");

@@ -1,4 +1,4 @@
-//! What becomes of what does not arrive.
+//! Tests the retries of failed deliveries.
 
 use std::time::Duration;
 

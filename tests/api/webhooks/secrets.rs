@@ -1,4 +1,4 @@
-//! What must not be found: in the database, in answers, in what is sent.
+//! Tests that secrets are not in the database, in answers or in requests.
 
 use countersign::domain::delivery::retry_schedule::DELAYS;
 use countersign::worker::{deliver, sequence};
@@ -75,7 +75,8 @@ async fn what_a_receiver_repeats_of_its_request_is_kept_without_what_is_hidden()
     let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", receiver.url),
         "headers": {"authorization": "Bearer t0ken-in-header"}});
     let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
-    // 2048 bytes are kept: whole, and cut at every place in one of the two.
+    // The gateway stores 2048 bytes of an answer. The test has the secrets whole, and cut at every position of one of
+    // them.
     for after in [0, 2036, 2040, 2044, 2000, 2010, 2020] {
         receiver.now(ReceiverReply::Repeats(after));
         let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
@@ -131,7 +132,7 @@ async fn an_endpoint_that_is_moved_while_something_is_under_way_is_told_nothing_
     s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(moved)).await.expect(200);
     before.now(ReceiverReply::Repeats(0));
     sender.rest().await.unwrap();
-    // The same sender goes on with what it knows of the lane.
+    // The same sender continues with its cached delivery cursor.
     made(1).await;
     sender.rest().await.unwrap();
     s.g.pass(DELAYS[1] * 2);

@@ -12,7 +12,7 @@ on_both! {
     during_a_rotation_both_secrets_are_good_and_afterwards_the_new_one_alone,
 }
 
-/// What the libraries say of a delivery as it came, under a secret.
+/// Returns whether each library accepts the delivery with this body and secret.
 fn judged(got: &WebhookRequest, secret: &Value, body: &str) -> [bool; 2] {
     let ask = json!({"secret": secret, "headers": got.headers, "body": body}).to_string();
     let python = crate::python::answered("check_webhook.py", &ask);

@@ -1,4 +1,4 @@
-//! Decisions that are told by a template: in an administrator's words, and with nothing else put into them.
+//! Tests decisions that are sent by a template: in an administrator's words, and with no other content.
 
 use countersign::domain::reviews::{Ballot, VoteVerdict};
 use reqwest::Method;
@@ -129,7 +129,7 @@ async fn what_a_host_chose_leads_nowhere_else_and_takes_no_other_members_place(s
         let last = last_attempt(&s, &endpoint).await;
         assert_eq!((&last["failure"], &last["arrived"]), (&json!("unsendable"), &json!(false)), "{changes}");
     }
-    // What has no thread has no address, and is passed over.
+    // A decision without a thread has no address, and is skipped.
     let before = s.deliveries(&endpoint).await.len();
     let mut ask = asked();
     ask["transition_digest"] = json!("3".repeat(64));

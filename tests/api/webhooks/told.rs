@@ -1,4 +1,4 @@
-//! That somebody is told when nobody receives any more: administrators, by mail.
+//! Tests that administrators get an email notification when a receiver is down.
 
 use countersign::domain::delivery::mail_contact::MailPace;
 use countersign::domain::identity::account::{Account, PersonRole};

@@ -1,4 +1,4 @@
-//! That a delivery stands in the trace of the request that its event tells of.
+//! Tests that a delivery is in the trace of the request that caused its event.
 
 use serde_json::{Value, json};
 

@@ -24,14 +24,14 @@ on_both! {
     a_policy_waits_for_the_people_that_the_active_one_names(super::guarded(2)),
     the_policy_that_judges_says_who_is_asked_and_not_the_next(super::guarded(1)),
     one_denial_keeps_the_policy_as_it_is(super::guarded(2)),
-    only_who_is_asked_and_did_not_propose_it_votes(super::guarded(1)),
+    only_eligible_reviewers_other_than_the_proposer_vote(super::guarded(1)),
     a_vote_is_for_one_digest_and_counts_once(super::guarded(2)),
-    what_waits_over_a_policy_of_before_is_superseded(super::guarded(1)),
-    of_two_last_votes_at_once_one_activates(super::guarded(1)),
-    an_amendment_expires_and_is_taken_back(super::guarded(1)),
-    what_nobody_could_approve_is_not_asked(super::guarded(1).replace("[\"security\"]", "[\"nobody\"]")),
+    request_over_a_former_policy_is_superseded(super::guarded(1)),
+    only_one_of_two_concurrent_last_votes_activates_the_policy(super::guarded(1)),
+    policy_change_request_expires_and_can_be_cancelled(super::guarded(1)),
+    policy_without_eligible_reviewers_is_refused(super::guarded(1).replace("[\"security\"]", "[\"nobody\"]")),
     other_accepts_are_asked_about_too(super::guarded(1)),
-    nobody_but_administrators_and_auditors_sees_or_cancels_it(super::guarded(1)),
+    only_administrators_and_auditors_see_or_cancel_a_policy_change_request(super::guarded(1)),
 }
 
 /// The payments policy, where so many of security approve the next one.
@@ -133,7 +133,7 @@ async fn one_denial_keeps_the_policy_as_it_is(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn only_who_is_asked_and_did_not_propose_it_votes(scene: ApiScenario) {
+async fn only_eligible_reviewers_other_than_the_proposer_vote(scene: ApiScenario) {
     let g = &scene.gateway;
     security(g).await;
     let owner = person(&g.service, "ines", &["security", "platform"]).await;
@@ -164,7 +164,7 @@ async fn a_vote_is_for_one_digest_and_counts_once(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_waits_over_a_policy_of_before_is_superseded(scene: ApiScenario) {
+async fn request_over_a_former_policy_is_superseded(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let one = activates(g, &guarded(1).replace("24h", "12h"), json!([])).await.expect(202);
@@ -176,7 +176,7 @@ async fn what_waits_over_a_policy_of_before_is_superseded(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn of_two_last_votes_at_once_one_activates(scene: ApiScenario) {
+async fn only_one_of_two_concurrent_last_votes_activates_the_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let one = activates(g, &guarded(1).replace("24h", "12h"), json!([])).await.expect(202);
@@ -191,7 +191,7 @@ async fn of_two_last_votes_at_once_one_activates(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn an_amendment_expires_and_is_taken_back(scene: ApiScenario) {
+async fn policy_change_request_expires_and_can_be_cancelled(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let asked = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
@@ -212,7 +212,7 @@ async fn an_amendment_expires_and_is_taken_back(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_could_approve_is_not_asked(scene: ApiScenario) {
+async fn policy_without_eligible_reviewers_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let refused = activates(g, crate::gateway::POLICY, json!([])).await;
     assert_eq!((refused.status, refused.code()), (409, "wrong_state"));
@@ -240,7 +240,7 @@ async fn other_accepts_are_asked_about_too(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn nobody_but_administrators_and_auditors_sees_or_cancels_it(scene: ApiScenario) {
+async fn only_administrators_and_auditors_see_or_cancel_a_policy_change_request(scene: ApiScenario) {
     let g = &scene.gateway;
     security(g).await;
     let asked = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);

@@ -28,9 +28,9 @@ use crate::rules::ApiScenario;
 
 on_both! {
     a_chain_that_grows_while_an_audit_reads_is_no_finding(super::POLICY),
-    what_is_wrong_is_found_beside_a_chain_that_grows(super::POLICY),
+    audit_finds_errors_while_another_thread_grows(super::POLICY),
     a_lease_that_ends_while_an_audit_reads_is_no_finding(super::POLICY),
-    what_is_put_back_while_an_audit_reads_is_no_finding(format!("{}\n[retain]\nversions = 10\n", super::POLICY)),
+    restore_during_an_audit_is_no_finding(format!("{}\n[retain]\nversions = 10\n", super::POLICY)),
 }
 
 /// Does something while a walk waits, whatever runs the walk.
@@ -107,7 +107,7 @@ async fn a_chain_that_grows_while_an_audit_reads_is_no_finding(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-async fn what_is_wrong_is_found_beside_a_chain_that_grows(scene: ApiScenario) {
+async fn audit_finds_errors_while_another_thread_grows(scene: ApiScenario) {
     let g = &scene.gateway;
     let (grows, wrong) = (g.thread().await, g.thread().await);
     let of = id(&wrong);
@@ -156,7 +156,7 @@ impl StoreInterceptor for RestoringStore {
     }
 }
 
-async fn what_is_put_back_while_an_audit_reads_is_no_finding(scene: ApiScenario) {
+async fn restore_during_an_audit_is_no_finding(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, 60).await;
     assert!(Archiver::default().run_once(&g.service).await.unwrap() > 0);

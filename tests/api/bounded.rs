@@ -30,7 +30,7 @@ async fn signed_in(g: &TestGateway, times: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn who_signs_in_again_and_again_has_so_many_sessions_and_the_oldest_end() {
+async fn session_above_the_limit_ends_the_oldest_session() {
     let g = spawn_gateway().await;
     let browsers = signed_in(&g, SESSIONS_MAX).await;
     assert_eq!(open_sessions(&g).await.len(), SESSIONS_MAX);
@@ -79,7 +79,7 @@ async fn a_session_that_was_ended_is_over_since_then() {
 }
 
 #[tokio::test]
-async fn nobody_has_more_links_open_than_are_withdrawn_at_once() {
+async fn open_links_of_an_administrator_are_limited() {
     let g = spawn_gateway().await;
     let gus = crate::people::admin(&g, "gus").await;
     let named = |name: String| NewAccount { name, role: PersonRole::Reviewer, groups: BTreeSet::new() };

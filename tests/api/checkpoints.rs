@@ -11,10 +11,10 @@ use crate::rules::ApiScenario;
 
 on_both! {
     every_version_is_given_as_it_was(super::POLICY),
-    what_a_version_has_not_for_a_node_no_version_has(super::POLICY),
-    what_was_kept_from_a_node_then_stays_kept_from_it(super::narrow()),
-    what_comes_back_by_a_rollback_is_read_by_the_policy_of_today(super::POLICY),
-    what_is_kept_from_a_node_now_is_kept_in_old_transitions(super::POLICY),
+    old_version_has_no_values_outside_the_nodes_reads(super::POLICY),
+    value_that_was_unreadable_then_stays_unreadable(super::narrow()),
+    restored_values_are_read_under_the_current_policy(super::POLICY),
+    value_that_is_unreadable_now_is_absent_from_old_transitions(super::POLICY),
     asking_for_a_rollback_tells_nothing_that_was_kept_from_its_node(super::narrow()),
 }
 
@@ -68,7 +68,7 @@ async fn every_version_is_given_as_it_was(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_a_version_has_not_for_a_node_no_version_has(scene: ApiScenario) {
+async fn old_version_has_no_values_outside_the_nodes_reads(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     says(g, &made["thread"], &made["transition"], "refund").await;
@@ -81,7 +81,7 @@ async fn what_a_version_has_not_for_a_node_no_version_has(scene: ApiScenario) {
     assert_eq!(odd.status, 400);
 }
 
-async fn what_was_kept_from_a_node_then_stays_kept_from_it(scene: ApiScenario) {
+async fn value_that_was_unreadable_then_stays_unreadable(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, hidden) = (&made["thread"], json!({"requested_action": "none", "target_user_id": 17}));
@@ -97,7 +97,7 @@ async fn what_was_kept_from_a_node_then_stays_kept_from_it(scene: ApiScenario) {
     assert_eq!(at(g, thread, 1).await.expect(200)["state"], now, "what is kept from it now is kept in the past");
 }
 
-async fn what_comes_back_by_a_rollback_is_read_by_the_policy_of_today(scene: ApiScenario) {
+async fn restored_values_are_read_under_the_current_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let thread = &made["thread"];
@@ -117,7 +117,7 @@ async fn diff_of(g: &TestGateway, transition: &Value, token: &str) -> Value {
     g.get(&format!("/v1/transitions/{}", transition.as_str().unwrap()), token).await.expect(200)["diff"].clone()
 }
 
-async fn what_is_kept_from_a_node_now_is_kept_in_old_transitions(scene: ApiScenario) {
+async fn value_that_is_unreadable_now_is_absent_from_old_transitions(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let done = says(g, &made["thread"], &made["transition"], "refund").await;

@@ -60,7 +60,7 @@ async fn schemathesis_finds_nothing() {
 }
 
 #[tokio::test]
-async fn another_method_is_told_which_there_are() {
+async fn wrong_method_gets_the_allowed_methods() {
     let g = spawn_gateway().await;
     for (method, path, allowed) in [
         (Method::DELETE, "/v1/threads", "POST"),

@@ -16,7 +16,7 @@ use crate::rules::ApiScenario;
 
 on_both! {
     every_event_is_a_line_in_the_logs_order(crate::gateway::POLICY),
-    what_was_not_written_is_written_again(crate::gateway::POLICY),
+    failed_export_is_repeated(crate::gateway::POLICY),
     several_gateways_write_each_line_once(crate::gateway::POLICY),
 }
 
@@ -79,7 +79,7 @@ async fn every_event_is_a_line_in_the_logs_order(scene: ApiScenario) {
 }
 
 /// However it ends: before writing, or after it and before that is noted, as by a crash.
-async fn what_was_not_written_is_written_again(scene: ApiScenario) {
+async fn failed_export_is_repeated(scene: ApiScenario) {
     let g = &scene.gateway;
     let length = lived(g).await;
     let written = Mutex::new(Vec::new());

@@ -58,7 +58,7 @@ async fn dry_runs_and_policies_are_worked_on_off_the_threads_that_answer() {
 }
 
 #[tokio::test]
-async fn what_is_large_is_judged_off_the_threads_that_answer_and_what_is_small_is_not() {
+async fn only_large_requests_are_judged_on_worker_threads() {
     let g = spawn_gateway().await;
     let activated = json!({"policy": BY_SCHEMA, "schemas": schemas("anyOf", 200, "integer")});
     g.post("/v1/flows/payments/policies", &g.admin, activated).await.expect(200);

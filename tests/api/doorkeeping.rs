@@ -57,7 +57,7 @@ async fn slowed(g: &TestGateway, name: &str) {
 }
 
 #[tokio::test]
-async fn who_is_known_is_let_in_while_strangers_wait() {
+async fn known_browser_signs_in_while_other_clients_wait() {
     let g = spawn_gateway().await;
     slowed(&g, "alice").await;
     assert_eq!(
@@ -110,7 +110,7 @@ async fn waiting_grows_has_an_end_and_another_gateway_knows_of_it() {
 }
 
 #[tokio::test]
-async fn an_administrator_unlocks_and_that_is_told() {
+async fn unlock_by_an_administrator_is_logged() {
     let g = spawn_gateway().await;
     let gus = admin(&g).await;
     slowed(&g, "alice").await;
@@ -122,7 +122,7 @@ async fn an_administrator_unlocks_and_that_is_told() {
 }
 
 #[tokio::test]
-async fn names_that_nobody_has_are_slowed_as_those_that_somebody_has() {
+async fn unknown_names_are_slowed_like_existing_names() {
     let g = spawn_gateway().await;
     slowed(&g, "nobody-is-called-so").await;
     slowed(&g, "alice").await;
@@ -190,7 +190,7 @@ async fn tries_at_once_count_each() {
 }
 
 #[tokio::test]
-async fn a_flood_of_failures_is_told_as_a_number() {
+async fn flood_of_failed_sign_ins_is_logged_as_a_count() {
     const FLOOD: u32 = 80;
     let g = spawn_gateway().await;
     for at in 0..FLOOD {
@@ -207,7 +207,7 @@ async fn a_flood_of_failures_is_told_as_a_number() {
 }
 
 #[tokio::test]
-async fn what_was_last_used_is_known_to_some_minutes_and_written_once_in_that_time() {
+async fn last_use_of_a_token_is_written_once_every_few_minutes() {
     let g = spawn_gateway().await;
     let id = format!("token/{}", g.writer.strip_prefix("cs_").unwrap().split('_').next().unwrap());
     let ids = [id.clone()];

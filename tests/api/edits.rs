@@ -23,9 +23,9 @@ on_both! {
     an_edit_supersedes_what_was_held_and_is_written_once_another_approves_it,
     neither_editor_nor_owner_decides_an_edit,
     an_edit_and_the_last_vote_race_and_one_wins,
-    what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_changes_nothing,
-    what_is_hidden_is_neither_rewritten_nor_guessed,
-    only_who_is_asked_rewrites_a_proposal_that_is_held,
+    edit_that_the_policy_would_reject_is_refused,
+    redacted_value_is_neither_edited_nor_guessed,
+    only_eligible_reviewers_edit_a_held_proposal,
     an_editor_who_is_not_asked_any_more_rewrites_nothing_more,
     edits_of_edits_come_to_an_end,
 }
@@ -143,7 +143,7 @@ async fn an_edit_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_changes_nothing(scene: ApiScenario) {
+async fn edit_that_the_policy_would_reject_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     let admin = asks(&held, &[], Some(json!({"execution_permissions": ["all"]})));
@@ -160,7 +160,7 @@ async fn what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_chang
     scene.passes_an_audit().await;
 }
 
-async fn what_is_hidden_is_neither_rewritten_nor_guessed(scene: ApiScenario) {
+async fn redacted_value_is_neither_edited_nor_guessed(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -204,7 +204,7 @@ async fn what_is_hidden_is_neither_rewritten_nor_guessed(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn only_who_is_asked_rewrites_a_proposal_that_is_held(scene: ApiScenario) {
+async fn only_eligible_reviewers_edit_a_held_proposal(scene: ApiScenario) {
     let g = &scene.gateway;
     let owner = person(&g.service, "carol", &["reviewers", "platform"]).await;
     let stranger = person(&g.service, "dave", &["elsewhere"]).await;

@@ -12,15 +12,15 @@ use crate::rules::{ApiScenario, codes};
 
 on_both! {
     a_view_is_sealed_and_believed_until_the_head_moves(super::given("")),
-    what_does_not_fit_goes_by_priority_and_what_is_required_never(super::given("max_tokens = 40\npriority = [\"raw_text\"]\nrequires = [\"target_user_id\"]")),
+    envelope_drops_keys_by_priority_and_never_required_keys(super::given("max_tokens = 40\npriority = [\"raw_text\"]\nrequires = [\"target_user_id\"]")),
     there_is_no_envelope_without_what_is_required(super::given("max_tokens = 10\nrequires = [\"raw_text\"]")),
-    what_was_changed_or_is_of_others_is_not_believed(super::given("")),
+    changed_or_foreign_envelope_is_refused(super::given("")),
     nothing_that_a_node_does_not_read_is_in_it(super::given("")),
     a_view_that_its_node_may_not_receive_is_not_given(super::given(super::RECEIVES)),
     below_what_is_hidden_no_place_is_named(super::hidden_and_read()),
-    what_went_for_lack_of_room_is_missed_by_the_schema(super::given(&format!("max_tokens = 30\n{}", super::RECEIVES))),
+    value_cut_by_the_token_limit_fails_the_schema(super::given(&format!("max_tokens = 30\n{}", super::RECEIVES))),
     a_policy_that_is_activated_later_says_what_is_received(super::given("")),
-    what_changes_nothing_says_what_to_go_on_from(super::given("requires = [\"raw_text\"]")),
+    response_without_a_change_has_the_current_head(super::given("requires = [\"raw_text\"]")),
     a_policy_says_how_tokens_are_counted(format!("{}\n[context]\nencoding = \"cl100k_base\"\n", super::given(""))),
 }
 
@@ -112,7 +112,7 @@ async fn a_view_is_sealed_and_believed_until_the_head_moves(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn what_does_not_fit_goes_by_priority_and_what_is_required_never(scene: ApiScenario) {
+async fn envelope_drops_keys_by_priority_and_never_required_keys(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, &"word ".repeat(500)).await;
     let sealed = envelope(g, &thread).await.expect(200);
@@ -141,7 +141,7 @@ async fn there_is_no_envelope_without_what_is_required(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_was_changed_or_is_of_others_is_not_believed(scene: ApiScenario) {
+async fn changed_or_foreign_envelope_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Pay Eva.").await;
     let sealed = envelope(g, &thread).await.expect(200);
@@ -227,7 +227,7 @@ async fn a_view_that_its_node_may_not_receive_is_not_given(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_went_for_lack_of_room_is_missed_by_the_schema(scene: ApiScenario) {
+async fn value_cut_by_the_token_limit_fails_the_schema(scene: ApiScenario) {
     let g = &scene.gateway;
     let short = thread(g, "Pay Eva.").await;
     envelope(g, &short).await.expect(200);
@@ -251,7 +251,7 @@ async fn a_policy_that_is_activated_later_says_what_is_received(scene: ApiScenar
     assert_eq!(refused.body["checkpoint"]["transition"], thread["transition"]);
 }
 
-async fn what_changes_nothing_says_what_to_go_on_from(scene: ApiScenario) {
+async fn response_without_a_change_has_the_current_head(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Pay Eva.").await;
     let (id, first) = (&thread["thread"], &thread["transition"]);

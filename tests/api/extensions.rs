@@ -23,9 +23,9 @@ use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
-    a_moved_deadline_counts_and_is_told_with_its_reason,
-    a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for_ever,
-    of_two_who_move_it_at_once_one_does_and_a_form_moves_it_once,
+    extended_deadline_applies_and_is_logged_with_its_reason,
+    only_eligible_reviewers_extend_a_deadline_in_time_and_up_to_a_limit,
+    only_one_of_two_concurrent_extensions_succeeds,
     moving_it_and_the_last_vote_race_and_nothing_is_lost,
     a_reason_tells_nothing_that_the_policy_of_now_hides,
 }
@@ -81,7 +81,7 @@ async fn extended_as_host(g: &TestGateway) -> Value {
     event["data"].clone()
 }
 
-async fn a_moved_deadline_counts_and_is_told_with_its_reason(scene: ApiScenario) {
+async fn extended_deadline_applies_and_is_logged_with_its_reason(scene: ApiScenario) {
     let g = &scene.gateway;
     let (held, other) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     let before = hold(g, &held).await;
@@ -131,7 +131,7 @@ async fn a_reason_tells_nothing_that_the_policy_of_now_hides(scene: ApiScenario)
     scene.passes_an_audit().await;
 }
 
-async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for_ever(scene: ApiScenario) {
+async fn only_eligible_reviewers_extend_a_deadline_in_time_and_up_to_a_limit(scene: ApiScenario) {
     let g = &scene.gateway;
     let (dana, gone) =
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "gone", &["reviewers"]).await);
@@ -191,7 +191,7 @@ async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for
     scene.passes_an_audit().await;
 }
 
-async fn of_two_who_move_it_at_once_one_does_and_a_form_moves_it_once(scene: ApiScenario) {
+async fn only_one_of_two_concurrent_extensions_succeeds(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;

@@ -12,11 +12,11 @@ use crate::gateway::{ApiResponse, POLICY, TestGateway};
 use crate::rules::{ApiScenario, codes};
 
 on_both! {
-    what_a_node_is_given_is_counted_in_hundreds_until_the_bound(super::bounded("thread", 700, "")),
+    context_tokens_are_counted_in_hundreds_up_to_the_limit(super::bounded("thread", 700, "")),
     it_is_the_envelope_that_is_counted(super::bounded("thread", 300, "max_tokens = 60\nrequires = [\"target_user_id\"]")),
-    whoever_makes_something_required_go_away_is_counted_whole(super::bounded("thread", 500, "max_tokens = 60\nrequires = [\"payment.amount\"]")),
+    node_without_a_valid_envelope_is_counted_by_its_whole_view(super::bounded("thread", 500, "max_tokens = 60\nrequires = [\"payment.amount\"]")),
     a_node_is_held_against_its_own_sum_and_told_of_no_other(super::bounded("node", 500, "")),
-    what_is_rejected_held_or_denied_is_not_counted_and_what_is_approved_is_once(super::bounded("thread", 100_000, "")),
+    only_committed_changes_are_counted_and_approved_ones_once(super::bounded("thread", 100_000, "")),
     a_step_that_is_repeated_is_given_once(super::bounded("thread", 100_000, "")),
     a_rollback_gives_nothing_and_gives_nothing_back(super::bounded("thread", 100_000, "")),
     people_are_asked_where_the_policy_says_so(super::bounded("thread", 300, "").replacen("context_tokens = 300", "context_tokens = 300\nthen = \"hold\"", 1)),
@@ -55,7 +55,7 @@ async fn total(g: &TestGateway, thread: &Value) -> Value {
     g.get(&path, &g.host).await.expect(200)["spent"]["context_tokens"].clone()
 }
 
-async fn what_a_node_is_given_is_counted_in_hundreds_until_the_bound(scene: ApiScenario) {
+async fn context_tokens_are_counted_in_hundreds_up_to_the_limit(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     assert_eq!(given(g, &thread, (&g.planner, "planner")).await, 300);
@@ -89,7 +89,7 @@ async fn it_is_the_envelope_that_is_counted(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn whoever_makes_something_required_go_away_is_counted_whole(scene: ApiScenario) {
+async fn node_without_a_valid_envelope_is_counted_by_its_whole_view(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"raw_text": "word ".repeat(240), "requested_action": "none", "target_user_id": 17});
     let thread = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -117,7 +117,7 @@ async fn a_node_is_held_against_its_own_sum_and_told_of_no_other(scene: ApiScena
     scene.passes_an_audit().await;
 }
 
-async fn what_is_rejected_held_or_denied_is_not_counted_and_what_is_approved_is_once(scene: ApiScenario) {
+async fn only_committed_changes_are_counted_and_approved_ones_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let bad = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), json!({"result_ref": "x"}));

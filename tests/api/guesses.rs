@@ -409,7 +409,7 @@ async fn a_leaf_is_traced_through_rollbacks_forks_and_joins() {
 
 /// A value that another party copied stays redacted for a party that moves it in a list or rewrites a value beside it.
 #[tokio::test]
-async fn what_others_copied_stays_redacted_for_whoever_moves_or_edits_around_it() {
+async fn copied_value_stays_redacted_if_a_party_moves_it_or_edits_beside_it() {
     let world = GuessWorld::new(0).await;
     let (g, party) = (&world.g, world.party().await);
     let card = world.own[0];
@@ -448,7 +448,7 @@ async fn what_others_copied_stays_redacted_for_whoever_moves_or_edits_around_it(
 
 /// A machine that reads a value as one node and writes it as another has read it.
 #[tokio::test]
-async fn what_a_machine_reads_as_any_of_its_nodes_is_redacted_for_its_owner() {
+async fn value_readable_by_any_node_of_a_machine_is_redacted_for_its_owner() {
     let world = GuessWorld::new(0).await;
     let (g, party) = (&world.g, world.party().await);
     let both = owned_token(&g.service, "both", MachineRole::Agent, &["planner", "vault"], "olga").await;

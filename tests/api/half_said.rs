@@ -165,7 +165,7 @@ async fn no_form_counts_for_a_session_that_was_ended_before_its_last_byte() {
 }
 
 #[tokio::test]
-async fn whoever_waits_with_a_token_that_is_revoked_is_told_nothing() {
+async fn waiting_request_with_a_revoked_token_gets_no_content() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;
     let path = format!("{}/v1/transitions/{}/decision", g.url, held["transition"].as_str().unwrap());
@@ -179,7 +179,7 @@ async fn whoever_waits_with_a_token_that_is_revoked_is_told_nothing() {
 
 /// It was let in, and is not any more when the end of its write is written down.
 #[tokio::test]
-async fn a_writer_that_is_revoked_meanwhile_ends_no_write() {
+async fn writer_revoked_during_its_request_ends_no_write() {
     for confirms in [true, false] {
         let g = spawn_gateway().await;
         let approved = approve(&g).await;

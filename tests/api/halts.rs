@@ -57,7 +57,7 @@ async fn verifies(g: &TestGateway) -> bool {
 
 /// People write what they see, and everybody reads why things stand still.
 #[tokio::test]
-async fn what_detectors_find_in_a_reason_is_kept_nowhere() {
+async fn detected_values_in_a_reason_are_not_stored() {
     let g = spawn_with_policy(&POLICY.replace("hide = [\"payment.card\"]", "detect = [\"email\"]")).await;
     admin(&g, "gus").await;
     let gus = token_of(&g, "gus").await;
@@ -103,7 +103,7 @@ async fn a_halt_goes_on_once_two_people_asked_for_the_same_and_not_before() {
 }
 
 #[tokio::test]
-async fn who_was_told_that_they_only_ask_lifts_nothing_and_the_other_way_round() {
+async fn halt_request_that_differs_from_its_preview_is_refused() {
     let g = pairs().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let (gus, hal) = (g.service.account_row(&gus.id).await.unwrap(), g.service.account_row(&hal.id).await.unwrap());
@@ -129,7 +129,7 @@ async fn who_was_told_that_they_only_ask_lifts_nothing_and_the_other_way_round()
 }
 
 #[tokio::test]
-async fn who_is_nobody_in_particular_or_came_too_late_or_is_disabled_does_not_count() {
+async fn second_person_of_a_lift_must_be_an_earlier_enabled_administrator() {
     let g = pairs().await;
     admin(&g, "gus").await;
     admin(&g, "hal").await;
@@ -181,7 +181,7 @@ async fn stopping_again_takes_back_what_was_asked_for_and_keeps_who_stopped_firs
 }
 
 #[tokio::test]
-async fn a_lift_past_the_second_person_is_found_and_the_operators_is_told_as_theirs() {
+async fn audit_finds_a_lift_without_its_second_person() {
     let g = pairs().await;
     let halt = |verifying| Halt { proposing: false, verifying, reason: "drill".to_owned() };
     let operator = OPERATOR.try_into().unwrap();
@@ -196,7 +196,7 @@ async fn a_lift_past_the_second_person_is_found_and_the_operators_is_told_as_the
 }
 
 #[tokio::test]
-async fn where_one_is_enough_one_lifts_and_a_reason_has_its_bound() {
+async fn one_person_lifts_a_halt_by_default_and_a_long_reason_is_cut() {
     let g = spawn_gateway().await;
     put(&g, &g.admin, "payments", (true, true)).await.expect(200);
     let lifted = put(&g, &g.admin, "payments", (false, false)).await.expect(200);
@@ -213,7 +213,7 @@ async fn where_one_is_enough_one_lifts_and_a_reason_has_its_bound() {
 
 /// This also holds for a clock that went back in between.
 #[tokio::test]
-async fn who_asked_and_runs_the_gateway_no_more_or_has_no_way_in_is_not_one_of_two() {
+async fn former_or_barred_administrator_does_not_count_for_a_lift() {
     let g = pairs().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let ids = [&gus.id, &hal.id];

@@ -28,11 +28,11 @@ use crate::rules::ApiScenario;
 
 on_both! {
     a_run_of_its_own_is_imported_once_and_given_back_to_the_byte(crate::gateway::POLICY),
-    a_run_of_another_system_is_imported_and_said_to_be_signed_by_nobody(crate::gateway::POLICY),
-    what_is_not_what_the_run_left_is_refused_and_nothing_is_done(crate::gateway::POLICY),
-    whoever_signed_it_is_asked_by_the_keys_that_were_given(crate::gateway::POLICY),
+    unsigned_run_of_another_system_is_imported_as_unsigned(crate::gateway::POLICY),
+    changed_run_is_refused(crate::gateway::POLICY),
+    signature_of_a_run_is_checked_with_the_given_keys(crate::gateway::POLICY),
     nothing_is_done_with_an_imported_run(crate::gateway::POLICY),
-    of_many_imports_at_once_one_is_told(crate::gateway::POLICY),
+    only_one_of_many_concurrent_imports_is_logged(crate::gateway::POLICY),
 }
 
 fn operator() -> PrincipalId {
@@ -117,7 +117,7 @@ async fn a_run_of_its_own_is_imported_once_and_given_back_to_the_byte(scene: Api
     scene.passes_an_audit().await;
 }
 
-async fn a_run_of_another_system_is_imported_and_said_to_be_signed_by_nobody(scene: ApiScenario) {
+async fn unsigned_run_of_another_system_is_imported_as_unsigned(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, voucher) = kept(g, &golden(), None).await;
     assert_eq!(voucher, RunSigner::Nobody {});
@@ -142,7 +142,7 @@ fn changed(mut folder: Folder, file: &str, change: impl FnOnce(&mut Vec<u8>)) ->
     folder
 }
 
-async fn what_is_not_what_the_run_left_is_refused_and_nothing_is_done(scene: ApiScenario) {
+async fn changed_run_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     for file in ["events.jsonl", "state.json", "summary.json"] {
         assert!(refused(g, &changed(golden(), file, |it| it[40] ^= 1), None).await.contains(&"hash"), "{file}");
@@ -184,7 +184,7 @@ fn signed_by(keys: &Keys, folder: Folder) -> Folder {
     })
 }
 
-async fn whoever_signed_it_is_asked_by_the_keys_that_were_given(scene: ApiScenario) {
+async fn signature_of_a_run_is_checked_with_the_given_keys(scene: ApiScenario) {
     let g = &scene.gateway;
     let (keys, stranger) = (others(), others());
     let theirs = signed_by(&keys, golden());
@@ -242,7 +242,7 @@ async fn nothing_is_done_with_an_imported_run(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn of_many_imports_at_once_one_is_told(scene: ApiScenario) {
+async fn only_one_of_many_concurrent_imports_is_logged(scene: ApiScenario) {
     let g = &scene.gateway;
     let (folder, by) = (golden(), operator());
     let all = (0..8).map(|_| g.service.import_episode(&by, &folder, None));
@@ -353,7 +353,7 @@ async fn a_key_that_is_revoked_vouches_for_nothing_that_was_imported() {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_an_import_is_held_against_its_bytes() {
+async fn import_with_missing_pieces_is_not_returned() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let (thread, _) = kept(g, &golden(), None).await;

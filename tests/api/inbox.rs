@@ -156,7 +156,7 @@ async fn a_review_is_found_by_digest_thread_and_protected_key() {
 }
 
 #[tokio::test]
-async fn what_is_past_its_deadline_waits_for_nobody_whether_or_not_a_worker_has_ended_it() {
+async fn review_past_its_deadline_is_not_listed_as_open() {
     let g = spawn_gateway().await;
     waiting(&g).await;
     assert_eq!(g.service.count_waiting(&g.alice, 100).await.unwrap(), WaitingCount::Exactly(1));
@@ -166,7 +166,7 @@ async fn what_is_past_its_deadline_waits_for_nobody_whether_or_not_a_worker_has_
 }
 
 #[tokio::test]
-async fn what_waits_is_counted_exactly_or_said_to_be_more() {
+async fn open_reviews_are_counted_up_to_a_limit() {
     let g = spawn_gateway().await;
     for _ in 0..3 {
         waiting(&g).await;
@@ -180,7 +180,7 @@ async fn what_waits_is_counted_exactly_or_said_to_be_more() {
 }
 
 #[tokio::test]
-async fn who_is_in_many_groups_finds_what_waits_once() {
+async fn reviewer_in_several_groups_finds_each_review_once() {
     let g = spawn_gateway().await;
     let review = waiting(&g).await;
     for groups in [&["reviewers", "a", "b"][..], &["reviewers", "a", "b", "c", "d"]] {

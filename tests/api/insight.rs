@@ -10,10 +10,10 @@ use serde_json::json;
 use crate::rules::ApiScenario;
 
 on_both! {
-    what_happened_is_counted_by_hour_and_day_and_an_audit_agrees(crate::gateway::POLICY),
+    events_are_counted_by_hour_and_day(crate::gateway::POLICY),
     gateways_that_count_at_the_same_time_count_each_event_once(crate::gateway::POLICY),
-    what_waited_is_walked_back_from_what_waits(crate::gateway::POLICY),
-    the_page_tells_numbers_in_words_and_lets_nobody_write_into_it(crate::gateway::POLICY),
+    earlier_numbers_of_open_reviews_follow_from_the_current_number(crate::gateway::POLICY),
+    page_shows_numbers_as_text_and_escapes_its_parameters(crate::gateway::POLICY),
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -50,7 +50,7 @@ async fn lived(scene: &ApiScenario) {
     g.held(&g.thread().await).await;
 }
 
-async fn what_happened_is_counted_by_hour_and_day_and_an_audit_agrees(scene: ApiScenario) {
+async fn events_are_counted_by_hour_and_day(scene: ApiScenario) {
     lived(&scene).await;
     count(&scene).await;
     let facts = scene.gateway.service.insight(BucketWidth::Day, 7).await.unwrap();
@@ -87,7 +87,7 @@ async fn gateways_that_count_at_the_same_time_count_each_event_once(scene: ApiSc
     scene.passes_an_audit().await;
 }
 
-async fn what_waited_is_walked_back_from_what_waits(scene: ApiScenario) {
+async fn earlier_numbers_of_open_reviews_follow_from_the_current_number(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut held = Vec::new();
     for _ in 0..3 {
@@ -122,7 +122,7 @@ async fn page(scene: &ApiScenario, query: &str) -> String {
     answer.text().await.unwrap()
 }
 
-async fn the_page_tells_numbers_in_words_and_lets_nobody_write_into_it(scene: ApiScenario) {
+async fn page_shows_numbers_as_text_and_escapes_its_parameters(scene: ApiScenario) {
     assert!(page(&scene, "").await.contains("No reviews in the last 7 days."));
     lived(&scene).await;
     while scene.gateway.service.sequence().await.unwrap() > 0 {}

@@ -29,17 +29,17 @@ on_both! {
     the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refused(crate::gateway::POLICY),
     a_denial_and_a_time_out_are_answered_as_what_they_are(crate::gateway::POLICY),
     an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(crate::gateway::POLICY),
-    whoever_answers_for_the_host_does_not_decide(crate::gateway::POLICY),
+    owner_of_the_host_does_not_decide(crate::gateway::POLICY),
     a_vote_is_for_all_that_the_host_said_and_counts_once(crate::gateway::POLICY.replace("need = 1", "need = 2")),
-    of_two_last_votes_at_once_one_answers(crate::gateway::POLICY.replace("need = 1", "need = 2")),
+    only_one_of_two_concurrent_last_votes_answers(crate::gateway::POLICY.replace("need = 1", "need = 2")),
     a_deadline_between_reading_and_voting_ends_it(crate::gateway::POLICY),
-    a_further_attempt_comes_after_the_one_before_and_not_for_ever(crate::gateway::POLICY),
-    what_is_stopped_takes_nothing_and_decides_nothing(crate::gateway::POLICY),
+    further_attempts_are_in_order_and_limited(crate::gateway::POLICY),
+    halted_flow_accepts_and_decides_no_interrupt(crate::gateway::POLICY),
     another_policy_asks_other_people(crate::gateway::POLICY),
-    what_nobody_could_approve_is_not_taken(crate::gateway::POLICY.replace("\"reviewers\"", "\"nobody\"")),
-    what_detectors_find_is_in_no_event(super::detecting()),
-    what_another_policy_comes_to_hide_is_not_shown_any_more(crate::gateway::POLICY),
-    what_a_line_says_of_a_hidden_place_is_not_shown(crate::gateway::POLICY),
+    interrupt_without_eligible_reviewers_is_refused(crate::gateway::POLICY.replace("\"reviewers\"", "\"nobody\"")),
+    detected_values_are_in_no_event(super::detecting()),
+    value_redacted_by_a_later_policy_is_not_shown(crate::gateway::POLICY),
+    line_about_a_redacted_path_is_not_shown(crate::gateway::POLICY),
     a_typed_confirmation_is_typed(crate::gateway::POLICY.replace("need = 1", "need = 1\nconfirm = \"typed\"")),
     a_passkey_that_is_asked_for_is_needed(crate::gateway::POLICY.replace("need = 1", "need = 1\npasskey = true")),
 }
@@ -227,7 +227,7 @@ async fn an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-async fn whoever_answers_for_the_host_does_not_decide(scene: ApiScenario) {
+async fn owner_of_the_host_does_not_decide(scene: ApiScenario) {
     let g = &scene.gateway;
     let own = owned_token(&g.service, "alices", MachineRole::Host, &[], "alice").await;
     let taken = g.post("/v1/interrupts", &own, asked()).await.expect(202);
@@ -267,7 +267,7 @@ async fn a_vote_is_for_all_that_the_host_said_and_counts_once(scene: ApiScenario
     scene.passes_an_audit().await;
 }
 
-async fn of_two_last_votes_at_once_one_answers(scene: ApiScenario) {
+async fn only_one_of_two_concurrent_last_votes_answers(scene: ApiScenario) {
     let g = &scene.gateway;
     let carol = person(&g.service, "carol", &["reviewers"]).await;
     let taken = posts(g, &asked()).await.expect(202);
@@ -291,7 +291,7 @@ async fn a_deadline_between_reading_and_voting_ends_it(scene: ApiScenario) {
     assert_eq!(answer(g, &taken).await.expect(200)["decision"], "expired");
 }
 
-async fn a_further_attempt_comes_after_the_one_before_and_not_for_ever(scene: ApiScenario) {
+async fn further_attempts_are_in_order_and_limited(scene: ApiScenario) {
     let g = &scene.gateway;
     let attempt = |number: u32| asked_with(json!({"attempt": number}));
     for early in [2, 3] {
@@ -312,7 +312,7 @@ async fn a_further_attempt_comes_after_the_one_before_and_not_for_ever(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn what_is_stopped_takes_nothing_and_decides_nothing(scene: ApiScenario) {
+async fn halted_flow_accepts_and_decides_no_interrupt(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     let by = "tests".try_into().unwrap();
@@ -360,14 +360,14 @@ async fn another_policy_asks_other_people(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_could_approve_is_not_taken(scene: ApiScenario) {
+async fn interrupt_without_eligible_reviewers_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let answer = posts(g, &asked()).await;
     assert_eq!((answer.status, answer.code()), (422, "nobody_can_approve"));
     assert_eq!(events(g).await, []);
 }
 
-async fn what_detectors_find_is_in_no_event(scene: ApiScenario) {
+async fn detected_values_are_in_no_event(scene: ApiScenario) {
     let g = &scene.gateway;
     let secret = "eva@example.com";
     let body = asked_with(json!({
@@ -388,7 +388,7 @@ async fn what_detectors_find_is_in_no_event(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: ApiScenario) {
+async fn value_redacted_by_a_later_policy_is_not_shown(scene: ApiScenario) {
     let g = &scene.gateway;
     let words = json!({
         "redacted_diff": {"payment": {"iban": "DE02120300000000202051"}}, "title": "To DE02120300000000202051",
@@ -419,7 +419,7 @@ async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: ApiScena
 }
 
 /// A host's list of changes is no state: its lines say where their values stand.
-async fn what_a_line_says_of_a_hidden_place_is_not_shown(scene: ApiScenario) {
+async fn line_about_a_redacted_path_is_not_shown(scene: ApiScenario) {
     let g = &scene.gateway;
     let number = "7654-3210-FEDC";
     let words = json!({
@@ -465,7 +465,7 @@ async fn a_passkey_that_is_asked_for_is_needed(scene: ApiScenario) {
 }
 
 #[tokio::test]
-async fn what_is_not_of_its_shape_is_refused_with_its_place() {
+async fn malformed_interrupt_is_refused_with_its_path() {
     let g = crate::gateway::spawn_gateway().await;
     for (changes, pointer) in [
         (json!({"transition_digest": "short"}), "/transition_digest"),

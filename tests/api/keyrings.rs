@@ -22,8 +22,8 @@ use crate::over::{StoreInterceptor, StoreOperation};
 use crate::rules::ApiScenario;
 
 on_both! {
-    what_a_revoked_key_signed_is_stopped(super::POLICY),
-    what_took_long_to_decide_is_signed_by_the_key_of_now(super::POLICY),
+    approval_signed_by_a_revoked_key_is_stopped(super::POLICY),
+    slow_proposal_is_signed_by_the_current_key(super::POLICY),
     an_older_keyring_is_found_by_what_the_log_tells(super::POLICY),
 }
 
@@ -53,7 +53,7 @@ async fn stopped(g: &TestGateway, transition: &Value) -> Value {
     g.get(&path, &g.planner).await.expect(200).get("stopped").cloned().unwrap_or(Value::Null)
 }
 
-async fn what_a_revoked_key_signed_is_stopped(scene: ApiScenario) {
+async fn approval_signed_by_a_revoked_key_is_stopped(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     rotate(&place(g));
@@ -78,7 +78,7 @@ impl StoreInterceptor for RotatingKeyring {
     }
 }
 
-async fn what_took_long_to_decide_is_signed_by_the_key_of_now(scene: ApiScenario) {
+async fn slow_proposal_is_signed_by_the_current_key(scene: ApiScenario) {
     let g = &scene.gateway;
     // Its head is signed by another key than the one that is revoked.
     let thread = g.thread().await;

@@ -18,8 +18,8 @@ use crate::over::{StoreInterceptor, StoreOperation};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_lapse_is_told_before_what_comes_after_it_without_any_worker(super::POLICY),
-    a_lapse_is_told_once_whoever_comes_first(super::POLICY),
+    expired_lease_is_logged_before_later_events_without_a_worker(super::POLICY),
+    expired_lease_is_logged_once(super::POLICY),
     the_same_verify_twice_at_once_is_answered_the_same(super::POLICY),
 }
 
@@ -66,7 +66,7 @@ async fn events(g: &TestGateway, thread: &Value) -> Vec<Value> {
     events.filter(|it| it["thread"] == thread["thread"]).collect()
 }
 
-async fn a_lapse_is_told_before_what_comes_after_it_without_any_worker(scene: ApiScenario) {
+async fn expired_lease_is_logged_before_later_events_without_a_worker(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let_through(g, &thread, "w1").await;
@@ -77,7 +77,7 @@ async fn a_lapse_is_told_before_what_comes_after_it_without_any_worker(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn a_lapse_is_told_once_whoever_comes_first(scene: ApiScenario) {
+async fn expired_lease_is_logged_once(scene: ApiScenario) {
     let g = &scene.gateway;
     for first in ["a hold", "the worker", "a vote", "its end"] {
         let thread = g.thread().await;

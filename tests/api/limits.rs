@@ -126,7 +126,7 @@ async fn a_token_waits_for_so_many_decisions_at_once_and_no_other_waits_for_it()
 }
 
 #[tokio::test]
-async fn what_is_not_read_of_long_answers_counts_as_their_askers() {
+async fn unread_response_bytes_count_for_their_caller() {
     let g = spawn_with_policy(&policy_with("schema = \"payments.schema.json\"\n", "")).await;
     let state = json!({"raw_text": "x".repeat(90_000), "target_user_id": 17});
     let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -157,7 +157,7 @@ async fn what_is_not_read_of_long_answers_counts_as_their_askers() {
 }
 
 #[tokio::test]
-async fn nothing_more_is_begun_for_whoever_reads_none_of_what_their_changes_are_answered() {
+async fn changes_of_a_caller_with_too_many_unread_bytes_are_refused() {
     let g = spawn_with_policy(&policy_with("schema = \"payments.schema.json\"\n", "")).await;
     let state = json!({"raw_text": "x".repeat(90_000), "target_user_id": 17});
     let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -187,7 +187,7 @@ async fn nothing_more_is_begun_for_whoever_reads_none_of_what_their_changes_are_
 }
 
 #[tokio::test]
-async fn what_is_packed_is_not_unpacked_whoever_sends_it() {
+async fn compressed_request_is_refused() {
     let g = spawn_gateway().await;
     let client = reqwest::Client::new();
     for path in ["/v1/threads", "/v1/interrupts", "/mcp", "/sign-in"] {

@@ -31,11 +31,11 @@ use crate::python;
 use crate::rules::ApiScenario;
 
 on_both! {
-    who_can_decide_is_told_once_and_nobody_else(crate::gateway::POLICY),
-    what_was_decided_meanwhile_is_not_told(crate::gateway::POLICY),
-    of_several_gateways_one_tells(crate::gateway::POLICY),
-    whoever_is_reminded_is_told_once_more_and_whoever_is_asked_later_then(super::reminding()),
-    whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_host_says(crate::gateway::POLICY),
+    only_eligible_reviewers_are_notified_and_once(crate::gateway::POLICY),
+    decided_review_is_not_notified(crate::gateway::POLICY),
+    only_one_of_several_gateways_sends_mail(crate::gateway::POLICY),
+    reminder_and_escalation_notify_their_reviewers(super::reminding()),
+    mail_about_an_interrupt_has_no_text_of_its_host(crate::gateway::POLICY),
 }
 
 const AUTHORITY: &[u8] = include_bytes!("../provider/tls/authority.pem");
@@ -122,7 +122,7 @@ pub async fn tell(service: &Service, post: &MailServer) -> usize {
     }
 }
 
-async fn who_can_decide_is_told_once_and_nobody_else(scene: ApiScenario) {
+async fn only_eligible_reviewers_are_notified_and_once(scene: ApiScenario) {
     let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     let thread = g.thread().await;
@@ -150,7 +150,7 @@ async fn who_can_decide_is_told_once_and_nobody_else(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_was_decided_meanwhile_is_not_told(scene: ApiScenario) {
+async fn decided_review_is_not_notified(scene: ApiScenario) {
     let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     let denied = g.held(&g.thread().await).await;
@@ -181,7 +181,7 @@ fn to_and_name(post: &mut MailServer) -> (String, String) {
     (mail["to"][0].as_str().unwrap().to_owned(), name.to_owned())
 }
 
-async fn whoever_is_reminded_is_told_once_more_and_whoever_is_asked_later_then(scene: ApiScenario) {
+async fn reminder_and_escalation_notify_their_reviewers(scene: ApiScenario) {
     let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     let sid = person(&g.service, "sid", &["security"]).await;
@@ -210,7 +210,7 @@ async fn whoever_is_reminded_is_told_once_more_and_whoever_is_asked_later_then(s
     scene.passes_an_audit().await;
 }
 
-async fn whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_host_says(scene: ApiScenario) {
+async fn mail_about_an_interrupt_has_no_text_of_its_host(scene: ApiScenario) {
     let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     let taken = g.post("/v1/interrupts", &g.host, asked()).await.expect(202);
@@ -246,7 +246,7 @@ async fn whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_h
     scene.passes_an_audit().await;
 }
 
-async fn of_several_gateways_one_tells(scene: ApiScenario) {
+async fn only_one_of_several_gateways_sends_mail(scene: ApiScenario) {
     let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     g.held(&g.thread().await).await;
@@ -270,7 +270,7 @@ async fn of_several_gateways_one_tells(scene: ApiScenario) {
 }
 
 #[tokio::test]
-async fn a_digest_is_one_mail_for_all_that_came_meanwhile() {
+async fn digest_is_one_mail_for_all_new_reviews() {
     let (g, mut post) = (spawn_gateway().await, MailServer::start("plain"));
     ready(&g).await;
     g.service.set_contact(&g.bob.id, None).await.unwrap();
@@ -293,7 +293,7 @@ async fn a_digest_is_one_mail_for_all_that_came_meanwhile() {
 }
 
 #[tokio::test]
-async fn what_the_policy_hides_is_not_named() {
+async fn redacted_key_is_not_named() {
     let policy = POLICY.replace("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"target_user_id\"]");
     let (g, mut post) = (spawn_with_policy(&policy).await, MailServer::start("plain"));
     ready(&g).await;
@@ -308,7 +308,7 @@ async fn what_the_policy_hides_is_not_named() {
 /// If the mail server is down, does not know the gateway, is an impostor or offers no encryption, no notification is
 /// lost or sent.
 #[tokio::test]
-async fn a_server_that_cannot_be_used_is_told_nothing_and_asked_again() {
+async fn unusable_mail_server_gets_no_mail_and_is_tried_again() {
     let g = spawn_gateway().await;
     ready(&g).await;
     g.service.set_contact(&g.bob.id, None).await.unwrap();
@@ -366,7 +366,7 @@ async fn mail_is_handed_over_encrypted_and_by_login() {
 
 /// An address that does not work does not delay other notifications. The gateway gives it up after a while.
 #[tokio::test]
-async fn a_refused_address_holds_up_nobody() {
+async fn refused_address_does_not_delay_other_mail() {
     let (g, mut post) = (spawn_gateway().await, MailServer::start("plain"));
     ready(&g).await;
     told_at(&g.service, &g.alice, "nobody@example.org", MailPace::Each).await;
@@ -387,7 +387,7 @@ async fn a_refused_address_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn people_say_themselves_where_they_are_told() {
+async fn people_set_their_own_address() {
     let g = spawn_gateway().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let still = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
@@ -417,7 +417,7 @@ async fn people_say_themselves_where_they_are_told() {
 
 /// More than one change has room for.
 #[tokio::test]
-async fn a_question_to_thousands_is_told_to_each_of_them_and_holds_up_nothing() {
+async fn review_with_thousands_of_reviewers_notifies_each_and_delays_nothing() {
     const MANY: usize = 4_200;
     let g = spawn_gateway().await;
     write(&g.service).await;

@@ -50,7 +50,7 @@ fn codes(answer: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn what_looks_like_the_value_before_is_marked_in_answers_and_on_the_review() {
+async fn look_alike_of_the_earlier_value_is_marked() {
     let g = spawn_with_policy(POLICY).await;
     for (payee, marks) in [
         ("\u{410}cme", ["mixed_scripts", "looks_like_known"].as_slice()),

@@ -103,7 +103,7 @@ async fn begun(g: &TestGateway, way: (&'static str, McpTransport), token: &str) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_reads_proposes_waits_and_is_told_the_decision() {
+async fn agent_reads_proposes_waits_and_gets_the_decision() {
     let g = spawn_gateway().await;
     for way in WAYS {
         let thread = g.thread().await;
@@ -216,7 +216,7 @@ async fn a_refusal_is_a_result_that_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_longer_wanted_is_taken_back() {
+async fn agent_cancels_its_proposal() {
     let g = spawn_gateway().await;
     let (thread, client) = (g.thread().await, begun(&g, WAYS[3], &g.planner).await);
     let held = g.held(&thread).await;

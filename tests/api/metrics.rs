@@ -23,8 +23,8 @@ use crate::rules::ApiScenario;
 
 on_both! {
     every_number_is_what_happened(crate::gateway::POLICY),
-    of_several_gateways_each_event_is_counted_by_one(crate::gateway::POLICY),
-    what_waits_for_its_place_is_told_with_its_age(crate::gateway::POLICY),
+    each_event_is_counted_by_one_of_several_gateways(crate::gateway::POLICY),
+    unsequenced_events_are_counted_with_their_age(crate::gateway::POLICY),
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -159,7 +159,7 @@ async fn every_number_is_what_happened(scene: ApiScenario) {
     assert_eq!(requests["POST /v1/threads/{thread}/transitions 4xx"], 1.0);
 }
 
-async fn of_several_gateways_each_event_is_counted_by_one(scene: ApiScenario) {
+async fn each_event_is_counted_by_one_of_several_gateways(scene: ApiScenario) {
     let g = &scene.gateway;
     lived(g).await;
     while g.service.sequence().await.unwrap() > 0 {}
@@ -175,7 +175,7 @@ async fn of_several_gateways_each_event_is_counted_by_one(scene: ApiScenario) {
     assert_eq!(held, 5.0);
 }
 
-async fn what_waits_for_its_place_is_told_with_its_age(scene: ApiScenario) {
+async fn unsequenced_events_are_counted_with_their_age(scene: ApiScenario) {
     let g = &scene.gateway;
     while g.service.sequence().await.unwrap() > 0 {}
     g.thread().await;
@@ -214,7 +214,7 @@ async fn a_broken_chain_is_counted() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_not_told_and_the_rest_is() {
+async fn unreadable_metrics_are_left_out() {
     let g = spawn_gateway().await;
     g.held(&g.thread().await).await;
     assert_eq!(Scrape::of(&g).await.one("open_reviews", "payments"), Some(1.0));
@@ -229,7 +229,7 @@ async fn what_cannot_be_read_is_not_told_and_the_rest_is() {
 
 /// Requests of unauthenticated clients are counted under existing labels.
 #[tokio::test]
-async fn nobody_makes_a_number_of_their_own() {
+async fn unauthenticated_clients_add_no_labels() {
     let g = spawn_gateway().await;
     for number in 0..5 {
         let method = Method::from_bytes(format!("MADEUP{number}").as_bytes()).unwrap();

@@ -14,12 +14,12 @@ use crate::gateway::{ApiResponse, POLICY, TestGateway, owned_token, source};
 use crate::rules::ApiScenario;
 
 on_both! {
-    an_hmac_stands_beside_the_signature_where_it_is_asked_for(super::policy()),
-    a_secret_is_given_to_its_own_nodes_agent_and_nobody_else(super::policy()),
-    that_a_secret_was_given_is_told_and_the_secret_is_not(super::policy()),
+    requested_hmac_is_beside_the_signature(super::policy()),
+    secret_is_given_only_to_the_agent_of_its_node(super::policy()),
+    access_to_a_secret_is_logged_without_the_secret(super::policy()),
     it_is_good_until_the_overlap_is_over_and_no_longer(super::policy()),
-    what_another_could_make_or_move_is_not_believed(super::policy()),
-    where_it_is_asked_for_it_cannot_be_left_out(super::policy()),
+    forged_or_moved_hmac_is_refused(super::policy()),
+    required_hmac_cannot_be_left_out(super::policy()),
     another_spelling_of_the_same_is_the_same_and_of_another_is_not(super::policy()),
     two_gateways_of_a_database_give_the_same(super::policy()),
 }
@@ -81,7 +81,7 @@ async fn into_next_period(g: &TestGateway, after_millis: i64) {
     g.clock.set_millis(before + i64::try_from(moved).unwrap() + after_millis);
 }
 
-async fn an_hmac_stands_beside_the_signature_where_it_is_asked_for(scene: ApiScenario) {
+async fn requested_hmac_is_beside_the_signature(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Überweisung an Eva 🙂").await;
@@ -102,7 +102,7 @@ async fn an_hmac_stands_beside_the_signature_where_it_is_asked_for(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-async fn a_secret_is_given_to_its_own_nodes_agent_and_nobody_else(scene: ApiScenario) {
+async fn secret_is_given_only_to_the_agent_of_its_node(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let (mine, theirs) = (given(g, SECRET, &g.planner).await, SECRET.replace("planner", "input_parser"));
@@ -140,7 +140,7 @@ async fn a_secret_is_given_to_its_own_nodes_agent_and_nobody_else(scene: ApiScen
     scene.passes_an_audit().await;
 }
 
-async fn that_a_secret_was_given_is_told_and_the_secret_is_not(scene: ApiScenario) {
+async fn access_to_a_secret_is_logged_without_the_secret(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Pay Eva.").await;
@@ -201,7 +201,7 @@ async fn it_is_good_until_the_overlap_is_over_and_no_longer(scene: ApiScenario) 
     assert_eq!(verify(g, &anew).await.code(), "hmac_expired");
 }
 
-async fn what_another_could_make_or_move_is_not_believed(scene: ApiScenario) {
+async fn forged_or_moved_hmac_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let (one, two) = (thread(g, "Pay Eva.").await, thread(g, "Pay Eva.").await);
@@ -252,7 +252,7 @@ async fn what_another_could_make_or_move_is_not_believed(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn where_it_is_asked_for_it_cannot_be_left_out(scene: ApiScenario) {
+async fn required_hmac_cannot_be_left_out(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Pay Eva.").await;

@@ -18,9 +18,9 @@ use crate::gateway::{TestGateway, owned_token, person};
 use crate::rules::ApiScenario;
 
 on_both! {
-    each_is_told_once_while_the_review_waits_and_not_after,
+    reminder_and_escalation_are_logged_once_while_the_review_is_open,
     from_its_moment_on_others_may_vote_whether_or_not_it_was_told,
-    an_escalation_gives_nobody_two_votes_and_no_author_one,
+    escalation_gives_no_second_vote_and_none_to_authors,
     a_review_that_only_an_escalation_could_decide_is_rejected,
 }
 
@@ -56,7 +56,7 @@ async fn mine(g: &TestGateway, who: &Account) -> usize {
     g.service.find(who, &InboxFilter::mine(), &InboxPageSelection::First, 10).await.unwrap().items.len()
 }
 
-async fn each_is_told_once_while_the_review_waits_and_not_after(scene: ApiScenario) {
+async fn reminder_and_escalation_are_logged_once_while_the_review_is_open(scene: ApiScenario) {
     let g = &scene.gateway;
     let (held, denied) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     g.vote(&g.bob, &denied, VoteVerdict::Deny).await.unwrap();
@@ -119,7 +119,7 @@ async fn from_its_moment_on_others_may_vote_whether_or_not_it_was_told(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn an_escalation_gives_nobody_two_votes_and_no_author_one(scene: ApiScenario) {
+async fn escalation_gives_no_second_vote_and_none_to_authors(scene: ApiScenario) {
     let g = &scene.gateway;
     let both = person(&g.service, "both", &["security", "reviewers"]).await;
     let owner = person(&g.service, "owner", &["security"]).await;

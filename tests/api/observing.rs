@@ -33,7 +33,7 @@ async fn activate(g: &TestGateway, policy: &str, accepts: &[&Value]) {
 }
 
 #[tokio::test]
-async fn what_would_be_held_commits_is_marked_and_is_written_without_a_receipt() {
+async fn observed_change_commits_marked_and_is_written_without_a_receipt() {
     let g = spawn_with_policy(&observing()).await;
     let (thread, asked) = observed(&g).await;
     assert_eq!((&asked["outcome"], &asked["version"]), (&json!("committed"), &json!(1)));
@@ -69,7 +69,7 @@ async fn asking_again_tells_again_why_people_would_have_been_asked() {
 }
 
 #[tokio::test]
-async fn what_the_policy_rejects_is_rejected_by_a_flow_that_observes_too() {
+async fn observe_mode_still_rejects_forbidden_changes() {
     let g = spawn_with_policy(&observing()).await;
     let thread = g.thread().await;
     let patch = json!({"is_admin": true});
@@ -116,7 +116,7 @@ async fn an_abort_gives_an_observed_head_back_and_no_receipt_is_needed_for_it() 
 }
 
 #[tokio::test]
-async fn what_people_approved_is_written_with_its_receipt_only_even_while_the_flow_observes() {
+async fn approved_change_needs_its_receipt_even_in_observe_mode() {
     let g = spawn_with_policy(POLICY).await;
     let thread = g.thread().await;
     let held = g.held(&thread).await;

@@ -59,7 +59,7 @@ async fn an_owner_is_an_account_or_group_that_exists_however_it_is_written() {
 }
 
 #[tokio::test]
-async fn a_new_group_is_nobody_that_exists() {
+async fn group_name_of_an_account_is_refused() {
     let g = spawn_gateway().await;
     for taken in ["alice", "Alice", "a1ice", "Reviewers", "not a group"] {
         assert!(is_refused(g.service.add_token(&group(taken)).await, "/owner"), "{taken}");
@@ -72,7 +72,7 @@ async fn a_new_group_is_nobody_that_exists() {
 
 /// As a token of an earlier version may be owned: by a name that no account had, and that one looks like.
 #[tokio::test]
-async fn who_looks_like_the_owner_does_not_approve_what_the_agent_proposed() {
+async fn look_alike_of_the_owner_does_not_approve_the_agents_proposal() {
     let g = spawn_gateway().await;
     for (owner, name, groups) in
         [("Carol", "carol", ["reviewers"].as_slice()), ("Teams", "dora", &["reviewers", "teams"])]

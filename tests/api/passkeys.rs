@@ -39,7 +39,7 @@ on_both! {
     a_passkey_that_was_used_a_moment_ago_is_enough_where_the_policy_says_so(super::fresh()),
     the_first_passkey_takes_the_password_and_every_other_one_that_is_there(super::signed()),
     a_registration_is_bound_to_its_session_and_used_once(super::signed()),
-    a_passkey_signs_in_whose_it_is_and_nobody_else(super::signed()),
+    passkey_signs_in_only_its_owner(super::signed()),
     a_sign_in_that_is_played_again_opens_nothing(super::signed()),
     a_counter_that_goes_back_is_refused_and_told(super::signed()),
     a_removed_passkey_opens_nothing_and_the_sessions_it_opened_end(super::signed()),
@@ -369,7 +369,7 @@ async fn try_in(
     }
 }
 
-async fn a_passkey_signs_in_whose_it_is_and_nobody_else(scene: ApiScenario) {
+async fn passkey_signs_in_only_its_owner(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut alice = person(g, &g.alice, 1).await;
     let id = g.alice.id.as_str();

@@ -87,7 +87,7 @@ async fn an_invitation_makes_the_account_it_names_once_and_says_by_whom() {
 }
 
 #[tokio::test]
-async fn a_link_that_is_late_or_withdrawn_lets_nobody_in() {
+async fn late_or_withdrawn_link_is_refused() {
     let g = spawn_gateway().await;
     let gus = admin(&g, "gus").await;
     let late = g.service.invite(&gus, &ana()).await.unwrap();
@@ -112,7 +112,7 @@ async fn a_link_that_is_late_or_withdrawn_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn what_somebody_may_do_is_changed_by_others_and_is_told() {
+async fn access_is_changed_only_by_other_administrators_and_logged() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let oneself = g.service.change_access(&gus, &gus.record.id, (PersonRole::Reviewer, &groups(&["reviewers"]))).await;
@@ -139,7 +139,7 @@ async fn what_somebody_may_do_is_changed_by_others_and_is_told() {
 }
 
 #[tokio::test]
-async fn the_last_administrator_stays_one_whoever_asks() {
+async fn last_administrator_is_never_removed() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let none = groups(&[]);
@@ -202,7 +202,7 @@ async fn with_another_password_every_older_link_to_choose_one_is_over() {
 }
 
 #[tokio::test]
-async fn a_link_lets_nobody_in_once_whoever_made_it_runs_the_gateway_no_more() {
+async fn link_of_a_former_administrator_is_refused() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let invitation = g.service.invite(&hal, &ana()).await.unwrap();
@@ -232,7 +232,7 @@ async fn a_link_lets_nobody_in_once_whoever_made_it_runs_the_gateway_no_more() {
 }
 
 #[tokio::test]
-async fn a_link_lets_nobody_in_though_its_maker_is_disabled_only_just_before_it_counts() {
+async fn link_is_refused_if_its_maker_is_disabled_during_its_use() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let invitation = g.service.invite(&hal, &ana()).await.unwrap();
@@ -302,7 +302,7 @@ async fn a_person_changes_the_password_and_ends_sessions_of_their_own_only() {
 }
 
 #[tokio::test]
-async fn whose_account_was_changed_since_a_halt_does_not_count_for_lifting_it() {
+async fn account_changed_since_a_halt_does_not_count_for_its_lift() {
     let g = spawn_for_people(PeopleSettings { lift_needs: LiftQuorum::Two, ..people() }).await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let halt =

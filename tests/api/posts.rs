@@ -29,11 +29,11 @@ use crate::rules::ApiScenario;
 on_both! {
     a_post_that_the_public_library_signed_is_taken(crate::gateway::POLICY),
     the_same_post_is_the_same_answer_and_another_under_its_name_is_refused(crate::gateway::POLICY),
-    a_signature_that_is_not_the_hosts_own_lets_nobody_in(crate::gateway::POLICY),
+    signature_of_another_party_is_refused(crate::gateway::POLICY),
     a_post_from_another_time_is_refused(crate::gateway::POLICY),
     a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_old(crate::gateway::POLICY),
-    of_many_same_posts_at_once_one_is_taken(crate::gateway::POLICY),
-    what_could_be_no_id_is_refused_beside_a_token_too(crate::gateway::POLICY),
+    only_one_of_many_identical_concurrent_posts_is_recorded(crate::gateway::POLICY),
+    invalid_source_is_refused_beside_a_token_too(crate::gateway::POLICY),
     an_overheard_post_takes_no_key_of_the_hosts(crate::gateway::POLICY),
 }
 
@@ -146,7 +146,7 @@ async fn the_same_post_is_the_same_answer_and_another_under_its_name_is_refused(
     scene.passes_an_audit().await;
 }
 
-async fn a_signature_that_is_not_the_hosts_own_lets_nobody_in(scene: ApiScenario) {
+async fn signature_of_another_party_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let signer = SigningHost::of(g, &g.host).await;
     let good = signer.post(g, "msg_1", &body("d"));
@@ -215,7 +215,7 @@ async fn a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_o
     scene.passes_an_audit().await;
 }
 
-async fn what_could_be_no_id_is_refused_beside_a_token_too(scene: ApiScenario) {
+async fn invalid_source_is_refused_beside_a_token_too(scene: ApiScenario) {
     let g = &scene.gateway;
     let answer = g.post("/v1/interrupts?source=%C3%97", &g.host, asked()).await;
     assert_eq!((answer.status, answer.code()), (400, "malformed"));
@@ -223,7 +223,7 @@ async fn what_could_be_no_id_is_refused_beside_a_token_too(scene: ApiScenario) {
     assert_eq!(g.post("/v1/interrupts", &g.host, asked()).await.status, 202);
 }
 
-async fn of_many_same_posts_at_once_one_is_taken(scene: ApiScenario) {
+async fn only_one_of_many_identical_concurrent_posts_is_recorded(scene: ApiScenario) {
     let g = &scene.gateway;
     let signer = SigningHost::of(g, &g.host).await;
     let post = signer.post(g, "msg_1", &body("d"));

@@ -27,7 +27,7 @@ fn from(peer: &str) -> TestRequest {
 }
 
 #[actix_web::test]
-async fn who_comes_past_the_proxy_is_answered_nothing() {
+async fn request_past_the_proxy_is_misdirected() {
     let g = spawn_gateway().await;
     let site = init_service(site(behind(&g, "10.0.0.7"))).await;
     let thread = format!("/v1/threads/{}", g.thread().await["thread"].as_str().unwrap());
@@ -93,7 +93,7 @@ async fn one_password_on_many_names_is_bounded_for_each_client_behind_a_named_pr
 }
 
 #[actix_web::test]
-async fn who_is_no_named_proxy_cannot_say_that_it_is_somebody_else() {
+async fn client_that_is_no_configured_proxy_cannot_forge_its_address() {
     let g = spawn_gateway().await;
     let site = init_service(site(behind(&g, "10.0.0.7"))).await;
     let ask = async |it: TestRequest| call_service(&site, it.to_request()).await.map_into_boxed_body();

@@ -42,7 +42,7 @@ async fn a_row_that_was_put_back_is_found_after_an_honest_change_on_top_too() {
 
 /// Otherwise the next policy would be the flow's first one, which requires no approval and is not halted.
 #[tokio::test]
-async fn a_flow_whose_row_was_taken_away_does_not_begin_anew() {
+async fn flow_with_a_deleted_row_accepts_no_first_policy() {
     let gateway = spawn_gateway().await;
     let database = Connection::open(gateway.folder.path().join("countersign.db")).unwrap();
     database.execute_batch("DELETE FROM flows").unwrap();

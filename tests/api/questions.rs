@@ -62,7 +62,7 @@ async fn counted_of(counts: fn(StoreOperation<'_>) -> bool) -> (TestGateway, Arc
 }
 
 #[tokio::test]
-async fn what_is_open_is_looked_through_once_under_a_policy() {
+async fn open_reviews_are_judged_once_per_policy() {
     let open = |it: StoreOperation<'_>| matches!(it, StoreOperation::Rows(Table::Holds | Table::Interrupts));
     let (g, questions) = counted_of(open).await;
     let held = g.held(&g.thread().await).await;

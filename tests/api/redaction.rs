@@ -16,10 +16,10 @@ use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
-    a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(super::written_elsewhere()),
-    a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(super::written_elsewhere()),
+    redacted_value_is_redacted_wherever_it_is_written(super::written_elsewhere()),
+    redacted_value_in_a_rejected_request_is_shown_only_to_its_proposer(super::written_elsewhere()),
     a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(super::without_schema()),
-    what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(super::written_elsewhere()),
+    current_policy_redacts_values_in_earlier_decisions(super::written_elsewhere()),
 }
 
 /// The value at `/payment/card` in `TestGateway::thread`, which is redacted.
@@ -50,7 +50,7 @@ async fn written(g: &TestGateway, thread: &Value) -> Value {
     g.post(&path, &g.planner, ask).await.expect(202)
 }
 
-async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: ApiScenario) {
+async fn redacted_value_is_redacted_wherever_it_is_written(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = written(g, &thread).await;
@@ -105,7 +105,7 @@ async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: ApiS
 /// The amount, which the first policy does not redact.
 const AMOUNT: &str = "7771234567";
 
-async fn what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(scene: ApiScenario) {
+async fn current_policy_redacts_values_in_earlier_decisions(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -166,7 +166,7 @@ async fn a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(scene: ApiScenario) {
+async fn redacted_value_in_a_rejected_request_is_shown_only_to_its_proposer(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"is_admin": {(format!("of {CARD}")): 1}, "result_ref": CARD});
@@ -208,7 +208,7 @@ async fn guesses_are_not_answered(g: &TestGateway, identity: &Value, patch: &Val
 }
 
 #[tokio::test]
-async fn what_detectors_find_is_neither_in_a_redacted_diff_nor_in_a_comment() {
+async fn detected_values_are_not_in_diffs_or_comments() {
     let detecting = POLICY.replace("hide = [\"payment.card\"]", "detect = [\"email\", \"card_number\"]");
     assert_ne!(detecting, POLICY);
     let g = spawn_with_policy(&detecting).await;

@@ -14,13 +14,13 @@ const CALL: &str = "/v1/flows/payments/replays";
 on_both! {
     by_the_same_policy_everything_is_the_same(super::POLICY),
     each_is_judged_on_its_own_head_and_after_what_had_committed_then(super::POLICY),
-    what_was_used_before_counts_and_what_is_said_along_is_judged(super::POLICY),
+    replay_counts_earlier_usage_and_judges_tool_calls(super::POLICY),
     pages_together_are_the_whole(super::POLICY),
-    what_cannot_be_told_is_unknown(super::policy_with("trust_initial = true\n", "trust_initial = true\non_violation = \"retry_once\"\n")),
+    request_that_was_not_stored_is_unknown(super::policy_with("trust_initial = true\n", "trust_initial = true\non_violation = \"retry_once\"\n")),
     a_rollback_and_a_reaffirmation_are_judged_again(super::POLICY),
-    what_was_only_observed_would_be_held(super::policy_with("trust_initial = true\n", "trust_initial = true\nmode = \"observe\"\n")),
-    what_the_gateway_stated_anew_is_no_proposal(super::POLICY),
-    nothing_hidden_is_told_and_nothing_changes(super::POLICY),
+    observed_change_would_be_held(super::policy_with("trust_initial = true\n", "trust_initial = true\nmode = \"observe\"\n")),
+    restatement_by_the_gateway_is_no_proposal(super::POLICY),
+    replay_shows_no_redacted_value_and_changes_nothing(super::POLICY),
 }
 
 async fn sends(g: &TestGateway, thread: &Value, body: Value) -> ApiResponse {
@@ -118,7 +118,7 @@ async fn each_is_judged_on_its_own_head_and_after_what_had_committed_then(scene:
     assert_eq!(rows[1]["would_be"], would_be);
 }
 
-async fn what_was_used_before_counts_and_what_is_said_along_is_judged(scene: ApiScenario) {
+async fn replay_counts_earlier_usage_and_judges_tool_calls(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, mut head) = (thread["thread"].clone(), thread["transition"].clone());
@@ -175,7 +175,7 @@ async fn pages_together_are_the_whole(scene: ApiScenario) {
     assert_eq!(g.post(CALL, &g.admin, ask).await.status, 404);
 }
 
-async fn what_cannot_be_told_is_unknown(scene: ApiScenario) {
+async fn request_that_was_not_stored_is_unknown(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -221,7 +221,7 @@ async fn a_rollback_and_a_reaffirmation_are_judged_again(scene: ApiScenario) {
     );
 }
 
-async fn what_was_only_observed_would_be_held(scene: ApiScenario) {
+async fn observed_change_would_be_held(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42});
@@ -231,7 +231,7 @@ async fn what_was_only_observed_would_be_held(scene: ApiScenario) {
     assert_eq!(outcomes(&rows(g, &observing).await), [["same", "observe", "observe"]]);
 }
 
-async fn what_the_gateway_stated_anew_is_no_proposal(scene: ApiScenario) {
+async fn restatement_by_the_gateway_is_no_proposal(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -245,7 +245,7 @@ async fn what_the_gateway_stated_anew_is_no_proposal(scene: ApiScenario) {
     assert_eq!(rows[0]["transition"], held["transition"]);
 }
 
-async fn nothing_hidden_is_told_and_nothing_changes(scene: ApiScenario) {
+async fn replay_shows_no_redacted_value_and_changes_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);

@@ -27,13 +27,13 @@ use crate::under_new_policy::activate;
 on_both! {
     a_look_is_recorded_with_its_event_and_shown_to_everyone_after,
     only_members_of_a_named_group_look_and_nothing_is_recorded_of_others,
-    who_was_disabled_looks_no_more,
+    disabled_person_reveals_nothing,
     only_single_hidden_values_of_that_very_transition_are_shown,
     a_reason_is_asked_for_bounded_and_masked,
-    what_is_stopped_closed_or_over_may_be_looked_into,
+    values_of_halted_closed_or_decided_reviews_can_be_revealed,
     looks_beyond_what_can_be_recorded_show_nothing,
-    whom_the_policy_of_today_lets_look_no_more_looks_at_nothing_of_before,
-    auditors_are_told_the_kind_of_what_is_hidden_and_agents_and_hosts_are_not,
+    reveal_requires_permission_under_the_current_and_the_earlier_policy,
+    only_auditors_see_the_kind_of_a_redacted_value,
 }
 
 const CARD: &str = "4929 0000 0000 0000";
@@ -138,7 +138,7 @@ async fn only_members_of_a_named_group_look_and_nothing_is_recorded_of_others(sc
     nothing_is_recorded(g, &held).await;
 }
 
-async fn who_was_disabled_looks_no_more(scene: ApiScenario) {
+async fn disabled_person_reveals_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     g.service.set_admission("grace", SignInAccess::Barred).await.unwrap();
@@ -195,7 +195,7 @@ async fn a_reason_is_asked_for_bounded_and_masked(scene: ApiScenario) {
     assert_eq!(told(g).await[0].data["reason"], "[email] asked");
 }
 
-async fn what_is_stopped_closed_or_over_may_be_looked_into(scene: ApiScenario) {
+async fn values_of_halted_closed_or_decided_reviews_can_be_revealed(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     let by = PrincipalId::try_from("tests").unwrap();
@@ -212,7 +212,7 @@ async fn what_is_stopped_closed_or_over_may_be_looked_into(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn whom_the_policy_of_today_lets_look_no_more_looks_at_nothing_of_before(scene: ApiScenario) {
+async fn reveal_requires_permission_under_the_current_and_the_earlier_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     g.approved(&held.answer).await;
@@ -239,7 +239,7 @@ async fn looks_beyond_what_can_be_recorded_show_nothing(scene: ApiScenario) {
     assert_eq!(recorded(g, &held).await.len(), REVEALS_MAX);
 }
 
-async fn auditors_are_told_the_kind_of_what_is_hidden_and_agents_and_hosts_are_not(scene: ApiScenario) {
+async fn only_auditors_see_the_kind_of_a_redacted_value(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     let path = format!("/v1/transitions/{}", held.transition);
@@ -285,7 +285,7 @@ async fn a_look_that_cannot_be_recorded_shows_nothing() {
 }
 
 #[tokio::test]
-async fn what_has_parts_is_not_shown_as_a_whole() {
+async fn object_is_not_revealed_as_a_whole() {
     let whole = policy().replace("hide = [\"payment.card\"]", "hide = [\"payment\"]");
     let g = spawn_with_policy(&whole).await;
     let held = held(&g).await;

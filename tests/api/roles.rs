@@ -134,7 +134,7 @@ fn the_gateways_table_is_the_specifications() {
 }
 
 #[tokio::test]
-async fn every_route_lets_in_its_roles_and_nobody_else() {
+async fn every_route_admits_only_its_roles() {
     let g = spawn_gateway().await;
     for (method, route, roles) in MAY {
         let path = path_of(route);
@@ -192,7 +192,7 @@ async fn call_once(g: &TestGateway, method: &str, path: &str, header: (&str, &st
 
 /// Everything that names a thread, a transition or a flow, asked by tokens of another flow.
 #[tokio::test]
-async fn a_token_of_another_flow_is_told_nothing_and_changes_nothing() {
+async fn token_of_another_flow_reads_and_changes_nothing() {
     let g = spawn_gateway().await;
     let thread = g.thread().await;
     let held = g.held(&thread).await;

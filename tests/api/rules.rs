@@ -27,12 +27,12 @@ on_both! {
     a_rule_that_holds_asks_people(super::ruled()),
     a_value_waits_until_another_node_has_committed(super::ruled()),
     a_rule_knows_whose_the_asker_is(super::ruled()),
-    the_second_violation_ends_the_nodes_tries_on_that_head_and_nobody_elses(super::on_violation("retry_once")),
-    of_many_violations_at_once_none_gets_an_extra_try(super::on_violation("retry_once")),
+    second_violation_ends_only_the_nodes_attempts_on_that_head(super::on_violation("retry_once")),
+    concurrent_violations_get_no_extra_attempt(super::on_violation("retry_once")),
     a_retry_that_is_right_commits(super::on_violation("retry_once")),
-    what_people_could_not_approve_costs_no_try(super::on_violation("retry_once").replace("\"reviewers\"", "\"nobody\"")),
+    proposal_without_eligible_reviewers_uses_no_attempt(super::on_violation("retry_once").replace("\"reviewers\"", "\"nobody\"")),
     a_patch_is_dropped_whole_and_its_node_skipped(super::on_violation("skip_node")),
-    what_fails_fast_is_told_to_stop(super::on_violation("fail_fast")),
+    fail_fast_rejection_instructs_the_node_to_stop(super::on_violation("fail_fast")),
 }
 
 /// A gateway, and its store for an audit afterwards.
@@ -228,7 +228,7 @@ async fn a_rule_knows_whose_the_asker_is(scene: ApiScenario) {
     g.propose(id, head, (&g.planner, "planner"), json!({"requested_action": "none"})).await.expect(201);
 }
 
-async fn the_second_violation_ends_the_nodes_tries_on_that_head_and_nobody_elses(scene: ApiScenario) {
+async fn second_violation_ends_only_the_nodes_attempts_on_that_head(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -256,7 +256,7 @@ async fn the_second_violation_ends_the_nodes_tries_on_that_head_and_nobody_elses
     scene.passes_an_audit().await;
 }
 
-async fn of_many_violations_at_once_none_gets_an_extra_try(scene: ApiScenario) {
+async fn concurrent_violations_get_no_extra_attempt(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -286,7 +286,7 @@ async fn a_retry_that_is_right_commits(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_people_could_not_approve_costs_no_try(scene: ApiScenario) {
+async fn proposal_without_eligible_reviewers_uses_no_attempt(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -314,7 +314,7 @@ async fn a_patch_is_dropped_whole_and_its_node_skipped(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_fails_fast_is_told_to_stop(scene: ApiScenario) {
+async fn fail_fast_rejection_instructs_the_node_to_stop(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let stopped = tries(g, &thread["thread"], &thread["transition"], json!({"result_ref": "x"}), 1).await;

@@ -20,16 +20,16 @@ use crate::gateway::{TestGateway, ballot, person};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_vote_taken_back_counts_no_more_and_its_voter_may_vote_again,
-    a_denial_taken_back_ends_nothing,
+    withdrawn_vote_is_invalid_and_its_voter_may_vote_again,
+    withdrawn_denial_ends_nothing,
     taking_back_and_the_last_vote_race_and_one_wins,
-    only_ones_own_standing_vote_is_taken_back_and_each_once,
-    nothing_is_taken_back_after_the_end,
-    a_stop_does_not_keep_an_approval_from_being_taken_back,
-    whoever_changes_their_mind_for_ever_is_stopped,
+    only_an_active_vote_is_withdrawn_by_its_voter_and_once,
+    no_vote_is_withdrawn_after_the_decision,
+    approval_can_be_withdrawn_during_a_halt,
+    withdrawals_are_limited,
     words_without_a_vote_are_for_people_alone,
     words_are_bounded_and_a_form_says_them_once,
-    who_can_decide_is_worked_out_and_told_with_a_reason,
+    eligible_people_are_listed_with_reasons,
 }
 
 fn policy() -> String {
@@ -80,7 +80,7 @@ async fn halt(g: &TestGateway, proposing: bool) {
     g.service.set_halt(&PrincipalId::try_from("tests").unwrap(), &HaltScope::All, &halt).await.unwrap();
 }
 
-async fn a_vote_taken_back_counts_no_more_and_its_voter_may_vote_again(scene: ApiScenario) {
+async fn withdrawn_vote_is_invalid_and_its_voter_may_vote_again(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_vote_taken_back_counts_no_more_and_its_voter_may_vote_again(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn a_denial_taken_back_ends_nothing(scene: ApiScenario) {
+async fn withdrawn_denial_ends_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let carol = person(&g.service, "carol", &["reviewers"]).await;
     let held = g.held(&g.thread().await).await;
@@ -129,7 +129,7 @@ async fn taking_back_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn only_ones_own_standing_vote_is_taken_back_and_each_once(scene: ApiScenario) {
+async fn only_an_active_vote_is_withdrawn_by_its_voter_and_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let (held, other) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
@@ -154,7 +154,7 @@ async fn only_ones_own_standing_vote_is_taken_back_and_each_once(scene: ApiScena
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_taken_back_after_the_end(scene: ApiScenario) {
+async fn no_vote_is_withdrawn_after_the_decision(scene: ApiScenario) {
     let g = &scene.gateway;
     let (approved, late) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     for who in [&g.alice, &g.bob] {
@@ -167,7 +167,7 @@ async fn nothing_is_taken_back_after_the_end(scene: ApiScenario) {
     assert_eq!(told(g, EventType::ReviewWithdrawn).await, []);
 }
 
-async fn a_stop_does_not_keep_an_approval_from_being_taken_back(scene: ApiScenario) {
+async fn approval_can_be_withdrawn_during_a_halt(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
@@ -178,7 +178,7 @@ async fn a_stop_does_not_keep_an_approval_from_being_taken_back(scene: ApiScenar
     scene.passes_an_audit().await;
 }
 
-async fn whoever_changes_their_mind_for_ever_is_stopped(scene: ApiScenario) {
+async fn withdrawals_are_limited(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     for turn in 0..=WITHDRAWALS_MAX {
@@ -230,7 +230,7 @@ async fn words_are_bounded_and_a_form_says_them_once(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn who_can_decide_is_worked_out_and_told_with_a_reason(scene: ApiScenario) {
+async fn eligible_people_are_listed_with_reasons(scene: ApiScenario) {
     let g = &scene.gateway;
     person(&g.service, "carol", &["reviewers", "platform"]).await;
     person(&g.service, "dave", &["elsewhere"]).await;

@@ -13,13 +13,13 @@ use crate::gateway::{ApiResponse, POLICY, TestGateway, person, token};
 use crate::rules::{ApiScenario, codes};
 
 on_both! {
-    a_step_has_one_effect_whoever_asks_again_on_whatever_head(super::POLICY),
+    step_has_one_effect_for_every_retry_on_every_head(super::POLICY),
     a_step_that_was_done_does_nothing_else(super::POLICY),
     a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(super::bounded()),
     a_step_that_people_decide_on_is_theirs_until_they_have(super::POLICY),
-    of_one_step_at_once_on_two_gateways_one_is_done(super::POLICY),
+    concurrent_step_on_two_gateways_has_one_effect(super::POLICY),
     a_step_may_be_a_rollback_a_join_or_a_question(super::POLICY),
-    what_took_the_place_of_a_held_step_is_the_step(super::POLICY),
+    proposal_that_superseded_a_held_step_is_the_step(super::POLICY),
     a_step_that_a_write_overtook_is_tried_again(super::POLICY),
     an_audit_knows_what_was_tried(super::bounded()),
 }
@@ -46,7 +46,7 @@ fn action(what: &str) -> Value {
     json!({"requested_action": what})
 }
 
-async fn a_step_has_one_effect_whoever_asks_again_on_whatever_head(scene: ApiScenario) {
+async fn step_has_one_effect_for_every_retry_on_every_head(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let first = steps(g, &thread, &thread["transition"], "s1", action("update_email")).await.expect(201);
@@ -149,7 +149,7 @@ async fn a_step_that_people_decide_on_is_theirs_until_they_have(scene: ApiScenar
     scene.passes_an_audit().await;
 }
 
-async fn of_one_step_at_once_on_two_gateways_one_is_done(scene: ApiScenario) {
+async fn concurrent_step_on_two_gateways_has_one_effect(scene: ApiScenario) {
     let g = &scene.gateway;
     let other = scene.another().await;
     let thread = g.thread().await;
@@ -201,7 +201,7 @@ async fn a_step_may_be_a_rollback_a_join_or_a_question(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_took_the_place_of_a_held_step_is_the_step(scene: ApiScenario) {
+async fn proposal_that_superseded_a_held_step_is_the_step(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let head = &thread["transition"];

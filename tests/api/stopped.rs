@@ -11,9 +11,9 @@ use crate::gateway::{POLICY, TestGateway, ballot};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_write_that_was_confirmed_meanwhile_approves_nothing(super::POLICY),
-    what_stops_an_approval_is_told_with_its_transition(super::POLICY),
-    what_nobody_was_asked_about_is_stopped_as_well(super::POLICY),
+    write_confirmed_during_a_review_approves_nothing(super::POLICY),
+    reason_that_stops_an_approval_is_shown_with_its_transition(super::POLICY),
+    commit_without_a_review_is_stopped_as_well(super::POLICY),
     a_comment_shows_nothing_that_a_later_policy_hides(super::POLICY),
 }
 
@@ -27,7 +27,7 @@ async fn halt(g: &TestGateway, verifying: bool) {
     g.send(Method::PUT, "/v1/halts/payments", &g.admin, Some(body)).await.expect(200);
 }
 
-async fn a_write_that_was_confirmed_meanwhile_approves_nothing(scene: ApiScenario) {
+async fn write_confirmed_during_a_review_approves_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -42,7 +42,7 @@ async fn a_write_that_was_confirmed_meanwhile_approves_nothing(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-async fn what_stops_an_approval_is_told_with_its_transition(scene: ApiScenario) {
+async fn reason_that_stops_an_approval_is_shown_with_its_transition(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -72,7 +72,7 @@ async fn what_stops_an_approval_is_told_with_its_transition(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_was_asked_about_is_stopped_as_well(scene: ApiScenario) {
+async fn commit_without_a_review_is_stopped_as_well(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"requested_action": "refund"});

@@ -57,7 +57,7 @@ fn answer(mut stream: TcpStream) -> (String, Value) {
 }
 
 #[test]
-fn what_is_under_way_is_answered_and_nothing_new_is_taken() {
+fn shutdown_answers_open_requests_and_refuses_new_ones() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
     let mut gateway = ShutdownGateway::start(data);

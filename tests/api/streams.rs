@@ -118,7 +118,7 @@ async fn a_stream_tells_what_pages_tell_and_goes_on_from_what_was_seen_last() {
 }
 
 #[tokio::test]
-async fn who_is_bound_to_a_flow_hears_of_no_other() {
+async fn token_of_a_flow_gets_no_events_of_other_flows() {
     let g = spawn_gateway().await;
     let other = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
     let by = "tests".try_into().unwrap();
@@ -142,7 +142,7 @@ async fn who_is_bound_to_a_flow_hears_of_no_other() {
 
 /// Otherwise a client with a token for one flow could see when other flows are active.
 #[tokio::test]
-async fn what_happens_elsewhere_is_no_sign_to_who_is_bound_to_a_flow() {
+async fn events_of_other_flows_send_no_sign_to_a_token_of_one_flow() {
     let g = spawn_gateway().await;
     sequence::run_once(&g.service).await.unwrap();
     let reach = g.service.log_length().await.unwrap();
@@ -172,7 +172,7 @@ async fn a_stream_ends_before_it_tells_a_revoked_token_anything() {
 }
 
 #[tokio::test]
-async fn where_a_stream_cannot_begin_is_said() {
+async fn invalid_start_of_a_stream_is_refused_with_its_path() {
     let g = spawn_gateway().await;
     let bearer = format!("Bearer {}", g.auditor);
     let ask = async |query: &str, seen: Option<&str>| {
@@ -246,7 +246,7 @@ async fn hears(g: &TestGateway, store: Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn what_happens_at_one_gateway_is_heard_at_the_other() {
+async fn event_of_one_gateway_reaches_the_stream_of_another() {
     let g = spawn_gateway().await;
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap();
@@ -325,7 +325,7 @@ async fn a_persons_stream_hints_at_what_they_may_know_and_ends_with_their_sessio
 
 /// A comment may quote a redacted value, even if the state does not contain the value any more.
 #[tokio::test]
-async fn a_host_is_told_nothing_that_is_hidden_and_an_auditor_everything() {
+async fn host_gets_redacted_events_and_auditor_gets_all() {
     const CARD: &str = "4111111111111111";
     let writes = POLICY.replace("writes = [\"requested_action\", ", "writes = [\"payment\", ");
     assert_ne!(writes, POLICY);

@@ -48,7 +48,7 @@ async fn a_candidate_is_judged_by_instead_of_the_active_policy() {
 }
 
 #[tokio::test]
-async fn who_asks_and_what_came_before_can_be_supposed() {
+async fn dry_run_can_suppose_a_caller_and_earlier_steps() {
     let g = spawn_gateway().await;
     let rules = r#"
 flow = "payments"

@@ -15,8 +15,8 @@ use crate::rules::ApiScenario;
 
 on_both! {
     a_vote_comes_to_what_its_voter_was_told_or_to_nothing,
-    of_two_who_were_both_told_that_others_are_waited_for_one_decides_nothing,
-    what_somebody_said_since_is_read_before_one_of_several_counts,
+    second_concurrent_vote_with_an_outdated_preview_is_refused,
+    new_comment_stops_a_vote_on_several_reviews,
     an_answer_to_a_host_comes_to_what_its_voter_was_told_or_to_nothing,
 }
 
@@ -60,7 +60,7 @@ async fn a_vote_comes_to_what_its_voter_was_told_or_to_nothing(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-async fn of_two_who_were_both_told_that_others_are_waited_for_one_decides_nothing(scene: ApiScenario) {
+async fn second_concurrent_vote_with_an_outdated_preview_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;
@@ -73,7 +73,7 @@ async fn of_two_who_were_both_told_that_others_are_waited_for_one_decides_nothin
     scene.passes_an_audit().await;
 }
 
-async fn what_somebody_said_since_is_read_before_one_of_several_counts(scene: ApiScenario) {
+async fn new_comment_stops_a_vote_on_several_reviews(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut held = Vec::new();
     for _ in 0..3 {

@@ -11,13 +11,13 @@ use crate::rules::{ApiScenario, codes};
 on_both! {
     a_call_is_stated_by_name_and_commitment_and_shown_to_few(super::tooled()),
     a_tool_that_is_not_named_is_not_called(super::tooled()),
-    what_is_malformed_is_refused_with_its_place(super::tooled()),
+    malformed_tool_call_is_refused_with_its_path(super::tooled()),
     a_call_that_is_held_counts_once_it_is_approved(super::tooled()),
     a_call_that_is_denied_does_not_count(super::tooled()),
-    of_many_calls_at_once_no_more_commit_than_the_budget_has(super::tooled()),
+    concurrent_calls_commit_only_within_the_budget(super::tooled()),
     an_answer_about_one_call_is_none_about_another(super::tooled()),
     another_usage_makes_no_other_proposal(super::tooled()),
-    what_a_call_would_do_can_be_asked_without_effect(super::tooled()),
+    dry_run_of_a_tool_call_has_no_effect(super::tooled()),
 }
 
 fn tooled() -> String {
@@ -110,7 +110,7 @@ async fn a_tool_that_is_not_named_is_not_called(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_malformed_is_refused_with_its_place(scene: ApiScenario) {
+async fn malformed_tool_call_is_refused_with_its_path(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -168,7 +168,7 @@ async fn a_call_that_is_denied_does_not_count(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn of_many_calls_at_once_no_more_commit_than_the_budget_has(scene: ApiScenario) {
+async fn concurrent_calls_commit_only_within_the_budget(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let id = &thread["thread"];
@@ -222,7 +222,7 @@ async fn another_usage_makes_no_other_proposal(scene: ApiScenario) {
     sends(g, id, anew).await.expect(201);
 }
 
-async fn what_a_call_would_do_can_be_asked_without_effect(scene: ApiScenario) {
+async fn dry_run_of_a_tool_call_has_no_effect(scene: ApiScenario) {
     let g = &scene.gateway;
     let ask = |tool: Value| json!({"state": {"requested_action": "none", "target_user_id": 17}, "patch": {}, "node": "planner", "tool": tool, "usage": {"tokens": 1}});
     for (tool, outcome) in

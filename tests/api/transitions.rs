@@ -7,7 +7,7 @@ use crate::gateway::TestGateway;
 use crate::rules::ApiScenario;
 
 on_both! {
-    what_goes_back_is_rejected_and_what_goes_on_commits(super::following()),
+    value_that_goes_back_in_its_order_is_rejected(super::following()),
     a_thread_begins_with_what_its_rules_are_about(super::following()),
     a_rollback_goes_back_on_purpose(super::following()),
     a_writers_result_is_held_to_the_rules(super::following()),
@@ -42,7 +42,7 @@ reason = "a refund: look twice"
     )
 }
 
-async fn what_goes_back_is_rejected_and_what_goes_on_commits(scene: ApiScenario) {
+async fn value_that_goes_back_in_its_order_is_rejected(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let ask = |parent: Value, patch: Value| {

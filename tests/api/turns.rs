@@ -108,7 +108,7 @@ async fn views_are_sealed_for_one_asker_after_another() {
 }
 
 #[tokio::test]
-async fn runs_are_told_for_one_asker_after_another() {
+async fn runs_are_read_one_at_a_time_for_each_caller() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let thread = named(&crate::episodes::begun(&scene.gateway).await["thread"]);
     for (askers, at_once) in [(["a", "a", "a"], 1), (["a", "b", "c"], 2)] {

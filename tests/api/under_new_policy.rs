@@ -18,23 +18,23 @@ use crate::gateway::{ApiResponse, POLICY, TestGateway, source};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_hold_is_stated_anew_and_voted_on_anew(super::two_needed()),
+    pending_review_is_restated_and_needs_new_votes(super::two_needed()),
     a_vote_alone_finds_that_the_policy_changed(super::two_needed()),
     a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(super::two_needed()),
     a_kept_hold_is_judged_again_by_every_further_policy(super::two_needed()),
-    what_the_policy_rejects_now_is_not_asked_any_more(crate::gateway::POLICY),
-    what_the_policy_would_commit_now_is_not_committed(crate::gateway::POLICY),
-    a_flow_that_only_observes_asks_nobody(crate::gateway::POLICY),
-    what_nobody_could_approve_any_more_is_not_asked(crate::gateway::POLICY),
-    a_rollback_and_a_reaffirmation_are_stated_anew_too(crate::gateway::POLICY),
-    a_hold_past_its_deadline_has_expired_and_is_not_asked_anew(crate::gateway::POLICY),
+    proposal_that_the_new_policy_rejects_is_set_aside(crate::gateway::POLICY),
+    proposal_that_needs_no_approval_any_more_is_set_aside(crate::gateway::POLICY),
+    pending_review_is_set_aside_in_observe_mode(crate::gateway::POLICY),
+    proposal_without_eligible_reviewers_is_set_aside(crate::gateway::POLICY),
+    rollback_and_reaffirmation_are_restated_too(crate::gateway::POLICY),
+    review_past_its_deadline_expires_and_is_not_restated(crate::gateway::POLICY),
     while_proposing_is_halted_no_hold_is_touched(crate::gateway::POLICY),
-    a_call_is_stated_anew_with_its_arguments(crate::gateway::POLICY),
-    nothing_is_stated_anew_in_a_revoked_tokens_name(crate::gateway::POLICY),
+    tool_call_is_restated_with_its_arguments(crate::gateway::POLICY),
+    proposal_of_a_revoked_token_is_not_restated(crate::gateway::POLICY),
     an_agent_without_tries_keeps_no_person_from_rolling_back(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
-    what_another_policy_ended_is_no_try(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
+    review_ended_by_a_new_policy_uses_no_attempt(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
     a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(crate::gateway::POLICY),
-    what_a_withdrawn_policy_admitted_below_the_head_is_not_written(crate::gateway::POLICY),
+    head_over_a_withdrawn_policy_is_not_written(crate::gateway::POLICY),
 }
 
 fn two_needed() -> String {
@@ -87,7 +87,7 @@ fn changed(voted: Result<VoteOutcome, Error>) {
     assert!(matches!(voted, Err(Error::Vote(VoteRejected::PolicyChanged))), "{voted:?}");
 }
 
-async fn a_hold_is_stated_anew_and_voted_on_anew(scene: ApiScenario) {
+async fn pending_review_is_restated_and_needs_new_votes(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -183,7 +183,7 @@ async fn a_kept_hold_is_judged_again_by_every_further_policy(scene: ApiScenario)
     scene.passes_an_audit().await;
 }
 
-async fn what_the_policy_rejects_now_is_not_asked_any_more(scene: ApiScenario) {
+async fn proposal_that_the_new_policy_rejects_is_set_aside(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -196,7 +196,7 @@ async fn what_the_policy_rejects_now_is_not_asked_any_more(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_the_policy_would_commit_now_is_not_committed(scene: ApiScenario) {
+async fn proposal_that_needs_no_approval_any_more_is_set_aside(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -208,7 +208,7 @@ async fn what_the_policy_would_commit_now_is_not_committed(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_flow_that_only_observes_asks_nobody(scene: ApiScenario) {
+async fn pending_review_is_set_aside_in_observe_mode(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -219,7 +219,7 @@ async fn a_flow_that_only_observes_asks_nobody(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_could_approve_any_more_is_not_asked(scene: ApiScenario) {
+async fn proposal_without_eligible_reviewers_is_set_aside(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -229,7 +229,7 @@ async fn what_nobody_could_approve_any_more_is_not_asked(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_rollback_and_a_reaffirmation_are_stated_anew_too(scene: ApiScenario) {
+async fn rollback_and_reaffirmation_are_restated_too(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}", thread["thread"].as_str().unwrap());
@@ -254,7 +254,7 @@ async fn a_rollback_and_a_reaffirmation_are_stated_anew_too(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn a_hold_past_its_deadline_has_expired_and_is_not_asked_anew(scene: ApiScenario) {
+async fn review_past_its_deadline_expires_and_is_not_restated(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -284,7 +284,7 @@ async fn while_proposing_is_halted_no_hold_is_touched(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_call_is_stated_anew_with_its_arguments(scene: ApiScenario) {
+async fn tool_call_is_restated_with_its_arguments(scene: ApiScenario) {
     let g = &scene.gateway;
     let tooled = policy_with("[approval]\n", "[tools]\nallow = [\"crm.*\"]\n\n[approval]\n");
     activate(g, &tooled, &[]).await;
@@ -306,7 +306,7 @@ async fn a_call_is_stated_anew_with_its_arguments(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_stated_anew_in_a_revoked_tokens_name(scene: ApiScenario) {
+async fn proposal_of_a_revoked_token_is_not_restated(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -321,7 +321,7 @@ async fn nothing_is_stated_anew_in_a_revoked_tokens_name(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_another_policy_ended_is_no_try(scene: ApiScenario) {
+async fn review_ended_by_a_new_policy_uses_no_attempt(scene: ApiScenario) {
     let g = &scene.gateway;
     let once = policy_with("[approval]\n", "[approval]\nattempts = 1\n");
     let thread = g.thread().await;
@@ -377,7 +377,7 @@ async fn a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(scene: ApiSc
     scene.passes_an_audit().await;
 }
 
-async fn what_a_withdrawn_policy_admitted_below_the_head_is_not_written(scene: ApiScenario) {
+async fn head_over_a_withdrawn_policy_is_not_written(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, twin) = (g.thread().await, g.thread().await);
     let harmless = async |thread: &Value, parent: &Value, what: &str| {

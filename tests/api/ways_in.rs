@@ -71,7 +71,7 @@ async fn a_right_password_of_a_disabled_account_is_logged_as_a_failed_try() {
 /// Two of them were made before anybody had an account, as by two starts.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "on the writing thread, which has nothing else to do")]
-async fn of_two_who_use_set_up_links_at_once_one_makes_the_first_account() {
+async fn only_one_of_two_concurrent_set_up_links_makes_the_first_account() {
     let folder = tempfile::tempdir().unwrap();
     // A commit is so slow that the second request reads the database before the commit is there.
     let slow = |point| {

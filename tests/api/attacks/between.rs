@@ -212,7 +212,7 @@ async fn a_deadline_that_passes_between_a_vote_and_its_commit_counts() {
 }
 
 #[tokio::test]
-async fn a_hold_whose_deadline_passes_while_it_is_taken_back_has_expired() {
+async fn review_whose_deadline_passes_during_a_cancellation_expires() {
     let g = spawn_with_policy(POLICY).await;
     let held = g.held(&g.thread().await).await;
     let (store, second) = second_gateway(&g).await;
@@ -361,7 +361,7 @@ async fn creates(happening: impl FnOnce(&TestGateway) -> InterleavedAction) -> R
 }
 
 #[tokio::test]
-async fn a_thread_is_created_by_what_stands_when_it_is() {
+async fn thread_is_created_under_the_policy_active_at_its_commit() {
     let created = creates(|_| nothing()).await;
     assert!(created.is_ok(), "{created:?}");
     let created = creates(activates_another).await;

@@ -140,7 +140,7 @@ fn asks(thread: &Value, transition: &Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_a_node_may_not_return_comes_to_nothing() {
+async fn forbidden_values_of_a_node_are_not_committed_or_written() {
     let mut scene = AttackScenario::new(POLICY).await;
     let twin = scene.case.clone();
     // The thread under attack is a fresh one; the approved one is the twin.
@@ -173,7 +173,7 @@ async fn what_a_node_may_not_return_comes_to_nothing() {
 
 /// The page shows the signed text, or says that it cannot. A reviewer could not decide about an empty box.
 #[tokio::test]
-async fn words_that_say_nothing_hold_nothing_that_nobody_could_decide() {
+async fn blank_rationale_is_malformed() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());

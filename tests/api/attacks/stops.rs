@@ -83,7 +83,7 @@ async fn an_ask_that_is_not_strict_json_is_denied() {
 
 /// Everybody else's token, each with the very ask that is good for the writer.
 #[tokio::test]
-async fn nobody_but_the_writer_of_the_flow_is_let_through() {
+async fn only_the_writer_of_the_flow_is_allowed() {
     let scene = AttackScenario::new(POLICY).await;
     let ask = scene.case.ask("w1");
     let refunds = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
@@ -141,7 +141,7 @@ fn token_id(text: &str) -> TokenId {
 }
 
 #[tokio::test]
-async fn a_revoked_token_is_nobodys_even_while_its_reservation_lives() {
+async fn revoked_token_is_refused_even_during_its_lease() {
     let scene = AttackScenario::new(POLICY).await;
     let second = token(&scene.g.service, "second", MachineRole::Writer, &["database_writer"]).await;
     let reserved = scene.case.ask("w1");
@@ -159,7 +159,7 @@ async fn a_revoked_token_is_nobodys_even_while_its_reservation_lives() {
 }
 
 #[tokio::test]
-async fn a_token_revoked_between_reading_and_committing_is_not_let_through() {
+async fn token_revoked_between_read_and_commit_is_refused() {
     // The handler has looked the token up; the transaction that reserves looks again.
     let scene = AttackScenario::new(POLICY).await;
     let second = token(&scene.g.service, "second", MachineRole::Writer, &["database_writer"]).await;

@@ -290,7 +290,7 @@ async fn held_by(scene: &AttackScenario, owner: &str, thread: &Value, parent: &V
 }
 
 #[tokio::test]
-async fn who_owns_the_proposing_agent_does_not_vote_and_another_does() {
+async fn owner_of_the_proposing_agent_does_not_vote() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = held_by(&scene, "alice", &thread, &thread["transition"], 99).await;
@@ -306,7 +306,7 @@ async fn who_owns_the_proposing_agent_does_not_vote_and_another_does() {
 }
 
 #[tokio::test]
-async fn who_owns_an_agent_of_an_earlier_step_does_not_vote_until_that_is_written() {
+async fn owner_of_an_earlier_agent_does_not_vote_until_a_confirmed_write() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     // Alice's own agent commits something harmless; then another team's agent asks for something protected.
@@ -336,7 +336,7 @@ async fn who_owns_an_agent_of_an_earlier_step_does_not_vote_until_that_is_writte
 }
 
 #[tokio::test]
-async fn what_only_its_owner_could_approve_is_rejected() {
+async fn proposal_that_only_its_owner_could_approve_is_rejected() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let agent = owned_token(&scene.g.service, "own", MachineRole::Agent, &["planner"], "reviewers").await;

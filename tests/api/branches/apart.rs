@@ -8,8 +8,8 @@ use crate::rules::{ApiScenario, codes};
 
 on_both! {
     a_value_that_was_guessed_right_is_joined_no_more_than_another(super::guessing()),
-    what_a_join_settles_lies_within_what_its_node_reads(super::guessing()),
-    what_is_asked_for_another_reason_than_its_effect_is_asked_on_the_thread(super::asking()),
+    join_settles_only_values_that_its_node_reads(super::guessing()),
+    change_held_by_a_rule_is_rejected_on_a_branch_and_held_on_the_thread(super::asking()),
     a_join_that_comes_to_nothing_under_a_new_policy_is_set_aside(super::keyed()),
 }
 
@@ -120,7 +120,7 @@ async fn a_value_that_was_guessed_right_is_joined_no_more_than_another(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn what_a_join_settles_lies_within_what_its_node_reads(scene: ApiScenario) {
+async fn join_settles_only_values_that_its_node_reads(scene: ApiScenario) {
     let g = &scene.gateway;
     let (parser, planner) = ((g.parser.as_str(), "input_parser"), (g.planner.as_str(), "planner"));
     let thread = BranchThread::new(g, json!({"question": "who", "list": [{"seen": 1, "hidden": "S"}]})).await;
@@ -140,7 +140,7 @@ async fn what_a_join_settles_lies_within_what_its_node_reads(scene: ApiScenario)
     scene.passes_an_audit().await;
 }
 
-async fn what_is_asked_for_another_reason_than_its_effect_is_asked_on_the_thread(scene: ApiScenario) {
+async fn change_held_by_a_rule_is_rejected_on_a_branch_and_held_on_the_thread(scene: ApiScenario) {
     let g = &scene.gateway;
     let (parser, planner) = ((g.parser.as_str(), "input_parser"), (g.planner.as_str(), "planner"));
     let thread = BranchThread::new(g, json!({"question": "who"})).await;

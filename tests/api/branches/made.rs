@@ -9,10 +9,10 @@ on_both! {
     only_a_node_that_the_policy_lets_forks(super::research("write")),
     nothing_is_proposed_where_no_join_can_come_any_more(super::research("write")),
     tries_are_counted_together_with_those_on_the_thread(super::impatient()),
-    what_is_closed_halted_held_or_written_is_neither_forked_nor_joined(super::research("write")),
+    closed_halted_held_or_reserved_thread_is_not_forked_or_joined(super::research("write")),
     branches_spend_what_the_thread_has(super::budgeted()),
     a_head_has_so_many_branches_and_no_more(super::research("write")),
-    a_request_that_is_none_is_told_where(super::research("write")),
+    malformed_request_is_refused_with_its_path(super::research("write")),
 }
 
 async fn a_branch_has_its_own_chain_and_says_whose_it_is(scene: ApiScenario) {
@@ -138,7 +138,7 @@ async fn tries_are_counted_together_with_those_on_the_thread(scene: ApiScenario)
     scene.passes_an_audit().await;
 }
 
-async fn what_is_closed_halted_held_or_written_is_neither_forked_nor_joined(scene: ApiScenario) {
+async fn closed_halted_held_or_reserved_thread_is_not_forked_or_joined(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"notes": {"a": 1}})).await;
@@ -216,7 +216,7 @@ async fn a_head_has_so_many_branches_and_no_more(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_request_that_is_none_is_told_where(scene: ApiScenario) {
+async fn malformed_request_is_refused_with_its_path(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a"]).await;
     for (body, place) in [

@@ -3,17 +3,17 @@
 use super::*;
 
 on_both! {
-    what_branches_found_apart_is_joined_and_written(super::research("write")),
+    changes_of_two_branches_are_joined_and_written(super::research("write")),
     a_conflict_names_its_places_and_every_strategy_settles_it(super::research("write")),
     a_node_that_does_not_read_it_all_learns_nothing(super::research("write")),
     a_conflict_about_something_hidden_ends_where_that_begins(super::research("write")),
     a_join_is_looked_up_before_the_head(super::research("write")),
     only_branches_of_this_very_head_are_joined(super::research("write")),
-    of_two_joins_at_once_one_is_on_the_head(super::research("write")),
-    a_join_and_a_branch_that_goes_on_are_told_apart(super::research("write")),
+    only_one_of_concurrent_joins_commits(super::research("write")),
+    later_change_of_a_branch_does_not_change_its_held_join(super::research("write")),
 }
 
-async fn what_branches_found_apart_is_joined_and_written(scene: ApiScenario) {
+async fn changes_of_two_branches_are_joined_and_written(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["law", "press"]).await;
     it.change(g, 0, json!({"found": [{"id": "start"}, {"id": "statute"}], "notes": {"law": 1}})).await;
@@ -166,7 +166,7 @@ async fn only_branches_of_this_very_head_are_joined(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn of_two_joins_at_once_one_is_on_the_head(scene: ApiScenario) {
+async fn only_one_of_concurrent_joins_commits(scene: ApiScenario) {
     let g = &scene.gateway;
     let names = ["a", "b", "c", "d"];
     let it = ForkedThread::new(g, &names).await;
@@ -183,7 +183,7 @@ async fn of_two_joins_at_once_one_is_on_the_head(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_join_and_a_branch_that_goes_on_are_told_apart(scene: ApiScenario) {
+async fn later_change_of_a_branch_does_not_change_its_held_join(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let first = it.change(g, 0, json!({"target_user_id": 42})).await;

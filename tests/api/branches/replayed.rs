@@ -9,7 +9,7 @@ use crate::imports::put;
 
 on_both! {
     by_the_same_policy_branches_and_joins_come_to_the_same(super::research("write")),
-    what_else_is_protected_would_be_observed_on_a_branch_and_held_at_its_join(super::research("write")),
+    newly_protected_key_is_observed_on_a_branch_and_held_at_the_join(super::research("write")),
     a_join_is_merged_again_by_the_policy_that_is_tried(super::research("write")),
     a_branch_goes_on_from_what_its_thread_had_come_to(super::research("write")),
     a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(super::research("write")),
@@ -59,7 +59,7 @@ async fn by_the_same_policy_branches_and_joins_come_to_the_same(scene: ApiScenar
     scene.passes_an_audit().await;
 }
 
-async fn what_else_is_protected_would_be_observed_on_a_branch_and_held_at_its_join(scene: ApiScenario) {
+async fn newly_protected_key_is_observed_on_a_branch_and_held_at_the_join(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"notes": {"a": 1}})).await;
@@ -196,7 +196,7 @@ async fn a_join_that_settles_what_is_hidden_is_not_kept(scene: ApiScenario) {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_a_join_is_what_its_branches_were() {
+async fn audit_compares_the_stored_join_with_its_branches() {
     let scene = ApiScenario::on_sqlite(&research("write")).await;
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a"]).await;

@@ -3,17 +3,17 @@
 use super::*;
 
 on_both! {
-    a_vote_in_anothers_place_counts_and_names_both_wherever_it_is_told(super::two()),
+    delegated_vote_counts_and_names_both_people(super::two()),
     a_denial_in_anothers_place_names_both_too(super::two()),
     one_person_and_one_place_are_counted_once_however_people_name_each_other(super::two()),
-    of_two_delegates_of_one_person_who_vote_at_once_one_counts(super::two()),
-    whoever_had_a_hand_in_it_neither_votes_for_another_nor_is_voted_for(super::two()),
+    only_one_of_two_concurrent_delegates_of_one_person_counts(super::two()),
+    author_neither_votes_as_a_delegate_nor_has_one(super::two()),
     the_one_in_whose_place_it_was_cast_takes_a_vote_back_and_votes(super::two()),
-    a_delegate_finds_what_waits_and_everybody_is_told_who_can_decide(super::two()),
+    delegate_finds_waiting_reviews_and_is_listed_as_eligible(super::two()),
     a_delegate_gets_nothing_but_the_vote(super::two()),
 }
 
-async fn a_vote_in_anothers_place_counts_and_names_both_wherever_it_is_told(scene: ApiScenario) {
+async fn delegated_vote_counts_and_names_both_people(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let held = g.held(&g.thread().await).await;
@@ -95,7 +95,7 @@ async fn one_person_and_one_place_are_counted_once_however_people_name_each_othe
     scene.passes_an_audit().await;
 }
 
-async fn of_two_delegates_of_one_person_who_vote_at_once_one_counts(scene: ApiScenario) {
+async fn only_one_of_two_concurrent_delegates_of_one_person_counts(scene: ApiScenario) {
     let g = &scene.gateway;
     let (dana, erin) =
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "erin", &["elsewhere"]).await);
@@ -110,7 +110,7 @@ async fn of_two_delegates_of_one_person_who_vote_at_once_one_counts(scene: ApiSc
     scene.passes_an_audit().await;
 }
 
-async fn whoever_had_a_hand_in_it_neither_votes_for_another_nor_is_voted_for(scene: ApiScenario) {
+async fn author_neither_votes_as_a_delegate_nor_has_one(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (by_alice, by_bob) = (given(g, &g.alice, &dana).await, given(g, &g.bob, &dana).await);
@@ -164,7 +164,7 @@ async fn the_one_in_whose_place_it_was_cast_takes_a_vote_back_and_votes(scene: A
     scene.passes_an_audit().await;
 }
 
-async fn a_delegate_finds_what_waits_and_everybody_is_told_who_can_decide(scene: ApiScenario) {
+async fn delegate_finds_waiting_reviews_and_is_listed_as_eligible(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let held = g.held(&g.thread().await).await;

@@ -3,11 +3,11 @@
 use super::*;
 
 on_both! {
-    what_has_ended_or_lost_its_ground_opens_nothing(super::two()),
-    what_ended_or_lost_its_ground_since_does_not_count_at_the_last_vote(super::two()),
+    ended_or_invalid_delegation_does_not_vote(super::two()),
+    delegated_vote_is_invalid_if_its_delegation_ended_before_the_last_vote(super::two()),
     ending_and_the_last_vote_race_and_one_wins(super::two()),
     only_those_whom_it_concerns_and_administrators_end_it(super::two()),
-    what_was_ended_stays_so_by_a_clock_that_goes_back(super::two()),
+    ended_delegation_stays_ended_if_the_clock_goes_back(super::two()),
 }
 
 /// The ways in which a delegation from Alice to Dana becomes invalid.
@@ -60,7 +60,7 @@ async fn takes_away(
     }
 }
 
-async fn what_has_ended_or_lost_its_ground_opens_nothing(scene: ApiScenario) {
+async fn ended_or_invalid_delegation_does_not_vote(scene: ApiScenario) {
     let g = &scene.gateway;
     let boss = administrator(g, "boss").await;
     for (number, (gone, expected)) in ALL_GONE.into_iter().enumerate() {
@@ -74,7 +74,7 @@ async fn what_has_ended_or_lost_its_ground_opens_nothing(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_ended_or_lost_its_ground_since_does_not_count_at_the_last_vote(scene: ApiScenario) {
+async fn delegated_vote_is_invalid_if_its_delegation_ended_before_the_last_vote(scene: ApiScenario) {
     let g = &scene.gateway;
     let boss = administrator(g, "boss").await;
     for (number, (gone, _)) in ALL_GONE.into_iter().enumerate() {
@@ -134,7 +134,7 @@ async fn only_those_whom_it_concerns_and_administrators_end_it(scene: ApiScenari
 }
 
 /// A clock that goes back brings nothing back that was ended, and keeps nothing from being ended.
-async fn what_was_ended_stays_so_by_a_clock_that_goes_back(scene: ApiScenario) {
+async fn ended_delegation_stays_ended_if_the_clock_goes_back(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     g.pass(DAY);

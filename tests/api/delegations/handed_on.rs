@@ -5,11 +5,11 @@ use super::*;
 on_both! {
     nothing_goes_from_hand_to_hand(super::two()),
     only_reviewers_hand_on_and_receive_and_within_bounds(super::two()),
-    of_two_that_are_given_at_once_both_are_counted(super::two()),
+    two_concurrent_delegations_are_both_counted(super::two()),
     handing_on_takes_the_password_or_a_passkey_where_there_is_one(super::two()),
     a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_who_is_away(super::signed()),
-    what_was_handed_on_by_a_passkey_ends_with_it(super::signed()),
-    what_was_handed_on_by_a_password_ends_with_it(super::two()),
+    delegation_signed_by_a_passkey_ends_with_the_passkey(super::signed()),
+    delegation_by_password_ends_with_the_password(super::two()),
 }
 
 async fn nothing_goes_from_hand_to_hand(scene: ApiScenario) {
@@ -80,7 +80,7 @@ async fn only_reviewers_hand_on_and_receive_and_within_bounds(scene: ApiScenario
     scene.passes_an_audit().await;
 }
 
-async fn of_two_that_are_given_at_once_both_are_counted(scene: ApiScenario) {
+async fn two_concurrent_delegations_are_both_counted(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut people = Vec::new();
     for number in 0..6 {
@@ -179,7 +179,7 @@ async fn a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_w
     scene.passes_an_audit().await;
 }
 
-async fn what_was_handed_on_by_a_passkey_ends_with_it(scene: ApiScenario) {
+async fn delegation_signed_by_a_passkey_ends_with_the_passkey(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (inside_alice, inside_dana) = (inside(g, &g.alice).await, inside(g, &dana).await);
@@ -208,7 +208,7 @@ async fn what_was_handed_on_by_a_passkey_ends_with_it(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_was_handed_on_by_a_password_ends_with_it(scene: ApiScenario) {
+async fn delegation_by_password_ends_with_the_password(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let gus = administrator(g, "gus").await;

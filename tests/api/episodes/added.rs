@@ -16,14 +16,14 @@ use crate::gateway::{source, spawn_gateway};
 use crate::meanwhile::{InterleavedAction, second_gateway};
 
 on_both! {
-    what_agents_add_is_judged_for_who_says_it_and_how(crate::gateway::POLICY),
+    invalid_events_of_agents_are_refused(crate::gateway::POLICY),
     a_run_is_not_there_for_tokens_of_another_flow(crate::gateway::POLICY),
     nothing_comes_after_the_end(crate::gateway::POLICY),
-    of_many_events_at_once_each_has_its_number(crate::gateway::POLICY),
+    concurrent_events_get_distinct_numbers(crate::gateway::POLICY),
     a_run_that_is_full_takes_its_end_and_nothing_else(crate::gateway::POLICY),
 }
 
-async fn what_agents_add_is_judged_for_who_says_it_and_how(scene: ApiScenario) {
+async fn invalid_events_of_agents_are_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let events = path(&thread, "events");
@@ -111,7 +111,7 @@ async fn nothing_comes_after_the_end(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn of_many_events_at_once_each_has_its_number(scene: ApiScenario) {
+async fn concurrent_events_get_distinct_numbers(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let all = join_all((0..12).map(|at| add(g, &thread, "observe", json!({"at": at})))).await;
@@ -158,7 +158,7 @@ async fn nothing_is_added_while_its_flow_is_halted() {
 }
 
 #[tokio::test]
-async fn what_no_run_is_told_of_is_no_cause() {
+async fn event_outside_of_the_run_is_no_cause() {
     let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let thread = begun(g).await;

@@ -37,9 +37,9 @@ on_both! {
     a_run_that_waits_has_no_more_than_it_can_have(crate::gateway::POLICY),
     a_run_that_is_stopped_is_aborted(crate::gateway::POLICY),
     a_run_with_a_write_of_unknown_outcome_is_not_verified(crate::gateway::POLICY),
-    what_is_hidden_is_in_no_artefact_for_anybody(super::reading_the_card()),
+    redacted_value_is_in_no_run_artifact(super::reading_the_card()),
     a_run_is_begun_as_it_is_said_or_not_at_all(crate::gateway::POLICY),
-    what_remains_is_for_the_host_and_who_oversees(crate::gateway::POLICY),
+    run_artifacts_are_only_for_the_host_and_auditors(crate::gateway::POLICY),
     a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(super::forking()),
 }
 
@@ -237,7 +237,7 @@ async fn a_run_that_is_stopped_is_aborted(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_hidden_is_in_no_artefact_for_anybody(scene: ApiScenario) {
+async fn redacted_value_is_in_no_run_artifact(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let text = format!("the card is {CARD}.");
@@ -298,7 +298,7 @@ async fn a_run_is_begun_as_it_is_said_or_not_at_all(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_remains_is_for_the_host_and_who_oversees(scene: ApiScenario) {
+async fn run_artifacts_are_only_for_the_host_and_auditors(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, plain) = (begun(g).await, g.thread().await);
     for token in [&g.planner, &g.writer, &g.admin, &g.monitor] {

@@ -9,7 +9,7 @@ use super::*;
 use crate::imports::{found, sealed};
 
 #[tokio::test]
-async fn a_run_whose_rows_were_sealed_again_is_not_told() {
+async fn run_with_resealed_rows_is_not_returned() {
     let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let begun = begun(g).await;

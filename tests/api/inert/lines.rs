@@ -54,7 +54,7 @@ async fn the_file_of_the_log_is_the_same_json_and_nothing_in_it_acts_on_a_termin
 }
 
 #[tokio::test]
-async fn what_the_command_line_prints_acts_on_no_terminal() {
+async fn output_of_the_command_line_has_no_terminal_escapes() {
     let g = spawn_with_policy(POLICY).await;
     let folder = g.folder.path().to_owned();
     let file = |name: &str, text: &str| {

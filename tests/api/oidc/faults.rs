@@ -65,7 +65,7 @@ async fn a_word_that_the_provider_did_not_sign_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_word_to_somebody_else_or_about_another_sign_in_is_not_believed() {
+async fn token_for_another_client_or_another_sign_in_is_refused() {
     for claims in [
         json!({"aud": "somebody-else"}),
         json!({"aud": ["countersign", "somebody-else"], "azp": "countersign"}),
@@ -246,7 +246,7 @@ async fn people_go_on_to_pages_of_this_gateway_alone() {
 }
 
 #[tokio::test]
-async fn what_one_gateway_asked_another_may_be_answered() {
+async fn sign_in_started_at_one_gateway_ends_at_another() {
     let (g, peer) = with_peer().await;
     let other = beside(&g, ways(settings(&peer.issuer), &g.url, &g.clock, super::LocalAccounts::On)).await;
     let sent_to = other.oidc_authorize("a browser of mine", "/").await.unwrap();

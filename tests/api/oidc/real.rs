@@ -27,7 +27,7 @@ async fn change(provider: &RealProvider, people: Value) {
 }
 
 #[tokio::test]
-async fn whoever_the_provider_knows_comes_in_with_their_groups_and_decides() {
+async fn person_of_the_provider_signs_in_with_their_groups_and_decides() {
     let (g, provider) = with(json!({"carol": {"groups": ["fin", "other"]}}), "RS256").await;
     let mut carol = HttpBrowser::new();
     let seen = carol.sign_in(&g.url, "carol", "yes").await;
@@ -108,7 +108,7 @@ async fn keys_may_change_at_any_time_and_may_be_of_any_kind() {
 }
 
 #[tokio::test]
-async fn a_person_who_refuses_and_a_provider_that_is_down_are_told_in_words() {
+async fn refused_consent_and_unreachable_provider_show_an_explanation() {
     let (g, mut provider) = with(json!({"carol": {"groups": ["fin"]}}), "ES256").await;
     let mut carol = HttpBrowser::new();
     let refused = carol.sign_in(&g.url, "carol", "no").await;

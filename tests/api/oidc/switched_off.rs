@@ -41,7 +41,7 @@ async fn with_local_accounts_off_only_the_provider_lets_anybody_in() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_configured_any_more_lets_nobody_stay() {
+async fn sessions_of_a_removed_provider_are_refused() {
     let (g, peer) = with_peer().await;
     let (carol, _) = try_once(&g, &peer).await;
     let secret = carol.cookie(&g.url, COOKIE).unwrap();

@@ -29,16 +29,16 @@ fn forking() -> String {
 
 on_both! {
     in IdempotencyScenario;
-    what_is_sent_again_is_answered_in_the_same_bytes(crate::gateway::POLICY),
+    repeated_request_gets_the_same_bytes(crate::gateway::POLICY),
     twenty_at_once_under_one_key_have_one_effect(crate::gateway::POLICY),
     twenty_at_once_on_two_gateways_have_one_effect(crate::gateway::POLICY),
-    while_it_runs_nobody_else_has_the_key(crate::gateway::POLICY),
+    concurrent_request_with_the_same_key_is_refused(crate::gateway::POLICY),
     a_crash_leaves_both_the_effect_and_its_answer_or_neither(crate::gateway::POLICY),
     a_key_is_of_one_token_and_one_path(crate::gateway::POLICY),
-    what_did_not_succeed_is_not_kept(crate::gateway::POLICY),
+    failed_response_is_not_stored(crate::gateway::POLICY),
     every_post_keeps_its_answer_in_the_change_that_makes_it_true(super::forking()),
     after_its_time_a_key_is_anybodys_again(crate::gateway::POLICY),
-    what_was_done_before_takes_no_room_under_another_key(crate::attacks::policy_with("protected = [", "protected = [\"raw_text\", ")),
+    response_without_effect_is_not_stored_for_every_key(crate::attacks::policy_with("protected = [", "protected = [\"raw_text\", ")),
 }
 
 /// An answer, byte for byte, and whether it says that it was given before.
@@ -88,7 +88,7 @@ async fn passes_an_audit(scene: &IdempotencyScenario) {
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
 
-async fn what_is_sent_again_is_answered_in_the_same_bytes(scene: IdempotencyScenario) {
+async fn repeated_request_gets_the_same_bytes(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let first = send(g, "/v1/threads", &g.host, ("k", &new_thread())).await;
     assert_eq!((first.status, first.again), (StatusCode::CREATED, false), "{}", first.body);
@@ -139,7 +139,7 @@ async fn twenty_at_once_on_two_gateways_have_one_effect(scene: IdempotencyScenar
     passes_an_audit(&scene).await;
 }
 
-async fn while_it_runs_nobody_else_has_the_key(scene: IdempotencyScenario) {
+async fn concurrent_request_with_the_same_key_is_refused(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let (here, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     scene.store.watching.expect(InjectedFault::Tarries(here.clone(), go_on.clone()));
@@ -189,7 +189,7 @@ async fn a_key_is_of_one_token_and_one_path(scene: IdempotencyScenario) {
     }
 }
 
-async fn what_was_done_before_takes_no_room_under_another_key(scene: IdempotencyScenario) {
+async fn response_without_effect_is_not_stored_for_every_key(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -208,7 +208,7 @@ async fn what_was_done_before_takes_no_room_under_another_key(scene: Idempotency
     passes_an_audit(&scene).await;
 }
 
-async fn what_did_not_succeed_is_not_kept(scene: IdempotencyScenario) {
+async fn failed_response_is_not_stored(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());

@@ -17,8 +17,8 @@ use crate::over::StoreOperation;
 on_both! {
     a_thread_that_is_written_to_all_the_time_is_archived(super::retaining("versions = 10\nerase_after_days = 5")),
     a_thread_that_is_written_to_all_the_time_is_erased(super::retaining("versions = 10\nerase_after_days = 5")),
-    who_loses_the_duty_changes_nothing_more(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_people_come_to_be_asked_for_meanwhile_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
+    worker_that_loses_the_leader_lock_changes_nothing_more(super::retaining("versions = 10\nerase_after_days = 5")),
+    version_requested_during_an_erasure_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
 }
 
 /// Returns the node and the proposal for the nth read.
@@ -121,7 +121,7 @@ async fn a_thread_that_is_written_to_all_the_time_is_erased(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn what_people_come_to_be_asked_for_meanwhile_is_not_erased(scene: ApiScenario) {
+async fn version_requested_during_an_erasure_is_not_erased(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
@@ -191,7 +191,7 @@ async fn changes(scene: &ApiScenario, stands: usize) -> usize {
     changes.load(Ordering::SeqCst)
 }
 
-async fn who_loses_the_duty_changes_nothing_more(scene: ApiScenario) {
+async fn worker_that_loses_the_leader_lock_changes_nothing_more(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     grown(g, VERSIONS).await;

@@ -14,20 +14,20 @@ use super::*;
 use crate::over::StoreInterceptor;
 
 on_both! {
-    what_is_erased_is_gone_and_its_links_are_not(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_people_are_asked_for_again_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_is_called_erased_and_was_not_is_found(super::retaining("versions = 10")),
-    what_had_no_room_in_a_file_is_erased_with_its_stretch(super::tireless("versions = 10\nerase_after_days = 5")),
-    what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_was_stated_is_not_changed_in_what_stays_of_it(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_was_held_on_any_version_goes_with_it(super::retaining("versions = 10\nerase_after_days = 5")),
+    erased_values_are_deleted_and_their_chain_stays(super::retaining("versions = 10\nerase_after_days = 5")),
+    version_that_a_pending_review_restores_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
+    audit_finds_a_false_mark_of_erasure(super::retaining("versions = 10")),
+    proposals_that_did_not_fit_an_archive_are_erased_with_it(super::tireless("versions = 10\nerase_after_days = 5")),
+    proposals_from_a_clock_that_was_ahead_are_erased_with_their_archive(super::retaining("versions = 10\nerase_after_days = 5")),
+    audit_finds_a_changed_statement_in_an_erased_archive(super::retaining("versions = 10\nerase_after_days = 5")),
+    proposals_on_each_version_are_archived_with_it(super::retaining("versions = 10\nerase_after_days = 5")),
     nothing_is_called_erased_while_its_folder_is_away(super::retaining("versions = 10\nerase_after_days = 5")),
     a_clock_that_goes_back_for_a_moment_erases_nothing(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_was_erased_is_in_no_later_file(super::retaining("versions = 10\nerase_after_days = 5")),
+    erased_values_are_in_no_later_archive(super::retaining("versions = 10\nerase_after_days = 5")),
     one_that_cannot_be_erased_keeps_no_other_from_going(super::retaining("versions = 10\nerase_after_days = 5")),
 }
 
-async fn what_is_erased_is_gone_and_its_links_are_not(scene: ApiScenario) {
+async fn erased_values_are_deleted_and_their_chain_stays(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
@@ -73,7 +73,7 @@ async fn what_is_erased_is_gone_and_its_links_are_not(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_people_are_asked_for_again_is_not_erased(scene: ApiScenario) {
+async fn version_that_a_pending_review_restores_is_not_erased(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
@@ -90,7 +90,7 @@ async fn what_people_are_asked_for_again_is_not_erased(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_called_erased_and_was_not_is_found(scene: ApiScenario) {
+async fn audit_finds_a_false_mark_of_erasure(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -113,7 +113,7 @@ async fn what_is_called_erased_and_was_not_is_found(scene: ApiScenario) {
     assert!(found.contains("the archived and erased versions of the thread differ from its events"), "{found}");
 }
 
-async fn what_was_stated_is_not_changed_in_what_stays_of_it(scene: ApiScenario) {
+async fn audit_finds_a_changed_statement_in_an_erased_archive(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -147,7 +147,7 @@ async fn takes_back(g: &TestGateway, on: (&Value, &Value), numbers: std::ops::Ra
     asked
 }
 
-async fn what_had_no_room_in_a_file_is_erased_with_its_stretch(scene: ApiScenario) {
+async fn proposals_that_did_not_fit_an_archive_are_erased_with_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let mut asked = takes_back(g, (&made["thread"], &made["transition"]), 0..70).await;
@@ -182,7 +182,7 @@ async fn what_had_no_room_in_a_file_is_erased_with_its_stretch(scene: ApiScenari
 }
 
 /// Proposals from a clock that was ahead cannot be found by their time.
-async fn what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(scene: ApiScenario) {
+async fn proposals_from_a_clock_that_was_ahead_are_erased_with_their_archive(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     g.pass(DAY * 30);
@@ -219,7 +219,7 @@ async fn what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(scene: ApiS
 const HELD: u64 = 110;
 
 /// Something is held on every version for a while before the next one comes.
-async fn what_was_held_on_any_version_goes_with_it(scene: ApiScenario) {
+async fn proposals_on_each_version_are_archived_with_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());
@@ -269,7 +269,7 @@ async fn one_that_cannot_be_erased_keeps_no_other_from_going(scene: ApiScenario)
 const TWO: u64 = 80;
 
 /// The opening of a file's first version would have what that changed, and from what.
-async fn what_was_erased_is_in_no_later_file(scene: ApiScenario) {
+async fn erased_values_are_in_no_later_archive(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, 40).await;
     g.pass(DAY * 3);

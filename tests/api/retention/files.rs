@@ -4,13 +4,13 @@ use super::*;
 use crate::exported::{audited, save_chain, save_keys};
 
 on_both! {
-    what_was_taken_out_comes_back_as_it_was_after_a_cut_off_run(super::retaining("versions = 10")),
-    one_that_is_away_keeps_nobody_from_deciding(super::retaining("versions = 10")),
+    restored_versions_equal_the_originals_after_an_interrupted_run(super::retaining("versions = 10")),
+    missing_archive_does_not_block_a_decision(super::retaining("versions = 10")),
     a_file_is_checked_by_published_keys_alone(super::retaining("versions = 10")),
     archives_and_pages_of_one_thread_are_audited_as_one(super::retaining("versions = 10")),
 }
 
-async fn what_was_taken_out_comes_back_as_it_was_after_a_cut_off_run(scene: ApiScenario) {
+async fn restored_versions_equal_the_originals_after_an_interrupted_run(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let before = told(g, &thread, &heads).await;
@@ -134,7 +134,7 @@ async fn check_files(scene: &ApiScenario) {
     }
 }
 
-async fn one_that_is_away_keeps_nobody_from_deciding(scene: ApiScenario) {
+async fn missing_archive_does_not_block_a_decision(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;

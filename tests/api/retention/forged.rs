@@ -9,9 +9,9 @@ use super::*;
 on_both! {
     an_archive_that_is_gone_or_changed_is_said_and_found(super::retaining("versions = 10")),
     two_threads_files_are_not_each_others(super::retaining("versions = 10")),
-    an_altered_state_does_not_pass_whoever_sealed_it(super::retaining("versions = 10")),
+    altered_state_is_found_even_under_a_valid_seal(super::retaining("versions = 10")),
     a_dropped_row_is_refused_and_found(super::retaining("versions = 10")),
-    another_stretchs_file_does_not_pass_whoever_sealed_it(super::retaining("versions = 10")),
+    exchanged_archive_is_found_even_under_a_valid_seal(super::retaining("versions = 10")),
     a_row_beside_the_file_that_has_it_is_found(super::retaining("versions = 10")),
     a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(super::retaining("versions = 10")),
     a_list_of_reviews_reads_no_archive(super::retaining("versions = 10")),
@@ -55,7 +55,7 @@ async fn two_threads_files_are_not_each_others(scene: ApiScenario) {
     assert_eq!(scene.findings().await.iter().filter(|it| it.contains("the archive file is missing")).count(), 2);
 }
 
-async fn an_altered_state_does_not_pass_whoever_sealed_it(scene: ApiScenario) {
+async fn altered_state_is_found_even_under_a_valid_seal(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -91,7 +91,7 @@ async fn a_dropped_row_is_refused_and_found(scene: ApiScenario) {
     assert!(found.contains("no archive contains the transition"), "{found}");
 }
 
-async fn another_stretchs_file_does_not_pass_whoever_sealed_it(scene: ApiScenario) {
+async fn exchanged_archive_is_found_even_under_a_valid_seal(scene: ApiScenario) {
     let g = &scene.gateway;
     let ((one, _), _) = (grown(g, VERSIONS * 2).await, grown(g, VERSIONS * 2).await);
     works(g).await;

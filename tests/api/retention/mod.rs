@@ -46,18 +46,18 @@ mod sent;
 
 on_both! {
     nothing_goes_unless_a_policy_says_so(super::POLICY),
-    what_has_gone_is_read_as_before_and_audited(super::retaining("versions = 10")),
-    what_is_younger_than_the_days_stays(super::retaining("days = 30")),
+    archived_versions_are_read_as_before_and_audited(super::retaining("versions = 10")),
+    versions_younger_than_the_limit_stay(super::retaining("days = 30")),
     both_bounds_keep(super::retaining("versions = 10\ndays = 30")),
-    what_was_held_and_not_committed_goes_with_its_stretch(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_is_asked_for_again_is_answered_as_it_was_and_does_nothing(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_refers_to_what_has_gone_is_answered_as_before(super::retaining("versions = 10\nerase_after_days = 5")),
-    when_a_version_was_left_is_told_by_the_next(super::retaining("versions = 10")),
+    denied_proposals_are_archived_with_their_versions(super::retaining("versions = 10\nerase_after_days = 5")),
+    repeated_request_for_an_archived_version_gets_the_same_answer(super::retaining("versions = 10\nerase_after_days = 5")),
+    references_to_archived_versions_are_answered_as_before(super::retaining("versions = 10\nerase_after_days = 5")),
+    audit_finds_a_changed_archive_time(super::retaining("versions = 10")),
     openings_for_which_there_is_no_room_are_left_out_and_read_apart(super::nesting("versions = 10")),
-    what_is_nested_deeply_goes_too(super::nesting("versions = 10")),
-    what_names_long_keys_is_kept_whole(super::nesting("versions = 10").replacen("writes = [\"raw_text\"]", "writes = [\"raw_text\", \"notes\"]", 1)),
-    what_follows_a_stretch_from_afar_does_not_keep_it(super::retaining("versions = 10")),
-    what_a_node_was_given_goes_with_its_version(super::counting("versions = 10\nerase_after_days = 5")),
+    deeply_nested_states_are_archived(super::nesting("versions = 10")),
+    versions_with_long_keys_are_stored_whole_and_archived(super::nesting("versions = 10").replacen("writes = [\"raw_text\"]", "writes = [\"raw_text\", \"notes\"]", 1)),
+    broken_later_version_does_not_block_earlier_archives(super::retaining("versions = 10")),
+    token_count_survives_archiving_and_erasure(super::counting("versions = 10\nerase_after_days = 5")),
 }
 
 fn retaining(keys: &str) -> String {
@@ -158,7 +158,7 @@ async fn nothing_goes_unless_a_policy_says_so(scene: ApiScenario) {
     assert!(!g.folder.path().join("archives").exists());
 }
 
-async fn what_has_gone_is_read_as_before_and_audited(scene: ApiScenario) {
+async fn archived_versions_are_read_as_before_and_audited(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let before = told(g, &thread, &heads).await;
@@ -200,7 +200,7 @@ async fn what_has_gone_is_read_as_before_and_audited(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_younger_than_the_days_stays(scene: ApiScenario) {
+async fn versions_younger_than_the_limit_stay(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     g.pass(DAY * 29);
@@ -220,7 +220,7 @@ async fn both_bounds_keep(scene: ApiScenario) {
     assert!(rows(&scene, Table::States).await >= 10, "of the days alone they all might go");
 }
 
-async fn what_was_held_and_not_committed_goes_with_its_stretch(scene: ApiScenario) {
+async fn denied_proposals_are_archived_with_their_versions(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let ask = json!({"requested_action": "refund", "target_user_id": 77_123_456});
@@ -285,7 +285,7 @@ async fn seals_file(scene: &ApiScenario, archive: &Archive, text: &str) {
     .await;
 }
 
-async fn what_is_asked_for_again_is_answered_as_it_was_and_does_nothing(scene: ApiScenario) {
+async fn repeated_request_for_an_archived_version_gets_the_same_answer(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, 2).await;
     let id = thread.as_str().unwrap();
@@ -328,7 +328,7 @@ async fn content(g: &TestGateway, archive: &Archive) -> ArchiveContent {
     ArchiveContent::read(&unpacked(&std::fs::read(path(g, archive)).unwrap(), PLAIN_BYTES_MAX).unwrap()).unwrap()
 }
 
-async fn what_is_nested_deeply_goes_too(scene: ApiScenario) {
+async fn deeply_nested_states_are_archived(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let limits = StateLimits { depth_max: STATE_DEPTH_CEILING, ..StateLimits::default() };
@@ -399,7 +399,7 @@ async fn openings_for_which_there_is_no_room_are_left_out_and_read_apart(scene: 
     scene.passes_an_audit().await;
 }
 
-async fn what_refers_to_what_has_gone_is_answered_as_before(scene: ApiScenario) {
+async fn references_to_archived_versions_are_answered_as_before(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let held = g.held(&made).await;
@@ -449,7 +449,7 @@ async fn what_refers_to_what_has_gone_is_answered_as_before(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn when_a_version_was_left_is_told_by_the_next(scene: ApiScenario) {
+async fn audit_finds_a_changed_archive_time(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     works(g).await;
@@ -465,7 +465,7 @@ async fn when_a_version_was_left_is_told_by_the_next(scene: ApiScenario) {
     assert!(found.contains("the archives of the thread differ from its events"), "{found}");
 }
 
-async fn what_a_node_was_given_goes_with_its_version(scene: ApiScenario) {
+async fn token_count_survives_archiving_and_erasure(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let path = format!("/v1/threads/{}", thread.as_str().unwrap());
@@ -484,7 +484,7 @@ async fn what_a_node_was_given_goes_with_its_version(scene: ApiScenario) {
 }
 
 /// A value that a node sets and may not read is recorded leaf by leaf, each with its keys.
-async fn what_names_long_keys_is_kept_whole(scene: ApiScenario) {
+async fn versions_with_long_keys_are_stored_whole_and_archived(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());
@@ -505,7 +505,7 @@ async fn what_names_long_keys_is_kept_whole(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_follows_a_stretch_from_afar_does_not_keep_it(scene: ApiScenario) {
+async fn broken_later_version_does_not_block_earlier_archives(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     seals::<StateRow>(&scene, |draft, rows| {

@@ -12,9 +12,9 @@ use super::*;
 use crate::over::StoreOperation;
 
 on_both! {
-    what_takes_long_to_put_back_is_put_back(super::retaining("versions = 10")),
-    nobody_archives_while_somebody_puts_back(super::retaining("versions = 10")),
-    who_loses_the_duty_puts_nothing_back_and_removes_no_file(super::retaining("versions = 10")),
+    slow_restore_completes(super::retaining("versions = 10")),
+    restore_and_archiving_exclude_each_other(super::retaining("versions = 10")),
+    restore_stops_when_it_loses_the_leader_lock(super::retaining("versions = 10")),
 }
 
 /// More than a gateway's clock may be off.
@@ -37,7 +37,7 @@ impl StoreInterceptor for SlowRestoreStore {
     }
 }
 
-async fn what_takes_long_to_put_back_is_put_back(scene: ApiScenario) {
+async fn slow_restore_completes(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let before = told(g, &thread, &heads).await;
@@ -74,7 +74,7 @@ async fn is_free(scene: &ApiScenario) -> bool {
     }
 }
 
-async fn nobody_archives_while_somebody_puts_back(scene: ApiScenario) {
+async fn restore_and_archiving_exclude_each_other(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -126,7 +126,7 @@ impl StoreInterceptor for LosesLeadershipAfter {
     }
 }
 
-async fn who_loses_the_duty_puts_nothing_back_and_removes_no_file(scene: ApiScenario) {
+async fn restore_stops_when_it_loses_the_leader_lock(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;

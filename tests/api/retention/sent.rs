@@ -6,7 +6,7 @@ use super::*;
 use crate::webhooks::receiver::WebhookReceiver;
 
 on_both! {
-    what_cannot_be_read_is_not_sent_and_keeps_nothing_else_from_being_sent(super::retaining("versions = 10")),
+    unreadable_version_is_not_sent_and_delays_no_other(super::retaining("versions = 10")),
 }
 
 async fn sends(scene: &ApiScenario) {
@@ -17,7 +17,7 @@ async fn sends(scene: &ApiScenario) {
     sender.rest().await.unwrap();
 }
 
-async fn what_cannot_be_read_is_not_sent_and_keeps_nothing_else_from_being_sent(scene: ApiScenario) {
+async fn unreadable_version_is_not_sent_and_delays_no_other(scene: ApiScenario) {
     let g = &scene.gateway;
     // Its first version was there before anything was committed.
     let heads = grown(g, VERSIONS).await.1.split_off(1);

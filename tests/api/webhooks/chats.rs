@@ -15,10 +15,10 @@ use crate::interrupts::asked;
 use crate::mail::PATIENCE;
 
 on_both! {
-    a_chat_is_told_that_a_review_waits_and_nothing_of_what_is_proposed,
-    a_chat_is_told_of_an_interrupt_and_of_nothing_that_its_host_says,
-    what_nobody_can_decide_any_more_is_told_to_no_chat,
-    what_is_over_says_nothing_of_whether_a_chat_is_there,
+    chat_message_about_a_review_has_no_proposed_values,
+    chat_message_about_an_interrupt_has_no_text_of_its_host,
+    review_without_eligible_reviewers_is_sent_to_no_chat,
+    decided_review_does_not_change_the_health_of_a_chat,
     a_chat_is_tried_out_by_a_message_and_has_no_secret,
 }
 
@@ -26,7 +26,7 @@ async fn chat(s: &WebhookScenario, receiver: &WebhookReceiver, kind: &str) -> Va
     s.endpoint_with(receiver, json!({"kind": kind})).await
 }
 
-async fn a_chat_is_told_that_a_review_waits_and_nothing_of_what_is_proposed(s: WebhookScenario) {
+async fn chat_message_about_a_review_has_no_proposed_values(s: WebhookScenario) {
     for kind in ["slack", "teams"] {
         let receiver = WebhookReceiver::start().await;
         let endpoint = chat(&s, &receiver, kind).await;
@@ -65,7 +65,7 @@ async fn a_chat_is_told_that_a_review_waits_and_nothing_of_what_is_proposed(s: W
     s.is_sound().await;
 }
 
-async fn a_chat_is_told_of_an_interrupt_and_of_nothing_that_its_host_says(s: WebhookScenario) {
+async fn chat_message_about_an_interrupt_has_no_text_of_its_host(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     chat(&s, &receiver, "slack").await;
     let taken = s.g.post("/v1/interrupts", &s.g.host, asked()).await.expect(202);
@@ -86,7 +86,7 @@ async fn a_chat_is_told_of_an_interrupt_and_of_nothing_that_its_host_says(s: Web
     }
 }
 
-async fn what_nobody_can_decide_any_more_is_told_to_no_chat(s: WebhookScenario) {
+async fn review_without_eligible_reviewers_is_sent_to_no_chat(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = chat(&s, &receiver, "teams").await;
     let held = s.g.held(&s.g.thread().await).await;
@@ -109,7 +109,7 @@ async fn what_nobody_can_decide_any_more_is_told_to_no_chat(s: WebhookScenario) 
     s.is_sound().await;
 }
 
-async fn what_is_over_says_nothing_of_whether_a_chat_is_there(s: WebhookScenario) {
+async fn decided_review_does_not_change_the_health_of_a_chat(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = chat(&s, &receiver, "slack").await;
     receiver.now(BROKEN);

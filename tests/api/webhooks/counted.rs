@@ -9,7 +9,7 @@ use super::scene::{WebhookScenario, path};
 use crate::metrics::Scrape;
 
 on_both! {
-    attempts_are_counted_by_how_they_ended_and_each_lane_says_how_it_stands,
+    attempts_are_counted_by_result_and_each_endpoint_has_its_state,
     an_endpoint_that_wants_little_is_not_behind,
 }
 
@@ -20,7 +20,7 @@ fn id(endpoint: &Value) -> &str {
     endpoint["id"].as_str().unwrap()
 }
 
-async fn attempts_are_counted_by_how_they_ended_and_each_lane_says_how_it_stands(s: WebhookScenario) {
+async fn attempts_are_counted_by_result_and_each_endpoint_has_its_state(s: WebhookScenario) {
     let (fine, broken, gone) =
         (WebhookReceiver::start().await, WebhookReceiver::start().await, WebhookReceiver::start().await);
     broken.now(BROKEN);

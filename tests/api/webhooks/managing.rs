@@ -9,9 +9,9 @@ use super::scene::{WebhookScenario, path};
 on_both! {
     an_endpoint_gets_what_it_asked_for_and_nothing_else,
     one_that_begins_later_can_be_told_from_the_log_and_nothing_arrives_twice,
-    what_is_asked_of_the_log_while_something_is_under_way_is_not_forgotten,
-    what_is_switched_off_goes_on_where_it_stopped_or_with_what_is_next,
-    what_is_wrong_is_refused_with_where_and_what_to_do,
+    redelivery_requested_during_a_delivery_is_sent,
+    enabled_endpoint_continues_where_it_stopped_or_from_now,
+    invalid_endpoint_is_refused_with_its_path_and_advice,
     everything_that_is_done_to_an_endpoint_is_in_the_log,
     old_deliveries_are_forgotten_and_the_log_is_not,
     a_page_of_deliveries_goes_on_where_it_ended,
@@ -63,7 +63,7 @@ async fn one_that_begins_later_can_be_told_from_the_log_and_nothing_arrives_twic
     assert_eq!(ids(&receiver), ids(&from_the_start), "an event has one id for everybody");
 }
 
-async fn what_is_asked_of_the_log_while_something_is_under_way_is_not_forgotten(s: WebhookScenario) {
+async fn redelivery_requested_during_a_delivery_is_sent(s: WebhookScenario) {
     s.g.thread().await;
     s.send().await;
     let receiver = WebhookReceiver::start().await;
@@ -83,7 +83,7 @@ async fn what_is_asked_of_the_log_while_something_is_under_way_is_not_forgotten(
     assert_eq!((ids.len(), receiver.got().len()), (2, 2));
 }
 
-async fn what_is_switched_off_goes_on_where_it_stopped_or_with_what_is_next(s: WebhookScenario) {
+async fn enabled_endpoint_continues_where_it_stopped_or_from_now(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     for (from, then) in [("where_it_stopped", 1), ("now", 0)] {
@@ -109,7 +109,7 @@ async fn what_is_switched_off_goes_on_where_it_stopped_or_with_what_is_next(s: W
     assert_eq!(s.g.get("/v1/endpoints", &s.g.admin).await.expect(200)["endpoints"], json!([]));
 }
 
-async fn what_is_wrong_is_refused_with_where_and_what_to_do(s: WebhookScenario) {
+async fn invalid_endpoint_is_refused_with_its_path_and_advice(s: WebhookScenario) {
     let url = WebhookReceiver::start().await.url;
     let good = json!({"name": "ops", "url": url});
     let with = |name: &str, value: Value| {

@@ -9,8 +9,8 @@ use super::scene::WebhookScenario;
 
 on_both! {
     a_threads_events_wait_for_the_one_before_and_other_threads_do_not,
-    what_is_sent_again_by_hand_lets_nobody_overtake,
-    what_is_behind_goes_on_when_the_one_before_is_given_up_or_after_a_restart,
+    redelivery_does_not_change_the_order,
+    ordered_delivery_continues_after_a_failed_one_and_after_a_restart,
 }
 
 async fn a_threads_events_wait_for_the_one_before_and_other_threads_do_not(s: WebhookScenario) {
@@ -37,7 +37,7 @@ async fn a_threads_events_wait_for_the_one_before_and_other_threads_do_not(s: We
     s.is_sound().await;
 }
 
-async fn what_is_behind_goes_on_when_the_one_before_is_given_up_or_after_a_restart(s: WebhookScenario) {
+async fn ordered_delivery_continues_after_a_failed_one_and_after_a_restart(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint_with(&receiver, json!({"ordered": true, "events": ["thread.*"]})).await;
     receiver.now(BROKEN);
@@ -61,7 +61,7 @@ async fn what_is_behind_goes_on_when_the_one_before_is_given_up_or_after_a_resta
     assert_eq!(last, ["thread.closed", "thread.reopened"]);
 }
 
-async fn what_is_sent_again_by_hand_lets_nobody_overtake(s: WebhookScenario) {
+async fn redelivery_does_not_change_the_order(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint_with(&receiver, json!({"ordered": true, "events": ["thread.*"]})).await;
     let thread = s.g.thread().await["thread"].as_str().unwrap().to_owned();

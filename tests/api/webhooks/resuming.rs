@@ -18,9 +18,9 @@ on_both! {
     nothing_is_resumed_that_does_not_wait_for_this_decision,
     a_server_that_says_yes_to_everything_resumes_nothing,
     an_odd_answer_to_the_look_resumes_nothing_and_is_not_kept,
-    a_denial_and_a_time_out_are_told_as_what_they_are,
-    a_hold_is_told_to_whatever_waits_for_its_digest,
-    what_no_run_can_wait_for_is_passed_over_without_a_delivery,
+    denial_and_expiry_are_sent_as_such,
+    decision_is_sent_to_the_run_that_waits_for_its_digest,
+    decision_that_no_run_can_wait_for_is_skipped,
 }
 
 /// The next attempt is due by then, jitter and all.
@@ -214,7 +214,7 @@ async fn an_odd_answer_to_the_look_resumes_nothing_and_is_not_kept(s: WebhookSce
     assert_eq!((server.runs().len(), seen(&s, &endpoint).await.1), (1, json!("delivered")));
 }
 
-async fn a_denial_and_a_time_out_are_told_as_what_they_are(s: WebhookScenario) {
+async fn denial_and_expiry_are_sent_as_such(s: WebhookScenario) {
     let server = AgentServer::start().await;
     resumes(&s, &server.url).await;
     for decision in ["denied", "expired"] {
@@ -237,7 +237,7 @@ async fn a_denial_and_a_time_out_are_told_as_what_they_are(s: WebhookScenario) {
     assert_eq!(server.runs().len(), 2);
 }
 
-async fn a_hold_is_told_to_whatever_waits_for_its_digest(s: WebhookScenario) {
+async fn decision_is_sent_to_the_run_that_waits_for_its_digest(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let endpoint = resumes(&s, &server.url).await;
     let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10, "card": "4111111111111111"}});
@@ -260,7 +260,7 @@ async fn a_hold_is_told_to_whatever_waits_for_its_digest(s: WebhookScenario) {
     s.is_sound().await;
 }
 
-async fn what_no_run_can_wait_for_is_passed_over_without_a_delivery(s: WebhookScenario) {
+async fn decision_that_no_run_can_wait_for_is_skipped(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let endpoint = resumes(&s, &server.url).await;
     let ask = json!({"flow": "payments", "thread": "order-17", "state": {"requested_action": "none", "target_user_id": 17,

@@ -9,7 +9,7 @@ use super::receiver::{ReceiverReply, WebhookReceiver, WebhookRequest};
 use super::scene::{WebhookScenario, path};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_reads_the_database_learns_no_secret_address_or_header() {
+async fn database_has_no_plain_secret_address_or_header() {
     let s = WebhookScenario::on_sqlite().await;
     let receiver = WebhookReceiver::start().await;
     let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", receiver.url),
@@ -69,7 +69,7 @@ async fn headers_are_sent_elsewhere_only_by_who_knows_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_receiver_repeats_of_its_request_is_kept_without_what_is_hidden() {
+async fn secrets_that_a_receiver_repeats_are_redacted_in_its_answer() {
     let s = WebhookScenario::on_sqlite().await;
     let receiver = WebhookReceiver::start().await;
     let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", receiver.url),
@@ -111,7 +111,7 @@ async fn a_part_of_an_address_is_hidden_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_endpoint_that_is_moved_while_something_is_under_way_is_told_nothing_more_where_it_was() {
+async fn endpoint_moved_during_a_delivery_gets_nothing_more_at_its_old_address() {
     let s = WebhookScenario::on_sqlite().await;
     let (before, after) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", before.url), "events": ["thread.created"],
@@ -146,7 +146,7 @@ async fn an_endpoint_that_is_moved_while_something_is_under_way_is_told_nothing_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_policy_hides_is_in_no_body() {
+async fn redacted_value_is_in_no_body() {
     let s = WebhookScenario::on_sqlite().await;
     let receiver = WebhookReceiver::start().await;
     s.endpoint(&receiver, &["*"]).await;

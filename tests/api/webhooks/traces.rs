@@ -7,7 +7,7 @@ use super::scene::WebhookScenario;
 
 on_both! {
     a_delivery_and_its_repetition_stand_in_the_trace_of_the_request,
-    what_an_agent_does_by_a_tool_stands_in_the_trace_of_its_message,
+    tool_call_of_an_agent_is_in_the_trace_of_its_message,
 }
 
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -44,7 +44,7 @@ async fn a_delivery_and_its_repetition_stand_in_the_trace_of_the_request(s: Webh
     s.is_sound().await;
 }
 
-async fn what_an_agent_does_by_a_tool_stands_in_the_trace_of_its_message(s: WebhookScenario) {
+async fn tool_call_of_an_agent_is_in_the_trace_of_its_message(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     s.endpoint(&receiver, &["transition.committed"]).await;
     let thread = s.g.thread().await;

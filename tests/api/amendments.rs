@@ -1,4 +1,4 @@
-//! Policies that people approve before they judge a flow, on both databases.
+//! Tests policies that reviewers approve before the policies judge a flow. On both databases.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -34,7 +34,7 @@ on_both! {
     only_administrators_and_auditors_see_or_cancel_a_policy_change_request(super::guarded(1)),
 }
 
-/// The payments policy, where so many of security approve the next one.
+/// Returns the payments policy with `need` approvals by security for each later policy.
 pub fn guarded(need: u32) -> String {
     policy_with(
         "[[approval.stages]]",

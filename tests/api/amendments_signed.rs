@@ -1,4 +1,4 @@
-//! Policies that people approve with a passkey's signature, on both databases.
+//! Tests policies that reviewers approve with a passkey's signature. On both databases.
 
 use std::time::Duration;
 

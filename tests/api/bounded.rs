@@ -19,7 +19,7 @@ async fn open_sessions(g: &TestGateway) -> Vec<Session> {
     g.service.sessions_of(&g.alice.id).await.unwrap()
 }
 
-/// Alice signs in so often; what her browsers show, the oldest first.
+/// Signs Alice in this many times. Returns the browser sessions, the oldest first.
 async fn signed_in(g: &TestGateway, times: usize) -> Vec<String> {
     let mut browsers = Vec::new();
     for _ in 0..times {

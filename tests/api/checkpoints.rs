@@ -1,4 +1,5 @@
-//! Any version of a thread, as a node may read it: what it was, and never more than its node was let read. On both databases.
+//! Tests reading any version of a thread. A node never reads more of a version than it was allowed to read then. On
+//! both databases.
 
 use std::collections::BTreeSet;
 

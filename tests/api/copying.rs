@@ -66,7 +66,7 @@ async fn every_event_is_a_line_in_the_logs_order(scene: ApiScenario) {
     assert_eq!(copied, told, "what an auditor's token reads");
     assert_eq!(copied.last().unwrap()["data"]["reason"], "\u{1b}[2Jgone\nand \u{202e}back");
 
-    // The file is moved away: what comes next is in a new one.
+    // The file is moved away, so later events are in a new file.
     let moved = g.folder.path().join("log.jsonl.1");
     std::fs::rename(&path, &moved).unwrap();
     let held = g.held(&g.thread().await).await;
@@ -134,7 +134,7 @@ fn told_until(data: &Path, index: u64) -> Vec<Value> {
     told
 }
 
-/// Nothing else is on standard output, and the link that makes the first account least of all.
+/// Standard output has nothing else, above all not the link for the first account.
 #[test]
 fn standard_output_has_the_log_and_goes_on_after_the_gateway_was_killed() {
     let folder = tempfile::tempdir().unwrap();

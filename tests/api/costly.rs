@@ -1,5 +1,5 @@
-//! Judgements that are made expensive: each check of a schema has an end, and what is large is done off the threads that
-//! answer requests. No time is measured here: the refusals and the counters say what was done, and where.
+//! Tests expensive judgements. Each schema check has a limit, and large requests are judged off the threads that answer
+//! requests. The tests measure no time: refusals and counters show which work ran where.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::gateway::{TestGateway, spawn_gateway};
 /// A policy that judges the whole state by the schema `s`.
 const BY_SCHEMA: &str = "flow = \"payments\"\nschema = \"s\"\n[nodes.planner]\nreads = [\"*\"]\nwrites = [\"*\"]\n";
 
-/// So many schemas, each of which looks at every member.
+/// Returns this many schemas, each of which checks every member.
 fn schemas(keyword: &str, many: usize, each: &str) -> Value {
     json!({"s": json!({keyword: vec![json!({"additionalProperties": {"type": each}}); many]}).to_string()})
 }
@@ -37,7 +37,7 @@ async fn a_schema_of_a_thousand_forms_is_one_fault_and_its_check_has_an_end() {
     let codes =
         |told: &Value| told["errors"].as_array().unwrap().iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
     assert_eq!((&forms["outcome"], codes(&forms)), (&json!("reject"), vec![json!("schema")]));
-    // Every one of these fits, and finding that out takes too long.
+    // Every one of these schemas matches, and checking all of them takes too long.
     let fits = tried(&g, &schemas("allOf", 1_200, "integer"), &members(9_000)).await;
     assert_eq!((&fits["outcome"], codes(&fits)), (&json!("reject"), vec![json!("schema_too_costly")]));
     let fewer = tried(&g, &schemas("allOf", 1_200, "integer"), &members(90)).await;

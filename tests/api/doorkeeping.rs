@@ -222,7 +222,7 @@ async fn last_use_of_a_token_is_written_once_every_few_minutes() {
     g.get("/v1/threads/none", &g.writer).await;
     assert_eq!(g.service.flush_last_seen().await.unwrap(), 1);
     assert!(g.service.last_seen(&ids).await.unwrap()[&id] > before);
-    // Who is not let in was not seen.
+    // A refused client is not recorded as seen.
     let stranger = [format!("token/{}", "x".repeat(32))];
     g.get("/v1/threads/none", &format!("cs_{}_secret", "x".repeat(32))).await;
     assert!(g.service.last_seen(&stranger).await.unwrap().is_empty());

@@ -1,4 +1,4 @@
-//! Edits: a reviewer's rewrite of what is held. On both databases.
+//! Tests reviewers' edits of held proposals. On both databases.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ async fn rewrite(g: &TestGateway, who: &Account, held: &Value, ask: &EditRequest
     g.service.rewrite(&who.id, &review(held), ask).await
 }
 
-/// The new hold, in the shape of a proposal's answer.
+/// Returns the new pending review, in the shape of a proposal's response.
 async fn rewritten(g: &TestGateway, who: &Account, held: &Value, ask: &EditRequest) -> Value {
     let EditResult::Held(next) = rewrite(g, who, held, ask).await.unwrap() else { panic!("rejected") };
     let transition = g.service.review(&next, who).await.unwrap().hold.transition;
@@ -119,7 +119,7 @@ async fn neither_editor_nor_owner_decides_an_edit(scene: ApiScenario) {
     let on_old = g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap_err();
     assert!(matches!(&on_old, Error::Vote(it) if vote_code(it) == "review_ended"), "{on_old:?}");
     g.vote(&g.bob, &next, VoteVerdict::Approve).await.unwrap();
-    // And not on what comes on top, until it is written.
+    // The editor is not eligible for later proposals either, until a confirmed write.
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let again = json!({"node": "planner", "parent": next["transition"], "patch": {}, "reaffirm": true});
     let again = g.post(&path, &g.planner, again).await.expect(202);

@@ -48,7 +48,7 @@ fn hidden_and_read() -> String {
     format!("{reads}{receives}")
 }
 
-/// The payments policy, with what its planner is given.
+/// Returns the payments policy with options for its planner's envelope.
 fn given(more: &str) -> String {
     let rollback = format!("rollback = true\n{more}\n");
     crate::gateway::POLICY.replacen("rollback = true\n", &rollback, 1)
@@ -69,7 +69,7 @@ async fn verify(g: &TestGateway, envelope: &Value) -> ApiResponse {
     g.post("/v1/envelopes/verify", &g.planner, json!({"envelope": envelope, "node": "planner"})).await
 }
 
-/// How many events there are.
+/// Returns the number of events.
 async fn told_so_far(g: &TestGateway) -> u64 {
     g.service.sequence().await.unwrap();
     g.service.log_length().await.unwrap()

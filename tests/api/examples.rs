@@ -19,7 +19,7 @@ fn the_walkthrough_ends_with_the_row_written_once() {
     assert_eq!(said.lines().next_back(), Some("write-1 42 40"), "{said}");
 }
 
-/// A demonstration that runs, and what it said so far.
+/// A running demonstration and its output so far.
 struct DemoProcess {
     child: ChildProcess,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -113,7 +113,7 @@ impl ScriptlessBrowser {
         assert_eq!(status, 303, "{page}");
     }
 
-    /// Sends the form of a review, and the page that asks once more.
+    /// Sends the form of a review, and then the confirmation page.
     async fn approve(&mut self, review: &str) {
         let mut page = self.get(review).await;
         for confirmed in ["", "yes"] {
@@ -182,7 +182,7 @@ fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
 fn left_alone_the_second_review_visibly_expires_and_nothing_is_written() {
     let mut demo = DemoProcess::start();
     demo.until("left alone, it expires");
-    // In as much time as its flow gives people, as the page counts it down.
+    // The review expires after its flow's time limit, which the page counts down.
     demo.until("\"decision\":\"expired\"");
     demo.until("The second review EXPIRED");
     assert!(!demo.said.iter().any(|it| it.contains("is decided") || it.contains("The row is written")));

@@ -13,7 +13,7 @@ pub async fn save_keys(g: &TestGateway, folder: &Path) {
     std::fs::write(folder.join("jwks.json"), keys).unwrap();
 }
 
-/// A chain's pages from a version on, as they come, each a file.
+/// Saves each page of a chain from this version on as a file.
 pub async fn save_chain(g: &TestGateway, folder: &Path, thread: &Value, from: u64, page_size: u64) {
     let id = thread.as_str().unwrap();
     let mut next = Some(from);

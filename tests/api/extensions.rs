@@ -1,4 +1,4 @@
-//! Deadlines moved by those who are asked. On both databases.
+//! Tests extended deadlines. On both databases.
 
 use std::time::Duration;
 

@@ -25,7 +25,7 @@ fn policy() -> String {
     for_good.replace("rollback = true", "rollback = true\nfork = true")
 }
 
-/// An approved change of whom: (its thread, what was held, the decision).
+/// Makes an approved change of the target user. Returns its thread, the held proposal and the decision.
 async fn approved(g: &TestGateway) -> (Value, Value, Value) {
     let thread = g.thread().await;
     let held = g.held(&thread).await;

@@ -25,14 +25,14 @@ on_both! {
     an_audit_finds_another_sum(super::bounded("thread", 100_000, "")),
 }
 
-/// The payments policy with a bound, and with what its planner is given.
+/// Returns the payments policy with a limit, and with options for its planner's envelope.
 fn bounded(of: &str, tokens: u64, planner: &str) -> String {
     let budget = format!("[budgets.{of}]\ncontext_tokens = {tokens}\n\n[approval]\n");
     let policy = POLICY.replacen("[approval]\n", &budget, 1);
     policy.replacen("rollback = true\n", &format!("rollback = true\n{planner}\n"), 1)
 }
 
-/// A thread whose text is some 240 tokens.
+/// Creates a thread whose text has about 240 tokens.
 async fn thread(g: &TestGateway) -> Value {
     let state = json!({"raw_text": "word ".repeat(240), "requested_action": "none", "target_user_id": 17,
         "payment": {"amount": 10, "card": "4111111111111111"}});
@@ -249,7 +249,7 @@ async fn an_audit_finds_another_sum(scene: ApiScenario) {
         let said = format!(
             "transitions {digest}: the context token count of the transition differs from the state that its node could read"
         );
-        // A sum that was made to fit what the transition says is still not what its node was given.
+        // A forged total that matches its transition still differs from the node's view.
         assert!(found.contains(&said) && found.len() == findings, "{found:?}");
     }
 }

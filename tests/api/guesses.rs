@@ -186,7 +186,7 @@ async fn machines_write(world: &GuessWorld, party: &GuessingParty, texts: &Guess
         })
     };
     let mut patch = json!({"raw_text": texts.text("text"), "notes": {(texts.key()): texts.text("other")}});
-    // The same guess many times: no bound on what is looked up may tell how many are equal to a redacted value.
+    // The same guess many times: no limit on lookups may show how many values equal a redacted one.
     for copy in 0..66 {
         patch["notes"][format!("copy{copy:02}")] = json!(texts.text("copy"));
     }
@@ -223,7 +223,7 @@ async fn machines_write(world: &GuessWorld, party: &GuessingParty, texts: &Guess
     known.answer(g.post(&transitions, &party.agent, ask(&committed["transition"], patch)).await, 202);
 }
 
-/// Everything that a reviewer writes about what others propose.
+/// Writes every text that a reviewer can write about proposals of others.
 async fn a_reviewer_writes(world: &GuessWorld, erin: &Account, texts: &GuessTexts, known: &mut FetchedFacts) {
     let g = &world.g;
     let thread = world.thread(&g.host, &GuessTexts::PLAIN).await;
@@ -400,7 +400,7 @@ async fn a_leaf_is_traced_through_rollbacks_forks_and_joins() {
         items.iter().rev().filter_map(line).map(|it| !it.contains("hidden")).collect()
     };
     let branch = branch["thread"].as_str().unwrap();
-    // Set at first, guessed, replaced, rolled back, joined; and what the branch made of it.
+    // The value was set, guessed, replaced, rolled back and joined. The branch's history is the second part.
     assert_eq!(shown(id, &party.owner).await, [true; 5]);
     assert_eq!(shown(id, &g.alice).await, [true, false, false, false, false]);
     assert_eq!(shown(branch, &party.owner).await, [true; 3]);

@@ -34,7 +34,7 @@ struct PartialRequest {
 }
 
 impl PartialRequest {
-    /// Sends all but the last byte; the gateway has said that it reads on.
+    /// Sends all but the last byte. The gateway has confirmed that it reads on.
     async fn of(g: &TestGateway, request: &str, who: &str, body: &str) -> Self {
         let (first, last) = body.split_at(body.len() - 1);
         let mut begun = Self::so_long(g, request, who, body.len()).await;
@@ -64,7 +64,7 @@ impl PartialRequest {
         Self { stream, rest: String::new() }
     }
 
-    /// Says the rest. The answer: its status, and where it leads.
+    /// Sends the rest. Returns the status and the redirect of the response.
     async fn end(mut self) -> (u16, String) {
         self.stream.write_all(self.rest.as_bytes()).await.unwrap();
         let mut text = String::new();
@@ -177,7 +177,7 @@ async fn waiting_request_with_a_revoked_token_gets_no_content() {
     assert_eq!(waiting.await.unwrap().unwrap().status().as_u16(), 401);
 }
 
-/// It was let in, and is not any more when the end of its write is written down.
+/// The writer was accepted, and is revoked before the end of its write is recorded.
 #[tokio::test]
 async fn writer_revoked_during_its_request_ends_no_write() {
     for confirms in [true, false] {

@@ -1,4 +1,4 @@
-//! Halts that two people lift: over the API, where a token counts as who answers for it.
+//! Tests halts that two people lift. Over the API, a token counts as its owner.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ async fn verifies(g: &TestGateway) -> bool {
     g.verify(&thread["thread"], &thread["transition"], &Value::Null, "w-1").await.code() != "halted"
 }
 
-/// People write what they see, and everybody reads why things stand still.
+/// People write the reason for a halt, and every reader sees it.
 #[tokio::test]
 async fn detected_values_in_a_reason_are_not_stored() {
     let g = spawn_with_policy(&POLICY.replace("hide = [\"payment.card\"]", "detect = [\"email\"]")).await;
@@ -147,7 +147,7 @@ async fn second_person_of_a_lift_must_be_an_earlier_enabled_administrator() {
     both.expect(200);
     let refused = put(&g, &hal, "all", (false, true)).await;
     assert_eq!((refused.status, refused.code()), (409, "wrong_state"), "stopping and lifting at once");
-    // Who asked first and is disabled since is as if they had not.
+    // The request of an administrator who is disabled since then is invalid.
     g.service.set_admission("gus", SignInAccess::Barred).await.unwrap();
     let waits = put(&g, &hal, "payments", (false, false)).await.expect(202);
     assert_eq!(waits["lifting"]["name"], "hal");

@@ -257,7 +257,7 @@ async fn only_one_of_many_concurrent_imports_is_logged(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// A finished run of another system that made a file of so many bytes.
+/// Returns a finished run of another system with a file of this size.
 fn with_a_file_of(bytes: u64) -> Folder {
     let mut folder = golden();
     let made = vec![b'x'; usize::try_from(bytes).unwrap()];
@@ -270,7 +270,7 @@ fn with_a_file_of(bytes: u64) -> Folder {
     })
 }
 
-/// Imports a run of another system that says the same wherever it says something; gives its thread.
+/// Imports a run of another system with this text in every field. Returns its thread.
 pub async fn hostile(g: &TestGateway, said: &str) -> String {
     let record = |phase: &str, payload: Value| EventRecord {
         agent_id: said.to_owned(),
@@ -317,7 +317,7 @@ async fn a_folder_is_kept_up_to_its_bound_and_no_further() {
         });
         sizes.sum()
     };
-    // As many digits in the manifest, so that what else is in the folder has the same size.
+    // The manifest has the same number of digits, so that the rest of the folder has the same size.
     let beside = rest(&with_a_file_of(10_000_000)) - 10_000_000;
     let largest = with_a_file_of(FOLDER_BYTES_MAX - beside);
     assert_eq!(rest(&largest), FOLDER_BYTES_MAX);

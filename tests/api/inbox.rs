@@ -1,4 +1,4 @@
-//! The inbox: what is listed where, in which order, and that pages both ways make up the whole.
+//! Tests the inbox: its lists, their order, and that the pages in both directions cover every review.
 
 use std::collections::BTreeSet;
 use std::slice::from_ref;
@@ -24,7 +24,7 @@ fn id(held: &Value) -> String {
     held["review"]["id"].as_str().unwrap().to_owned()
 }
 
-/// The page's reviews, and whether it goes on before and after.
+/// Returns the page's reviews, and whether there are pages before and after it.
 async fn page(
     g: &TestGateway,
     who: &Account,
@@ -214,7 +214,7 @@ async fn a_database_of_before_labels_gets_them_when_the_gateway_starts() {
     let path = g.folder.path().join("countersign.db");
     let database = rusqlite::Connection::open(&path).unwrap();
     assert!(database.execute("DELETE FROM labels", []).unwrap() > 10);
-    // As they were while branches were not listed: that much is said, and no more.
+    // The rows as in a release that did not list branches. The edition records that and nothing else.
     assert_eq!(database.execute("INSERT INTO labels VALUES ('labels', 'edition', 1, 'holds')", []).unwrap(), 1);
     assert_eq!(all(&g, &g.alice, &InboxFilter::open()).await, [""; 0]);
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };

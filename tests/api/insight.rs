@@ -1,4 +1,4 @@
-//! Insight: what is counted from the log, that it is counted once, and what the page says of it.
+//! Tests insight: the counts from the log, that each event is counted once, and the page.
 
 use std::time::Duration;
 

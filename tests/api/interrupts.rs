@@ -135,7 +135,7 @@ async fn a_host_asks_and_is_answered_by_what_people_decided(scene: ApiScenario) 
     assert_eq!(json!([said.asserted, said.jti]), json!([taken["digest"], answered["nonce"]]));
     assert_eq!(said.exp, Some(said.iat + 600), "it is good for as long as a receipt");
     assert_eq!((&said.approvals[0].reviewer, said.approvals.len()), (&g.alice.id, 1));
-    // The same bytes, however often and whenever it is asked.
+    // The answer has the same bytes for every request at any time.
     g.pass(Duration::from_secs(3600));
     assert_eq!(answer(g, &taken).await.expect(200), answered);
     let told = events(g).await;
@@ -337,7 +337,7 @@ async fn another_policy_asks_other_people(scene: ApiScenario) {
         g.service.activate_policy(&by, None, source(policy), BTreeSet::new()).await.unwrap();
     };
     let kept = posts(g, &asked()).await.expect(202);
-    // One that asks the same people changes nothing.
+    // A policy that requires the same reviewers changes nothing.
     activate(&POLICY.replace("24h", "12h")).await;
     rejudge::run_once(&g.service).await.unwrap();
     assert_eq!(answer(g, &kept).await.expect(202)["status"], "open");
@@ -418,7 +418,7 @@ async fn value_redacted_by_a_later_policy_is_not_shown(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// A host's list of changes is no state: its lines say where their values stand.
+/// A host's list of changes is no state. Its lines contain the paths of their values.
 async fn line_about_a_redacted_path_is_not_shown(scene: ApiScenario) {
     let g = &scene.gateway;
     let number = "7654-3210-FEDC";

@@ -1,4 +1,5 @@
-//! Leases that pass while others go on, by clocks that disagree too; and one question that is asked twice at once.
+//! Tests leases that expire during other changes, also with clocks that disagree, and one request that is sent twice at
+//! once.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,7 +26,7 @@ on_both! {
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// As long as the policy has people asked.
+/// The deadline of a review in the policy.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 async fn let_through(g: &TestGateway, thread: &Value, write_id: &str) {
@@ -121,7 +122,7 @@ async fn a_lease_has_passed_only_by_the_databases_clock() {
         let thread = g.thread().await;
         let held = if what == "a vote" { Some(g.held(&thread).await) } else { None };
         let_through(&g, &thread, &format!("w{turn}")).await;
-        // As far ahead of the database as a gateway may be: by its clock alone the lease has passed.
+        // The gateway's clock is as far ahead of the database as allowed. By this clock alone the lease has expired.
         g.clock.set_millis(begin + lease + 50);
         stores.set_millis(begin + lease - 1_850);
         goes_on(&g, (what, &thread), held.as_ref()).await.unwrap_err();
@@ -177,7 +178,7 @@ async fn a_deadline_has_passed_only_by_the_databases_clock() {
     let held = g.held(&thread).await;
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let deadline = i64::try_from(DAY.as_millis()).unwrap();
-    // As far ahead of the database as a gateway may be: by its clock alone the deadline has passed.
+    // The gateway's clock is as far ahead of the database as allowed. By this clock alone the deadline has passed.
     g.clock.set_millis(deadline + 50);
     stores.set_millis(deadline - 1_850);
     g.service.expire_hold(&review).await.unwrap();

@@ -61,7 +61,7 @@ impl MailServer {
         Self { _process: ChildProcess(process), said, port }
     }
 
-    /// The next mail that it takes.
+    /// Returns the next mail that the server receives.
     pub fn mail(&mut self) -> Value {
         line(&mut self.said)
     }
@@ -142,7 +142,7 @@ async fn only_eligible_reviewers_are_notified_and_once(scene: ApiScenario) {
         for told in ["payments", review, "target_user_id", &format!("{}/reviews/{review}", g.url), "Message-ID: <"] {
             assert!(data.contains(told), "{told}: {data}");
         }
-        // Nothing of what was proposed, and nothing that decides.
+        // The mail has none of the proposed values, and no link that decides.
         for never in ["918273645", "update_email", "4111111111111111", "approve", "/decision", "csrf"] {
             assert!(!data.replace(review, "").contains(never), "{never}: {data}");
         }

@@ -1,4 +1,5 @@
-//! Texts that look like others: marked in answers by what the answer shows, and on a review by what its reader may know.
+//! Tests the marks of look-alike texts: in responses by the values that the response shows, and on a review by the
+//! values that its reader may see.
 
 use serde_json::{Value, json};
 

@@ -97,7 +97,7 @@ async fn with<T: Send + 'static>(
 }
 
 async fn begun(g: &TestGateway, way: (&'static str, McpTransport), token: &str) -> McpClient {
-    // It may have to be installed first.
+    // The Python package may have to be installed first.
     tokio::task::spawn_blocking(|| crate::python::with("mcp")).await.unwrap();
     McpClient::begin(g, way, token)
 }
@@ -192,7 +192,7 @@ async fn a_refusal_is_a_result_that_says_what_to_do() {
             let policy = client.refused("propose", ask(json!({"execution_permissions": ["admin"]})));
             assert_eq!((&policy["code"], &policy["status"]), (&json!("rejected"), &json!(422)));
             assert_eq!(policy["errors"][0]["pointer"], "/execution_permissions/0");
-            // Numbers that no double holds are refused where they stand, and said as a tool's refusal.
+            // A number that no double can represent is refused with its path, as an error of the tool.
             let number = client.refused("propose", ask(json!({"payment": {"amount": 12_345_678_901_234_567_890_u64}})));
             assert_eq!(number["code"], "number_not_exact");
             assert_eq!(number["errors"][0]["pointer"], "/patch/payment/amount");
@@ -250,7 +250,7 @@ async fn an_agent_has_no_tool_for_what_is_not_its_own() {
     assert_eq!(g.decision(&held).await.status, 202, "still held");
 }
 
-/// Every other role is kept out before a message is read, and so is who has no token.
+/// Every other role is refused before a message is read, and so is a client without a token.
 #[tokio::test]
 async fn only_agents_are_spoken_with() {
     let g = spawn_gateway().await;

@@ -1,4 +1,4 @@
-//! A second gateway on the same database, while something happens between what it decides and what it commits.
+//! A second gateway on the same database, and an action that runs between its decision and its commit.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! `/metrics`: every number is what happened, as the public parser reads it; who reads it; and what it costs.
+//! Tests `/metrics`: its values as the public parser reads them, who can read it, and its cost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -199,7 +199,7 @@ async fn a_broken_chain_is_counted() {
     let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let (g, other) = (&scene.gateway, scene.another().await);
     let thread = g.thread().await;
-    // Another gateway changed the row of all, so what this one remembers is not enough.
+    // Another gateway changed the gateway's row, so this gateway's cache is outdated.
     for verifying in [true, false] {
         let halt = Halt { proposing: false, verifying, reason: "drill".to_owned() };
         other.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt).await.unwrap();

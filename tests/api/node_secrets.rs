@@ -1,4 +1,5 @@
-//! HMACs of envelopes: who is given a node's secret, how long it is good, and what is not believed. On both databases.
+//! Tests the HMACs of envelopes: who gets a node's secret, how long it is valid, and which HMACs are refused. On both
+//! databases.
 
 use std::collections::BTreeSet;
 
@@ -73,7 +74,7 @@ fn forged(envelope: &Value, shown: &NodeSecretsView, (thread, node): (&str, &str
     json!(NodeSecrets::read(shown, now).unwrap().beside(bare, (&thread, &node)))
 }
 
-/// Moves the clock to so long after the next period begins.
+/// Moves the clock to this time after the next period begins.
 async fn into_next_period(g: &TestGateway, after_millis: i64) {
     let rotates_at = given(g, SECRET, &g.planner).await.rotates_at;
     let moved = g.service.now().until(rotates_at).as_millis();
@@ -164,7 +165,7 @@ async fn access_to_a_secret_is_logged_without_the_secret(scene: ApiScenario) {
         let text = secret.secret.expose().trim_start_matches("envsec_");
         assert!(!events.to_string().contains(text) && !refused.contains(text) && !sealed.to_string().contains(text));
         for suffix in ["", "-wal"] {
-            // On PostgreSQL there is no such file; rows are made by the same code.
+            // PostgreSQL has no such file, and the same code writes the rows there.
             let path = g.folder.path().join(format!("countersign.db{suffix}"));
             let bytes = std::fs::read(path).unwrap_or_default();
             assert!(!bytes.windows(text.len()).any(|it| it == text.as_bytes()), "it is in no row");
@@ -235,7 +236,7 @@ async fn forged_or_moved_hmac_is_refused(scene: ApiScenario) {
         assert_eq!(unasked.code(), "hmac_mismatch", "{name}: what it bears is looked at unasked");
         assert_eq!(offline(g, &spoiled, &mine).await, Err(EnvelopeCode::HmacMismatch), "{name}");
     }
-    // A secret makes no signature: what is changed with a good HMAC over it is not what was signed.
+    // A secret does not make a signature. A changed envelope with a valid HMAC still has an invalid signature.
     let mut changed = sealed.clone();
     changed["payload"]["target_user_id"] = json!(666);
     let changed = forged(&changed, &mine, (id, "planner"), now);

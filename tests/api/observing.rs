@@ -1,4 +1,4 @@
-//! A flow that only observes: what people should have decided commits, is marked, and is not written once the flow
+//! Tests observe mode. A change that would require approval commits with a mark. It is not written once the flow
 //! enforces its policy.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ fn observing() -> String {
     POLICY.replacen("flow = \"payments\"\n", "flow = \"payments\"\nmode = \"observe\"\n", 1)
 }
 
-/// A thread whose head people would have been asked about.
+/// Creates a thread whose head would have required approval.
 async fn observed(g: &TestGateway) -> (Value, Value) {
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42});
@@ -109,7 +109,7 @@ async fn an_abort_gives_an_observed_head_back_and_no_receipt_is_needed_for_it() 
     g.verify(&thread, &asked["transition"], &Value::Null, "w1").await.expect(200);
     g.post("/v1/writes/w1/abort", &g.writer, json!({"reason": "not now"})).await.expect(200);
     g.verify(&thread, &asked["transition"], &Value::Null, "w2").await.expect(200);
-    // Under enforcement the head that an abort gave back still needs people.
+    // Under enforcement, the head still requires approval after an aborted write.
     g.post("/v1/writes/w2/abort", &g.writer, json!({"reason": "not now"})).await.expect(200);
     enforce(&g, &[&claims(&asked["entry"])["policy"]]).await;
     assert_eq!(g.verify(&thread, &asked["transition"], &Value::Null, "w3").await.code(), "receipt_missing");

@@ -1,4 +1,5 @@
-//! Owners of tokens: accounts and groups that exist, by whatever spelling; and whom they exclude.
+//! Tests the owners of tokens: existing accounts and groups, their spelling, and the people whom they exclude from a
+//! vote.
 
 use std::collections::BTreeSet;
 use std::process::Output;
@@ -70,7 +71,7 @@ async fn group_name_of_an_account_is_refused() {
     assert_eq!(g.service.excluded_by("platform").await.unwrap(), [""; 0]);
 }
 
-/// As a token of an earlier version may be owned: by a name that no account had, and that one looks like.
+/// In an earlier version a token could have an owner that had no account and that looks like an existing name.
 #[tokio::test]
 async fn look_alike_of_the_owner_does_not_approve_the_agents_proposal() {
     let g = spawn_gateway().await;

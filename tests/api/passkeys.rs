@@ -1,5 +1,4 @@
-//! Passkeys: who may register one, what signing in and voting with one takes, and what a crafted request comes to. On
-//! both databases.
+//! Tests passkeys: registration, sign-in and votes with a passkey, and crafted requests. On both databases.
 
 use std::time::Duration;
 
@@ -56,7 +55,7 @@ fn fresh() -> String {
     policy_with("need = 1", "need = 1\npasskey_within = \"5m\"")
 }
 
-/// Two stages, each of which asks for a signature.
+/// Returns a policy with two stages, each of which requires a signature.
 fn two_signed() -> String {
     let stage = "[[approval.stages]]\ngroups = [\"reviewers\"]\nneed = 1\npasskey = true\n";
     let before = signed();

@@ -1,4 +1,4 @@
-//! People: invited, changed, disabled, given another password; and what they do with their own account.
+//! Tests accounts: invitations, changes, disabling, new passwords, and changes to one's own account.
 
 use std::collections::BTreeSet;
 

@@ -110,7 +110,7 @@ async fn a_post_that_the_public_library_signed_is_taken(scene: ApiScenario) {
     let taken = post.sent(g).await.expect(202);
     let by_token = g.post("/v1/interrupts", &g.host, serde_json::from_str(&body("d")).unwrap()).await.expect(202);
     assert_eq!(by_token, taken, "it is the same interrupt, however it came");
-    // The host reads the answer by its token: a signature lets it post and nothing else.
+    // The host reads the answer with its token. A signature allows it to post and nothing else.
     let read = g.http.get(format!("{}/v1/interrupts/{}?source={}", g.url, taken["id"].as_str().unwrap(), signer.id));
     let read = read.header("webhook-id", &post.id).header("webhook-timestamp", &post.timestamp);
     let read = read.header("webhook-signature", &post.signature).send().await.unwrap();
@@ -125,13 +125,13 @@ async fn the_same_post_is_the_same_answer_and_another_under_its_name_is_refused(
     let taken = first.sent(g).await.expect(202);
     assert_eq!(first.sent(g).await.expect(202), taken);
     g.pass(Duration::from_secs(3600));
-    // A sender that tries again signs again, under the same name.
+    // A sender that tries again signs again, with the same ID.
     assert_eq!(signer.post(g, "msg_1", &body("d")).sent(g).await.expect(202), taken);
     for other in [body("e"), format!("{} ", body("d"))] {
         let answer = signer.post(g, "msg_1", &other).sent(g).await;
         assert_eq!((answer.status, answer.code()), (422, "webhook_id_reused"));
     }
-    // The same words under another name are the same interrupt; and that name is taken then, too.
+    // The same content under another ID is the same interrupt, and it uses up that ID too.
     assert_eq!(signer.post(g, "msg_2", &body("d")).sent(g).await.expect(202), taken);
     assert_eq!(signer.post(g, "msg_2", &body("e")).sent(g).await.code(), "webhook_id_reused");
     // A refused request does not use up its name.

@@ -1,4 +1,4 @@
-//! Behind a proxy: whom the gateway talks to, and whose word it takes for where a request comes from.
+//! Tests a gateway behind a proxy: which clients it answers, and which forwarded addresses it trusts.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ async fn request_past_the_proxy_is_misdirected() {
     }
 }
 
-/// A wrong password for alice, with these words on where it comes from; the status.
+/// Sends a wrong password for alice with this forwarded address. Returns the status.
 async fn guess(ask: &impl AsyncFn(TestRequest) -> ServiceResponse, peer: &str, forwarded: &str) -> u16 {
     let page = ask(from(peer).uri("/sign-in")).await;
     let cookie = page.response().cookies().next().unwrap().into_owned();
@@ -66,7 +66,7 @@ async fn guess(ask: &impl AsyncFn(TestRequest) -> ServiceResponse, peer: &str, f
 const ADDRESS_SHARE: u32 = 5;
 const TRIES: u32 = ADDRESS_SHARE * SIGN_INS;
 
-/// A name that was not tried yet: what is bounded here is the address.
+/// Returns a name without failed sign-ins, since the test is about the limit of the address.
 fn another_name() -> String {
     static NAMES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     format!("name-{}", NAMES.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
@@ -84,7 +84,7 @@ async fn one_password_on_many_names_is_bounded_for_each_client_behind_a_named_pr
         assert_eq!(guess(&ask, PROXY, same).await, 429, "{same}");
     }
     assert_eq!(guess(&ask, PROXY, "203.0.113.6").await, 401, "another client is not held up");
-    // An IPv6 client has more addresses than anybody could bound one by one.
+    // An IPv6 client has too many addresses for a limit on each.
     for at in 0..TRIES {
         assert_eq!(guess(&ask, PROXY, &format!("2001:db8:1:2::{at}")).await, 401);
     }
@@ -103,7 +103,7 @@ async fn client_that_is_no_configured_proxy_cannot_forge_its_address() {
     assert_eq!(guess(&ask, "127.0.0.1:1", "203.0.113.99").await, 429);
 }
 
-/// A wrong password over the wire, with these words on where it comes from; the status.
+/// Sends a wrong password over the network with this forwarded address. Returns the status.
 async fn guess_over_http(url: &str, forwarded: &str) -> u16 {
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let page = http.get(format!("{url}/sign-in")).send().await.unwrap();

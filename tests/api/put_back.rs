@@ -24,7 +24,7 @@ async fn halts(gateway: &TestGateway, scope: &HaltScope, verifying: bool) {
     gateway.service.set_halt(&"tests".try_into().unwrap(), scope, &halt).await.unwrap();
 }
 
-/// Else one honest change on top would hide that a halt was taken away.
+/// Otherwise one honest change on top would hide that a halt was removed.
 #[tokio::test]
 async fn a_row_that_was_put_back_is_found_after_an_honest_change_on_top_too() {
     for (table, scope) in [("flows", HaltScope::Flow("payments".try_into().unwrap())), ("gateway", HaltScope::All)] {

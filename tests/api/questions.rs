@@ -1,4 +1,4 @@
-//! How many questions a page puts to the store: a handful, however much there is to list.
+//! Tests the number of queries that a page sends to the store. It is small, however many rows there are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,9 +38,9 @@ const LISTS: &[(&str, usize)] = &[
 const FOR_ONE_OF_SEVERAL: (usize, usize) = (23, 9);
 const FOR_ALL_OF_SEVERAL: usize = 15;
 
-/// A gateway, and how much its store was asked.
+/// Starts a gateway that counts the queries to its store.
 async fn counted() -> (TestGateway, Arc<AtomicUsize>) {
-    // How far the log reaches is asked ten times a second for everybody together, so not by each page.
+    // The end of the log is read ten times per second for all pages together, so it is not counted.
     counted_of(|it| it != StoreOperation::LastOf(LOG)).await
 }
 
@@ -197,8 +197,8 @@ async fn a_thousand_scrapes_ask_as_much_as_one() {
     assert!((1..=10 * (1 + took / 2)).contains(&u64::try_from(asked).unwrap()), "{asked} questions in {took} s");
 }
 
-/// Every page about one thread and every list of what was, and what it may ask. `R` is a review that waits, `D` one that
-/// was denied, `T` their thread.
+/// Every page about one thread and every list of history, with its maximum number of queries. `R` is an open review,
+/// `D` a denied one, `T` their thread.
 const PAGES: &[(&str, usize)] = &[
     ("/reviews/R", 30),
     ("/reviews/D", 30),
@@ -249,7 +249,7 @@ async fn a_page_about_one_thread_asks_no_more_when_its_past_is_long() {
         }
         asked.push(counts);
     }
-    // A thread's events are read by hundreds, and a page of them is of one hundred or of two.
+    // Events of a thread are read in hundreds, so one page may take one query more than another.
     let as_many = asked[0].iter().zip(&asked[1]).all(|(one, other)| one.abs_diff(*other) <= 1);
     assert!(as_many, "twice as long a past is no more questions: {asked:?}");
 }

@@ -1,4 +1,4 @@
-//! Rejected attempts: listed for those who read everything, and never more of them than others may see.
+//! Tests the list of rejected attempts. It is for auditors, and never shows more than they may read.
 
 use serde_json::{Value, json};
 

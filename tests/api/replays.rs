@@ -28,7 +28,7 @@ async fn sends(g: &TestGateway, thread: &Value, body: Value) -> ApiResponse {
     g.post(&format!("/v1/threads/{}/transitions", thread.as_str().unwrap()), token, body).await
 }
 
-/// A node's patch on a head; what it came to.
+/// Proposes a node's patch on a head. Returns the response.
 async fn asks(g: &TestGateway, thread: &Value, parent: &Value, node: &str, patch: Value) -> Value {
     sends(g, thread, json!({"node": node, "parent": parent, "patch": patch})).await.body
 }
@@ -58,7 +58,7 @@ async fn rows(g: &TestGateway, policy: &str) -> Vec<Value> {
     answer["proposals"].as_array().unwrap().clone()
 }
 
-/// Comparison, what was, what would be.
+/// Returns the comparison, the actual and the replayed outcome.
 fn outcomes(rows: &[Value]) -> Vec<[String; 3]> {
     let of = |it: &Value| {
         let three = [&it["comparison"], &it["was"]["outcome"], &it["would_be"]["outcome"]];
@@ -103,7 +103,7 @@ async fn each_is_judged_on_its_own_head_and_after_what_had_committed_then(scene:
     ] {
         let rows = rows(g, &rule(when)).await;
         let found: Vec<_> = rows.iter().map(|it| it["would_be"]["codes"].to_string().contains("rule_denied")).collect();
-        // A rule is not asked of a request that may not name what it names.
+        // A rule is not evaluated for a request that may not name its paths.
         let expected = [denied[0], denied[1], false, denied[3]];
         assert_eq!(found, expected, "{when}");
         for (row, denied) in rows.iter().zip(expected) {
@@ -285,7 +285,7 @@ async fn another_flows_policy_and_an_unsound_one_are_refused() {
     assert_eq!((gone.status, gone.code()), (404, "not_found"));
 }
 
-/// The command line, beside the running gateway.
+/// Runs the command line beside the running gateway.
 fn line(g: &TestGateway, policy: &str, rest: &[&str]) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("policy.toml");

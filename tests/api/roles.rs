@@ -19,7 +19,7 @@ const ADMIN: &str = "admin";
 const MONITOR: &str = "monitor";
 const ROLES: [&str; 6] = [HOST, AGENT, WRITER, AUDITOR, ADMIN, MONITOR];
 
-/// "Who may call what", line by line.
+/// The table "Who may call what", one entry for each line.
 const MAY: &[(&str, &str, &[&str])] = &[
     ("POST", "/v1/threads", &[HOST]),
     ("GET", "/v1/threads/{thread}", &[HOST, WRITER, AUDITOR]),
@@ -83,7 +83,7 @@ fn token_of<'a>(g: &'a TestGateway, role: &str) -> &'a str {
     }
 }
 
-/// The route with names of things in it that there are not.
+/// Returns the route with names of things that do not exist.
 pub fn path_of(route: &str) -> String {
     let digest = format!("sha256:{}", "0".repeat(64));
     route
@@ -190,7 +190,7 @@ async fn call_once(g: &TestGateway, method: &str, path: &str, header: (&str, &st
     ApiResponse::of(request.send().await.unwrap()).await
 }
 
-/// Everything that names a thread, a transition or a flow, asked by tokens of another flow.
+/// Calls every route that names a thread, a transition or a flow with tokens of another flow.
 #[tokio::test]
 async fn token_of_another_flow_reads_and_changes_nothing() {
     let g = spawn_gateway().await;
@@ -230,7 +230,7 @@ async fn token_of_another_flow_reads_and_changes_nothing() {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let answer = g.send(method.clone(), &path, token, body.clone()).await;
         assert!([403, 404].contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.body);
-        // In every word what is said where there is no such thread and no such transition.
+        // The answer has the same text as for an unknown thread and an unknown transition.
         let other = path.replace(id, "no-such-thread").replace(digest, &nowhere);
         let other = other.replace(interrupt, "no-such-interrupt");
         let none = g.send(method.clone(), &other, token, body).await;
@@ -241,7 +241,7 @@ async fn token_of_another_flow_reads_and_changes_nothing() {
     assert_eq!(g.decision(&held).await.expect(202)["status"], "held");
 }
 
-/// An answer without what names the one request.
+/// Returns a response without its request ID.
 fn said(answer: ApiResponse) -> (u16, Value) {
     let mut body = answer.body;
     for name in ["instance", "request_id"] {
@@ -332,12 +332,12 @@ fn documented() -> Vec<RoleTableLine> {
     lines.map(read).collect()
 }
 
-/// Every method and route that is registered, as the sources say it.
+/// Returns every registered method and route, as the source code has them.
 fn registered() -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     let api = source_of("src/web/api/mod.rs") + &source_of("src/web/api/endpoints/mod.rs");
     let (pages, site) = (source_of("src/web/pages/mod.rs"), source_of("src/web/server.rs"));
-    // A long route begins on a line of its own.
+    // A long route is on its own line.
     let api = api.split(".route(").map(str::trim_start).collect::<Vec<_>>().join(".route(");
     let pieces = api.split(".route(\"").skip(1);
     let pieces = pieces.chain([&pages, &site].into_iter().flat_map(|it| it.split("web::resource(\"").skip(1)));
@@ -398,7 +398,7 @@ enum AccessResult {
     Refused,
 }
 
-/// Reads off an answer whether the caller came past the one place that lets anybody in.
+/// Returns whether the response shows that the caller passed the role check.
 fn door(status: u16, to: &str, text: &str) -> AccessResult {
     let code = serde_json::from_str::<Value>(text).map(|it| it["code"].clone()).unwrap_or_default();
     match status {

@@ -65,7 +65,7 @@ impl ApiScenario {
         self.another_within(StateLimits::default()).await
     }
 
-    /// Another whose states have other limits.
+    /// Returns another gateway with other state limits.
     pub async fn another_within(&self, limits: StateLimits) -> Service {
         self.another_on(Arc::clone(&self.store), limits).await
     }
@@ -100,7 +100,7 @@ impl ApiScenario {
         stored.record.tries.len()
     }
 
-    /// A row says something else, under a good seal.
+    /// Changes the content of a row under a valid seal.
     pub async fn retells<R: Record>(&self, id: &str, other: impl FnOnce(R) -> R) {
         let keys = self.gateway.service.keys().unwrap();
         let reader = RecordReader { store: &*self.store, key: keys.row() };
@@ -128,7 +128,7 @@ impl ApiScenario {
         report.findings.into_iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
     }
 
-    /// The store itself, for a look beside the gateway.
+    /// Returns the store itself, for tests that read it directly.
     pub fn store(&self) -> &dyn Store {
         &*self.store
     }
@@ -169,7 +169,7 @@ fn on_violation(what: &str) -> String {
     policy_with("trust_initial = true\n", &format!("trust_initial = true\non_violation = \"{what}\"\n"))
 }
 
-/// The planner's try, as that attempt.
+/// Sends the planner's patch as this attempt.
 async fn tries(g: &TestGateway, thread: &Value, parent: &Value, patch: Value, attempt: u32) -> ApiResponse {
     let body = json!({"node": "planner", "parent": parent, "patch": patch, "attempt": attempt});
     g.post(&format!("/v1/threads/{}/transitions", thread.as_str().unwrap()), &g.planner, body).await

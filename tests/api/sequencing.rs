@@ -16,7 +16,7 @@ on_both! {
     event_after_a_deleted_event_does_not_delay_other_threads(super::POLICY),
 }
 
-/// So many that one look at those that wait the longest sees no others.
+/// So many that one read of the oldest unsequenced events finds no others.
 const STUCK: usize = 260;
 
 async fn says(g: &TestGateway, thread: &Value, head: &mut Value, text: &str) {

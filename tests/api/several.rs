@@ -1,4 +1,4 @@
-//! Votes on several at once, as the service counts them: each by itself, and never where more is asked for.
+//! Tests votes on several reviews at once. Each vote counts separately, and none counts if its review requires more.
 
 use countersign::domain::primitives::id::ReviewId;
 use countersign::domain::reviews::{Ballot, NotBulkDecidable, VoteRejected, VoteVerdict, VoterProof};

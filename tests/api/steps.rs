@@ -102,7 +102,7 @@ async fn a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(scen
     for _ in 0..3 {
         assert_eq!(steps(g, &thread, head, "s1", wrong(1)).await.body["errors"], first.body["errors"], "asked twice");
     }
-    // The same under another name is another step's try.
+    // The same request under another name counts as an attempt of that step.
     for n in [1, 9] {
         assert_eq!(codes(&steps(g, &thread, head, "s0", wrong(n)).await)[0], "write_not_allowed");
     }
@@ -115,7 +115,7 @@ async fn a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(scen
     let over = steps(g, &thread, on, "s2", action("refund")).await;
     assert_eq!((over.status, codes(&over)), (422, vec!["attempts_exhausted"]));
     assert_eq!((&over.body["instruction"]["action"], &over.body["checkpoint"]["version"]), (&json!("stop"), &json!(1)));
-    // A new head is no new try.
+    // A new head does not give a new attempt.
     let moved = steps(g, &thread, on, "s3", action("none")).await.expect(201);
     assert_eq!(codes(&steps(g, &thread, &moved["transition"], "s2", action("refund")).await), ["attempts_exhausted"]);
     assert_eq!(version(g, &thread).await, 2);

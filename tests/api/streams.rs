@@ -25,7 +25,7 @@ use crate::gateway::{
     MovedClock, POLICY, TestGateway, edge, settings, spawn_gateway, spawn_on, spawn_with_policy, token,
 };
 
-/// Longer than anything takes on a busy machine; only a stream that fails waits for it.
+/// Longer than any step on a busy machine. Only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, PartialEq)]
@@ -218,7 +218,7 @@ async fn a_token_has_so_many_streams_at_once() {
     tokio::time::timeout(PATIENCE, again).await.expect("a seat is given back");
 }
 
-/// Another gateway on what the first one has.
+/// Starts another gateway on the same data.
 async fn beside(g: &TestGateway, store: Arc<dyn Store>) -> (Arc<Service>, String, EventStreams) {
     let keyring = Keyring::open_or_create(&g.folder.path().join("keyring.json"), None, &SystemClock).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

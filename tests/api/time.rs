@@ -36,7 +36,7 @@ async fn a_gateway_whose_clock_is_off_says_so_and_that_nothing_was_done() {
     assert!(request.send().await.unwrap().headers().contains_key("retry-after"));
     stores.set_millis(0);
     g.post("/v1/verify", &g.writer, case.ask("w")).await.expect(200);
-    // Asked again, it is answered by the database's clock as well.
+    // A repeated request is checked against the database's clock as well.
     for offset in [-60_000, 60_000] {
         stores.set_millis(offset);
         let again = g.post("/v1/verify", &g.writer, case.ask("w")).await;
@@ -80,7 +80,7 @@ async fn a_thread_closed_after_a_deadline_leaves_an_expired_hold() {
 async fn the_inbox_lists_what_ended_last_before_what_ended_earlier() {
     let g = spawn_gateway().await;
     let mut ended = Vec::new();
-    // Held in one order and ended in another: the deadline says nothing about the end.
+    // The reviews are opened in one order and end in another. The deadline does not give the end.
     let (first, second) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     let third = g.held(&g.thread().await).await;
     for held in [&second, &third, &first] {

@@ -1,4 +1,4 @@
-//! Tools and budgets: what comes along with a proposal, over HTTP, on both databases.
+//! Tests tools and budgets in proposals, over HTTP and on both databases.
 
 use countersign::domain::identity::account::MachineRole;
 use futures_util::future::join_all;
@@ -54,7 +54,7 @@ fn refund(amount: i64) -> Value {
     json!({"name": "payments.refund", "arguments": {"amount": amount}})
 }
 
-/// The planner's call along with an empty patch, which says that it took a token.
+/// Sends the planner's tool call with an empty patch and a usage of one token.
 async fn calls(g: &TestGateway, thread: &Value, parent: &Value, tool: Value) -> ApiResponse {
     sends(g, thread, json!({"node": "planner", "parent": parent, "patch": {}, "tool": tool, "usage": {"tokens": 1}}))
         .await

@@ -69,7 +69,7 @@ async fn followed(g: &TestGateway, held: &Value) -> Value {
     json!({"transition": decision["superseded_by"], "review": next["review"]})
 }
 
-/// Nothing took its place, and nothing came of it.
+/// Checks that the proposal was set aside without a successor.
 async fn was_set_aside(g: &TestGateway, thread: &Value, held: &Value) {
     let decision = g.decision(held).await.expect(200);
     assert_eq!((&decision["decision"], &decision["superseded_by"]), (&json!("superseded"), &Value::Null));
@@ -109,7 +109,7 @@ async fn pending_review_is_restated_and_needs_new_votes(scene: ApiScenario) {
         let review = next["review"]["id"].as_str().unwrap().try_into().unwrap();
         assert_eq!(g.service.vote(&who.id, &review, &ballot).await.unwrap(), so_far);
     }
-    // Asking the same again as either try gives what became of it.
+    // The same request as either attempt returns the outcome of that attempt.
     assert_eq!(again(g, &thread, 1).await.expect(202)["transition"], held["transition"]);
     assert_eq!(again(g, &thread, 2).await.expect(202)["transition"], next["transition"]);
     let decision = g.decision(&next).await.expect(200);

@@ -1,4 +1,4 @@
-//! Sessions and one-time links: how long they are good for, and for whom.
+//! Tests sessions and one-time links: how long they are valid, and for whom.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ async fn a_right_password_of_a_disabled_account_is_logged_as_a_failed_try() {
     assert_eq!(events.iter().filter(|it| it.event.kind == EventType::SignInFailed).count(), 1);
 }
 
-/// Two of them were made before anybody had an account, as by two starts.
+/// Two links exist before the first account, as after two starts.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "on the writing thread, which has nothing else to do")]
 async fn only_one_of_two_concurrent_set_up_links_makes_the_first_account() {

@@ -150,7 +150,7 @@ fn nothing() -> InterleavedAction {
     Box::new(|| Box::pin(async {}))
 }
 
-/// A last vote on a second gateway, while this happens between its decision and its commit; what comes of it.
+/// Casts a last vote on a second gateway while this happens between its decision and its commit. Returns the result.
 async fn votes(happening: impl FnOnce(&TestGateway, &Value) -> InterleavedAction) -> Result<VoteOutcome, Error> {
     let g = spawn_with_policy(POLICY).await;
     let held = g.held(&g.thread().await).await;

@@ -1,4 +1,4 @@
-//! Receipts that are signed by the gateway's own key and are for something else: every claim is checked for itself.
+//! Tests receipts that the gateway's own key signed for something else. Every claim is checked separately.
 
 use countersign::domain::identity::account::MachineRole;
 use countersign::domain::reviews::VoteVerdict;

@@ -48,7 +48,7 @@ pub fn kid_of(key: &[u8; 32]) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(text))
 }
 
-/// The gateway's own private key, copied out of its keyring: what a thief would have.
+/// Returns the gateway's own private key from its keyring, as a thief would have it.
 pub fn stolen(scene: &AttackScenario, purpose: &str, state: &str) -> SigningKey {
     let text = std::fs::read_to_string(scene.g.folder.path().join("keyring.json")).unwrap();
     let keyring: Value = serde_json::from_str(&text).unwrap();
@@ -79,7 +79,7 @@ pub fn with_claims(scene: &AttackScenario, change: impl FnOnce(&mut Value)) -> V
     with_receipt(scene, sign(&header_of(&key, RECEIPT), &claims, &key))
 }
 
-/// The case's ask with another receipt.
+/// Returns the case's request with another receipt.
 pub fn with_receipt(scene: &AttackScenario, receipt: String) -> Value {
     let mut ask = scene.case.ask("spoiled");
     ask["receipt"] = json!(receipt);

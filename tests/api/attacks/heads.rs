@@ -1,10 +1,10 @@
-//! The head is not the one that people approved, or does not stand as they approved it.
+//! Tests heads that the reviewers did not approve, or whose approval does not apply any more.
 
 use serde_json::{Value, json};
 
 use super::{AttackScenario, cases, policy_with};
 
-/// An ask for another transition of the same thread.
+/// Returns a request for another transition of the same thread.
 fn ask_for(scene: &AttackScenario, transition: &Value, receipt: &Value) -> Value {
     let mut ask = scene.case.ask("spoiled");
     ask["transition"] = transition.clone();
@@ -15,7 +15,7 @@ fn ask_for(scene: &AttackScenario, transition: &Value, receipt: &Value) -> Value
     ask
 }
 
-/// A harmless change on the approved head, and an ask for that without a receipt.
+/// Commits a harmless change on the approved head. Returns a request for it without a receipt.
 async fn harmless_on_top(scene: &AttackScenario) -> Value {
     let parent = scene.case.held["transition"].clone();
     let top = scene.harmless(&parent, "delete all of it").await;
@@ -203,7 +203,7 @@ async fn an_expectation_that_is_met_lets_through() {
 
 #[tokio::test]
 async fn a_writer_sees_no_more_of_an_approved_head_than_people_were_shown() {
-    // A later policy lets the writer read more and accepts the old one: what people signed did not show that.
+    // A later policy lets the writer read more and accepts the old one. The reviewers approved without seeing that.
     let scene = AttackScenario::new(crate::gateway::POLICY).await;
     let digest = scene.case.held["transition"].as_str().unwrap();
     let told = scene.g.get(&format!("/v1/transitions/{digest}"), &scene.g.host).await.expect(200);

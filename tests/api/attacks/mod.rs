@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, TestGateway, spawn_on, spawn_with_policy};
 
-/// A thread whose change of the target user people approved, and the receipt of that.
+/// A thread with an approved change of the target user, and its receipt.
 #[derive(Clone)]
 pub struct ApprovedChange {
     pub thread: Value,
@@ -68,7 +68,7 @@ impl AttackScenario {
         Self::around(spawn_with_policy(policy).await).await
     }
 
-    /// The same on a PostgreSQL of its own.
+    /// Starts the same scenario on its own PostgreSQL database.
     pub async fn on_postgres(policy: &str) -> Self {
         let clock = ClockOffset::default();
         let options = crate::up_to_date::patient(&clock);
@@ -103,7 +103,7 @@ impl AttackScenario {
         target.query_row(count, [thread.as_str().unwrap()], |row| row.get(0)).unwrap()
     }
 
-    /// How many rows there are at all.
+    /// Returns the number of all rows.
     pub fn rows_all(&self) -> i64 {
         self.target.lock().unwrap().query_row("SELECT count(*) FROM users_changed", [], |row| row.get(0)).unwrap()
     }
@@ -174,11 +174,11 @@ pub struct AttackCase {
     pub status: u16,
     pub code: &'static str,
     pub twin: ControlCase,
-    /// Brings the bad state about, and says what the writer then asks.
+    /// Creates the bad state and returns the writer's request.
     pub spoil: for<'a> fn(&'a mut AttackScenario) -> BoxFuture<'a, Value>,
 }
 
-/// Runs a case: no row by the spoiled ask, exactly one by its twin.
+/// Runs a case. The spoiled request must leave no row, and its twin exactly one.
 pub async fn run(case: AttackCase) {
     let mut scene = AttackScenario::new(case.policy).await;
     if case.twin == ControlCase::Before {
@@ -201,7 +201,7 @@ pub async fn run(case: AttackCase) {
     }
 }
 
-/// Cases as a table; each is a test of its own name.
+/// Turns each case of a table into a test with the case's name.
 macro_rules! cases {
     ($($name:ident: $code:literal, $twin:ident, |$scene:ident| $body:expr;)*) => {$(
         #[tokio::test]
@@ -223,7 +223,7 @@ macro_rules! cases {
 }
 pub(crate) use cases;
 
-/// The payments policy with something else in it.
+/// Returns the payments policy with one text replaced.
 pub fn policy_with(from: &str, to: &str) -> String {
     assert!(POLICY.contains(from), "the policy has no {from}");
     POLICY.replace(from, to)

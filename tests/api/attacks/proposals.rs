@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 use super::{AttackScenario, approve};
 use crate::gateway::{ApiResponse, POLICY};
 
-/// One proposal that must come to nothing.
+/// A proposal that must not be committed.
 struct RejectedAttempt {
     name: &'static str,
     node: &'static str,
-    /// The patch, as text: duplicate keys cannot be said otherwise.
+    /// The patch as text, since a JSON value cannot have duplicate keys.
     patch: String,
     format: Option<&'static str>,
     status: u16,
     code: &'static str,
-    /// The code of the first of `errors`, where it is the policy that says no.
+    /// The code of the first of `errors`, if the policy rejects the proposal.
     error: Option<&'static str>,
 }
 

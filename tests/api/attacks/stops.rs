@@ -63,8 +63,7 @@ cases! {
     };
 }
 
-/// Each ask, sent as text: what is not strict JSON is denied with 403, so that a client that looks at the status alone
-/// stays closed.
+/// Requests that are not strict JSON are denied with 403, so that a client that reads only the status does not write.
 #[tokio::test]
 async fn an_ask_that_is_not_strict_json_is_denied() {
     let scene = AttackScenario::new(POLICY).await;
@@ -81,7 +80,7 @@ async fn an_ask_that_is_not_strict_json_is_denied() {
     assert_eq!(scene.rows_all(), 1);
 }
 
-/// Everybody else's token, each with the very ask that is good for the writer.
+/// Sends the writer's valid request with every other token.
 #[tokio::test]
 async fn only_the_writer_of_the_flow_is_allowed() {
     let scene = AttackScenario::new(POLICY).await;

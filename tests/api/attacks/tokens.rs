@@ -48,7 +48,7 @@ fn hmac_signed(scene: &AttackScenario, alg: &str, length: usize) -> Value {
     with_receipt(scene, join(header.as_bytes(), claims.as_bytes(), &signature))
 }
 
-/// The last character of a base64 text whose surplus bits are not zero.
+/// Returns a base64 text whose surplus bits are not zero in the last character.
 fn surplus_bits(text: &str) -> String {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let (front, last) = text.split_at(text.len() - 1);

@@ -224,7 +224,7 @@ votes! {
     };
 }
 
-/// Who is asked in one stage has no say in another, and nothing is approved before each has its own.
+/// A reviewer of one stage cannot vote in another, and every stage must be complete.
 #[tokio::test]
 async fn a_vote_counts_in_the_stages_that_its_voter_is_asked_in_and_in_no_other() {
     let stages = policy_with("need = 1", "need = 1\n[[approval.stages]]\ngroups = [\"security\"]\nneed = 1");
@@ -283,7 +283,7 @@ async fn another_effect_than_was_stated_is_not_committed_by_an_approval_of_it() 
     assert_eq!((&allowed["view"]["target_user_id"], scene.rows_all()), (&json!(42), 1));
 }
 
-/// A thread held by an agent of this owner, on top of what others did.
+/// Has an agent of this owner propose a held change on top of changes of others.
 async fn held_by(scene: &AttackScenario, owner: &str, thread: &Value, parent: &Value, user: u64) -> Value {
     let agent = owned_token(&scene.g.service, "another", MachineRole::Agent, &["planner"], owner).await;
     scene.g.propose(&thread["thread"], parent, (&agent, "planner"), json!({"target_user_id": user})).await.expect(202)
@@ -309,7 +309,7 @@ async fn owner_of_the_proposing_agent_does_not_vote() {
 async fn owner_of_an_earlier_agent_does_not_vote_until_a_confirmed_write() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
-    // Alice's own agent commits something harmless; then another team's agent asks for something protected.
+    // Alice's own agent commits a harmless change. Another team's agent then proposes a protected one.
     let hers = owned_token(&scene.g.service, "hers", MachineRole::Agent, &["input_parser"], "alice").await;
     let text = json!({"raw_text": "pay user 99"});
     let first =
@@ -319,7 +319,7 @@ async fn owner_of_an_earlier_agent_does_not_vote_until_a_confirmed_write() {
     let held = scene.g.propose(&thread["thread"], &first["transition"], node, patch).await.expect(202);
     assert_eq!(votes(&scene, &scene.g.alice, &held).await, "not_eligible");
     scene.g.vote(&scene.g.bob, &held, VoteVerdict::Approve).await.unwrap();
-    // And not on what comes after it either: an approval does not wash the hands.
+    // The owner is excluded from later proposals too: an approval does not change who the authors are.
     let again = json!({"node": "planner", "parent": held["transition"], "patch": {}, "reaffirm": true});
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let reaffirmed = scene.g.post(&path, &scene.g.planner, again).await.expect(202);

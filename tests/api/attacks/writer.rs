@@ -55,7 +55,7 @@ fn listen(answers: ChildStdout) {
     WRITER.told.lock().unwrap().clear();
 }
 
-/// Has the writer try a write into a table: what the gateway answered it.
+/// Has the writer attempt a write into a table. Returns the gateway's response.
 pub async fn tries(g: &TestGateway, token: &str, ask: &Value, target: &Path) -> ApiResponse {
     let order = json!({"gateway": g.url, "token": token, "ask": ask, "target": target});
     let told = WRITER.order(order).await.expect("the writer lives");

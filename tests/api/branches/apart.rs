@@ -113,7 +113,8 @@ async fn a_value_that_was_guessed_right_is_joined_no_more_than_another(scene: Ap
         }
         assert_eq!(answers[0], answers[1], "{place}: who may not read it learns nothing by it");
         assert_eq!((answers[0].0, &answers[0].2[0]["code"]), (422, &json!("read_not_allowed")), "{answers:?}");
-        // Who may read it joins it, and what is protected is asked about though nothing differs, as on the thread itself.
+        // A node that may read the value can join it. A protected value requires approval even if nothing differs, as
+        // on the thread itself.
         let joined = thread.join(planner, &["right"], json!({})).await;
         assert_eq!(joined.status, if place == "plan" { 202 } else { 201 }, "{:#}", joined.body);
     }

@@ -1,4 +1,4 @@
-//! All branches of a thread, as people find them, in pages.
+//! Tests the list of a thread's branches, and its pages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

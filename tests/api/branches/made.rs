@@ -1,4 +1,4 @@
-//! Branches: how they are made, and what they are good for.
+//! Tests the creation of branches, and their use.
 
 use super::*;
 

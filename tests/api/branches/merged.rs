@@ -1,4 +1,4 @@
-//! Joins: which branches, on which head, and what becomes of conflicts.
+//! Tests joins: their branches, their heads and their conflicts.
 
 use super::*;
 
@@ -73,7 +73,7 @@ async fn a_conflict_names_its_places_and_every_strategy_settles_it(scene: ApiSce
 async fn a_node_that_does_not_read_it_all_learns_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
-    // The parser writes a place that neither it nor the planner reads.
+    // The parser writes a path that neither it nor the planner reads.
     for (index, value) in [(0, "one"), (1, "two")] {
         let branch = &it.branches[index];
         let node = (g.parser.as_str(), "input_parser");
@@ -157,7 +157,7 @@ async fn only_branches_of_this_very_head_are_joined(scene: ApiScenario) {
     let older = it.join_with(g, json!({"parent": moved["transition"], "branches": ["a"], "strategy": "union"})).await;
     assert_eq!((older.code(), places(&older)), ("malformed", vec!["/branches/0"]));
     assert_eq!(it.join(g, &["a"], "union").await.code(), "head_moved");
-    // Neither from outside of the flow, nor as another node than one's own.
+    // A token can neither join nor fork as another node.
     let stranger = token(&g.service, "stranger", MachineRole::Agent, &["input_parser"]).await;
     let body = json!({"node": "planner", "parent": moved["transition"], "branches": ["a"], "strategy": "union"});
     assert_eq!(g.post(&it.path("joins"), &stranger, body).await.code(), "forbidden");

@@ -23,7 +23,7 @@ async fn rows(g: &TestGateway, policy: &str) -> Vec<Value> {
     answer["proposals"].as_array().unwrap().clone()
 }
 
-/// Comparison, what was, what would be, and by which codes; of one thread.
+/// Returns the comparison, the actual and the replayed outcome, and the codes, for one thread.
 fn of(rows: &[Value], thread: &Value) -> Vec<[String; 4]> {
     let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
     let four = |it: &Value| {

@@ -18,7 +18,7 @@ async fn delegated_vote_counts_and_names_both_people(scene: ApiScenario) {
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let held = g.held(&g.thread().await).await;
     assert_eq!(code(g.vote(&dana, &held, VoteVerdict::Approve).await), "not_eligible: group");
-    // It may begin after the review was opened: the place is the one who is away's, then as before.
+    // A delegation may begin after the review was opened. The vote is Alice's, under the same rules as before.
     let delegation = given(g, &g.alice, &dana).await;
     assert_eq!(
         code(g.vote(&dana, &held, VoteVerdict::Approve).await),
@@ -73,7 +73,7 @@ async fn one_person_and_one_place_are_counted_once_however_people_name_each_othe
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "erin", &["reviewers"]).await);
     let (to_bob, to_dana) = (given(g, &g.alice, &g.bob).await, given(g, &g.alice, &dana).await);
     let (back, of_erin) = (given(g, &g.bob, &g.alice).await, given(g, &erin, &dana).await);
-    // Bob votes for Alice: then neither of them has another vote, themselves or by anybody.
+    // Bob votes for Alice, so neither of them has another vote, directly or by a delegate.
     let held = g.held(&g.thread().await).await;
     assert_eq!(casts(g, &g.bob, &held, &to_bob).await.unwrap(), VoteOutcome::Waiting);
     assert_eq!(code(g.vote(&g.bob, &held, VoteVerdict::Approve).await), "not_eligible: voted");

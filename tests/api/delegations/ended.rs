@@ -133,7 +133,7 @@ async fn only_those_whom_it_concerns_and_administrators_end_it(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-/// A clock that goes back brings nothing back that was ended, and keeps nothing from being ended.
+/// If the clock goes back, an ended delegation stays ended, and an active one can still be ended.
 async fn ended_delegation_stays_ended_if_the_clock_goes_back(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
@@ -153,7 +153,7 @@ async fn ended_delegation_stays_ended_if_the_clock_goes_back(scene: ApiScenario)
     scene.passes_an_audit().await;
 }
 
-/// A gateway's clock may be a little behind the database's, which decides.
+/// A gateway's clock may be slightly behind the database's clock, which decides.
 #[tokio::test]
 async fn a_delegation_ends_by_the_databases_clock() {
     let (folder, clock, ahead) = (tempfile::tempdir().unwrap(), ClockOffset::default(), ClockOffset::default());

@@ -1,4 +1,4 @@
-//! Who hands on to whom, and what that takes.
+//! Tests who can delegate to whom, and the proof that this requires.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Voting in another's place for a time: who counts once, who not at all, and what may be handed on. On both databases.
+//! Tests delegations: which votes count, which are refused, and the limits of a delegation. On both databases.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

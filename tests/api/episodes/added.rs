@@ -169,7 +169,7 @@ async fn event_outside_of_the_run_is_no_cause() {
         let event = json!({"node": "planner", "phase": "interpret", "payload": {}, "caused_by": cause});
         g.post(&path(&thread, "events"), &g.planner, event).await
     };
-    // The log's own line about what was said, beside what was said itself.
+    // The log event about the agent's event, and the agent's event itself.
     let line = reader.get_by_alias::<Event>(&event_alias(&id, 2)).await.unwrap().unwrap().record;
     assert_eq!((line.kind.name(), &line.data["event"]), ("episode.event", &said["event"]));
     let refused = by(json!(line.id)).await;

@@ -80,7 +80,7 @@ fn plan() -> Value {
         {"id": "write", "kind": "act", "description": "Change it"}]})
 }
 
-/// The bytes of a file; none where there is none.
+/// Returns the bytes of a file, or none if it does not exist.
 async fn bytes(g: &TestGateway, thread: &Value, file: &str, token: &str) -> Option<Vec<u8>> {
     let url = format!("{}{}", g.url, path(thread, file));
     let answer = g.http.get(url).bearer_auth(token).send().await.unwrap();
@@ -109,7 +109,7 @@ async fn json_of(g: &TestGateway, thread: &Value, file: &str) -> Value {
     g.get(&path(thread, file), &g.host).await.expect(200)
 }
 
-/// The timeline, each event in one word.
+/// Returns the timeline, one word for each event.
 async fn words(g: &TestGateway, thread: &Value) -> Vec<String> {
     let lines = bytes(g, thread, "events.jsonl", &g.host).await.unwrap();
     let word = |line: &str| {

@@ -1,4 +1,4 @@
-//! Audits of what a gateway left: in a folder that takes no writes, of a copy, and of a file with damaged pages.
+//! Tests audits of a read-only folder, of a copy, and of a file with damaged pages.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt as _;

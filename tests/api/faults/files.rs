@@ -1,4 +1,5 @@
-//! The files of a SQLite database: one gateway serves from them, and a gateway whose files are taken away stops.
+//! Tests the files of a SQLite database. Only one gateway serves from them, and a gateway stops if its files are
+//! removed.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -103,7 +104,7 @@ async fn a_gateway_whose_files_are_taken_away_stops_instead_of_answering() {
         fault(&file(&data, suffix));
         let http = reqwest::Client::new();
         let answer = http.post(format!("{}/v1/threads", gateway.url)).bearer_auth(&host).json(&body).send().await;
-        // It is refused, or the gateway has gone already.
+        // The request is refused, or the gateway has already stopped.
         if let Ok(answer) = answer {
             let (status, body) = (answer.status().as_u16(), answer.json::<Value>().await.unwrap());
             assert_eq!((status, &body["code"]), (503, &json!("store_unavailable")), "{suffix}: {body}");

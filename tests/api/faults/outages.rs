@@ -12,7 +12,7 @@ use super::{FaultyGateway, LOOK_AGAIN, POLICY, WITHIN, faulty};
 use crate::own_cluster::OwnCluster;
 use crate::program::PROGRAM;
 
-/// Calls in an outage. More of them than lines that may be logged.
+/// Calls in an outage. There are more of them than the gateway may log.
 const CALLS: usize = 200;
 
 /// How long an outage lasts at least: longer than lines in the log are apart.
@@ -81,7 +81,7 @@ impl OutageCaller {
         self.http.post(format!("{}/mcp", self.gateway.url)).bearer_auth(&self.agent).json(&call).send().await.unwrap()
     }
 
-    /// Waits until the gateway says by its readiness whether it is ready, and holds it to the time that it has for that.
+    /// Waits until readiness has this status, and checks that this is in time.
     async fn turns(&self, status: u16) {
         let begun = SystemClock.instant();
         loop {
@@ -153,7 +153,7 @@ impl OutageCaller {
         let counted = |line: &str| line.split_once("calls=")?.1.split(' ').next()?.parse::<usize>().ok();
         let all: Vec<&str> = log.lines().filter(|it| it.contains("calls=")).collect();
         assert!(all.iter().filter_map(|it| counted(it)).sum::<usize>() >= CALLS, "{log}");
-        // The keeper, the listener and the workers have some lines each, however long it takes.
+        // The keeper, the listener and the workers write a few lines each, however long the outage takes.
         assert!(lines.len() - refused.len() <= 20, "{log}");
         std::fs::File::options().write(true).open(&self.gateway.stderr).unwrap().set_len(0).unwrap();
     }

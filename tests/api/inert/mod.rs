@@ -31,7 +31,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
 /// Each hostile text is beside this mark, so that the tests find it.
 const MARK: &str = "payee-7";
 
-/// A kind of hostile text, and how a page that shows it may show it: one of these.
+/// A kind of hostile text, and the forms in which a page may show it.
 struct HostileTextKind {
     name: &'static str,
     text: &'static str,
@@ -161,7 +161,7 @@ struct HostileText {
     thread: String,
     open: Value,
     reviews: BTreeSet<String>,
-    /// A run of another system that says it wherever such a run can.
+    /// A run of another system that has the text in every field.
     imported: String,
 }
 
@@ -170,7 +170,7 @@ async fn admin(g: &TestGateway) -> Account {
     g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
 }
 
-/// A proposal with the text in everything that an agent says.
+/// Proposes a change with the text in every field of an agent.
 async fn asked(g: &TestGateway, thread: &str, parent: &Value, said: &str, attempt: u32) -> Value {
     let body = json!({
         "node": "planner", "parent": parent, "format": "merge-patch", "attempt": attempt, "rationale": said,
@@ -184,7 +184,7 @@ fn review_of(held: &Value) -> String {
     held["review"]["id"].as_str().unwrap().to_owned()
 }
 
-/// A link that says it as far as one can.
+/// Returns a link that contains the text as far as possible.
 fn link(said: &str) -> String {
     let query: String = said.chars().filter(|it| !it.is_control() && !it.is_whitespace()).take(400).collect();
     format!("https://desk.example/?{query}")
@@ -194,7 +194,7 @@ fn link(said: &str) -> String {
 async fn write(g: &TestGateway, thread: &str, said: &str) -> HostileText {
     let context = json!({"title": said, "on_behalf_of": said, "links": [link(said)]});
     let state = json!({"target_user_id": format!("{said} first"), "memo": {(said): [said]}});
-    // Names and words have their bounds, and what is said in them is as hostile within those.
+    // Names and texts are limited in length, and the hostile text is shortened to the limit.
     let word: String = said.chars().take(200).collect();
     let task: String = said.chars().take(2_000).collect();
     let episode = json!({"goal": {"task": task, "type": word}, "tags": {(word.as_str()): word}, "using": word});

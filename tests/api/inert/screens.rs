@@ -1,20 +1,20 @@
-//! Every screen that the table of routes names, and what its forms lead to.
+//! Tests every screen in the table of routes, and the pages that their forms lead to.
 
 use super::*;
 
-/// An endpoint's page, and that of something that was sent there.
+/// The page of an endpoint, and of one of its deliveries.
 struct DeliveryPaths {
     endpoint: String,
     delivery: String,
 }
 
-/// Whether a request is there to the end of its body.
+/// Returns whether the request is complete to the end of its body.
 fn is_whole(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request);
     text.split_once("\r\n\r\n").is_some_and(|it| serde_json::from_str::<Value>(it.1).is_ok())
 }
 
-/// An endpoint for each hostile text, called so as far as names may be, whose receiver says it.
+/// Adds an endpoint for each hostile text. The text is in its name and in its receiver's answers.
 async fn told(g: &TestGateway) -> Vec<DeliveryPaths> {
     let mut endpoints = Vec::new();
     for hostile in HOSTILE {
@@ -63,7 +63,7 @@ async fn addresses(
         match rule.route {
             "/log/{event}" => all.extend(events.iter().map(|it| (rule.route, format!("/log/{}", it.event.id)))),
             "/people/{account}" => all.push((rule.route, format!("/people/{}", g.alice.id))),
-            // To the byte what its manifest has the hash of, and given for a file: never shown.
+            // The route returns a file whose bytes match its manifest. The file is never shown as a page.
             "/threads/{thread}/episode/{artefact}" => {}
             "/interrupts/{interrupt}" => all.push((rule.route, format!("/interrupts/{interrupt}"))),
             "/endpoints/{endpoint}" => all.extend(told.iter().map(|it| (rule.route, it.endpoint.clone()))),
@@ -237,7 +237,7 @@ async fn forms(people: &[SessionUser<'_>; 2], written: &HostileText, hostile: &H
     harmless(&untyped(&page), "what if");
 }
 
-/// The page without what was typed into it.
+/// Returns the page without the input that was typed into it.
 fn untyped(page: &str) -> String {
     page.split("<textarea").map(|it| it.split_once("</textarea>").map_or(it, |it| it.1)).collect()
 }

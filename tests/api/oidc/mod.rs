@@ -38,7 +38,7 @@ impl ReservedPort {
         format!("http://localhost:{}", self.0.local_addr().unwrap().port())
     }
 
-    /// A gateway there, with that provider.
+    /// Starts a gateway on the port, with that provider.
     pub async fn gateway(self, oidc: OidcConfig) -> TestGateway {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
         let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
@@ -54,7 +54,7 @@ fn ways(oidc: OidcConfig, url: &str, clock: &ClockOffset, local: LocalAccounts) 
     SignInMethods { local, provider: Some(Arc::new(provider)) }
 }
 
-/// A second gateway beside that one, on the same database and keyring, with other ways in.
+/// Starts a second gateway on the same database and keyring, with other sign-in methods.
 async fn beside(g: &TestGateway, ways: SignInMethods) -> Service {
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap());

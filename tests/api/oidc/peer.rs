@@ -46,7 +46,7 @@ pub struct ProviderScript {
     /// The number of the key it signs with, and those it publishes.
     pub key: u8,
     pub published: Vec<u8>,
-    /// How often it was asked for its keys, and what it was sent for a token.
+    /// The number of requests for the keys, and the requests for a token.
     pub keys_asked: usize,
     pub redeemed: Vec<String>,
     /// Requests to where a token's redirect leads.
@@ -185,7 +185,7 @@ fn key(number: u8) -> SigningKey {
     SigningKey::from_bytes(&[number; 32])
 }
 
-/// Members of `other` in the place of those of `value`; null takes one away.
+/// Replaces members of `value` by those of `other`. Null removes a member.
 fn over(value: &mut Value, other: &Value) {
     for (name, it) in other.as_object().unwrap() {
         if it.is_null() {

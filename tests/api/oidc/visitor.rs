@@ -101,7 +101,7 @@ impl HttpBrowser {
         onward(&leaving)
     }
 
-    /// Signs in there as that person; what the gateway answers in the end.
+    /// Signs in at the provider as that person. Returns the gateway's last response.
     pub async fn sign_in(&mut self, gateway: &str, name: &str, answer: &str) -> BrowserResponse {
         let url = self.sent_to(gateway, "/policies").await;
         let seen = self.get(&url).await;

@@ -41,7 +41,7 @@ on_both! {
     response_without_effect_is_not_stored_for_every_key(crate::attacks::policy_with("protected = [", "protected = [\"raw_text\", ")),
 }
 
-/// An answer, byte for byte, and whether it says that it was given before.
+/// A response, byte for byte, and whether its header marks it as repeated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct ExactResponse {
     status: StatusCode,

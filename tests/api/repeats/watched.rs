@@ -1,4 +1,4 @@
-//! A store that notes what each change writes, and that can fail or tarry at the next one.
+//! A store that records the tables of each change, and that can fail or delay the next one.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -88,7 +88,7 @@ impl ChangeRecorder {
         *self.mishap.lock().unwrap() = Some(mishap);
     }
 
-    /// The tables that each change wrote to since this was asked last.
+    /// Returns the tables of each change since the last call.
     pub fn changes(&self) -> Vec<Vec<Table>> {
         std::mem::take(&mut self.changes.lock().unwrap())
     }

@@ -78,7 +78,7 @@ fn wants_it_back(_: usize) -> (&'static str, ProposalKind) {
     ("planner", ProposalKind::Rollback { to_version: 1 })
 }
 
-/// A gateway on the same database, beside which that is asked for at these times.
+/// Starts a gateway on the same database that proposes at these reads.
 async fn beside(
     scene: &ApiScenario,
     (thread, heads): (&Value, &[Value]),

@@ -1,4 +1,4 @@
-//! Branches of a thread whose past has left the database.
+//! Tests branches of a thread whose history is archived.
 
 use super::*;
 

@@ -218,7 +218,7 @@ async fn proposals_from_a_clock_that_was_ahead_are_erased_with_their_archive(sce
 /// Enough for several stretches of short versions.
 const HELD: u64 = 110;
 
-/// Something is held on every version for a while before the next one comes.
+/// A proposal is held on every version for a while before the next version is committed.
 async fn proposals_on_each_version_are_archived_with_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
@@ -268,7 +268,7 @@ async fn one_that_cannot_be_erased_keeps_no_other_from_going(scene: ApiScenario)
 /// Enough for two archives of short versions.
 const TWO: u64 = 80;
 
-/// The opening of a file's first version would have what that changed, and from what.
+/// The opening of an archive's first version would contain the values before its change.
 async fn erased_values_are_in_no_later_archive(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, 40).await;

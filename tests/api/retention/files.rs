@@ -14,7 +14,7 @@ async fn restored_versions_equal_the_originals_after_an_interrupted_run(scene: A
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let before = told(g, &thread, &heads).await;
-    // A run that wrote its file and was cut off before its change: the same run again comes to the same file.
+    // A run wrote its file and ended before its change. The next run writes the same file.
     works(g).await;
     let all = archives(&scene).await;
     let written: Vec<Vec<u8>> = all.iter().map(|it| std::fs::read(path(g, it)).unwrap()).collect();

@@ -134,7 +134,7 @@ async fn a_row_beside_the_file_that_has_it_is_found(scene: ApiScenario) {
     })
     .await;
     scene.passes_an_audit().await;
-    // The last entry that went is there still.
+    // The last archived entry stays in the database.
     seals::<ChainRow>(&scene, |draft, rows| {
         draft.remove(rows.iter().min_by_key(|it| it.record.version).unwrap());
     })
@@ -165,7 +165,7 @@ async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: A
     assert_eq!(told().await.status, 404);
     assert_eq!(state(g, &thread, 3).await.code(), "chain_broken");
     assert!(scene.findings().await.join("\n").contains(finding));
-    // At its first revision, as if it had always said so.
+    // The row has its first revision, as if it had always had this content.
     seals::<ArchivedLocation>(&scene, |draft, rows| {
         let transition = heads[3].as_str().unwrap().parse().unwrap();
         draft.insert(&ArchivedLocation { transition, version: 4, ..rows[0].record.clone() }).unwrap();

@@ -93,7 +93,7 @@ const VERSIONS: u64 = 60;
 
 const DEEP_VERSIONS: u64 = 45;
 
-/// A thread with so many versions after its first; its name, and each version's transition.
+/// Creates a thread with this many versions after its first. Returns its name and the transition of each version.
 pub async fn grown(g: &TestGateway, versions: u64) -> (Value, Vec<Value>) {
     let made = g.thread().await;
     let heads = grown_on(g, &made["thread"], vec![made["transition"].clone()], 1..=versions).await;
@@ -181,7 +181,7 @@ async fn archived_versions_are_read_as_before_and_audited(scene: ApiScenario) {
         (Some(gone.len() as f64), Some(bytes as f64))
     );
     assert!(scrape.one("database_bytes", "").unwrap() > 100_000.0);
-    // The thread goes on, back to what is in an archive.
+    // The thread continues with a rollback to an archived version.
     let path = format!("/v1/threads/{}/rollbacks", thread.as_str().unwrap());
     let back = json!({"node": "planner", "parent": heads.last().unwrap(), "to_version": 1});
     let back = g.post(&path, &g.planner, back).await.expect(202);
@@ -360,7 +360,7 @@ async fn deeply_nested_states_are_archived(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// A text of forty levels for each of so many: an opening of it takes much more memory than it is long.
+/// Returns a text with forty levels in each member. Its opening takes much more memory than its length.
 fn nested(turn: u64) -> Value {
     let items = (0..700_u64).map(|at| (0..40).fold(json!(1_000_000 * turn + at), |below, _| json!([below])));
     Value::Array(items.collect())

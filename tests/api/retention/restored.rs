@@ -1,4 +1,4 @@
-//! Putting back, beside who archives: one of them at a time, and for as long as it takes.
+//! Tests the restore of archives. It excludes concurrent archiving, and it may take a long time.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -17,7 +17,7 @@ on_both! {
     restore_stops_when_it_loses_the_leader_lock(super::retaining("versions = 10")),
 }
 
-/// More than a gateway's clock may be off.
+/// Longer than the allowed deviation of a gateway's clock.
 const LONG: i64 = 3_000;
 
 async fn restored(service: &Service, thread: &Value) -> Result<usize, Error> {
@@ -25,7 +25,7 @@ async fn restored(service: &Service, thread: &Value) -> Result<usize, Error> {
     service.restore_archives(&"tests".try_into().unwrap(), &id).await
 }
 
-/// Time goes by while what leaves the files is put together.
+/// Moves the clock while archived data is read for the restore.
 struct SlowRestoreStore(ClockOffset, AtomicUsize);
 
 #[async_trait]
@@ -63,7 +63,7 @@ impl StoreInterceptor for LeadershipProbe {
     }
 }
 
-/// Whether anybody could take it now.
+/// Returns whether the leader lock is free.
 async fn is_free(scene: &ApiScenario) -> bool {
     match scene.store().take(LeaderTask::Archiving).await.unwrap() {
         Some(duty) => {

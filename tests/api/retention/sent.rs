@@ -19,7 +19,7 @@ async fn sends(scene: &ApiScenario) {
 
 async fn unreadable_version_is_not_sent_and_delays_no_other(scene: ApiScenario) {
     let g = &scene.gateway;
-    // Its first version was there before anything was committed.
+    // The first version existed before any commit.
     let heads = grown(g, VERSIONS).await.1.split_off(1);
     works(g).await;
     let archives = archives(&scene).await;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::receiver::{WebhookRequest, read};
 
-/// A thread of the server's, and what it waits for there.
+/// A thread on the agent server, and its pending interrupt.
 pub const THREAD: &str = "01a200c1-1e27-7094-ae0a-fd27b59ac5f3";
 pub const INTERRUPT: &str = "ec770f986c3d3a5d53118813570a243e";
 
@@ -58,7 +58,7 @@ impl AgentServer {
         self.hangs.send_replace(hangs);
     }
 
-    /// The looks that came, and the runs.
+    /// Returns the reads of the thread so far.
     pub fn looks(&self) -> Vec<WebhookRequest> {
         self.got.lock().unwrap().iter().filter(|it| it.method == "GET").cloned().collect()
     }
@@ -67,7 +67,7 @@ impl AgentServer {
         self.got.lock().unwrap().iter().filter(|it| it.method == "POST").cloned().collect()
     }
 
-    /// Waits until so many runs were asked for.
+    /// Waits until the server has got this many runs.
     pub async fn until(&self, runs: usize) {
         while self.runs().len() < runs {
             tokio::task::yield_now().await;
@@ -91,7 +91,7 @@ async fn converse(
         got.lock().unwrap().push(request);
         let said = match run {
             true if hanging.wait_for(|it| !it).await.is_err() => return,
-            // It says 200 to any resume, whatever it makes of it.
+            // The server answers 200 to every resume, whatever it does with it.
             true => answer("200 OK", "{\"run_id\":\"01a200c1-22ed-74fe-9c20-ad9ce0c6a322\",\"status\":\"pending\"}"),
             false => says.lock().unwrap().clone(),
         };

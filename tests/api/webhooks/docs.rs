@@ -43,7 +43,7 @@ async fn the_receiver_of_the_docs_is_short_and_sees_each_event_once() {
     let thread = s.g.thread().await;
     s.g.held(&thread).await;
     s.send().await;
-    // Once more by hand, which it has seen; and what another signed.
+    // A redelivery, which the receiver has already seen, and a message that another key signed.
     let index = s.deliveries(&endpoint).await[0]["delivery"].clone();
     let again = super::scene::path(&endpoint, &format!("/deliveries/{index}/redelivery"));
     s.g.post(&again, &s.g.admin, json!({})).await.expect(202);

@@ -1,4 +1,4 @@
-//! A real LangGraph server: what it does with a decision, and with one that comes twice.
+//! Tests the delivery of decisions to a real LangGraph server, and of a decision that arrives twice.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -64,7 +64,7 @@ impl LangGraphServer {
         thread["interrupts"].as_object().unwrap().values().next().unwrap()[0].clone()
     }
 
-    /// A thread, once nothing runs there.
+    /// Returns a thread after its runs have ended.
     async fn rested(&self, thread: &str) -> Value {
         for run in self.runs(thread).await {
             self.get(&format!("/threads/{thread}/runs/{}/join", run.as_str().unwrap())).await;
@@ -125,7 +125,7 @@ async fn a_real_langgraph_server_goes_on_once_with_the_decision_that_it_stopped_
     let ask = json!({"flow": "payments", "thread": thread, "state": state});
     let made = s.g.post("/v1/threads", &s.g.host, ask).await.expect(201);
     let held = s.g.held(&made).await;
-    // The agent's node proposed, and stops for what came of it.
+    // The agent's node proposed, and waits for the decision.
     let skip = json!({"assistant_id": "agent", "command": {"resume": "go on"}});
     server.post(&format!("/threads/{thread}/runs/wait"), &skip).await;
     let stop = json!({"assistant_id": "agent", "input": {"digests": [held["transition"]]}});

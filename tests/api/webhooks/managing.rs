@@ -1,4 +1,4 @@
-//! Managing endpoints over HTTP, and what is refused.
+//! Tests the management of endpoints over HTTP, and the requests that are refused.
 
 use reqwest::Method;
 use serde_json::{Value, json};

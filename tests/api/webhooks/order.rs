@@ -1,4 +1,4 @@
-//! Order: a thread's events one after another, where an endpoint asks for it.
+//! Tests endpoints that require the events of a thread in order.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ async fn ordered_delivery_continues_after_a_failed_one_and_after_a_restart(s: We
         s.g.post(&format!("/v1/threads/{thread}/{way}"), &s.g.admin, json!({"reason": "to see"})).await.expect(200);
     }
     for delay in countersign::domain::delivery::retry_schedule::DELAYS {
-        // Each is a sender of its own: nothing is known but what is written.
+        // Each round has a new sender, which knows only the stored state.
         s.g.pass(delay + delay / 5);
         s.send().await;
     }

@@ -33,9 +33,9 @@ impl WebhookRequest {
 pub enum ReceiverReply {
     /// With a status line's end, and headers.
     Says(&'static str),
-    /// 400, and these words.
+    /// Answers 400 with this text.
     Quotes(&'static str),
-    /// 400, and everything that it was sent after so many other bytes.
+    /// Answers 400 with the whole request after this many other bytes.
     Repeats(usize),
     /// Waits until the test sets another reply.
     Hangs,
@@ -71,24 +71,24 @@ impl WebhookReceiver {
         self.reply.send_replace(reply);
     }
 
-    /// Everything that came, in its order.
+    /// Returns all requests in the order of their arrival.
     pub fn got(&self) -> Vec<WebhookRequest> {
         self.got.lock().unwrap().clone()
     }
 
-    /// The same, in the log's order: what is sent at once comes in any.
+    /// Returns all requests in the log's order, since concurrent ones arrive in any order.
     pub fn sorted(&self) -> Vec<WebhookRequest> {
         let mut got = self.got();
         got.sort_by_key(|it| it.json()["data"]["index"].as_u64());
         got
     }
 
-    /// The kinds of what came, in the log's order.
+    /// Returns the event types of all requests, in the log's order.
     pub fn kinds(&self) -> Vec<String> {
         self.sorted().iter().map(WebhookRequest::kind).collect()
     }
 
-    /// Waits until so much came.
+    /// Waits until this many requests have arrived.
     pub async fn until(&self, count: usize) {
         while self.got().len() < count {
             tokio::task::yield_now().await;

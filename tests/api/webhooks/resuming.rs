@@ -1,4 +1,4 @@
-//! Runs of an agent server that stopped for a decision: each goes on once, with its own decision, or not at all.
+//! Tests runs of an agent server that wait for a decision. Each resumes once with its own decision, or not at all.
 
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ async fn a_run_that_was_resumed_before_a_crash_is_not_resumed_after_it(s: Webhoo
     server.is("busy", &[(INTERRUPT, &digest())]);
     s.send().await;
     assert_eq!(seen(&s, &endpoint).await, (vec![json!("busy")], json!("waiting")));
-    // The run came to its next stop, which such servers may call the same.
+    // The run waits at its next interrupt, which may have the same ID on such servers.
     server.is("interrupted", &[(INTERRUPT, &json!("e".repeat(64)))]);
     s.g.pass(FIRST_RETRY);
     s.send().await;
@@ -148,7 +148,7 @@ async fn nothing_is_resumed_that_does_not_wait_for_this_decision(s: WebhookScena
         let server = AgentServer::start().await;
         server.is(status, &waiting);
         let endpoint = resumes(&s, &server.url).await;
-        // The same digest of the same host is the same interrupt, so each has a host of its own.
+        // The same digest of the same host is the same interrupt, so each case has its own host.
         let host = token(&s.g.service, "host", MachineRole::Host, &[]).await;
         let taken = s.g.post("/v1/interrupts", &host, asked()).await.expect(202);
         votes(&s, &s.g.alice, &taken, VoteVerdict::Approve).await;
@@ -208,7 +208,7 @@ async fn an_odd_answer_to_the_look_resumes_nothing_and_is_not_kept(s: WebhookSce
     assert_eq!((server.runs().len(), elsewhere.looks().len()), (0, 0));
     let kept = s.g.get(&path(&endpoint, "/deliveries"), &s.g.admin).await.expect(200).to_string();
     assert!(!kept.contains("s3cret-in-state") && !kept.contains("xxxx"), "{}", &kept[..kept.len().min(2000)]);
-    // Once it is as it should be, the run goes on.
+    // The server is correct now, so the run resumes.
     server.is("interrupted", &[(INTERRUPT, &digest())]);
     s.send().await;
     assert_eq!((server.runs().len(), seen(&s, &endpoint).await.1), (1, json!("delivered")));

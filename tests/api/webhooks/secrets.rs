@@ -91,7 +91,7 @@ async fn secrets_that_a_receiver_repeats_are_redacted_in_its_answer() {
     assert!(told.contains("[hidden]") && !told.contains("s3cret") && !told.contains("t0ken"), "{told}");
 }
 
-/// Chats say which key they do not know.
+/// A chat service can repeat an unknown key in its error message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_part_of_an_address_is_hidden_as_well() {
     let s = WebhookScenario::on_sqlite().await;

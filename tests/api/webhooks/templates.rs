@@ -120,7 +120,7 @@ async fn value_of_a_host_cannot_change_the_path_or_another_member(s: WebhookScen
     let run = server.runs().pop().unwrap();
     assert_eq!(run.path, "/threads/a%2F..%2F..%2Fadmin%3Fx%3D1%23y%22%7D%E2%80%AE/resume");
     assert_eq!(run.json(), json!({"approved": true, "by": odd, INTERRUPT: {"digest": digest()}}));
-    // A part that leads up, and a name that is there already: nothing is sent.
+    // A path segment that leads up, or a member name that exists already: nothing is sent.
     for changes in [
         json!({"thread_ref": "..", "transition_digest": "1".repeat(64)}),
         json!({"interrupt_id": "approved", "transition_digest": "2".repeat(64)}),

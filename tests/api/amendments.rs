@@ -21,16 +21,16 @@ use crate::gateway::{ApiResponse, SCHEMA, TestGateway, person, source};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_policy_waits_for_the_people_that_the_active_one_names(super::guarded(2)),
-    the_policy_that_judges_says_who_is_asked_and_not_the_next(super::guarded(1)),
-    one_denial_keeps_the_policy_as_it_is(super::guarded(2)),
+    policy_waits_for_the_reviewers_that_the_active_policy_names(super::guarded(2)),
+    active_policy_names_the_reviewers_of_the_next_policy(super::guarded(1)),
+    one_denial_keeps_the_active_policy(super::guarded(2)),
     only_eligible_reviewers_other_than_the_proposer_vote(super::guarded(1)),
-    a_vote_is_for_one_digest_and_counts_once(super::guarded(2)),
+    vote_on_a_policy_is_for_one_digest_and_counts_once(super::guarded(2)),
     request_over_a_former_policy_is_superseded(super::guarded(1)),
     only_one_of_two_concurrent_last_votes_activates_the_policy(super::guarded(1)),
     policy_change_request_expires_and_can_be_cancelled(super::guarded(1)),
     policy_without_eligible_reviewers_is_refused(super::guarded(1).replace("[\"security\"]", "[\"nobody\"]")),
-    other_accepts_are_asked_about_too(super::guarded(1)),
+    change_of_the_accepted_policies_requires_approval(super::guarded(1)),
     only_administrators_and_auditors_see_or_cancel_a_policy_change_request(super::guarded(1)),
 }
 
@@ -84,7 +84,7 @@ pub async fn security(g: &TestGateway) -> [Account; 2] {
     [person(&g.service, "grace", &["security"]).await, person(&g.service, "heidi", &["security"]).await]
 }
 
-async fn a_policy_waits_for_the_people_that_the_active_one_names(scene: ApiScenario) {
+async fn policy_waits_for_the_reviewers_that_the_active_policy_names(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let before = active(g).await;
@@ -108,7 +108,7 @@ async fn a_policy_waits_for_the_people_that_the_active_one_names(scene: ApiScena
 }
 
 /// Otherwise anyone who may propose a policy could remove the approval that the active policy requires.
-async fn the_policy_that_judges_says_who_is_asked_and_not_the_next(scene: ApiScenario) {
+async fn active_policy_names_the_reviewers_of_the_next_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let unguarded = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
@@ -120,7 +120,7 @@ async fn the_policy_that_judges_says_who_is_asked_and_not_the_next(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-async fn one_denial_keeps_the_policy_as_it_is(scene: ApiScenario) {
+async fn one_denial_keeps_the_active_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let before = active(g).await;
@@ -149,7 +149,7 @@ async fn only_eligible_reviewers_other_than_the_proposer_vote(scene: ApiScenario
     scene.passes_an_audit().await;
 }
 
-async fn a_vote_is_for_one_digest_and_counts_once(scene: ApiScenario) {
+async fn vote_on_a_policy_is_for_one_digest_and_counts_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let one = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
@@ -223,7 +223,7 @@ async fn policy_without_eligible_reviewers_is_refused(scene: ApiScenario) {
 }
 
 /// A caller who could accept any policy by name could have heads written that its reviewers never saw.
-async fn other_accepts_are_asked_about_too(scene: ApiScenario) {
+async fn change_of_the_accepted_policies_requires_approval(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let first = active(g).await;

@@ -24,10 +24,10 @@ use crate::passkeys_of_people::{allow_removing, enrol, get, sign_in};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_policy_that_asks_for_a_signature_is_approved_with_one_and_not_without(super::signed("passkey = true")),
+    policy_that_requires_a_signature_is_not_approved_without_one(super::signed("passkey = true")),
     a_signature_counts_for_one_policy_verdict_comment_page_and_person(super::signed("passkey = true")),
-    a_signature_over_a_policy_is_used_in_time_and_by_a_passkey_that_counts(super::signed("passkey = true")),
-    a_passkey_that_opened_the_session_is_enough_where_the_policy_says_so(super::signed("passkey_within = \"5m\"")),
+    signature_over_a_policy_needs_a_valid_passkey_and_expires(super::signed("passkey = true")),
+    policy_can_accept_the_passkey_that_opened_the_session(super::signed("passkey_within = \"5m\"")),
 }
 
 const PASSWORD: &str = "correct horse battery";
@@ -84,7 +84,7 @@ fn laxer() -> String {
     policy_with("\"target_user_id\", \"execution", "\"execution")
 }
 
-async fn a_policy_that_asks_for_a_signature_is_approved_with_one_and_not_without(scene: ApiScenario) {
+async fn policy_that_requires_a_signature_is_not_approved_without_one(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let mut grace = signer(g, &grace, 1).await;
@@ -144,7 +144,7 @@ async fn a_signature_counts_for_one_policy_verdict_comment_page_and_person(scene
     scene.passes_an_audit().await;
 }
 
-async fn a_signature_over_a_policy_is_used_in_time_and_by_a_passkey_that_counts(scene: ApiScenario) {
+async fn signature_over_a_policy_needs_a_valid_passkey_and_expires(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let mut grace = signer(g, &grace, 1).await;
@@ -164,7 +164,7 @@ async fn a_signature_over_a_policy_is_used_in_time_and_by_a_passkey_that_counts(
     scene.passes_an_audit().await;
 }
 
-async fn a_passkey_that_opened_the_session_is_enough_where_the_policy_says_so(scene: ApiScenario) {
+async fn policy_can_accept_the_passkey_that_opened_the_session(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let mut grace = signer(g, &grace, 1).await;

@@ -50,7 +50,7 @@ async fn session_above_the_limit_ends_the_oldest_session() {
 }
 
 #[tokio::test]
-async fn two_who_sign_in_at_once_where_there_is_no_room_both_come_in() {
+async fn two_concurrent_sign_ins_at_the_session_limit_succeed() {
     let g = spawn_gateway().await;
     signed_in(&g, SESSIONS_MAX).await;
     let came = futures_util::future::join_all((0..4).map(|_| signed_in(&g, 1))).await;
@@ -66,7 +66,7 @@ async fn two_who_sign_in_at_once_where_there_is_no_room_both_come_in() {
 }
 
 #[tokio::test]
-async fn a_session_that_was_ended_is_over_since_then() {
+async fn ended_session_stays_ended() {
     let g = spawn_gateway().await;
     let (me, _) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     let until = me.session.record.expires_at;

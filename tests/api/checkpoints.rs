@@ -11,12 +11,12 @@ use crate::gateway::{ApiResponse, POLICY, TestGateway, source, token};
 use crate::rules::ApiScenario;
 
 on_both! {
-    every_version_is_given_as_it_was(super::POLICY),
+    every_version_is_returned_unchanged(super::POLICY),
     old_version_has_no_values_outside_the_nodes_reads(super::POLICY),
     value_that_was_unreadable_then_stays_unreadable(super::narrow()),
     restored_values_are_read_under_the_current_policy(super::POLICY),
     value_that_is_unreadable_now_is_absent_from_old_transitions(super::POLICY),
-    asking_for_a_rollback_tells_nothing_that_was_kept_from_its_node(super::narrow()),
+    rollback_request_reveals_no_unreadable_value(super::narrow()),
 }
 
 const READS: &str = "reads = [\"raw_text\", \"requested_action\", \"target_user_id\", \"payment.amount\"]";
@@ -46,7 +46,7 @@ async fn says(g: &TestGateway, thread: &Value, head: &Value, what: &str) -> Valu
 /// More than a whole state and its differences.
 const VERSIONS: u64 = 70;
 
-async fn every_version_is_given_as_it_was(scene: ApiScenario) {
+async fn every_version_is_returned_unchanged(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, mut heads) = (&made["thread"], vec![made["transition"].clone()]);
@@ -137,7 +137,7 @@ async fn value_that_is_unreadable_now_is_absent_from_old_transitions(scene: ApiS
     assert_eq!(at(g, &made["thread"], 1).await.expect(200)["state"].get("requested_action"), None);
 }
 
-async fn asking_for_a_rollback_tells_nothing_that_was_kept_from_its_node(scene: ApiScenario) {
+async fn rollback_request_reveals_no_unreadable_value(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let thread = &made["thread"];

@@ -136,7 +136,7 @@ fn told_until(data: &Path, index: u64) -> Vec<Value> {
 
 /// Standard output has nothing else, above all not the link for the first account.
 #[test]
-fn standard_output_has_the_log_and_goes_on_after_the_gateway_was_killed() {
+fn export_to_standard_output_continues_after_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     let first = told_until(folder.path(), 1);
     assert_eq!((first.len(), &first[0]["type"]), (1, &json!("access.setup_link_made")));

@@ -31,7 +31,7 @@ async fn tried(g: &TestGateway, schemas: &Value, patch: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_schema_of_a_thousand_forms_is_one_fault_and_its_check_has_an_end() {
+async fn schema_with_a_thousand_alternatives_is_one_error_and_limited() {
     let g = spawn_gateway().await;
     let forms = tried(&g, &schemas("anyOf", 1_200, "string"), &members(9_000)).await;
     let codes =
@@ -95,7 +95,7 @@ async fn large_states_of_earlier_versions_are_checked_off_the_threads_that_answe
 }
 
 #[tokio::test]
-async fn a_replay_ends_its_page_where_its_judgements_were_much_work() {
+async fn expensive_replay_ends_its_page_early() {
     const PROPOSALS: usize = 12;
     let g = spawn_gateway().await;
     let open = json!({"policy": BY_SCHEMA, "schemas": {"s": "{}"}});

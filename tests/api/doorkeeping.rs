@@ -86,7 +86,7 @@ async fn known_browser_signs_in_while_other_clients_wait() {
 }
 
 #[tokio::test]
-async fn waiting_grows_has_an_end_and_another_gateway_knows_of_it() {
+async fn backoff_of_sign_ins_grows_to_a_limit_on_all_gateways() {
     let g = spawn_gateway().await;
     slowed(&g, "alice").await;
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
@@ -175,7 +175,7 @@ async fn a_sign_in_does_not_reset_the_counter_of_its_name() {
 }
 
 #[tokio::test]
-async fn tries_at_once_count_each() {
+async fn concurrent_attempts_count_separately() {
     let g = spawn_gateway().await;
     let all =
         (0..4 * SIGN_INS).map(|at| {
@@ -230,7 +230,7 @@ async fn last_use_of_a_token_is_written_once_every_few_minutes() {
 
 /// An attacker who had the password may have signed in with any number of browsers.
 #[tokio::test]
-async fn another_password_forgets_the_browsers_of_the_one_before() {
+async fn new_password_resets_known_browsers() {
     const ANOTHER: &str = "battery horse correct";
     let g = spawn_gateway().await;
     let (me, _) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();

@@ -20,14 +20,14 @@ use crate::gateway::{TestGateway, person};
 use crate::rules::ApiScenario;
 
 on_both! {
-    an_edit_supersedes_what_was_held_and_is_written_once_another_approves_it,
+    edit_supersedes_the_held_proposal_and_needs_another_approver,
     neither_editor_nor_owner_decides_an_edit,
-    an_edit_and_the_last_vote_race_and_one_wins,
+    only_one_of_an_edit_and_a_concurrent_last_vote_succeeds,
     edit_that_the_policy_would_reject_is_refused,
     redacted_value_is_neither_edited_nor_guessed,
     only_eligible_reviewers_edit_a_held_proposal,
-    an_editor_who_is_not_asked_any_more_rewrites_nothing_more,
-    edits_of_edits_come_to_an_end,
+    former_reviewer_edits_nothing,
+    edits_of_edits_are_limited,
 }
 
 fn policy() -> String {
@@ -82,7 +82,7 @@ async fn still_waits(g: &TestGateway, held: &Value) {
     assert_eq!(g.service.review(&review(held), &g.alice).await.unwrap().hold.state, HoldState::Open {});
 }
 
-async fn an_edit_supersedes_what_was_held_and_is_written_once_another_approves_it(scene: ApiScenario) {
+async fn edit_supersedes_the_held_proposal_and_needs_another_approver(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -127,7 +127,7 @@ async fn neither_editor_nor_owner_decides_an_edit(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn an_edit_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
+async fn only_one_of_an_edit_and_a_concurrent_last_vote_succeeds(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;
@@ -227,7 +227,7 @@ async fn only_eligible_reviewers_edit_a_held_proposal(scene: ApiScenario) {
     assert_eq!(why(rewrite(g, &g.alice, &other, &user(&other, 43)).await), "expired");
 }
 
-async fn an_editor_who_is_not_asked_any_more_rewrites_nothing_more(scene: ApiScenario) {
+async fn former_reviewer_edits_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let new = NewAccount { name: "boss".to_owned(), role: PersonRole::Admin, groups: Default::default() };
     let boss = g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
@@ -243,7 +243,7 @@ async fn an_editor_who_is_not_asked_any_more_rewrites_nothing_more(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-async fn edits_of_edits_come_to_an_end(scene: ApiScenario) {
+async fn edits_of_edits_are_limited(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut held = g.held(&g.thread().await).await;
     for turn in 0..EDITS_MAX as u64 {

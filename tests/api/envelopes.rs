@@ -11,17 +11,17 @@ use crate::gateway::{ApiResponse, TestGateway};
 use crate::rules::{ApiScenario, codes};
 
 on_both! {
-    a_view_is_sealed_and_believed_until_the_head_moves(super::given("")),
+    envelope_is_valid_until_the_head_moves(super::given("")),
     envelope_drops_keys_by_priority_and_never_required_keys(super::given("max_tokens = 40\npriority = [\"raw_text\"]\nrequires = [\"target_user_id\"]")),
-    there_is_no_envelope_without_what_is_required(super::given("max_tokens = 10\nrequires = [\"raw_text\"]")),
+    missing_required_key_prevents_an_envelope(super::given("max_tokens = 10\nrequires = [\"raw_text\"]")),
     changed_or_foreign_envelope_is_refused(super::given("")),
-    nothing_that_a_node_does_not_read_is_in_it(super::given("")),
-    a_view_that_its_node_may_not_receive_is_not_given(super::given(super::RECEIVES)),
-    below_what_is_hidden_no_place_is_named(super::hidden_and_read()),
+    envelope_has_only_values_that_its_node_reads(super::given("")),
+    view_that_breaks_its_schema_is_not_returned(super::given(super::RECEIVES)),
+    envelope_names_no_path_below_a_redacted_value(super::hidden_and_read()),
     value_cut_by_the_token_limit_fails_the_schema(super::given(&format!("max_tokens = 30\n{}", super::RECEIVES))),
-    a_policy_that_is_activated_later_says_what_is_received(super::given("")),
+    later_policy_changes_the_envelope_schema(super::given("")),
     response_without_a_change_has_the_current_head(super::given("requires = [\"raw_text\"]")),
-    a_policy_says_how_tokens_are_counted(format!("{}\n[context]\nencoding = \"cl100k_base\"\n", super::given(""))),
+    policy_sets_the_token_encoding(format!("{}\n[context]\nencoding = \"cl100k_base\"\n", super::given(""))),
 }
 
 /// The planner's schema: no amount of 13, which no test pays, and a text with a full stop at its end.
@@ -87,7 +87,7 @@ async fn published(g: &TestGateway) -> PublicKeys {
     PublicKeys::from_jwks(&jwks).unwrap()
 }
 
-async fn a_view_is_sealed_and_believed_until_the_head_moves(scene: ApiScenario) {
+async fn envelope_is_valid_until_the_head_moves(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Pay Eva.").await;
     let sealed = envelope(g, &thread).await.expect(200);
@@ -128,7 +128,7 @@ async fn envelope_drops_keys_by_priority_and_never_required_keys(scene: ApiScena
     scene.passes_an_audit().await;
 }
 
-async fn there_is_no_envelope_without_what_is_required(scene: ApiScenario) {
+async fn missing_required_key_prevents_an_envelope(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"requested_action": "none", "target_user_id": 17});
     let bare = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -177,7 +177,7 @@ async fn changed_or_foreign_envelope_is_refused(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn nothing_that_a_node_does_not_read_is_in_it(scene: ApiScenario) {
+async fn envelope_has_only_values_that_its_node_reads(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Pay Eva.").await;
     let text = envelope(g, &thread).await.expect(200).to_string();
@@ -190,7 +190,7 @@ async fn nothing_that_a_node_does_not_read_is_in_it(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_policy_says_how_tokens_are_counted(scene: ApiScenario) {
+async fn policy_sets_the_token_encoding(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Überweisung an Eva, bitte.").await;
     let sealed = envelope(g, &thread).await.expect(200);
@@ -198,7 +198,7 @@ async fn a_policy_says_how_tokens_are_counted(scene: ApiScenario) {
     assert_eq!(verify(g, &sealed).await.expect(200)["encoding"], "cl100k_base");
 }
 
-async fn a_view_that_its_node_may_not_receive_is_not_given(scene: ApiScenario) {
+async fn view_that_breaks_its_schema_is_not_returned(scene: ApiScenario) {
     let g = &scene.gateway;
     let fits = thread(g, "Pay Eva.").await;
     let sealed = envelope(g, &fits).await.expect(200);
@@ -237,7 +237,7 @@ async fn value_cut_by_the_token_limit_fails_the_schema(scene: ApiScenario) {
     assert_eq!((refused.code(), &refused.body["errors"][0]["pointer"]), ("schema_mismatch", &json!("/raw_text")));
 }
 
-async fn a_policy_that_is_activated_later_says_what_is_received(scene: ApiScenario) {
+async fn later_policy_changes_the_envelope_schema(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"raw_text": "Pay Eva.", "requested_action": "none", "target_user_id": 17,
         "payment": {"amount": 13, "card": "4111111111111111"}});
@@ -281,7 +281,7 @@ async fn response_without_a_change_has_the_current_head(scene: ApiScenario) {
     assert_eq!((elsewhere.status, &elsewhere.body["checkpoint"]), (403, &Value::Null));
 }
 
-async fn below_what_is_hidden_no_place_is_named(scene: ApiScenario) {
+async fn envelope_names_no_path_below_a_redacted_value(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"raw_text": "Pay.", "requested_action": "none", "target_user_id": 17,
         "payment": {"amount": 1, "card": {"number": 13}}});

@@ -26,8 +26,8 @@ on_both! {
     extended_deadline_applies_and_is_logged_with_its_reason,
     only_eligible_reviewers_extend_a_deadline_in_time_and_up_to_a_limit,
     only_one_of_two_concurrent_extensions_succeeds,
-    moving_it_and_the_last_vote_race_and_nothing_is_lost,
-    a_reason_tells_nothing_that_the_policy_of_now_hides,
+    concurrent_extension_and_last_vote_lose_nothing,
+    reason_shows_no_value_that_the_current_policy_redacts,
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -116,7 +116,7 @@ async fn extended_deadline_applies_and_is_logged_with_its_reason(scene: ApiScena
 }
 
 /// While the flow is halted nothing is judged again, so the pending review still has the previous policy.
-async fn a_reason_tells_nothing_that_the_policy_of_now_hides(scene: ApiScenario) {
+async fn reason_shows_no_value_that_the_current_policy_redacts(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 777_123});
@@ -208,7 +208,7 @@ async fn only_one_of_two_concurrent_extensions_succeeds(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn moving_it_and_the_last_vote_race_and_nothing_is_lost(scene: ApiScenario) {
+async fn concurrent_extension_and_last_vote_lose_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;

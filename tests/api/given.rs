@@ -13,16 +13,16 @@ use crate::rules::{ApiScenario, codes};
 
 on_both! {
     context_tokens_are_counted_in_hundreds_up_to_the_limit(super::bounded("thread", 700, "")),
-    it_is_the_envelope_that_is_counted(super::bounded("thread", 300, "max_tokens = 60\nrequires = [\"target_user_id\"]")),
+    envelope_is_counted_instead_of_the_whole_view(super::bounded("thread", 300, "max_tokens = 60\nrequires = [\"target_user_id\"]")),
     node_without_a_valid_envelope_is_counted_by_its_whole_view(super::bounded("thread", 500, "max_tokens = 60\nrequires = [\"payment.amount\"]")),
-    a_node_is_held_against_its_own_sum_and_told_of_no_other(super::bounded("node", 500, "")),
+    node_limit_counts_and_shows_only_the_nodes_own_tokens(super::bounded("node", 500, "")),
     only_committed_changes_are_counted_and_approved_ones_once(super::bounded("thread", 100_000, "")),
-    a_step_that_is_repeated_is_given_once(super::bounded("thread", 100_000, "")),
-    a_rollback_gives_nothing_and_gives_nothing_back(super::bounded("thread", 100_000, "")),
-    people_are_asked_where_the_policy_says_so(super::bounded("thread", 300, "").replacen("context_tokens = 300", "context_tokens = 300\nthen = \"hold\"", 1)),
-    nothing_is_counted_where_nothing_is_bounded(super::POLICY),
-    another_policy_would_have_counted_what_this_one_did_not(super::POLICY),
-    an_audit_finds_another_sum(super::bounded("thread", 100_000, "")),
+    repeated_step_is_counted_once(super::bounded("thread", 100_000, "")),
+    rollback_neither_adds_nor_returns_tokens(super::bounded("thread", 100_000, "")),
+    token_limit_can_require_approval(super::bounded("thread", 300, "").replacen("context_tokens = 300", "context_tokens = 300\nthen = \"hold\"", 1)),
+    tokens_are_not_counted_without_a_limit(super::POLICY),
+    replay_counts_tokens_that_the_active_policy_did_not(super::POLICY),
+    audit_finds_a_changed_token_count(super::bounded("thread", 100_000, "")),
 }
 
 /// Returns the payments policy with a limit, and with options for its planner's envelope.
@@ -75,7 +75,7 @@ async fn context_tokens_are_counted_in_hundreds_up_to_the_limit(scene: ApiScenar
     scene.passes_an_audit().await;
 }
 
-async fn it_is_the_envelope_that_is_counted(scene: ApiScenario) {
+async fn envelope_is_counted_instead_of_the_whole_view(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let mut head = thread["transition"].clone();
@@ -101,7 +101,7 @@ async fn node_without_a_valid_envelope_is_counted_by_its_whole_view(scene: ApiSc
     scene.passes_an_audit().await;
 }
 
-async fn a_node_is_held_against_its_own_sum_and_told_of_no_other(scene: ApiScenario) {
+async fn node_limit_counts_and_shows_only_the_nodes_own_tokens(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let one = proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -133,7 +133,7 @@ async fn only_committed_changes_are_counted_and_approved_ones_once(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-async fn a_step_that_is_repeated_is_given_once(scene: ApiScenario) {
+async fn repeated_step_is_counted_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -152,7 +152,7 @@ async fn a_step_that_is_repeated_is_given_once(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_rollback_gives_nothing_and_gives_nothing_back(scene: ApiScenario) {
+async fn rollback_neither_adds_nor_returns_tokens(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let one = proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -167,7 +167,7 @@ async fn a_rollback_gives_nothing_and_gives_nothing_back(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn people_are_asked_where_the_policy_says_so(scene: ApiScenario) {
+async fn token_limit_can_require_approval(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let one = proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -180,7 +180,7 @@ async fn people_are_asked_where_the_policy_says_so(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_counted_where_nothing_is_bounded(scene: ApiScenario) {
+async fn tokens_are_not_counted_without_a_limit(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -188,7 +188,7 @@ async fn nothing_is_counted_where_nothing_is_bounded(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn another_policy_would_have_counted_what_this_one_did_not(scene: ApiScenario) {
+async fn replay_counts_tokens_that_the_active_policy_did_not(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let mut head = thread["transition"].clone();
@@ -221,7 +221,7 @@ async fn another_policy_would_have_counted_what_this_one_did_not(scene: ApiScena
     }
 }
 
-async fn an_audit_finds_another_sum(scene: ApiScenario) {
+async fn audit_finds_a_changed_token_count(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let one = proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);

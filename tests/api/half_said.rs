@@ -111,7 +111,7 @@ async fn revoke(g: &TestGateway, token: &str) {
 }
 
 #[tokio::test]
-async fn no_route_counts_for_a_token_that_was_revoked_before_the_last_byte() {
+async fn token_revoked_before_the_last_byte_is_refused_on_every_route() {
     let g = spawn_gateway().await;
     for role in MACHINES {
         let nodes: &[&str] = match role {
@@ -140,7 +140,7 @@ async fn admin(g: &TestGateway) -> Account {
 }
 
 #[tokio::test]
-async fn no_form_counts_for_a_session_that_was_ended_before_its_last_byte() {
+async fn session_ended_before_the_last_byte_is_refused_for_every_form() {
     let g = spawn_gateway().await;
     let root = admin(&g).await;
     for (who, role) in [(&g.alice, PersonRole::Reviewer), (&root, PersonRole::Admin)] {
@@ -203,7 +203,7 @@ async fn writer_revoked_during_its_request_ends_no_write() {
 }
 
 #[tokio::test]
-async fn a_sender_has_so_much_unsaid_and_no_more() {
+async fn unfinished_requests_of_a_client_are_limited() {
     const LONGEST: usize = 1024 * 1024;
     let g = spawn_gateway().await;
     for (path, role, nodes, heard) in [
@@ -235,7 +235,7 @@ async fn a_sender_has_so_much_unsaid_and_no_more() {
 }
 
 #[tokio::test]
-async fn strangers_with_half_sent_posts_keep_only_strangers_waiting() {
+async fn unfinished_requests_delay_only_unauthenticated_clients() {
     const LONGEST: usize = 1024 * 1024;
     let g = spawn_gateway().await;
     let (post, nobody) = ("POST /v1/interrupts?source=somebody", "Content-Type: application/json");

@@ -81,7 +81,7 @@ async fn detected_values_in_a_reason_are_not_stored() {
 }
 
 #[tokio::test]
-async fn a_halt_goes_on_once_two_people_asked_for_the_same_and_not_before() {
+async fn halt_is_lifted_only_after_two_people_request_the_same() {
     let g = pairs().await;
     admin(&g, "gus").await;
     admin(&g, "hal").await;
@@ -159,7 +159,7 @@ async fn second_person_of_a_lift_must_be_an_earlier_enabled_administrator() {
 }
 
 #[tokio::test]
-async fn stopping_again_takes_back_what_was_asked_for_and_keeps_who_stopped_first() {
+async fn repeated_halt_cancels_a_requested_lift() {
     let g = pairs().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let [gus, hal, alice] = [&gus.id, &hal.id, &g.alice.id];

@@ -27,11 +27,11 @@ use crate::gateway::{POLICY, TestGateway, owned_token};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_run_of_its_own_is_imported_once_and_given_back_to_the_byte(crate::gateway::POLICY),
+    own_run_is_imported_once_and_returned_byte_for_byte(crate::gateway::POLICY),
     unsigned_run_of_another_system_is_imported_as_unsigned(crate::gateway::POLICY),
     changed_run_is_refused(crate::gateway::POLICY),
     signature_of_a_run_is_checked_with_the_given_keys(crate::gateway::POLICY),
-    nothing_is_done_with_an_imported_run(crate::gateway::POLICY),
+    imported_run_is_read_only(crate::gateway::POLICY),
     only_one_of_many_concurrent_imports_is_logged(crate::gateway::POLICY),
 }
 
@@ -88,7 +88,7 @@ async fn told(g: &TestGateway) -> Vec<Value> {
     items.iter().filter(|it| it["type"] == "episode.imported").map(|it| it["data"].clone()).collect()
 }
 
-async fn a_run_of_its_own_is_imported_once_and_given_back_to_the_byte(scene: ApiScenario) {
+async fn own_run_is_imported_once_and_returned_byte_for_byte(scene: ApiScenario) {
     let g = &scene.gateway;
     let came = over(g).await;
     let (thread, voucher) = kept(g, &came, None).await;
@@ -203,7 +203,7 @@ async fn signature_of_a_run_is_checked_with_the_given_keys(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_done_with_an_imported_run(scene: ApiScenario) {
+async fn imported_run_is_read_only(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = kept(g, &golden(), None).await;
     let (own, digest) = (g.thread().await, Digest::of_file(b"x"));
@@ -307,7 +307,7 @@ pub async fn hostile(g: &TestGateway, said: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_folder_is_kept_up_to_its_bound_and_no_further() {
+async fn imported_folder_is_limited_in_size() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let rest = |folder: &Folder| -> u64 {
@@ -330,7 +330,7 @@ async fn a_folder_is_kept_up_to_its_bound_and_no_further() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_revoked_vouches_for_nothing_that_was_imported() {
+async fn import_signed_by_a_revoked_key_is_marked() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let came = over(g).await;
@@ -366,7 +366,7 @@ async fn import_with_missing_pieces_is_not_returned() {
 }
 
 #[tokio::test]
-async fn the_command_imports_once_says_who_signed_and_refuses_with_what_is_wrong() {
+async fn import_command_names_the_signer_and_every_error() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let around = tempfile::tempdir().unwrap();
@@ -432,7 +432,7 @@ pub async fn found(scene: &ApiScenario) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn whatever_is_sealed_again_of_an_import_is_found_and_not_believed() {
+async fn audit_finds_every_resealed_row_of_an_import() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let (thread, _) = kept(g, &golden(), None).await;
@@ -470,7 +470,7 @@ async fn whatever_is_sealed_again_of_an_import_is_found_and_not_believed() {
 }
 
 #[tokio::test]
-async fn a_thread_that_has_the_name_keeps_it_and_is_found() {
+async fn import_with_the_id_of_an_existing_thread_is_refused() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let own: ThreadId = serde_json::from_value(g.thread().await["thread"].clone()).unwrap();

@@ -52,7 +52,7 @@ fn words(text: &str) -> InboxFilter {
 }
 
 #[tokio::test]
-async fn pages_either_way_make_up_the_list_and_end_where_it_ends() {
+async fn pages_in_both_directions_cover_the_list() {
     let g = spawn_gateway().await;
     let mut whole = Vec::new();
     for _ in 0..7 {
@@ -90,7 +90,7 @@ async fn pages_either_way_make_up_the_list_and_end_where_it_ends() {
 }
 
 #[tokio::test]
-async fn each_filter_lists_what_it_says_and_nothing_else() {
+async fn each_filter_lists_only_its_reviews() {
     let g = spawn_gateway().await;
     let carol = person(&g.service, "carol", &["auditors"]).await;
     let thread = g.thread().await;
@@ -191,7 +191,7 @@ async fn reviewer_in_several_groups_finds_each_review_once() {
 }
 
 #[tokio::test]
-async fn a_label_that_is_not_a_rows_own_is_passed_over() {
+async fn foreign_label_is_ignored() {
     let g = spawn_gateway().await;
     let (held, open) = (g.held(&g.thread().await).await, waiting(&g).await);
     g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
@@ -206,7 +206,7 @@ async fn a_label_that_is_not_a_rows_own_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_database_of_before_labels_gets_them_when_the_gateway_starts() {
+async fn database_without_labels_gets_them_at_the_start() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;
     let open = waiting(&g).await;
@@ -238,7 +238,7 @@ async fn told(g: &TestGateway, secret: &str, path: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn the_page_finds_by_what_people_type_and_links_pages_both_ways() {
+async fn page_searches_and_links_pages_in_both_directions() {
     let g = spawn_gateway().await;
     let other = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
     let by = countersign::domain::primitives::id::PrincipalId::try_from("tests").unwrap();

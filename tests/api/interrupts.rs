@@ -25,23 +25,23 @@ use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
-    a_host_asks_and_is_answered_by_what_people_decided(crate::gateway::POLICY),
-    the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refused(crate::gateway::POLICY),
-    a_denial_and_a_time_out_are_answered_as_what_they_are(crate::gateway::POLICY),
-    an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(crate::gateway::POLICY),
+    host_gets_the_decision_of_its_interrupt(crate::gateway::POLICY),
+    same_digest_with_other_content_is_refused(crate::gateway::POLICY),
+    denial_and_expiry_are_answered_as_such(crate::gateway::POLICY),
+    answer_is_no_receipt_and_receipt_is_no_answer(crate::gateway::POLICY),
     owner_of_the_host_does_not_decide(crate::gateway::POLICY),
-    a_vote_is_for_all_that_the_host_said_and_counts_once(crate::gateway::POLICY.replace("need = 1", "need = 2")),
+    vote_covers_the_whole_interrupt_and_counts_once(crate::gateway::POLICY.replace("need = 1", "need = 2")),
     only_one_of_two_concurrent_last_votes_answers(crate::gateway::POLICY.replace("need = 1", "need = 2")),
     a_deadline_between_reading_and_voting_ends_it(crate::gateway::POLICY),
     further_attempts_are_in_order_and_limited(crate::gateway::POLICY),
     halted_flow_accepts_and_decides_no_interrupt(crate::gateway::POLICY),
-    another_policy_asks_other_people(crate::gateway::POLICY),
+    interrupt_under_a_new_policy_asks_its_reviewers(crate::gateway::POLICY),
     interrupt_without_eligible_reviewers_is_refused(crate::gateway::POLICY.replace("\"reviewers\"", "\"nobody\"")),
     detected_values_are_in_no_event(super::detecting()),
     value_redacted_by_a_later_policy_is_not_shown(crate::gateway::POLICY),
     line_about_a_redacted_path_is_not_shown(crate::gateway::POLICY),
-    a_typed_confirmation_is_typed(crate::gateway::POLICY.replace("need = 1", "need = 1\nconfirm = \"typed\"")),
-    a_passkey_that_is_asked_for_is_needed(crate::gateway::POLICY.replace("need = 1", "need = 1\npasskey = true")),
+    typed_confirmation_is_required(crate::gateway::POLICY.replace("need = 1", "need = 1\nconfirm = \"typed\"")),
+    required_passkey_is_enforced(crate::gateway::POLICY.replace("need = 1", "need = 1\npasskey = true")),
 }
 
 /// The policy, with a detector.
@@ -113,7 +113,7 @@ async fn events(g: &TestGateway) -> Vec<(String, Value)> {
     about.map(|it| (it["type"].as_str().unwrap().to_owned(), it["data"].clone())).collect()
 }
 
-async fn a_host_asks_and_is_answered_by_what_people_decided(scene: ApiScenario) {
+async fn host_gets_the_decision_of_its_interrupt(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     assert_eq!(taken["needed"], json!([{"groups": ["reviewers"], "need": 1}]));
@@ -146,7 +146,7 @@ async fn a_host_asks_and_is_answered_by_what_people_decided(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refused(scene: ApiScenario) {
+async fn same_digest_with_other_content_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     assert_eq!(posts(g, &asked()).await.expect(202), taken);
@@ -175,7 +175,7 @@ async fn the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refu
     scene.passes_an_audit().await;
 }
 
-async fn a_denial_and_a_time_out_are_answered_as_what_they_are(scene: ApiScenario) {
+async fn denial_and_expiry_are_answered_as_such(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     assert_eq!(votes(g, &g.bob, &taken, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);
@@ -206,7 +206,7 @@ async fn a_denial_and_a_time_out_are_answered_as_what_they_are(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-async fn an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(scene: ApiScenario) {
+async fn answer_is_no_receipt_and_receipt_is_no_answer(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     votes(g, &g.alice, &taken, VoteVerdict::Approve).await.unwrap();
@@ -243,7 +243,7 @@ async fn owner_of_the_host_does_not_decide(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_vote_is_for_all_that_the_host_said_and_counts_once(scene: ApiScenario) {
+async fn vote_covers_the_whole_interrupt_and_counts_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     let other = posts(g, &asked_with(json!({"transition_digest": "e".repeat(64)}))).await.expect(202);
@@ -330,7 +330,7 @@ async fn halted_flow_accepts_and_decides_no_interrupt(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn another_policy_asks_other_people(scene: ApiScenario) {
+async fn interrupt_under_a_new_policy_asks_its_reviewers(scene: ApiScenario) {
     let g = &scene.gateway;
     let by: countersign::domain::primitives::id::PrincipalId = "tests".try_into().unwrap();
     let activate = async |policy: &str| {
@@ -444,7 +444,7 @@ async fn told_once_ended(g: &TestGateway, id: &InterruptId) -> String {
     shown.masked(shown.interrupt.asserted.title.as_deref().unwrap()).into_owned()
 }
 
-async fn a_typed_confirmation_is_typed(scene: ApiScenario) {
+async fn typed_confirmation_is_required(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     let voted = votes(g, &g.alice, &taken, VoteVerdict::Approve).await;
@@ -456,7 +456,7 @@ async fn a_typed_confirmation_is_typed(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_passkey_that_is_asked_for_is_needed(scene: ApiScenario) {
+async fn required_passkey_is_enforced(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     let voted = votes(g, &g.alice, &taken, VoteVerdict::Approve).await;
@@ -492,7 +492,7 @@ async fn malformed_interrupt_is_refused_with_its_path() {
 }
 
 #[tokio::test]
-async fn a_host_that_wishes_to_wait_is_answered_when_people_have_decided() {
+async fn long_poll_returns_at_the_decision() {
     let g = crate::gateway::spawn_gateway().await;
     let taken = posts(&g, &asked()).await.expect(202);
     let url = format!("{}/v1/interrupts/{}", g.url, taken["id"].as_str().unwrap());

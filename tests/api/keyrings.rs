@@ -24,7 +24,7 @@ use crate::rules::ApiScenario;
 on_both! {
     approval_signed_by_a_revoked_key_is_stopped(super::POLICY),
     slow_proposal_is_signed_by_the_current_key(super::POLICY),
-    an_older_keyring_is_found_by_what_the_log_tells(super::POLICY),
+    restored_older_keyring_is_found_from_the_log(super::POLICY),
 }
 
 fn place(g: &TestGateway) -> PathBuf {
@@ -105,7 +105,7 @@ async fn slow_proposal_is_signed_by_the_current_key(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn an_older_keyring_is_found_by_what_the_log_tells(scene: ApiScenario) {
+async fn restored_older_keyring_is_found_from_the_log(scene: ApiScenario) {
     let g = &scene.gateway;
     let older = fs::read(place(g)).unwrap();
     let leaked = signing(g);

@@ -21,7 +21,7 @@ use crate::rules::ApiScenario;
 on_both! {
     expired_lease_is_logged_before_later_events_without_a_worker(super::POLICY),
     expired_lease_is_logged_once(super::POLICY),
-    the_same_verify_twice_at_once_is_answered_the_same(super::POLICY),
+    concurrent_identical_verify_calls_get_the_same_answer(super::POLICY),
 }
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -156,7 +156,7 @@ async fn goes_on(g: &TestGateway, (what, thread): (&str, &Value), held: Option<&
 }
 
 #[tokio::test]
-async fn a_lease_that_was_told_as_lapsed_does_not_live_again_by_a_clock_that_goes_back() {
+async fn expired_lease_stays_expired_if_the_clock_goes_back() {
     let (g, stores) = with_two_clocks().await;
     let thread = g.thread().await;
     let again = async || g.verify(&thread["thread"], &thread["transition"], &Value::Null, "w1").await;
@@ -204,7 +204,7 @@ impl StoreInterceptor for BeforeWritesHook {
     }
 }
 
-async fn the_same_verify_twice_at_once_is_answered_the_same(scene: ApiScenario) {
+async fn concurrent_identical_verify_calls_get_the_same_answer(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let ask = VerifyInput {

@@ -76,7 +76,7 @@ async fn look_alike_of_the_earlier_value_is_marked() {
 }
 
 #[tokio::test]
-async fn a_review_compares_with_the_same_key_elsewhere_and_with_nothing_hidden() {
+async fn review_compares_with_the_same_key_and_no_redacted_value() {
     let g = spawn_with_policy(POLICY).await;
     let (held, page) = proposed(&g, "G1obex Ltd").await;
     assert!(page.contains("looks like \u{201c}Globex Ltd\u{201d}"), "{page}");

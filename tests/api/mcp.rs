@@ -150,7 +150,7 @@ async fn agent_reads_proposes_waits_and_gets_the_decision() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_tools_say_what_they_take_and_none_of_them_approves() {
+async fn tools_describe_their_arguments_and_none_approves() {
     let g = spawn_gateway().await;
     for way in WAYS {
         let client = begun(&g, way, &g.planner).await;
@@ -180,7 +180,7 @@ async fn the_tools_say_what_they_take_and_none_of_them_approves() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_is_a_result_that_says_what_to_do() {
+async fn refusal_is_a_result_with_a_next_step() {
     let g = spawn_gateway().await;
     let thread = g.thread().await;
     let (name, head) = (thread["thread"].clone(), thread["transition"].clone());
@@ -233,7 +233,7 @@ async fn agent_cancels_its_proposal() {
 
 /// An agent cannot read or cancel another agent's transition. The error is the same as for an unknown transition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_has_no_tool_for_what_is_not_its_own() {
+async fn agent_has_no_tool_for_other_agents_transitions() {
     let g = spawn_gateway().await;
     let (thread, client) = (g.thread().await, begun(&g, WAYS[1], &g.parser).await);
     let held = g.held(&thread).await;
@@ -252,7 +252,7 @@ async fn an_agent_has_no_tool_for_what_is_not_its_own() {
 
 /// Every other role is refused before a message is read, and so is a client without a token.
 #[tokio::test]
-async fn only_agents_are_spoken_with() {
+async fn only_agents_use_the_mcp_endpoint() {
     let g = spawn_gateway().await;
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     for token in [&g.host, &g.writer, &g.admin, &g.auditor, &g.monitor] {
@@ -269,7 +269,7 @@ async fn only_agents_are_spoken_with() {
 /// Two parsers of one message must read the same content, so duplicate keys are refused before any other parser reads
 /// it.
 #[tokio::test]
-async fn a_message_is_read_strictly_before_anybody_else_reads_it() {
+async fn message_is_parsed_strictly_before_the_sdk_reads_it() {
     let g = spawn_gateway().await;
     let thread = g.thread().await;
     let post = |body: String| {

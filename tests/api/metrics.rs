@@ -22,7 +22,7 @@ use crate::python;
 use crate::rules::ApiScenario;
 
 on_both! {
-    every_number_is_what_happened(crate::gateway::POLICY),
+    metrics_equal_the_events(crate::gateway::POLICY),
     each_event_is_counted_by_one_of_several_gateways(crate::gateway::POLICY),
     unsequenced_events_are_counted_with_their_age(crate::gateway::POLICY),
 }
@@ -103,7 +103,7 @@ async fn lived(g: &TestGateway) {
     g.approved(&approved).await;
 }
 
-async fn every_number_is_what_happened(scene: ApiScenario) {
+async fn metrics_equal_the_events(scene: ApiScenario) {
     let g = &scene.gateway;
     lived(g).await;
     let (first, second) = (g.thread().await, g.thread().await);
@@ -250,7 +250,7 @@ async fn unauthenticated_clients_add_no_labels() {
 }
 
 #[actix_web::test]
-async fn the_configuration_decides_who_reads_it() {
+async fn configuration_sets_the_readers_of_metrics() {
     let g = spawn_gateway().await;
     for (access, nobody, host, monitor) in [
         (MetricsAccess::Off, 404, 404, 404),

@@ -18,11 +18,11 @@ on_both! {
     requested_hmac_is_beside_the_signature(super::policy()),
     secret_is_given_only_to_the_agent_of_its_node(super::policy()),
     access_to_a_secret_is_logged_without_the_secret(super::policy()),
-    it_is_good_until_the_overlap_is_over_and_no_longer(super::policy()),
+    secret_is_valid_until_the_end_of_the_overlap(super::policy()),
     forged_or_moved_hmac_is_refused(super::policy()),
     required_hmac_cannot_be_left_out(super::policy()),
-    another_spelling_of_the_same_is_the_same_and_of_another_is_not(super::policy()),
-    two_gateways_of_a_database_give_the_same(super::policy()),
+    canonically_equal_envelope_has_a_valid_hmac(super::policy()),
+    two_gateways_on_one_database_return_the_same_secret(super::policy()),
 }
 
 const SECRET: &str = "/v1/flows/payments/nodes/planner/envelope-secret";
@@ -174,7 +174,7 @@ async fn access_to_a_secret_is_logged_without_the_secret(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn it_is_good_until_the_overlap_is_over_and_no_longer(scene: ApiScenario) {
+async fn secret_is_valid_until_the_end_of_the_overlap(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Pay Eva.").await;
@@ -277,7 +277,7 @@ async fn required_hmac_cannot_be_left_out(scene: ApiScenario) {
     assert_eq!(verify(g, &sealed).await.code(), "stale");
 }
 
-async fn another_spelling_of_the_same_is_the_same_and_of_another_is_not(scene: ApiScenario) {
+async fn canonically_equal_envelope_has_a_valid_hmac(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Zahle Bjo\u{308}rn und Bj\u{f6}rn.").await;
@@ -310,7 +310,7 @@ async fn another_spelling_of_the_same_is_the_same_and_of_another_is_not(scene: A
     assert_eq!(said(twice).await.code(), "duplicate_key");
 }
 
-async fn two_gateways_of_a_database_give_the_same(scene: ApiScenario) {
+async fn two_gateways_on_one_database_return_the_same_secret(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let (flow, node) = ("payments".try_into().unwrap(), "planner".try_into().unwrap());

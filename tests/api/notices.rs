@@ -19,7 +19,7 @@ use crate::rules::ApiScenario;
 
 on_both! {
     reminder_and_escalation_are_logged_once_while_the_review_is_open,
-    from_its_moment_on_others_may_vote_whether_or_not_it_was_told,
+    escalation_applies_at_its_time_even_before_it_is_logged,
     escalation_gives_no_second_vote_and_none_to_authors,
     a_review_that_only_an_escalation_could_decide_is_rejected,
 }
@@ -90,7 +90,7 @@ async fn reminder_and_escalation_are_logged_once_while_the_review_is_open(scene:
     scene.passes_an_audit().await;
 }
 
-async fn from_its_moment_on_others_may_vote_whether_or_not_it_was_told(scene: ApiScenario) {
+async fn escalation_applies_at_its_time_even_before_it_is_logged(scene: ApiScenario) {
     let g = &scene.gateway;
     let sid = person(&g.service, "sid", &["security"]).await;
     let (untold, known) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);

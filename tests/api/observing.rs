@@ -58,7 +58,7 @@ async fn observed_change_commits_marked_and_is_written_without_a_receipt() {
 }
 
 #[tokio::test]
-async fn asking_again_tells_again_why_people_would_have_been_asked() {
+async fn repeated_observed_proposal_shows_its_reasons_again() {
     let g = spawn_with_policy(&observing()).await;
     let thread = g.thread().await;
     let ask =
@@ -103,7 +103,7 @@ async fn a_head_that_was_only_observed_is_not_written_once_the_flow_enforces() {
 }
 
 #[tokio::test]
-async fn an_abort_gives_an_observed_head_back_and_no_receipt_is_needed_for_it() {
+async fn aborted_write_of_an_observed_head_needs_no_receipt() {
     let g = spawn_with_policy(&observing()).await;
     let (thread, asked) = observed(&g).await;
     g.verify(&thread, &asked["transition"], &Value::Null, "w1").await.expect(200);
@@ -133,7 +133,7 @@ async fn approved_change_needs_its_receipt_even_in_observe_mode() {
 }
 
 #[tokio::test]
-async fn questions_that_always_go_to_people_commit_and_are_marked_too() {
+async fn observe_mode_marks_proposals_that_always_require_approval() {
     let g = spawn_with_policy(&observing()).await;
     let (thread, asked) = observed(&g).await;
     let path = format!("/v1/threads/{}", thread.as_str().unwrap());

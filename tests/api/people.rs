@@ -181,7 +181,7 @@ async fn a_reset_link_ends_sessions_and_lets_the_person_choose() {
 }
 
 #[tokio::test]
-async fn with_another_password_every_older_link_to_choose_one_is_over() {
+async fn new_password_ends_older_password_links() {
     let g = spawn_gateway().await;
     let gus = admin(&g, "gus").await;
     let choose = async |link: &str| g.service.choose_password(link, ANOTHER.to_owned(), None).await;
@@ -254,7 +254,7 @@ async fn link_is_refused_if_its_maker_is_disabled_during_its_use() {
 }
 
 #[tokio::test]
-async fn links_that_were_made_by_a_password_are_over_with_it() {
+async fn links_made_with_a_password_end_with_it() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let by_hal = g.service.invite(&hal, &ana()).await.unwrap();
@@ -317,7 +317,7 @@ async fn account_changed_since_a_halt_does_not_count_for_its_lift() {
 }
 
 #[tokio::test]
-async fn a_token_that_a_person_adds_or_revokes_says_so() {
+async fn token_events_name_the_person() {
     let g = spawn_gateway().await;
     let gus = admin(&g, "gus").await;
     let (name, owner, nodes) = ("reader".to_owned(), NewOwner::Existing("gus".to_owned()), BTreeSet::new());

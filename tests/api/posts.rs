@@ -27,14 +27,14 @@ use crate::python;
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_post_that_the_public_library_signed_is_taken(crate::gateway::POLICY),
-    the_same_post_is_the_same_answer_and_another_under_its_name_is_refused(crate::gateway::POLICY),
+    post_signed_by_the_public_library_is_accepted(crate::gateway::POLICY),
+    repeated_post_gets_the_same_answer_and_its_id_is_not_reused(crate::gateway::POLICY),
     signature_of_another_party_is_refused(crate::gateway::POLICY),
-    a_post_from_another_time_is_refused(crate::gateway::POLICY),
+    stale_or_future_post_is_refused(crate::gateway::POLICY),
     a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_old(crate::gateway::POLICY),
     only_one_of_many_identical_concurrent_posts_is_recorded(crate::gateway::POLICY),
     invalid_source_is_refused_beside_a_token_too(crate::gateway::POLICY),
-    an_overheard_post_takes_no_key_of_the_hosts(crate::gateway::POLICY),
+    replayed_post_uses_no_idempotency_key_of_the_host(crate::gateway::POLICY),
 }
 
 /// A host that signs: its token's id and its secret.
@@ -99,7 +99,7 @@ fn body(digit: &str) -> String {
     body.to_string()
 }
 
-async fn a_post_that_the_public_library_signed_is_taken(scene: ApiScenario) {
+async fn post_signed_by_the_public_library_is_accepted(scene: ApiScenario) {
     let g = &scene.gateway;
     let signer = SigningHost::of(g, &g.host).await;
     let (id, now) = ("msg_2KWPBgLlAfxdpx2AI54pPJ85f4W", g.service.now().seconds());
@@ -118,7 +118,7 @@ async fn a_post_that_the_public_library_signed_is_taken(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn the_same_post_is_the_same_answer_and_another_under_its_name_is_refused(scene: ApiScenario) {
+async fn repeated_post_gets_the_same_answer_and_its_id_is_not_reused(scene: ApiScenario) {
     let g = &scene.gateway;
     let signer = SigningHost::of(g, &g.host).await;
     let first = signer.post(g, "msg_1", &body("d"));
@@ -177,7 +177,7 @@ async fn signature_of_another_party_is_refused(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_post_from_another_time_is_refused(scene: ApiScenario) {
+async fn stale_or_future_post_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let signer = SigningHost::of(g, &g.host).await;
     let post = signer.post(g, "msg_1", &body("d"));
@@ -265,7 +265,7 @@ async fn a_secret_is_made_on_the_command_line_and_is_in_no_row() {
     assert_eq!(run(&["token", "webhook-secret", "nobody"]).0, Some(1));
 }
 
-async fn an_overheard_post_takes_no_key_of_the_hosts(scene: ApiScenario) {
+async fn replayed_post_uses_no_idempotency_key_of_the_host(scene: ApiScenario) {
     let g = &scene.gateway;
     let overheard = SigningHost::of(g, &g.host).await.post(g, "msg_1", &body("d"));
     let taken = overheard.sent(g).await.expect(202);
@@ -278,7 +278,7 @@ async fn an_overheard_post_takes_no_key_of_the_hosts(scene: ApiScenario) {
 }
 
 #[tokio::test]
-async fn an_overheard_post_takes_little_of_what_the_host_may_ask() {
+async fn replayed_post_uses_little_of_the_hosts_rate_limit() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
     let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());

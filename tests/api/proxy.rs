@@ -73,7 +73,7 @@ fn another_name() -> String {
 }
 
 #[actix_web::test]
-async fn one_password_on_many_names_is_bounded_for_each_client_behind_a_named_proxy() {
+async fn password_spraying_is_limited_for_each_client_behind_a_proxy() {
     let g = spawn_gateway().await;
     let site = init_service(site(behind(&g, "10.0.0.7"))).await;
     let ask = async |it: TestRequest| call_service(&site, it.to_request()).await.map_into_boxed_body();
@@ -117,7 +117,7 @@ async fn guess_over_http(url: &str, forwarded: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn a_served_gateway_takes_the_word_of_the_proxies_that_its_configuration_names() {
+async fn served_gateway_trusts_only_configured_proxies() {
     for (named, another_client) in [("127.0.0.1", 401), ("10.0.0.7", 429)] {
         let folder = tempfile::tempdir().unwrap();
         let variables = [

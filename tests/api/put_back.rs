@@ -26,7 +26,7 @@ async fn halts(gateway: &TestGateway, scope: &HaltScope, verifying: bool) {
 
 /// Otherwise one honest change on top would hide that a halt was removed.
 #[tokio::test]
-async fn a_row_that_was_put_back_is_found_after_an_honest_change_on_top_too() {
+async fn restored_old_row_is_found_even_after_an_honest_change() {
     for (table, scope) in [("flows", HaltScope::Flow("payments".try_into().unwrap())), ("gateway", HaltScope::All)] {
         let gateway = spawn_gateway().await;
         let database = Connection::open(gateway.folder.path().join("countersign.db")).unwrap();
@@ -97,7 +97,7 @@ async fn a_revoked_receipt_stays_revoked_when_its_threads_row_is_put_back() {
 
 /// No check inside the gateway can refuse a whole former state of a thread. The log has the later events.
 #[tokio::test]
-async fn a_thread_that_was_put_back_wholly_is_written_again_and_an_audit_finds_it() {
+async fn audit_finds_a_wholly_restored_thread() {
     let gateway = spawn_gateway().await;
     let thread = gateway.thread().await;
     let held = gateway.held(&thread).await;

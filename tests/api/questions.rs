@@ -81,7 +81,7 @@ async fn open_reviews_are_judged_once_per_policy() {
 }
 
 #[tokio::test]
-async fn leases_that_lapsed_long_ago_are_not_looked_through_every_time() {
+async fn old_expired_leases_are_not_read_again() {
     let (g, questions) = counted_of(|it| it == StoreOperation::Rows(Table::Threads)).await;
     let reserved = async |write_id: &str| {
         let thread = g.thread().await;
@@ -111,7 +111,7 @@ async fn leases_that_lapsed_long_ago_are_not_looked_through_every_time() {
 }
 
 #[tokio::test]
-async fn deciding_several_asks_so_much_for_each_and_no_more() {
+async fn queries_for_several_decisions_are_limited_for_each() {
     let (g, questions) = counted().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let field = |html: &str, name: &str| {
@@ -153,7 +153,7 @@ async fn deciding_several_asks_so_much_for_each_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_page_that_lists_asks_a_handful_of_questions_however_much_there_is() {
+async fn list_page_makes_a_fixed_number_of_queries() {
     let (g, questions) = counted().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let mut asked: Vec<Vec<usize>> = Vec::new();
@@ -180,7 +180,7 @@ async fn a_page_that_lists_asks_a_handful_of_questions_however_much_there_is() {
 
 /// Monitoring makes a handful of queries, once for all concurrent scrapes.
 #[tokio::test]
-async fn a_thousand_scrapes_ask_as_much_as_one() {
+async fn thousand_scrapes_make_as_many_queries_as_one() {
     let (g, questions) = counted().await;
     for _ in 0..30 {
         let thread = g.thread().await;
@@ -216,7 +216,7 @@ const PAGES: &[(&str, usize)] = &[
 ];
 
 #[tokio::test]
-async fn a_page_about_one_thread_asks_no_more_when_its_past_is_long() {
+async fn thread_page_makes_no_more_queries_for_a_long_history() {
     let (g, questions) = counted().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let mut asked: Vec<Vec<usize>> = Vec::new();

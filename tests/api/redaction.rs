@@ -18,7 +18,7 @@ use crate::under_new_policy::activate;
 on_both! {
     redacted_value_is_redacted_wherever_it_is_written(super::written_elsewhere()),
     redacted_value_in_a_rejected_request_is_shown_only_to_its_proposer(super::written_elsewhere()),
-    a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(super::without_schema()),
+    warning_path_shows_a_redacted_value_only_to_its_proposer(super::without_schema()),
     current_policy_redacts_values_in_earlier_decisions(super::written_elsewhere()),
 }
 
@@ -148,7 +148,7 @@ async fn current_policy_redacts_values_in_earlier_decisions(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(scene: ApiScenario) {
+async fn warning_path_shows_a_redacted_value_only_to_its_proposer(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42, "raw_text": {(format!("of {CARD}")): 1}});

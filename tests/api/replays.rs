@@ -12,10 +12,10 @@ use crate::rules::ApiScenario;
 const CALL: &str = "/v1/flows/payments/replays";
 
 on_both! {
-    by_the_same_policy_everything_is_the_same(super::POLICY),
-    each_is_judged_on_its_own_head_and_after_what_had_committed_then(super::POLICY),
+    replay_by_the_same_policy_has_no_differences(super::POLICY),
+    proposals_are_replayed_on_their_own_head(super::POLICY),
     replay_counts_earlier_usage_and_judges_tool_calls(super::POLICY),
-    pages_together_are_the_whole(super::POLICY),
+    pages_cover_the_whole_replay(super::POLICY),
     request_that_was_not_stored_is_unknown(super::policy_with("trust_initial = true\n", "trust_initial = true\non_violation = \"retry_once\"\n")),
     a_rollback_and_a_reaffirmation_are_judged_again(super::POLICY),
     observed_change_would_be_held(super::policy_with("trust_initial = true\n", "trust_initial = true\nmode = \"observe\"\n")),
@@ -67,7 +67,7 @@ fn outcomes(rows: &[Value]) -> Vec<[String; 3]> {
     rows.iter().map(of).collect()
 }
 
-async fn by_the_same_policy_everything_is_the_same(scene: ApiScenario) {
+async fn replay_by_the_same_policy_has_no_differences(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = story(g).await;
     let rows = rows(g, POLICY).await;
@@ -87,7 +87,7 @@ async fn by_the_same_policy_everything_is_the_same(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn each_is_judged_on_its_own_head_and_after_what_had_committed_then(scene: ApiScenario) {
+async fn proposals_are_replayed_on_their_own_head(scene: ApiScenario) {
     let g = &scene.gateway;
     story(g).await;
     let rule = |when: &str| {
@@ -142,7 +142,7 @@ async fn replay_counts_earlier_usage_and_judges_tool_calls(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn pages_together_are_the_whole(scene: ApiScenario) {
+async fn pages_cover_the_whole_replay(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..3 {
         story(g).await;

@@ -25,13 +25,13 @@ use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
-    a_look_is_recorded_with_its_event_and_shown_to_everyone_after,
-    only_members_of_a_named_group_look_and_nothing_is_recorded_of_others,
+    reveal_is_recorded_with_its_event_and_shown_later,
+    only_members_of_a_named_group_reveal,
     disabled_person_reveals_nothing,
-    only_single_hidden_values_of_that_very_transition_are_shown,
-    a_reason_is_asked_for_bounded_and_masked,
+    only_redacted_values_of_the_transition_are_revealed,
+    reveal_requires_a_limited_and_masked_reason,
     values_of_halted_closed_or_decided_reviews_can_be_revealed,
-    looks_beyond_what_can_be_recorded_show_nothing,
+    reveals_above_the_limit_show_nothing,
     reveal_requires_permission_under_the_current_and_the_earlier_policy,
     only_auditors_see_the_kind_of_a_redacted_value,
 }
@@ -104,7 +104,7 @@ fn opened(facts: &ReviewFacts) -> (String, String) {
     (json!(open).to_string(), json!(facts.opening).to_string())
 }
 
-async fn a_look_is_recorded_with_its_event_and_shown_to_everyone_after(scene: ApiScenario) {
+async fn reveal_is_recorded_with_its_event_and_shown_later(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     let facts = looks(g, &held.grace, &held, "/payment/card").await.unwrap();
@@ -128,7 +128,7 @@ async fn a_look_is_recorded_with_its_event_and_shown_to_everyone_after(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn only_members_of_a_named_group_look_and_nothing_is_recorded_of_others(scene: ApiScenario) {
+async fn only_members_of_a_named_group_reveal(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     let refused = looks(g, &g.alice, &held, "/payment/card").await;
@@ -149,7 +149,7 @@ async fn disabled_person_reveals_nothing(scene: ApiScenario) {
     looks(g, &held.grace, &held, "/payment/card").await.unwrap();
 }
 
-async fn only_single_hidden_values_of_that_very_transition_are_shown(scene: ApiScenario) {
+async fn only_redacted_values_of_the_transition_are_revealed(scene: ApiScenario) {
     let g = &scene.gateway;
     let this = held(g).await;
     let pointers = ["", "/payment", "/payment/amount", "/target_user_id", "/payment/card/0", "/nothing", "/raw_text"];
@@ -181,7 +181,7 @@ async fn only_single_hidden_values_of_that_very_transition_are_shown(scene: ApiS
     assert!(open.contains("ana@example.org") && !closed.contains("ana@example.org"));
 }
 
-async fn a_reason_is_asked_for_bounded_and_masked(scene: ApiScenario) {
+async fn reveal_requires_a_limited_and_masked_reason(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     for reason in ["", "  \n\t ", &"x".repeat(REVEAL_REASON_CHARS_MAX + 1)] {
@@ -228,7 +228,7 @@ async fn reveal_requires_permission_under_the_current_and_the_earlier_policy(sce
     scene.passes_an_audit().await;
 }
 
-async fn looks_beyond_what_can_be_recorded_show_nothing(scene: ApiScenario) {
+async fn reveals_above_the_limit_show_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     for _ in 0..REVEALS_MAX {
@@ -270,7 +270,7 @@ async fn only_auditors_see_the_kind_of_a_redacted_value(scene: ApiScenario) {
 }
 
 #[tokio::test]
-async fn a_look_that_cannot_be_recorded_shows_nothing() {
+async fn reveal_that_cannot_be_recorded_shows_nothing() {
     let (folder, stores) = (tempfile::tempdir().unwrap(), ClockOffset::default());
     let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());

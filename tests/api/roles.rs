@@ -117,7 +117,7 @@ async fn call(g: &TestGateway, method: &str, path: &str, token: Option<&str>) ->
 }
 
 #[test]
-fn the_gateways_table_is_the_specifications() {
+fn role_table_equals_the_specification() {
     let ours: BTreeSet<_> = TABLE
         .iter()
         .filter(|rule| !rule.machines.is_empty())
@@ -359,7 +359,7 @@ fn row(method: &str, route: &str, people: &str, machines: &str) -> String {
 }
 
 #[test]
-fn the_table_in_the_docs_has_every_route_and_says_who_may_call_it() {
+fn documented_role_table_has_every_route() {
     let name = |role: &PersonRole| PEOPLE.iter().find(|it| it.1 == *role).unwrap().0;
     let asked: BTreeSet<(String, String)> =
         TABLE.iter().map(|it| (it.method.to_owned(), it.route.to_owned())).collect();
@@ -410,7 +410,7 @@ fn door(status: u16, to: &str, text: &str) -> AccessResult {
 }
 
 #[tokio::test]
-async fn every_route_is_walked_as_everybody_and_lets_in_whom_the_docs_say() {
+async fn every_route_admits_only_the_documented_callers() {
     let g = spawn_gateway().await;
     let mut callers: Vec<RoleCaller> = vec![("anyone", None, None)];
     for (name, role) in PEOPLE {

@@ -23,13 +23,13 @@ use crate::gateway::{ApiResponse, MovedClock, TestGateway, owned_token, settings
 use crate::over::{InterceptedStore, StoreInterceptor};
 
 on_both! {
-    a_rules_denial_tells_its_name_its_reason_and_what_was_sent(super::ruled()),
-    a_rule_that_holds_asks_people(super::ruled()),
+    denial_by_a_rule_has_its_name_reason_and_value(super::ruled()),
+    holding_rule_requires_approval(super::ruled()),
     a_value_waits_until_another_node_has_committed(super::ruled()),
-    a_rule_knows_whose_the_asker_is(super::ruled()),
+    rule_reads_the_owner_of_the_caller(super::ruled()),
     second_violation_ends_only_the_nodes_attempts_on_that_head(super::on_violation("retry_once")),
     concurrent_violations_get_no_extra_attempt(super::on_violation("retry_once")),
-    a_retry_that_is_right_commits(super::on_violation("retry_once")),
+    corrected_retry_commits(super::on_violation("retry_once")),
     proposal_without_eligible_reviewers_uses_no_attempt(super::on_violation("retry_once").replace("\"reviewers\"", "\"nobody\"")),
     a_patch_is_dropped_whole_and_its_node_skipped(super::on_violation("skip_node")),
     fail_fast_rejection_instructs_the_node_to_stop(super::on_violation("fail_fast")),
@@ -179,7 +179,7 @@ pub fn codes(answer: &ApiResponse) -> Vec<&str> {
     answer.body["errors"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect()
 }
 
-async fn a_rules_denial_tells_its_name_its_reason_and_what_was_sent(scene: ApiScenario) {
+async fn denial_by_a_rule_has_its_name_reason_and_value(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -199,7 +199,7 @@ async fn a_rules_denial_tells_its_name_its_reason_and_what_was_sent(scene: ApiSc
     assert!(!hidden.body.to_string().contains("4999888877776666"), "{}", hidden.body);
 }
 
-async fn a_rule_that_holds_asks_people(scene: ApiScenario) {
+async fn holding_rule_requires_approval(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = tries(g, &thread["thread"], &thread["transition"], json!({"requested_action": "refund"}), 1).await;
@@ -218,7 +218,7 @@ async fn a_value_waits_until_another_node_has_committed(scene: ApiScenario) {
     tries(g, id, &next["transition"], json!({"requested_action": "update_email"}), 1).await.expect(201);
 }
 
-async fn a_rule_knows_whose_the_asker_is(scene: ApiScenario) {
+async fn rule_reads_the_owner_of_the_caller(scene: ApiScenario) {
     let g = &scene.gateway;
     let stranger = owned_token(&g.service, "stranger", MachineRole::Agent, &["planner"], "strangers").await;
     let thread = g.thread().await;
@@ -274,7 +274,7 @@ async fn concurrent_violations_get_no_extra_attempt(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_retry_that_is_right_commits(scene: ApiScenario) {
+async fn corrected_retry_commits(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);

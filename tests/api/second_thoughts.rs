@@ -22,13 +22,13 @@ use crate::rules::ApiScenario;
 on_both! {
     withdrawn_vote_is_invalid_and_its_voter_may_vote_again,
     withdrawn_denial_ends_nothing,
-    taking_back_and_the_last_vote_race_and_one_wins,
+    only_one_of_a_withdrawal_and_a_concurrent_last_vote_succeeds,
     only_an_active_vote_is_withdrawn_by_its_voter_and_once,
     no_vote_is_withdrawn_after_the_decision,
     approval_can_be_withdrawn_during_a_halt,
     withdrawals_are_limited,
-    words_without_a_vote_are_for_people_alone,
-    words_are_bounded_and_a_form_says_them_once,
+    comments_are_shown_only_to_people,
+    comments_are_limited_and_a_form_posts_once,
     eligible_people_are_listed_with_reasons,
 }
 
@@ -114,7 +114,7 @@ async fn withdrawn_denial_ends_nothing(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn taking_back_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
+async fn only_one_of_a_withdrawal_and_a_concurrent_last_vote_succeeds(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;
@@ -190,7 +190,7 @@ async fn withdrawals_are_limited(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn words_without_a_vote_are_for_people_alone(scene: ApiScenario) {
+async fn comments_are_shown_only_to_people(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     say(g, &g.bob, &held, "who is user 42?").await.unwrap();
@@ -211,7 +211,7 @@ async fn words_without_a_vote_are_for_people_alone(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn words_are_bounded_and_a_form_says_them_once(scene: ApiScenario) {
+async fn comments_are_limited_and_a_form_posts_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     assert_eq!(code(say(g, &g.alice, &held, " \n").await), "invalid");

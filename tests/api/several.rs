@@ -24,7 +24,7 @@ async fn several(g: &TestGateway, number: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn one_that_does_not_count_stops_none_of_the_others() {
+async fn invalid_vote_among_several_does_not_stop_the_others() {
     let g = spawn_gateway().await;
     let held = several(&g, 3).await;
     g.vote(&g.bob, &held[1], VoteVerdict::Deny).await.unwrap();

@@ -14,14 +14,14 @@ use crate::rules::{ApiScenario, codes};
 
 on_both! {
     step_has_one_effect_for_every_retry_on_every_head(super::POLICY),
-    a_step_that_was_done_does_nothing_else(super::POLICY),
-    a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(super::bounded()),
-    a_step_that_people_decide_on_is_theirs_until_they_have(super::POLICY),
+    completed_step_has_no_other_effect(super::POLICY),
+    attempts_of_a_rejected_step_are_limited(super::bounded()),
+    held_step_waits_for_its_decision(super::POLICY),
     concurrent_step_on_two_gateways_has_one_effect(super::POLICY),
     a_step_may_be_a_rollback_a_join_or_a_question(super::POLICY),
     proposal_that_superseded_a_held_step_is_the_step(super::POLICY),
     a_step_that_a_write_overtook_is_tried_again(super::POLICY),
-    an_audit_knows_what_was_tried(super::bounded()),
+    audit_checks_the_attempts_of_steps(super::bounded()),
 }
 
 fn bounded() -> String {
@@ -74,7 +74,7 @@ async fn step_has_one_effect_for_every_retry_on_every_head(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_step_that_was_done_does_nothing_else(scene: ApiScenario) {
+async fn completed_step_has_no_other_effect(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let first = steps(g, &thread, &thread["transition"], "s1", action("update_email")).await.expect(201);
@@ -92,7 +92,7 @@ async fn a_step_that_was_done_does_nothing_else(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(scene: ApiScenario) {
+async fn attempts_of_a_rejected_step_are_limited(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let head = &thread["transition"];
@@ -122,7 +122,7 @@ async fn a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(scen
     scene.passes_an_audit().await;
 }
 
-async fn a_step_that_people_decide_on_is_theirs_until_they_have(scene: ApiScenario) {
+async fn held_step_waits_for_its_decision(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let head = &thread["transition"];
@@ -231,7 +231,7 @@ async fn a_step_that_a_write_overtook_is_tried_again(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn an_audit_knows_what_was_tried(scene: ApiScenario) {
+async fn audit_checks_the_attempts_of_steps(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     steps(g, &thread, &thread["transition"], "s1", json!({"result_ref": 1})).await.expect(422);

@@ -14,7 +14,7 @@ on_both! {
     write_confirmed_during_a_review_approves_nothing(super::POLICY),
     reason_that_stops_an_approval_is_shown_with_its_transition(super::POLICY),
     commit_without_a_review_is_stopped_as_well(super::POLICY),
-    a_comment_shows_nothing_that_a_later_policy_hides(super::POLICY),
+    comment_shows_no_value_that_a_later_policy_redacts(super::POLICY),
 }
 
 async fn stopped(g: &TestGateway, transition: &Value) -> Value {
@@ -85,7 +85,7 @@ async fn commit_without_a_review_is_stopped_as_well(scene: ApiScenario) {
     assert_eq!(stopped(g, &done["transition"]).await, "policy_mismatch");
 }
 
-async fn a_comment_shows_nothing_that_a_later_policy_hides(scene: ApiScenario) {
+async fn comment_shows_no_value_that_a_later_policy_redacts(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     let mut vote = ballot(&held, VoteVerdict::Deny);

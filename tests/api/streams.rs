@@ -88,7 +88,7 @@ async fn page(g: &TestGateway, token: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_stream_tells_what_pages_tell_and_goes_on_from_what_was_seen_last() {
+async fn stream_equals_the_pages_and_resumes_after_the_last_event() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;
     sequence::run_once(&g.service).await.unwrap();
@@ -194,7 +194,7 @@ async fn invalid_start_of_a_stream_is_refused_with_its_path() {
 }
 
 #[tokio::test]
-async fn a_token_has_so_many_streams_at_once() {
+async fn concurrent_streams_of_a_token_are_limited() {
     let g = spawn_gateway().await;
     let mut listeners = Vec::new();
     let refused = loop {
@@ -262,7 +262,7 @@ async fn event_of_one_gateway_reaches_the_stream_of_another() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_ends_ends_its_streams_and_those_who_wait_for_a_decision() {
+async fn shutdown_ends_streams_and_long_polls() {
     let g = spawn_gateway().await;
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap();
@@ -286,7 +286,7 @@ async fn a_gateway_that_ends_ends_its_streams_and_those_who_wait_for_a_decision(
 
 /// A person's stream reports that there is a new event which this person may read. It ends with the session.
 #[tokio::test]
-async fn a_persons_stream_hints_at_what_they_may_know_and_ends_with_their_session() {
+async fn persons_stream_signals_visible_events_until_the_session_ends() {
     let g = spawn_gateway().await;
     let new = NewAccount { name: "olga".to_owned(), role: PersonRole::Auditor, groups: Default::default() };
     g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();

@@ -104,7 +104,7 @@ async fn led_to(g: &TestGateway, secret: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_disabled_account_is_out_and_its_sessions_stay_ended() {
+async fn disabling_an_account_ends_its_sessions_permanently() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;
     let (_, before) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();

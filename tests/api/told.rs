@@ -14,10 +14,10 @@ use crate::gateway::{TestGateway, ballot};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_vote_comes_to_what_its_voter_was_told_or_to_nothing,
+    vote_has_its_previewed_outcome_or_none,
     second_concurrent_vote_with_an_outdated_preview_is_refused,
     new_comment_stops_a_vote_on_several_reviews,
-    an_answer_to_a_host_comes_to_what_its_voter_was_told_or_to_nothing,
+    interrupt_vote_has_its_previewed_outcome_or_none,
 }
 
 fn policy() -> String {
@@ -42,7 +42,7 @@ fn moved_on(voted: &Result<VoteOutcome>) -> bool {
     matches!(voted, Err(Error::Vote(VoteRejected::MovedOn)))
 }
 
-async fn a_vote_comes_to_what_its_voter_was_told_or_to_nothing(scene: ApiScenario) {
+async fn vote_has_its_previewed_outcome_or_none(scene: ApiScenario) {
     let g = &scene.gateway;
     for (verdict, last, done) in [
         (VoteVerdict::Approve, VotePreview::Passes, VoteOutcome::Approved),
@@ -94,7 +94,7 @@ async fn new_comment_stops_a_vote_on_several_reviews(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn an_answer_to_a_host_comes_to_what_its_voter_was_told_or_to_nothing(scene: ApiScenario) {
+async fn interrupt_vote_has_its_previewed_outcome_or_none(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = g.post("/v1/interrupts", &g.host, crate::interrupts::asked()).await.expect(202);
     let id: InterruptId = taken["id"].as_str().unwrap().try_into().unwrap();

@@ -9,14 +9,14 @@ use crate::gateway::{ApiResponse, TestGateway, owned_token};
 use crate::rules::{ApiScenario, codes};
 
 on_both! {
-    a_call_is_stated_by_name_and_commitment_and_shown_to_few(super::tooled()),
-    a_tool_that_is_not_named_is_not_called(super::tooled()),
+    statement_has_only_the_commitment_of_tool_arguments(super::tooled()),
+    tool_outside_the_allow_list_is_rejected(super::tooled()),
     malformed_tool_call_is_refused_with_its_path(super::tooled()),
     a_call_that_is_held_counts_once_it_is_approved(super::tooled()),
     a_call_that_is_denied_does_not_count(super::tooled()),
     concurrent_calls_commit_only_within_the_budget(super::tooled()),
-    an_answer_about_one_call_is_none_about_another(super::tooled()),
-    another_usage_makes_no_other_proposal(super::tooled()),
+    response_to_one_tool_call_is_not_repeated_for_another(super::tooled()),
+    usage_does_not_change_the_identity_of_a_proposal(super::tooled()),
     dry_run_of_a_tool_call_has_no_effect(super::tooled()),
 }
 
@@ -68,7 +68,7 @@ async fn spent(g: &TestGateway, thread: &Value) -> Value {
     g.get(&format!("/v1/threads/{}", thread.as_str().unwrap()), &g.host).await.expect(200)["spent"].clone()
 }
 
-async fn a_call_is_stated_by_name_and_commitment_and_shown_to_few(scene: ApiScenario) {
+async fn statement_has_only_the_commitment_of_tool_arguments(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let done = calls(g, &thread["thread"], &thread["transition"], find("who")).await.expect(201);
@@ -94,7 +94,7 @@ async fn a_call_is_stated_by_name_and_commitment_and_shown_to_few(scene: ApiScen
     scene.passes_an_audit().await;
 }
 
-async fn a_tool_that_is_not_named_is_not_called(scene: ApiScenario) {
+async fn tool_outside_the_allow_list_is_rejected(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -193,7 +193,7 @@ async fn concurrent_calls_commit_only_within_the_budget(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn an_answer_about_one_call_is_none_about_another(scene: ApiScenario) {
+async fn response_to_one_tool_call_is_not_repeated_for_another(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -208,7 +208,7 @@ async fn an_answer_about_one_call_is_none_about_another(scene: ApiScenario) {
     assert_eq!(spent(g, id).await["calls"], 1);
 }
 
-async fn another_usage_makes_no_other_proposal(scene: ApiScenario) {
+async fn usage_does_not_change_the_identity_of_a_proposal(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);

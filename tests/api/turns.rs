@@ -93,7 +93,7 @@ fn named(thread: &Value) -> ThreadId {
 }
 
 #[tokio::test]
-async fn views_are_sealed_for_one_asker_after_another() {
+async fn envelopes_are_signed_one_at_a_time_for_each_caller() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let thread = named(&scene.gateway.thread().await["thread"]);
     let (store, service) = keeping(&scene.gateway, Table::Threads).await;
@@ -122,7 +122,7 @@ async fn runs_are_read_one_at_a_time_for_each_caller() {
 }
 
 #[tokio::test]
-async fn files_are_unpacked_for_one_reader_of_a_thread_after_another() {
+async fn archives_are_unpacked_one_at_a_time_for_each_thread() {
     let scene = ApiScenario::on_sqlite(&format!("{POLICY}\n[retain]\nversions = 10\n")).await;
     let g = &scene.gateway;
     let mut threads = Vec::new();
@@ -140,7 +140,7 @@ async fn files_are_unpacked_for_one_reader_of_a_thread_after_another() {
 }
 
 #[tokio::test]
-async fn imported_runs_are_loaded_for_one_reader_after_another() {
+async fn imported_runs_are_loaded_one_at_a_time() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let (by, run) = ("tests".try_into().unwrap(), crate::imports::golden());
     let ImportOutcome::Kept(kept, _) = scene.gateway.service.import_episode(&by, &run, None).await.unwrap() else {

@@ -19,21 +19,21 @@ use crate::rules::ApiScenario;
 
 on_both! {
     pending_review_is_restated_and_needs_new_votes(super::two_needed()),
-    a_vote_alone_finds_that_the_policy_changed(super::two_needed()),
-    a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(super::two_needed()),
-    a_kept_hold_is_judged_again_by_every_further_policy(super::two_needed()),
+    vote_detects_a_changed_policy_without_the_worker(super::two_needed()),
+    review_with_unchanged_requirements_keeps_its_votes(super::two_needed()),
+    kept_review_is_judged_again_by_every_later_policy(super::two_needed()),
     proposal_that_the_new_policy_rejects_is_set_aside(crate::gateway::POLICY),
     proposal_that_needs_no_approval_any_more_is_set_aside(crate::gateway::POLICY),
     pending_review_is_set_aside_in_observe_mode(crate::gateway::POLICY),
     proposal_without_eligible_reviewers_is_set_aside(crate::gateway::POLICY),
     rollback_and_reaffirmation_are_restated_too(crate::gateway::POLICY),
     review_past_its_deadline_expires_and_is_not_restated(crate::gateway::POLICY),
-    while_proposing_is_halted_no_hold_is_touched(crate::gateway::POLICY),
+    no_review_is_judged_again_during_a_halt(crate::gateway::POLICY),
     tool_call_is_restated_with_its_arguments(crate::gateway::POLICY),
     proposal_of_a_revoked_token_is_not_restated(crate::gateway::POLICY),
-    an_agent_without_tries_keeps_no_person_from_rolling_back(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
+    exhausted_attempts_of_an_agent_do_not_block_a_rollback(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
     review_ended_by_a_new_policy_uses_no_attempt(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
-    a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(crate::gateway::POLICY),
+    worker_ends_a_kept_review_whose_policy_is_not_accepted_any_more(crate::gateway::POLICY),
     head_over_a_withdrawn_policy_is_not_written(crate::gateway::POLICY),
 }
 
@@ -118,7 +118,7 @@ async fn pending_review_is_restated_and_needs_new_votes(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_vote_alone_finds_that_the_policy_changed(scene: ApiScenario) {
+async fn vote_detects_a_changed_policy_without_the_worker(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -132,7 +132,7 @@ async fn a_vote_alone_finds_that_the_policy_changed(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(scene: ApiScenario) {
+async fn review_with_unchanged_requirements_keeps_its_votes(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -149,7 +149,7 @@ async fn a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(scene: ApiSce
 }
 
 /// If a new policy changes anything that reviewers decide by, they decide again.
-async fn a_kept_hold_is_judged_again_by_every_further_policy(scene: ApiScenario) {
+async fn kept_review_is_judged_again_by_every_later_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let two = two_needed();
     let differing = [
@@ -265,7 +265,7 @@ async fn review_past_its_deadline_expires_and_is_not_restated(scene: ApiScenario
     scene.passes_an_audit().await;
 }
 
-async fn while_proposing_is_halted_no_hold_is_touched(scene: ApiScenario) {
+async fn no_review_is_judged_again_during_a_halt(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -338,7 +338,7 @@ async fn review_ended_by_a_new_policy_uses_no_attempt(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn an_agent_without_tries_keeps_no_person_from_rolling_back(scene: ApiScenario) {
+async fn exhausted_attempts_of_an_agent_do_not_block_a_rollback(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, first) = (&thread["thread"], &thread["transition"]);
@@ -364,7 +364,7 @@ async fn an_agent_without_tries_keeps_no_person_from_rolling_back(scene: ApiScen
     scene.passes_an_audit().await;
 }
 
-async fn a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(scene: ApiScenario) {
+async fn worker_ends_a_kept_review_whose_policy_is_not_accepted_any_more(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     let old = policy_of(g, &held["transition"]).await;

@@ -20,7 +20,7 @@ use crate::gateway::{settings, spawn_gateway};
 const PASSWORD: &str = "correct horse battery";
 
 #[tokio::test]
-async fn a_session_is_over_when_its_time_is() {
+async fn session_ends_at_its_time() {
     let g = spawn_gateway().await;
     let (signed_in, secret) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     let session = signed_in.session.record;
@@ -32,7 +32,7 @@ async fn a_session_is_over_when_its_time_is() {
 }
 
 #[tokio::test]
-async fn a_link_signs_in_once_and_not_after_its_hour() {
+async fn sign_in_link_is_valid_once_and_for_an_hour() {
     let g = spawn_gateway().await;
     let used = g.service.sign_in_link(&g.alice.id).await.unwrap();
     g.service.use_sign_in_link(&used).await.unwrap();
@@ -58,7 +58,7 @@ async fn a_session_row_put_back_to_before_its_end_lets_no_disabled_account_in() 
 }
 
 #[tokio::test]
-async fn a_right_password_of_a_disabled_account_is_logged_as_a_failed_try() {
+async fn correct_password_of_a_disabled_account_is_logged_as_failed() {
     let g = spawn_gateway().await;
     g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
     let refused = g.service.sign_in("alice", PASSWORD.to_owned()).await;

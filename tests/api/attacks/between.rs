@@ -54,7 +54,7 @@ fn halts(scene: &AttackScenario, scope: HaltScope) -> InterleavedAction {
 }
 
 #[tokio::test]
-async fn nothing_between_lets_through() {
+async fn undisturbed_write_is_allowed() {
     let scene = AttackScenario::new(POLICY).await;
     assert!(lets_through(&scene, Box::new(|| Box::pin(async {}))).await);
 }
@@ -165,7 +165,7 @@ async fn votes(happening: impl FnOnce(&TestGateway, &Value) -> InterleavedAction
 }
 
 #[tokio::test]
-async fn a_vote_with_nothing_between_approves() {
+async fn undisturbed_vote_approves() {
     assert_eq!(votes(|_, _| nothing()).await.unwrap(), VoteOutcome::Approved);
 }
 
@@ -184,7 +184,7 @@ async fn a_policy_activated_between_a_vote_and_its_commit_counts() {
 }
 
 #[tokio::test]
-async fn a_voter_who_is_barred_between_their_vote_and_its_commit_does_not_count() {
+async fn vote_of_a_person_barred_before_its_commit_is_invalid() {
     let bars = |g: &TestGateway, _: &Value| -> InterleavedAction {
         let service = Arc::clone(&g.service);
         Box::new(move || {
@@ -254,7 +254,7 @@ async fn proposes(happening: impl FnOnce(&TestGateway) -> InterleavedAction) -> 
 }
 
 #[tokio::test]
-async fn a_proposal_with_nothing_between_commits() {
+async fn undisturbed_proposal_commits() {
     assert!(matches!(proposes(|_| nothing()).await, Ok(ProposalOutcome::Committed { version: 1, .. })));
 }
 

@@ -193,7 +193,7 @@ cases! {
 }
 
 #[tokio::test]
-async fn an_expectation_that_is_met_lets_through() {
+async fn write_with_a_met_expectation_is_allowed() {
     let scene = AttackScenario::new(crate::gateway::POLICY).await;
     let mut ask = scene.case.ask("w1");
     ask["expect"] = json!({"/target_user_id": 42.0, "/payment/amount": 10});
@@ -202,7 +202,7 @@ async fn an_expectation_that_is_met_lets_through() {
 }
 
 #[tokio::test]
-async fn a_writer_sees_no_more_of_an_approved_head_than_people_were_shown() {
+async fn writer_sees_no_more_of_an_approved_head_than_its_reviewers() {
     // A later policy lets the writer read more and accepts the old one. The reviewers approved without seeing that.
     let scene = AttackScenario::new(crate::gateway::POLICY).await;
     let digest = scene.case.held["transition"].as_str().unwrap();

@@ -89,7 +89,7 @@ cases! {
 }
 
 #[tokio::test]
-async fn a_receipt_of_a_retired_key_is_good_in_its_own_bytes() {
+async fn unchanged_receipt_of_a_retired_key_is_valid() {
     let scene = AttackScenario::new(crate::gateway::POLICY).await;
     rotate(&scene);
     scene.write(&scene.case.ask("w1")).await.expect(200);

@@ -189,7 +189,7 @@ async fn blank_rationale_is_malformed() {
 }
 
 #[tokio::test]
-async fn a_stale_parent_is_refused_whatever_is_asked_on_it() {
+async fn proposal_on_a_stale_parent_is_refused() {
     let scene = AttackScenario::new(POLICY).await;
     let stale = &scene.case.thread["transition"];
     let node = (scene.g.parser.as_str(), "input_parser");
@@ -210,7 +210,7 @@ async fn a_stale_parent_is_refused_whatever_is_asked_on_it() {
 }
 
 #[tokio::test]
-async fn a_held_thread_takes_no_other_proposal_and_gives_no_write_of_it() {
+async fn thread_with_a_pending_review_accepts_no_proposal_and_no_write() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
@@ -227,7 +227,7 @@ async fn a_held_thread_takes_no_other_proposal_and_gives_no_write_of_it() {
 }
 
 #[tokio::test]
-async fn version_0_with_protected_values_owes_where_it_is_not_trusted() {
+async fn untrusted_version_0_with_protected_values_requires_approval() {
     let scene = AttackScenario::new(POLICY).await;
     let untrusting = super::policy_with("trust_initial = true", "trust_initial = false");
     scene.activate(&untrusting, json!([])).await;
@@ -242,7 +242,7 @@ async fn version_0_with_protected_values_owes_where_it_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn a_node_of_another_token_or_flow_proposes_nothing() {
+async fn token_does_not_propose_for_another_node_or_flow() {
     let scene = AttackScenario::new(POLICY).await;
     let (id, head) = (scene.case.id(), &scene.case.held["transition"]);
     let as_other = scene.g.propose(id, head, (&scene.g.parser, "planner"), json!({"target_user_id": 99})).await;
@@ -257,7 +257,7 @@ async fn a_node_of_another_token_or_flow_proposes_nothing() {
 
 /// A halt rejects proposals. The head from before the halt is written once afterwards.
 #[tokio::test]
-async fn a_stop_takes_no_proposal() {
+async fn halted_flow_accepts_no_proposal() {
     let scene = AttackScenario::new(POLICY).await;
     let head = scene.case.held["transition"].clone();
     let node = (scene.g.parser.as_str(), "input_parser");

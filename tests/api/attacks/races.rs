@@ -36,10 +36,10 @@ macro_rules! on_both {
 on_both! {
     exactly_one_of_twenty_proposals_on_one_head_commits,
     exactly_one_of_twenty_writes_of_one_head_is_allowed,
-    one_write_id_asked_for_two_threads_at_once_is_one_write,
-    a_write_and_a_change_on_top_race_and_one_wins,
+    write_id_used_for_two_threads_at_once_allows_one_write,
+    only_one_of_a_write_and_a_concurrent_change_succeeds,
     no_write_is_allowed_after_a_concurrent_halt,
-    two_last_votes_at_once_make_one_receipt,
+    concurrent_last_votes_make_one_receipt,
     written_head_is_not_written_again,
 }
 
@@ -86,7 +86,7 @@ async fn exactly_one_of_twenty_writes_of_one_head_is_allowed(scene: AttackScenar
     assert_eq!(scene.rows_all(), 1);
 }
 
-async fn one_write_id_asked_for_two_threads_at_once_is_one_write(scene: AttackScenario) {
+async fn write_id_used_for_two_threads_at_once_allows_one_write(scene: AttackScenario) {
     for turn in 0..5 {
         let (one, two) = (approve(&scene.g).await, approve(&scene.g).await);
         let name = format!("w{turn}");
@@ -99,7 +99,7 @@ async fn one_write_id_asked_for_two_threads_at_once_is_one_write(scene: AttackSc
     }
 }
 
-async fn a_write_and_a_change_on_top_race_and_one_wins(scene: AttackScenario) {
+async fn only_one_of_a_write_and_a_concurrent_change_succeeds(scene: AttackScenario) {
     for turn in 0..5 {
         let case = approve(&scene.g).await;
         let ask = case.ask(&format!("w{turn}"));
@@ -124,7 +124,7 @@ async fn no_write_is_allowed_after_a_concurrent_halt(scene: AttackScenario) {
     assert_eq!(scene.rows_all(), i64::try_from(allowed).unwrap());
 }
 
-async fn two_last_votes_at_once_make_one_receipt(scene: AttackScenario) {
+async fn concurrent_last_votes_make_one_receipt(scene: AttackScenario) {
     use countersign::domain::reviews::VoteVerdict;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;

@@ -65,7 +65,7 @@ cases! {
 
 /// Requests that are not strict JSON are denied with 403, so that a client that reads only the status does not write.
 #[tokio::test]
-async fn an_ask_that_is_not_strict_json_is_denied() {
+async fn request_that_is_not_strict_json_is_denied() {
     let scene = AttackScenario::new(POLICY).await;
     let honest = scene.case.ask("w1").to_string();
     let twice = honest.replacen('{', r#"{"write_id":"w0","#, 1);
@@ -178,7 +178,7 @@ async fn token_revoked_between_read_and_commit_is_refused() {
 }
 
 #[tokio::test]
-async fn a_lifted_halt_and_a_reopened_thread_let_the_one_write_through() {
+async fn lifted_halt_and_reopened_thread_allow_one_write() {
     let scene = AttackScenario::new(POLICY).await;
     scene.halt("payments", true, true).await;
     close(&scene, "closing").await;

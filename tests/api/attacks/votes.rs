@@ -226,7 +226,7 @@ votes! {
 
 /// A reviewer of one stage cannot vote in another, and every stage must be complete.
 #[tokio::test]
-async fn a_vote_counts_in_the_stages_that_its_voter_is_asked_in_and_in_no_other() {
+async fn vote_counts_only_in_the_stages_of_its_voter() {
     let stages = policy_with("need = 1", "need = 1\n[[approval.stages]]\ngroups = [\"security\"]\nneed = 1");
     let scene = AttackScenario::new(POLICY).await;
     scene.activate(&stages, json!([])).await;
@@ -253,7 +253,7 @@ async fn a_vote_counts_in_the_stages_that_its_voter_is_asked_in_and_in_no_other(
 /// An attacker who can seal a row could put another effect under an approval. The committed effect must have the root
 /// that was shown to the reviewers.
 #[tokio::test]
-async fn another_effect_than_was_stated_is_not_committed_by_an_approval_of_it() {
+async fn approval_does_not_commit_a_changed_effect() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
@@ -348,7 +348,7 @@ async fn proposal_that_only_its_owner_could_approve_is_rejected() {
 }
 
 #[tokio::test]
-async fn an_unknown_outcome_is_approved_past_only_with_a_tick() {
+async fn approval_over_an_unknown_outcome_requires_confirmation() {
     use countersign::domain::reviews::CheckboxState;
     let scene = AttackScenario::new(POLICY).await;
     let reserved = scene.case.ask("w1");

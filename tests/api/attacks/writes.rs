@@ -114,7 +114,7 @@ async fn another_writer_does_not_get_a_reserved_head_by_the_same_write_id() {
 }
 
 #[tokio::test]
-async fn the_same_call_while_the_lease_lives_is_the_same_write() {
+async fn repeated_verify_during_a_lease_is_the_same_write() {
     let scene = AttackScenario::new(POLICY).await;
     let first = scene.write(&scene.case.ask("w1")).await.expect(200);
     for _ in 0..3 {
@@ -141,7 +141,7 @@ async fn a_late_confirm_commits_nothing() {
 }
 
 #[tokio::test]
-async fn a_confirm_after_the_lapse_of_an_unmoved_head_commits_once() {
+async fn confirm_after_an_expired_lease_commits_once_on_the_same_head() {
     let scene = AttackScenario::new(POLICY).await;
     scene.write(&scene.case.ask("w1")).await.expect(200);
     scene.pass_seconds(31);
@@ -152,7 +152,7 @@ async fn a_confirm_after_the_lapse_of_an_unmoved_head_commits_once() {
 }
 
 #[tokio::test]
-async fn while_a_lease_lives_nothing_commits_and_no_vote_counts() {
+async fn active_lease_blocks_commits_and_votes() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
@@ -193,7 +193,7 @@ async fn an_abort_frees_a_head_that_needs_no_receipt_for_one_write() {
 }
 
 #[tokio::test]
-async fn only_a_lapsed_write_is_resolved_once_and_in_its_own_thread() {
+async fn only_an_expired_write_of_the_thread_is_resolved_and_once() {
     let scene = AttackScenario::new(POLICY).await;
     let other = scene.g.thread().await;
     scene.write(&scene.case.ask("w1")).await.expect(200);
@@ -218,7 +218,7 @@ async fn only_a_lapsed_write_is_resolved_once_and_in_its_own_thread() {
 
 /// Otherwise its outcome would stay unknown permanently, and no administrator could resolve it.
 #[tokio::test]
-async fn a_write_that_ends_while_its_thread_is_closed_has_ended() {
+async fn write_can_end_while_its_thread_is_closed() {
     let scene = AttackScenario::new(POLICY).await;
     let principal = scene.g.service.token_of(&scene.g.writer).await.unwrap().record.principal();
     for (write_id, outcome) in [("w1", "aborted"), ("w2", "late"), ("w3", "written")] {
@@ -258,7 +258,7 @@ async fn a_write_that_ends_while_its_thread_is_closed_has_ended() {
 }
 
 #[tokio::test]
-async fn a_head_that_needs_no_receipt_is_not_freed_by_a_lapse() {
+async fn expired_lease_does_not_free_a_head_without_receipt() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let ask =
@@ -270,7 +270,7 @@ async fn a_head_that_needs_no_receipt_is_not_freed_by_a_lapse() {
 }
 
 #[tokio::test]
-async fn a_result_that_is_not_admitted_is_recorded_without_effect() {
+async fn forbidden_result_is_recorded_without_effect() {
     let scene = AttackScenario::new(POLICY).await;
     scene.write(&scene.case.ask("w1")).await.expect(200);
     let results = json!({"result": {"target_user_id": 99, "is_admin": true}});

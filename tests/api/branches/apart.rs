@@ -7,10 +7,10 @@ use crate::gateway::{ApiResponse, TestGateway};
 use crate::rules::{ApiScenario, codes};
 
 on_both! {
-    a_value_that_was_guessed_right_is_joined_no_more_than_another(super::guessing()),
+    correct_guess_of_an_unreadable_value_is_not_joined(super::guessing()),
     join_settles_only_values_that_its_node_reads(super::guessing()),
     change_held_by_a_rule_is_rejected_on_a_branch_and_held_on_the_thread(super::asking()),
-    a_join_that_comes_to_nothing_under_a_new_policy_is_set_aside(super::keyed()),
+    held_join_that_a_new_policy_rejects_is_set_aside(super::keyed()),
 }
 
 const APPROVAL: &str = r#"
@@ -101,7 +101,7 @@ fn said(answer: &ApiResponse) -> (u16, Value, Value) {
     (answer.status, answer.body["code"].clone(), answer.body["errors"].clone())
 }
 
-async fn a_value_that_was_guessed_right_is_joined_no_more_than_another(scene: ApiScenario) {
+async fn correct_guess_of_an_unreadable_value_is_not_joined(scene: ApiScenario) {
     let g = &scene.gateway;
     let (parser, planner) = ((g.parser.as_str(), "input_parser"), (g.planner.as_str(), "planner"));
     for place in ["pin", "plan"] {
@@ -164,7 +164,7 @@ async fn change_held_by_a_rule_is_rejected_on_a_branch_and_held_on_the_thread(sc
     scene.passes_an_audit().await;
 }
 
-async fn a_join_that_comes_to_nothing_under_a_new_policy_is_set_aside(scene: ApiScenario) {
+async fn held_join_that_a_new_policy_rejects_is_set_aside(scene: ApiScenario) {
     let g = &scene.gateway;
     let planner = (g.planner.as_str(), "planner");
     let thread = BranchThread::new(g, json!({"list": [{"id": "a"}], "plan": "x"})).await;

@@ -5,11 +5,11 @@ use super::*;
 on_both! {
     protected_change_commits_on_a_branch_and_is_held_at_the_join(super::research("write")),
     protected_change_is_held_even_if_the_strategy_outvotes_it(super::research("write")),
-    a_branch_that_owes_makes_the_join_owe(super::research("write")),
+    join_of_a_branch_that_requires_approval_requires_its_own(super::research("write")),
     under_a_policy_that_covers_commits_an_approved_join_settles_it(super::research("commit")),
     author_on_a_branch_does_not_approve_its_join(super::research("write")),
     creator_of_a_branch_does_not_approve_its_join(super::research("write")),
-    a_held_join_is_judged_again_on_what_its_branches_were(super::research("write")),
+    held_join_is_judged_again_on_its_original_branches(super::research("write")),
     join_of_a_branch_under_a_withdrawn_policy_requires_its_own_approval(super::research("write")),
 }
 
@@ -48,7 +48,7 @@ async fn protected_change_is_held_even_if_the_strategy_outvotes_it(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-async fn a_branch_that_owes_makes_the_join_owe(scene: ApiScenario) {
+async fn join_of_a_branch_that_requires_approval_requires_its_own(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let there = it.change(g, 0, json!({"target_user_id": 666})).await;
@@ -108,7 +108,7 @@ async fn creator_of_a_branch_does_not_approve_its_join(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_held_join_is_judged_again_on_what_its_branches_were(scene: ApiScenario) {
+async fn held_join_is_judged_again_on_its_original_branches(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let first = it.change(g, 0, json!({"target_user_id": 42})).await;

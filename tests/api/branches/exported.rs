@@ -4,10 +4,10 @@ use super::*;
 use crate::exported::{audited, save_chain, save_keys};
 
 on_both! {
-    branches_and_joins_are_held_against_each_other(super::research("write")),
+    exported_branches_and_joins_are_compared(super::research("write")),
 }
 
-async fn branches_and_joins_are_held_against_each_other(scene: ApiScenario) {
+async fn exported_branches_and_joins_are_compared(scene: ApiScenario) {
     let g = &scene.gateway;
     let (it, other) = (ForkedThread::new(g, &["a", "b"]).await, ForkedThread::new(g, &["a"]).await);
     it.change(g, 0, json!({"question": "what"})).await;

@@ -3,7 +3,7 @@
 use super::*;
 
 on_both! {
-    a_branch_begins_with_what_its_thread_was_given_and_a_join_brings_all_of_it(super::given_at_most(700)),
+    token_count_passes_to_branches_and_back_at_a_join(super::given_at_most(700)),
     join_is_rejected_if_its_branches_exceed_the_token_limit_together(super::given_at_most(300)),
     change_above_the_token_limit_is_rejected_on_its_branch(super::given_at_most(200)),
     token_limit_of_a_node_counts_all_branches_of_a_join(super::parser_is_given_at_most(100)),
@@ -23,7 +23,7 @@ async fn total(g: &TestGateway, thread: &Value) -> Value {
     now(g, thread).await["spent"]["context_tokens"].clone()
 }
 
-async fn a_branch_begins_with_what_its_thread_was_given_and_a_join_brings_all_of_it(scene: ApiScenario) {
+async fn token_count_passes_to_branches_and_back_at_a_join(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"notes": {"a": 1}})).await;

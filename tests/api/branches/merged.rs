@@ -4,11 +4,11 @@ use super::*;
 
 on_both! {
     changes_of_two_branches_are_joined_and_written(super::research("write")),
-    a_conflict_names_its_places_and_every_strategy_settles_it(super::research("write")),
-    a_node_that_does_not_read_it_all_learns_nothing(super::research("write")),
-    a_conflict_about_something_hidden_ends_where_that_begins(super::research("write")),
-    a_join_is_looked_up_before_the_head(super::research("write")),
-    only_branches_of_this_very_head_are_joined(super::research("write")),
+    conflict_names_its_paths_and_every_strategy_settles_it(super::research("write")),
+    node_with_partial_reads_learns_nothing_from_a_conflict(super::research("write")),
+    conflict_over_a_redacted_value_names_only_the_redacted_key(super::research("write")),
+    repeated_join_is_found_before_the_head_is_checked(super::research("write")),
+    only_branches_of_the_current_head_are_joined(super::research("write")),
     only_one_of_concurrent_joins_commits(super::research("write")),
     later_change_of_a_branch_does_not_change_its_held_join(super::research("write")),
 }
@@ -38,7 +38,7 @@ async fn changes_of_two_branches_are_joined_and_written(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_conflict_names_its_places_and_every_strategy_settles_it(scene: ApiScenario) {
+async fn conflict_names_its_paths_and_every_strategy_settles_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let changes = [
         json!({"question": "a", "sure": 0.2, "found": [{"id": "start"}, {"id": "new", "by": "a"}]}),
@@ -70,7 +70,7 @@ async fn a_conflict_names_its_places_and_every_strategy_settles_it(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-async fn a_node_that_does_not_read_it_all_learns_nothing(scene: ApiScenario) {
+async fn node_with_partial_reads_learns_nothing_from_a_conflict(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     // The parser writes a path that neither it nor the planner reads.
@@ -92,7 +92,7 @@ async fn a_node_that_does_not_read_it_all_learns_nothing(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_conflict_about_something_hidden_ends_where_that_begins(scene: ApiScenario) {
+async fn conflict_over_a_redacted_value_names_only_the_redacted_key(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"contact": {"mail": {"box": "secret-one"}, "name": "Eva"}})).await;
@@ -114,7 +114,7 @@ async fn a_conflict_about_something_hidden_ends_where_that_begins(scene: ApiScen
     scene.passes_an_audit().await;
 }
 
-async fn a_join_is_looked_up_before_the_head(scene: ApiScenario) {
+async fn repeated_join_is_found_before_the_head_is_checked(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"target_user_id": 42})).await;
@@ -130,7 +130,7 @@ async fn a_join_is_looked_up_before_the_head(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn only_branches_of_this_very_head_are_joined(scene: ApiScenario) {
+async fn only_branches_of_the_current_head_are_joined(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a"]).await;
     let other = ForkedThread::new(g, &["b"]).await;

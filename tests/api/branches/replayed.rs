@@ -8,12 +8,12 @@ use super::*;
 use crate::imports::put;
 
 on_both! {
-    by_the_same_policy_branches_and_joins_come_to_the_same(super::research("write")),
+    replay_by_the_same_policy_repeats_branches_and_joins(super::research("write")),
     newly_protected_key_is_observed_on_a_branch_and_held_at_the_join(super::research("write")),
-    a_join_is_merged_again_by_the_policy_that_is_tried(super::research("write")),
-    a_branch_goes_on_from_what_its_thread_had_come_to(super::research("write")),
-    a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(super::research("write")),
-    a_join_that_settles_what_is_hidden_is_not_kept(super::hidden_notes()),
+    replay_merges_a_join_by_the_candidate_policy(super::research("write")),
+    replayed_branch_starts_with_the_usage_of_its_thread(super::research("write")),
+    rejected_join_is_replayed_on_its_branches_at_that_time(super::research("write")),
+    rejected_join_with_redacted_values_is_not_stored(super::hidden_notes()),
 }
 
 async fn rows(g: &TestGateway, policy: &str) -> Vec<Value> {
@@ -38,7 +38,7 @@ fn four(text: [&str; 4]) -> [String; 4] {
     text.map(str::to_owned)
 }
 
-async fn by_the_same_policy_branches_and_joins_come_to_the_same(scene: ApiScenario) {
+async fn replay_by_the_same_policy_repeats_branches_and_joins(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let noted = it.change(g, 0, json!({"notes": {"a": 1}})).await;
@@ -84,7 +84,7 @@ async fn newly_protected_key_is_observed_on_a_branch_and_held_at_the_join(scene:
     assert_eq!(of(&observing, &it.id)[0][2], "observe");
 }
 
-async fn a_join_is_merged_again_by_the_policy_that_is_tried(scene: ApiScenario) {
+async fn replay_merges_a_join_by_the_candidate_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"found": [{"id": "start"}, {"id": "a"}]})).await;
@@ -104,7 +104,7 @@ async fn a_join_is_merged_again_by_the_policy_that_is_tried(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn a_branch_goes_on_from_what_its_thread_had_come_to(scene: ApiScenario) {
+async fn replayed_branch_starts_with_the_usage_of_its_thread(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"question": "who", "found": [], "notes": {}, "sure": 0.5, "target_user_id": 17, "contact": {}});
     let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -149,7 +149,7 @@ fn trusting() -> String {
     policy.replacen(own, &more, 1)
 }
 
-async fn a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(scene: ApiScenario) {
+async fn rejected_join_is_replayed_on_its_branches_at_that_time(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let found = it.change(g, 0, json!({"found": [{"id": "start"}, {"id": "a"}]})).await;
@@ -176,7 +176,7 @@ async fn a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(sce
     scene.passes_an_audit().await;
 }
 
-async fn a_join_that_settles_what_is_hidden_is_not_kept(scene: ApiScenario) {
+async fn rejected_join_with_redacted_values_is_not_stored(scene: ApiScenario) {
     let g = &scene.gateway;
     for (place, why) in [("secret", json!("not_kept")), ("open", json!(null))] {
         let it = ForkedThread::new(g, &["a", "b"]).await;

@@ -4,13 +4,13 @@ use super::*;
 
 on_both! {
     delegated_vote_counts_and_names_both_people(super::two()),
-    a_denial_in_anothers_place_names_both_too(super::two()),
-    one_person_and_one_place_are_counted_once_however_people_name_each_other(super::two()),
+    delegated_denial_names_both_people(super::two()),
+    mutual_delegations_count_each_person_once(super::two()),
     only_one_of_two_concurrent_delegates_of_one_person_counts(super::two()),
     author_neither_votes_as_a_delegate_nor_has_one(super::two()),
-    the_one_in_whose_place_it_was_cast_takes_a_vote_back_and_votes(super::two()),
+    delegator_withdraws_a_delegated_vote_and_votes(super::two()),
     delegate_finds_waiting_reviews_and_is_listed_as_eligible(super::two()),
-    a_delegate_gets_nothing_but_the_vote(super::two()),
+    delegate_gets_only_the_vote(super::two()),
 }
 
 async fn delegated_vote_counts_and_names_both_people(scene: ApiScenario) {
@@ -49,7 +49,7 @@ async fn held_thread(g: &TestGateway, held: &Value) -> Value {
     g.get(&path, &g.auditor).await.expect(200)["thread"].clone()
 }
 
-async fn a_denial_in_anothers_place_names_both_too(scene: ApiScenario) {
+async fn delegated_denial_names_both_people(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let held = g.held(&g.thread().await).await;
@@ -67,7 +67,7 @@ async fn a_denial_in_anothers_place_names_both_too(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn one_person_and_one_place_are_counted_once_however_people_name_each_other(scene: ApiScenario) {
+async fn mutual_delegations_count_each_person_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let (dana, erin) =
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "erin", &["reviewers"]).await);
@@ -144,7 +144,7 @@ async fn take_back(g: &TestGateway, who: &Account, held: &Value, vote: usize) ->
     g.service.withdraw_vote(&who.id, &review(held), &WithdrawalRequest { transition, vote, nonce }).await
 }
 
-async fn the_one_in_whose_place_it_was_cast_takes_a_vote_back_and_votes(scene: ApiScenario) {
+async fn delegator_withdraws_a_delegated_vote_and_votes(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let delegation = given(g, &g.alice, &dana).await;
@@ -193,7 +193,7 @@ async fn delegate_finds_waiting_reviews_and_is_listed_as_eligible(scene: ApiScen
     assert_eq!(about_dana().await, None, "and is not asked any more");
 }
 
-async fn a_delegate_gets_nothing_but_the_vote(scene: ApiScenario) {
+async fn delegate_gets_only_the_vote(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let delegation = given(g, &g.alice, &dana).await;

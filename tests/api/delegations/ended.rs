@@ -5,8 +5,8 @@ use super::*;
 on_both! {
     ended_or_invalid_delegation_does_not_vote(super::two()),
     delegated_vote_is_invalid_if_its_delegation_ended_before_the_last_vote(super::two()),
-    ending_and_the_last_vote_race_and_one_wins(super::two()),
-    only_those_whom_it_concerns_and_administrators_end_it(super::two()),
+    only_one_of_an_ending_delegation_and_a_concurrent_last_vote_succeeds(super::two()),
+    only_its_people_and_administrators_end_a_delegation(super::two()),
     ended_delegation_stays_ended_if_the_clock_goes_back(super::two()),
 }
 
@@ -93,7 +93,7 @@ async fn delegated_vote_is_invalid_if_its_delegation_ended_before_the_last_vote(
     scene.passes_an_audit().await;
 }
 
-async fn ending_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
+async fn only_one_of_an_ending_delegation_and_a_concurrent_last_vote_succeeds(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     for _ in 0..5 {
@@ -112,7 +112,7 @@ async fn ending_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn only_those_whom_it_concerns_and_administrators_end_it(scene: ApiScenario) {
+async fn only_its_people_and_administrators_end_a_delegation(scene: ApiScenario) {
     let g = &scene.gateway;
     let (boss, dana) = (administrator(g, "boss").await, person(&g.service, "dana", &["elsewhere"]).await);
     let new = NewAccount { name: "ivy".to_owned(), role: PersonRole::Auditor, groups: BTreeSet::new() };

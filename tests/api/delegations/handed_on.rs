@@ -3,16 +3,16 @@
 use super::*;
 
 on_both! {
-    nothing_goes_from_hand_to_hand(super::two()),
-    only_reviewers_hand_on_and_receive_and_within_bounds(super::two()),
+    delegated_vote_cannot_be_delegated_again(super::two()),
+    only_reviewers_delegate_to_reviewers_within_limits(super::two()),
     two_concurrent_delegations_are_both_counted(super::two()),
-    handing_on_takes_the_password_or_a_passkey_where_there_is_one(super::two()),
-    a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_who_is_away(super::signed()),
+    delegation_requires_the_password_or_an_existing_passkey(super::two()),
+    passkey_stage_needs_a_signed_delegation_and_the_delegates_passkey(super::signed()),
     delegation_signed_by_a_passkey_ends_with_the_passkey(super::signed()),
     delegation_by_password_ends_with_the_password(super::two()),
 }
 
-async fn nothing_goes_from_hand_to_hand(scene: ApiScenario) {
+async fn delegated_vote_cannot_be_delegated_again(scene: ApiScenario) {
     let g = &scene.gateway;
     let (dana, erin) =
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "erin", &["elsewhere"]).await);
@@ -25,7 +25,7 @@ async fn nothing_goes_from_hand_to_hand(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn only_reviewers_hand_on_and_receive_and_within_bounds(scene: ApiScenario) {
+async fn only_reviewers_delegate_to_reviewers_within_limits(scene: ApiScenario) {
     let g = &scene.gateway;
     let boss = administrator(g, "boss").await;
     let new = NewAccount { name: "ivy".to_owned(), role: PersonRole::Auditor, groups: BTreeSet::new() };
@@ -104,7 +104,7 @@ async fn allowed(g: &TestGateway, who: &SignedIn, key: &mut Authenticator, to: &
     allow_delegating(&g.service, who, (key, to)).await
 }
 
-async fn handing_on_takes_the_password_or_a_passkey_where_there_is_one(scene: ApiScenario) {
+async fn delegation_requires_the_password_or_an_existing_passkey(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let alice = inside(g, &g.alice).await;
@@ -147,7 +147,7 @@ async fn handing_on_takes_the_password_or_a_passkey_where_there_is_one(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_who_is_away(scene: ApiScenario) {
+async fn passkey_stage_needs_a_signed_delegation_and_the_delegates_passkey(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (inside_alice, inside_dana) = (inside(g, &g.alice).await, inside(g, &dana).await);

@@ -17,10 +17,10 @@ use crate::meanwhile::{InterleavedAction, second_gateway};
 
 on_both! {
     invalid_events_of_agents_are_refused(crate::gateway::POLICY),
-    a_run_is_not_there_for_tokens_of_another_flow(crate::gateway::POLICY),
-    nothing_comes_after_the_end(crate::gateway::POLICY),
+    run_is_unknown_to_tokens_of_another_flow(crate::gateway::POLICY),
+    ended_run_accepts_no_events(crate::gateway::POLICY),
     concurrent_events_get_distinct_numbers(crate::gateway::POLICY),
-    a_run_that_is_full_takes_its_end_and_nothing_else(crate::gateway::POLICY),
+    full_run_accepts_only_its_end(crate::gateway::POLICY),
 }
 
 async fn invalid_events_of_agents_are_refused(scene: ApiScenario) {
@@ -72,7 +72,7 @@ async fn invalid_events_of_agents_are_refused(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_run_is_not_there_for_tokens_of_another_flow(scene: ApiScenario) {
+async fn run_is_unknown_to_tokens_of_another_flow(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let other = crate::gateway::POLICY.replacen("flow = \"payments\"", "flow = \"refunds\"", 1);
@@ -91,7 +91,7 @@ async fn a_run_is_not_there_for_tokens_of_another_flow(scene: ApiScenario) {
     assert_eq!((refused.status, refused.code()), (404, "not_found"), "nor is it told that it is there");
 }
 
-async fn nothing_comes_after_the_end(scene: ApiScenario) {
+async fn ended_run_accepts_no_events(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let held = g.held(&thread).await;
@@ -125,7 +125,7 @@ async fn concurrent_events_get_distinct_numbers(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_run_that_is_full_takes_its_end_and_nothing_else(scene: ApiScenario) {
+async fn full_run_accepts_only_its_end(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     for _ in 0..POSTED_MAX {
@@ -198,7 +198,7 @@ async fn meanwhile(g: &TestGateway, thread: &Value, happening: InterleavedAction
 }
 
 #[tokio::test]
-async fn nothing_is_added_where_its_flow_is_stopped_before_it_is_committed() {
+async fn event_of_a_flow_halted_before_its_commit_is_refused() {
     let g = spawn_gateway().await;
     let thread = begun(&g).await;
     let (service, alice) = (Arc::clone(&g.service), g.alice.id.clone());
@@ -214,7 +214,7 @@ async fn nothing_is_added_where_its_flow_is_stopped_before_it_is_committed() {
 }
 
 #[tokio::test]
-async fn nothing_is_added_by_a_token_that_is_revoked_before_it_is_committed() {
+async fn event_of_a_token_revoked_before_its_commit_is_refused() {
     let g = spawn_gateway().await;
     let thread = begun(&g).await;
     let (service, token) = (Arc::clone(&g.service), g.planner.clone());

@@ -34,13 +34,13 @@ pub use exported::program;
 
 on_both! {
     a_run_leaves_a_folder_that_verifies(crate::gateway::POLICY),
-    a_run_that_waits_has_no_more_than_it_can_have(crate::gateway::POLICY),
-    a_run_that_is_stopped_is_aborted(crate::gateway::POLICY),
+    waiting_run_has_only_its_available_artifacts(crate::gateway::POLICY),
+    closed_run_is_aborted(crate::gateway::POLICY),
     a_run_with_a_write_of_unknown_outcome_is_not_verified(crate::gateway::POLICY),
     redacted_value_is_in_no_run_artifact(super::reading_the_card()),
-    a_run_is_begun_as_it_is_said_or_not_at_all(crate::gateway::POLICY),
+    run_with_invalid_metadata_is_not_started(crate::gateway::POLICY),
     run_artifacts_are_only_for_the_host_and_auditors(crate::gateway::POLICY),
-    a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(super::forking()),
+    run_records_forks_and_joins_and_its_branches_are_threads(super::forking()),
 }
 
 fn forking() -> String {
@@ -179,7 +179,7 @@ async fn a_run_leaves_a_folder_that_verifies(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_run_that_waits_has_no_more_than_it_can_have(scene: ApiScenario) {
+async fn waiting_run_has_only_its_available_artifacts(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     add(g, &thread, "plan", plan()).await.expect(201);
@@ -225,7 +225,7 @@ async fn a_run_with_a_write_of_unknown_outcome_is_not_verified(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-async fn a_run_that_is_stopped_is_aborted(scene: ApiScenario) {
+async fn closed_run_is_aborted(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let name = thread["thread"].as_str().unwrap();
@@ -272,7 +272,7 @@ async fn redacted_value_is_in_no_run_artifact(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_run_is_begun_as_it_is_said_or_not_at_all(scene: ApiScenario) {
+async fn run_with_invalid_metadata_is_not_started(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"requested_action": "none", "target_user_id": 17});
     let ask = |episode: Value| json!({"flow": "payments", "thread": "run-1", "state": state, "episode": episode});
@@ -312,7 +312,7 @@ async fn run_artifacts_are_only_for_the_host_and_auditors(scene: ApiScenario) {
     assert_eq!(g.get(&path(&thread, "state.json"), &other).await.status, 403);
 }
 
-async fn a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(scene: ApiScenario) {
+async fn run_records_forks_and_joins_and_its_branches_are_threads(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let at = |rest: &str| format!("/v1/threads/{}/{rest}", thread["thread"].as_str().unwrap());

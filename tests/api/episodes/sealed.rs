@@ -52,7 +52,7 @@ async fn run_with_resealed_rows_is_not_returned() {
 }
 
 #[tokio::test]
-async fn whatever_is_sealed_again_of_a_run_is_found() {
+async fn audit_finds_every_resealed_row_of_a_run() {
     let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let begun = begun(g).await;

@@ -59,7 +59,7 @@ fn audit(data: &Path, environment: &[(&str, &str)]) -> (i32, Value) {
 }
 
 #[test]
-fn an_audit_needs_no_folder_that_takes_writes_and_changes_no_copy() {
+fn audit_reads_a_read_only_folder_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let library = faulty();
     for commits in [CommitLocation::InTheLog, CommitLocation::InTheFile] {

@@ -79,7 +79,7 @@ fn database_with_a_second_hard_link_is_not_served() {
 type FileFault = fn(&Path);
 
 #[tokio::test]
-async fn a_gateway_whose_files_are_taken_away_stops_instead_of_answering() {
+async fn gateway_stops_if_its_files_are_removed() {
     countersign::tls::ready();
     let remove: FileFault = |file| std::fs::remove_file(file).unwrap();
     let replace: FileFault = |file| {

@@ -160,7 +160,7 @@ impl OutageCaller {
 }
 
 #[tokio::test]
-async fn a_disk_that_is_full_or_fails_stops_commits_and_nothing_else() {
+async fn full_or_failing_disk_stops_only_commits() {
     let folder = tempfile::tempdir().unwrap();
     let (data, faults) = (folder.path().join("data"), folder.path().join("faults"));
     let library = faulty();
@@ -174,7 +174,7 @@ async fn a_disk_that_is_full_or_fails_stops_commits_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_postgresql_that_stops_or_is_read_only_is_waited_for() {
+async fn gateway_recovers_from_a_stopped_or_read_only_postgresql() {
     let folder = tempfile::tempdir().unwrap();
     let cluster = OwnCluster::start();
     let caller = OutageCaller::new(&folder.path().join("data"), &[("COUNTERSIGN_DATABASE", &cluster.url())]);

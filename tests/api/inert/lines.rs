@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_long_value_is_folded_with_its_length_and_is_there_to_its_last_character() {
+async fn long_value_is_folded_and_complete() {
     let g = spawn_with_policy(POLICY).await;
     let made =
         g.post("/v1/threads", &g.host, json!({"flow": "payments", "thread": "long", "state": {"target_user_id": 1}}));
@@ -27,7 +27,7 @@ async fn a_long_value_is_folded_with_its_length_and_is_there_to_its_last_charact
 }
 
 #[tokio::test]
-async fn the_file_of_the_log_is_the_same_json_and_nothing_in_it_acts_on_a_terminal() {
+async fn exported_log_is_equal_json_without_terminal_escapes() {
     let g = spawn_with_policy(POLICY).await;
     let gus = admin(&g).await;
     let gus = SessionUser::new(&g, &gus.id, PersonRole::Admin).await;

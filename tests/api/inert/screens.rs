@@ -138,7 +138,7 @@ const SHOWN_ON: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn whatever_is_written_is_inert_on_every_screen_and_can_be_seen() {
+async fn hostile_text_is_sanitized_and_visible_on_every_screen() {
     let g = spawn_with_policy(POLICY).await;
     let gus = admin(&g).await;
     let all: String = HOSTILE.iter().map(|it| it.text).collect();

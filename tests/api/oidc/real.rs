@@ -65,7 +65,7 @@ async fn person_of_the_provider_signs_in_with_their_groups_and_decides() {
 }
 
 #[tokio::test]
-async fn groups_are_those_of_the_last_sign_in_and_who_has_none_left_is_out() {
+async fn groups_follow_the_last_sign_in() {
     let (g, provider) = with(json!({"carol": {"groups": ["fin", "sec"]}}), "RS256").await;
     let mut carol = HttpBrowser::new();
     carol.sign_in(&g.url, "carol", "yes").await;
@@ -156,7 +156,7 @@ async fn signing_out_here_signs_out_there() {
 }
 
 #[tokio::test]
-async fn a_provider_is_asked_over_tls_if_an_authority_vouches_for_it() {
+async fn provider_is_called_over_tls_with_a_trusted_ca() {
     let people = json!({"carol": {"groups": ["fin"]}});
     for (authority, status) in [(Some(AUTHORITY.to_vec()), 200), (None, 503)] {
         let place = ReservedPort::take();

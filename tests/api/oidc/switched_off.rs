@@ -15,7 +15,7 @@ const COOKIE: &str = "countersign";
 const PASSWORD: &str = "correct horse battery";
 
 #[tokio::test]
-async fn with_local_accounts_off_only_the_provider_lets_anybody_in() {
+async fn without_local_accounts_only_the_provider_signs_in() {
     let (g, peer) = with_peer().await;
     let (_, alices) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     let link = g.service.sign_in_link(&g.alice.id).await.unwrap();

@@ -34,10 +34,10 @@ on_both! {
     twenty_at_once_on_two_gateways_have_one_effect(crate::gateway::POLICY),
     concurrent_request_with_the_same_key_is_refused(crate::gateway::POLICY),
     a_crash_leaves_both_the_effect_and_its_answer_or_neither(crate::gateway::POLICY),
-    a_key_is_of_one_token_and_one_path(crate::gateway::POLICY),
+    idempotency_key_belongs_to_one_token_and_path(crate::gateway::POLICY),
     failed_response_is_not_stored(crate::gateway::POLICY),
-    every_post_keeps_its_answer_in_the_change_that_makes_it_true(super::forking()),
-    after_its_time_a_key_is_anybodys_again(crate::gateway::POLICY),
+    every_post_stores_its_answer_in_the_transaction_of_its_effect(super::forking()),
+    expired_idempotency_key_can_be_used_again(crate::gateway::POLICY),
     response_without_effect_is_not_stored_for_every_key(crate::attacks::policy_with("protected = [", "protected = [\"raw_text\", ")),
 }
 
@@ -173,7 +173,7 @@ async fn a_crash_leaves_both_the_effect_and_its_answer_or_neither(scene: Idempot
     assert_eq!(told(g, "thread.created").await, 2);
 }
 
-async fn a_key_is_of_one_token_and_one_path(scene: IdempotencyScenario) {
+async fn idempotency_key_belongs_to_one_token_and_path(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let second = token(&g.service, "another", MachineRole::Host, &[]).await;
     let mine = send(g, "/v1/threads", &g.host, ("k", &new_thread())).await;
@@ -223,7 +223,7 @@ async fn failed_response_is_not_stored(scene: IdempotencyScenario) {
     assert!(good.status.is_success() && !good.again, "{}", good.body);
 }
 
-async fn after_its_time_a_key_is_anybodys_again(scene: IdempotencyScenario) {
+async fn expired_idempotency_key_can_be_used_again(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let first = send(g, "/v1/threads", &g.host, ("k", &new_thread())).await;
     g.pass(Duration::from_secs(24 * 3600 - 60));
@@ -273,7 +273,7 @@ impl RepeatedCalls<'_> {
     }
 }
 
-async fn every_post_keeps_its_answer_in_the_change_that_makes_it_true(scene: IdempotencyScenario) {
+async fn every_post_stores_its_answer_in_the_transaction_of_its_effect(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let mut calls = RepeatedCalls { scene: &scene, called: Vec::new() };
     proposals(&mut calls).await;
@@ -397,7 +397,7 @@ async fn endpoints(calls: &mut RepeatedCalls<'_>) {
 }
 
 #[tokio::test]
-async fn a_key_that_is_none_is_refused_and_where_it_means_nothing_it_is_not_read() {
+async fn malformed_idempotency_key_is_refused() {
     let scene = IdempotencyScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let long = "k".repeat(256);

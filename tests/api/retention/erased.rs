@@ -21,10 +21,10 @@ on_both! {
     proposals_from_a_clock_that_was_ahead_are_erased_with_their_archive(super::retaining("versions = 10\nerase_after_days = 5")),
     audit_finds_a_changed_statement_in_an_erased_archive(super::retaining("versions = 10\nerase_after_days = 5")),
     proposals_on_each_version_are_archived_with_it(super::retaining("versions = 10\nerase_after_days = 5")),
-    nothing_is_called_erased_while_its_folder_is_away(super::retaining("versions = 10\nerase_after_days = 5")),
+    archive_stays_erasing_while_its_directory_is_missing(super::retaining("versions = 10\nerase_after_days = 5")),
     a_clock_that_goes_back_for_a_moment_erases_nothing(super::retaining("versions = 10\nerase_after_days = 5")),
     erased_values_are_in_no_later_archive(super::retaining("versions = 10\nerase_after_days = 5")),
-    one_that_cannot_be_erased_keeps_no_other_from_going(super::retaining("versions = 10\nerase_after_days = 5")),
+    archive_that_cannot_be_erased_does_not_block_others(super::retaining("versions = 10\nerase_after_days = 5")),
 }
 
 async fn erased_values_are_deleted_and_their_chain_stays(scene: ApiScenario) {
@@ -244,7 +244,7 @@ async fn proposals_on_each_version_are_archived_with_it(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn one_that_cannot_be_erased_keeps_no_other_from_going(scene: ApiScenario) {
+async fn archive_that_cannot_be_erased_does_not_block_others(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     works(g).await;
@@ -308,7 +308,7 @@ impl StoreInterceptor for SingleChangeStore {
     }
 }
 
-async fn nothing_is_called_erased_while_its_folder_is_away(scene: ApiScenario) {
+async fn archive_stays_erasing_while_its_directory_is_missing(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     works(g).await;

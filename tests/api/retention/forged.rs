@@ -7,17 +7,17 @@ use countersign::service::inbox::InboxItem;
 use super::*;
 
 on_both! {
-    an_archive_that_is_gone_or_changed_is_said_and_found(super::retaining("versions = 10")),
-    two_threads_files_are_not_each_others(super::retaining("versions = 10")),
+    missing_or_changed_archive_is_reported_and_found(super::retaining("versions = 10")),
+    archives_of_two_threads_cannot_be_exchanged(super::retaining("versions = 10")),
     altered_state_is_found_even_under_a_valid_seal(super::retaining("versions = 10")),
     a_dropped_row_is_refused_and_found(super::retaining("versions = 10")),
     exchanged_archive_is_found_even_under_a_valid_seal(super::retaining("versions = 10")),
-    a_row_beside_the_file_that_has_it_is_found(super::retaining("versions = 10")),
-    a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(super::retaining("versions = 10")),
+    audit_finds_a_row_that_is_also_in_an_archive(super::retaining("versions = 10")),
+    transition_with_a_forged_location_is_refused_and_found(super::retaining("versions = 10")),
     a_list_of_reviews_reads_no_archive(super::retaining("versions = 10")),
 }
 
-async fn an_archive_that_is_gone_or_changed_is_said_and_found(scene: ApiScenario) {
+async fn missing_or_changed_archive_is_reported_and_found(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -40,7 +40,7 @@ async fn an_archive_that_is_gone_or_changed_is_said_and_found(scene: ApiScenario
     scene.passes_an_audit().await;
 }
 
-async fn two_threads_files_are_not_each_others(scene: ApiScenario) {
+async fn archives_of_two_threads_cannot_be_exchanged(scene: ApiScenario) {
     let g = &scene.gateway;
     let ((one, _), _) = (grown(g, VERSIONS).await, grown(g, VERSIONS).await);
     works(g).await;
@@ -112,7 +112,7 @@ async fn exchanged_archive_is_found_even_under_a_valid_seal(scene: ApiScenario) 
     }
 }
 
-async fn a_row_beside_the_file_that_has_it_is_found(scene: ApiScenario) {
+async fn audit_finds_a_row_that_is_also_in_an_archive(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     works(g).await;
@@ -142,7 +142,7 @@ async fn a_row_beside_the_file_that_has_it_is_found(scene: ApiScenario) {
     assert!(found().await.contains(finding), "{}", found().await);
 }
 
-async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: ApiScenario) {
+async fn transition_with_a_forged_location_is_refused_and_found(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;

@@ -45,7 +45,7 @@ mod restored;
 mod sent;
 
 on_both! {
-    nothing_goes_unless_a_policy_says_so(super::POLICY),
+    nothing_is_archived_without_a_policy(super::POLICY),
     archived_versions_are_read_as_before_and_audited(super::retaining("versions = 10")),
     versions_younger_than_the_limit_stay(super::retaining("days = 30")),
     both_bounds_keep(super::retaining("versions = 10\ndays = 30")),
@@ -53,7 +53,7 @@ on_both! {
     repeated_request_for_an_archived_version_gets_the_same_answer(super::retaining("versions = 10\nerase_after_days = 5")),
     references_to_archived_versions_are_answered_as_before(super::retaining("versions = 10\nerase_after_days = 5")),
     audit_finds_a_changed_archive_time(super::retaining("versions = 10")),
-    openings_for_which_there_is_no_room_are_left_out_and_read_apart(super::nesting("versions = 10")),
+    openings_too_large_for_an_archive_are_stored_apart(super::nesting("versions = 10")),
     deeply_nested_states_are_archived(super::nesting("versions = 10")),
     versions_with_long_keys_are_stored_whole_and_archived(super::nesting("versions = 10").replacen("writes = [\"raw_text\"]", "writes = [\"raw_text\", \"notes\"]", 1)),
     broken_later_version_does_not_block_earlier_archives(super::retaining("versions = 10")),
@@ -149,7 +149,7 @@ async fn told(g: &TestGateway, thread: &Value, heads: &[Value]) -> Vec<Value> {
     told
 }
 
-async fn nothing_goes_unless_a_policy_says_so(scene: ApiScenario) {
+async fn nothing_is_archived_without_a_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     g.pass(DAY * 1000);
@@ -366,7 +366,7 @@ fn nested(turn: u64) -> Value {
     Value::Array(items.collect())
 }
 
-async fn openings_for_which_there_is_no_room_are_left_out_and_read_apart(scene: ApiScenario) {
+async fn openings_too_large_for_an_archive_are_stored_apart(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());

@@ -19,7 +19,7 @@ on_both! {
     chat_message_about_an_interrupt_has_no_text_of_its_host,
     review_without_eligible_reviewers_is_sent_to_no_chat,
     decided_review_does_not_change_the_health_of_a_chat,
-    a_chat_is_tried_out_by_a_message_and_has_no_secret,
+    chat_is_tested_by_a_message_and_has_no_secret,
 }
 
 async fn chat(s: &WebhookScenario, receiver: &WebhookReceiver, kind: &str) -> Value {
@@ -139,7 +139,7 @@ async fn decided_review_does_not_change_the_health_of_a_chat(s: WebhookScenario)
     s.is_sound().await;
 }
 
-async fn a_chat_is_tried_out_by_a_message_and_has_no_secret(s: WebhookScenario) {
+async fn chat_is_tested_by_a_message_and_has_no_secret(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = chat(&s, &receiver, "slack").await;
     assert!(endpoint.get("secret").is_none(), "{endpoint}");

@@ -10,7 +10,7 @@ use crate::metrics::Scrape;
 
 on_both! {
     attempts_are_counted_by_result_and_each_endpoint_has_its_state,
-    an_endpoint_that_wants_little_is_not_behind,
+    endpoint_with_few_events_has_no_lag,
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ async fn attempts_are_counted_by_result_and_each_endpoint_has_its_state(s: Webho
     }
 }
 
-async fn an_endpoint_that_wants_little_is_not_behind(s: WebhookScenario) {
+async fn endpoint_with_few_events_has_no_lag(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let little = s.endpoint(&receiver, &["policy.activated"]).await;
     let much = s.endpoint(&receiver, &["thread.created"]).await;

@@ -21,7 +21,7 @@ fn port() -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_receiver_of_the_docs_is_short_and_sees_each_event_once() {
+async fn documented_receiver_is_short_and_handles_each_event_once() {
     let code = receiver_of_the_docs();
     assert!(code.lines().count() <= 15, "{}", code.lines().count());
     let s = WebhookScenario::on_sqlite().await;

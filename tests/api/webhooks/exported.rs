@@ -79,7 +79,7 @@ async fn lived(gateway: &mut TracingProcess, url: &str, (host, admin): (&str, &s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_is_given_a_request_and_its_delivery_in_one_trace() {
+async fn request_and_its_delivery_are_exported_in_one_trace() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
     let policy = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/payments/policy.toml");

@@ -92,7 +92,7 @@ async fn redelivered(s: &WebhookScenario, endpoint: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_real_langgraph_server_goes_on_once_with_the_decision_that_it_stopped_for() {
+async fn langgraph_server_resumes_once_with_its_decision() {
     let (s, server) = (WebhookScenario::on_sqlite().await, LangGraphServer::start().await);
     let endpoint = resumes(&s, &server.url).await;
     let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);

@@ -8,12 +8,12 @@ use super::receiver::{BROKEN, FINE, WebhookReceiver};
 use super::scene::WebhookScenario;
 
 on_both! {
-    a_threads_events_wait_for_the_one_before_and_other_threads_do_not,
+    ordered_events_wait_only_for_their_own_thread,
     redelivery_does_not_change_the_order,
     ordered_delivery_continues_after_a_failed_one_and_after_a_restart,
 }
 
-async fn a_threads_events_wait_for_the_one_before_and_other_threads_do_not(s: WebhookScenario) {
+async fn ordered_events_wait_only_for_their_own_thread(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint_with(&receiver, json!({"ordered": true, "events": ["thread.*", "transition.*"]})).await;
     receiver.now(BROKEN);

@@ -13,11 +13,11 @@ use super::scene::{WebhookScenario, path};
 use crate::gateway::{ballot, token};
 
 on_both! {
-    a_run_goes_on_once_though_its_decision_is_sent_again,
+    run_resumes_once_even_if_its_decision_is_sent_again,
     a_run_that_was_resumed_before_a_crash_is_not_resumed_after_it,
-    nothing_is_resumed_that_does_not_wait_for_this_decision,
-    a_server_that_says_yes_to_everything_resumes_nothing,
-    an_odd_answer_to_the_look_resumes_nothing_and_is_not_kept,
+    run_that_waits_for_another_decision_is_not_resumed,
+    server_that_answers_200_to_everything_is_not_resumed,
+    malformed_thread_status_resumes_nothing_and_is_not_stored,
     denial_and_expiry_are_sent_as_such,
     decision_is_sent_to_the_run_that_waits_for_its_digest,
     decision_that_no_run_can_wait_for_is_skipped,
@@ -73,7 +73,7 @@ async fn approved(s: &WebhookScenario) -> Value {
     taken
 }
 
-async fn a_run_goes_on_once_though_its_decision_is_sent_again(s: WebhookScenario) {
+async fn run_resumes_once_even_if_its_decision_is_sent_again(s: WebhookScenario) {
     let server = AgentServer::start().await;
     server.is("interrupted", &[(INTERRUPT, &digest())]);
     let endpoint = resumes(&s, &server.url).await;
@@ -133,7 +133,7 @@ async fn a_run_that_was_resumed_before_a_crash_is_not_resumed_after_it(s: Webhoo
     s.is_sound().await;
 }
 
-async fn nothing_is_resumed_that_does_not_wait_for_this_decision(s: WebhookScenario) {
+async fn run_that_waits_for_another_decision_is_not_resumed(s: WebhookScenario) {
     let other = "b8445202d41afef489c6c9740c45a62d";
     let (ours, next) = (digest(), json!("e".repeat(64)));
     for (status, waiting, saw, state) in [
@@ -159,7 +159,7 @@ async fn nothing_is_resumed_that_does_not_wait_for_this_decision(s: WebhookScena
     }
 }
 
-async fn a_server_that_says_yes_to_everything_resumes_nothing(s: WebhookScenario) {
+async fn server_that_answers_200_to_everything_is_not_resumed(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let endpoint = resumes(&s, &server.url).await;
     approved(&s).await;
@@ -179,7 +179,7 @@ async fn a_server_that_says_yes_to_everything_resumes_nothing(s: WebhookScenario
     assert_eq!(server.runs().len(), 0);
 }
 
-async fn an_odd_answer_to_the_look_resumes_nothing_and_is_not_kept(s: WebhookScenario) {
+async fn malformed_thread_status_resumes_nothing_and_is_not_stored(s: WebhookScenario) {
     let (server, elsewhere) = (AgentServer::start().await, AgentServer::start().await);
     elsewhere.is("interrupted", &[(INTERRUPT, &digest())]);
     let endpoint = resumes(&s, &server.url).await;

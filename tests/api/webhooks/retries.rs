@@ -13,14 +13,14 @@ use super::scene::{WebhookScenario, path};
 
 on_both! {
     failed_delivery_is_retried_under_the_same_id_until_the_last_delay,
-    only_a_2xx_is_a_yes,
+    only_a_2xx_status_is_a_success,
     retry_after_is_respected,
     gone_disables_an_endpoint_until_a_test_arrives,
     deliveries_stop_after_gone_and_none_is_lost,
     five_days_of_failures_disable_an_endpoint_and_a_redelivery_enables_it,
-    an_endpoint_that_hangs_keeps_no_other_waiting,
+    hanging_endpoint_does_not_delay_others,
     unrecorded_delivery_is_sent_again_under_the_same_id,
-    only_one_gateway_sends_and_another_goes_on_when_it_ends,
+    another_gateway_takes_over_deliveries_when_the_leader_ends,
 }
 
 const LITTLE: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ async fn failed_delivery_is_retried_under_the_same_id_until_the_last_delay(s: We
     s.is_sound().await;
 }
 
-async fn only_a_2xx_is_a_yes(s: WebhookScenario) {
+async fn only_a_2xx_status_is_a_success(s: WebhookScenario) {
     let elsewhere = WebhookReceiver::start().await;
     let moved: &'static str = format!("302 Found\r\nlocation: {}", elsewhere.url).leak();
     for (reply, arrived) in [
@@ -169,7 +169,7 @@ async fn five_days_of_failures_disable_an_endpoint_and_a_redelivery_enables_it(s
     s.is_sound().await;
 }
 
-async fn an_endpoint_that_hangs_keeps_no_other_waiting(s: WebhookScenario) {
+async fn hanging_endpoint_does_not_delay_others(s: WebhookScenario) {
     let (hanging, fine) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     s.endpoint(&hanging, &["*"]).await;
     let endpoint = s.endpoint(&fine, &["thread.created"]).await;
@@ -212,7 +212,7 @@ async fn unrecorded_delivery_is_sent_again_under_the_same_id(s: WebhookScenario)
     assert_eq!(s.send().await, 0);
 }
 
-async fn only_one_gateway_sends_and_another_goes_on_when_it_ends(s: WebhookScenario) {
+async fn another_gateway_takes_over_deliveries_when_the_leader_ends(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     s.endpoint(&receiver, &["thread.created"]).await;
     let (one, other) = (deliver::DeliveryWorker::new(&s.g.service), deliver::DeliveryWorker::new(&s.another().await));

@@ -45,7 +45,7 @@ async fn database_has_no_plain_secret_address_or_header() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn headers_are_sent_elsewhere_only_by_who_knows_them() {
+async fn moved_endpoint_requires_its_headers_again() {
     let s = WebhookScenario::on_sqlite().await;
     let (receiver, elsewhere) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     let ask = json!({"name": "ops", "url": receiver.url, "headers": {"authorization": "Bearer t0ken-in-header"}});
@@ -93,7 +93,7 @@ async fn secrets_that_a_receiver_repeats_are_redacted_in_its_answer() {
 
 /// A chat service can repeat an unknown key in its error message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_part_of_an_address_is_hidden_as_well() {
+async fn secret_part_of_an_address_is_redacted() {
     let s = WebhookScenario::on_sqlite().await;
     let receiver = WebhookReceiver::start().await;
     let url = format!("{}/T0AB/s3cret-in-path?key=s3cret%20in%20value", receiver.url.trim_end_matches('/'));

@@ -8,8 +8,8 @@ use super::receiver::{WebhookReceiver, WebhookRequest};
 use super::scene::{WebhookScenario, path};
 
 on_both! {
-    every_event_is_signed_so_that_public_libraries_take_it_and_nothing_altered,
-    during_a_rotation_both_secrets_are_good_and_afterwards_the_new_one_alone,
+    public_libraries_accept_every_signed_event_and_no_altered_one,
+    both_secrets_are_valid_only_during_a_rotation,
 }
 
 /// Returns whether each library accepts the delivery with this body and secret.
@@ -29,7 +29,7 @@ fn signed_by_key(got: &WebhookRequest, keys: &Value) -> bool {
     crate::python::answered("check_webhook_key.py", &ask).trim() == "good"
 }
 
-async fn every_event_is_signed_so_that_public_libraries_take_it_and_nothing_altered(s: WebhookScenario) {
+async fn public_libraries_accept_every_signed_event_and_no_altered_one(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint(&receiver, &["transition.*"]).await;
     let thread = s.g.thread().await;
@@ -50,7 +50,7 @@ async fn every_event_is_signed_so_that_public_libraries_take_it_and_nothing_alte
     s.is_sound().await;
 }
 
-async fn during_a_rotation_both_secrets_are_good_and_afterwards_the_new_one_alone(s: WebhookScenario) {
+async fn both_secrets_are_valid_only_during_a_rotation(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     let ask = json!({"overlap_secs": 600});

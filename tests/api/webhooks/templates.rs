@@ -14,8 +14,8 @@ on_both! {
     decision_is_sent_only_while_the_agent_server_waits_for_it,
     value_of_a_host_cannot_change_the_path_or_another_member,
     invalid_template_is_refused_with_its_path_and_name,
-    another_address_is_looked_through_again,
-    trying_one_out_resumes_nothing,
+    changed_address_is_checked_again,
+    test_of_a_template_resumes_nothing,
     redacted_value_is_not_filled_into_a_template,
 }
 
@@ -174,7 +174,7 @@ async fn invalid_template_is_refused_with_its_path_and_name(s: WebhookScenario) 
     assert_eq!(s.g.get("/v1/endpoints", &s.g.admin).await.expect(200)["endpoints"], json!([]));
 }
 
-async fn another_address_is_looked_through_again(s: WebhookScenario) {
+async fn changed_address_is_checked_again(s: WebhookScenario) {
     let (server, other) = (AgentServer::start().await, AgentServer::start().await);
     let looks = added(&s, with_look(&server)).await;
     let plain = added(&s, template(format!("{}/x", server.url), json!({"body": "{decision}"}))).await;
@@ -193,7 +193,7 @@ async fn another_address_is_looked_through_again(s: WebhookScenario) {
     assert_eq!((server.looks().len(), server.runs().len()), (1, 0));
 }
 
-async fn trying_one_out_resumes_nothing(s: WebhookScenario) {
+async fn test_of_a_template_resumes_nothing(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let looks = added(&s, with_look(&server)).await;
     let plain = added(&s, template(format!("{}/x", server.url), json!({"body": 1}))).await;

@@ -6,7 +6,7 @@ use super::receiver::{BROKEN, FINE, WebhookReceiver};
 use super::scene::WebhookScenario;
 
 on_both! {
-    a_delivery_and_its_repetition_stand_in_the_trace_of_the_request,
+    delivery_and_its_retry_are_in_the_trace_of_the_request,
     tool_call_of_an_agent_is_in_the_trace_of_its_message,
 }
 
@@ -20,7 +20,7 @@ async fn thread_traced(s: &WebhookScenario, traces: &[&str]) {
     assert_eq!(request.send().await.unwrap().status(), 201);
 }
 
-async fn a_delivery_and_its_repetition_stand_in_the_trace_of_the_request(s: WebhookScenario) {
+async fn delivery_and_its_retry_are_in_the_trace_of_the_request(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     receiver.now(BROKEN);
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;

@@ -50,7 +50,7 @@ async fn rolled_back(scene: &AttackScenario) -> (Value, Value) {
 }
 
 cases! {
-    what_was_approved_is_not_the_head_any_more: "not_head", Before, |s| {
+    approved_transition_is_not_the_head_any_more: "not_head", Before, |s| {
         harmless_on_top(s).await;
         s.case.ask("spoiled")
     };
@@ -59,7 +59,7 @@ cases! {
         let top = harmless_on_top(s).await;
         ask_for(s, &top["transition"], &s.case.decision["receipt"])
     };
-    ten_harmless_changes_on_top_still_owe: "receipt_missing", Before, |s| {
+    ten_harmless_changes_on_top_still_require_approval: "receipt_missing", Before, |s| {
         let mut parent = s.case.held["transition"].clone();
         for turn in 0..10 {
             parent = s.harmless(&parent, &format!("turn {turn}")).await["transition"].clone();
@@ -70,7 +70,7 @@ cases! {
         s.pass_seconds(600);
         s.case.ask("spoiled")
     };
-    a_clock_before_the_approval_lets_nobody_through: "not_yet_valid", Before, |s| {
+    clock_before_the_approval_refuses_its_receipt: "not_yet_valid", Before, |s| {
         s.g.clock.set_millis(-60_000);
         s.case.ask("spoiled")
     };
@@ -121,7 +121,7 @@ cases! {
         let (held, _) = rolled_back(s).await;
         ask_for(s, &held["transition"], &s.case.decision["receipt"])
     };
-    what_was_rolled_back_is_not_the_head: "not_head", Before, |s| {
+    rolled_back_transition_is_not_the_head: "not_head", Before, |s| {
         rolled_back(s).await;
         s.case.ask("spoiled")
     };
@@ -150,7 +150,7 @@ cases! {
         s.activate(&policy_with("24h", "12h"), json!([])).await;
         s.case.ask("spoiled")
     };
-    a_head_on_one_of_a_policy_that_is_not_accepted_owes: "receipt_missing", Before, |s| {
+    head_on_top_of_an_unaccepted_policy_requires_approval: "receipt_missing", Before, |s| {
         // A thread that requires no approval, judged by the previous policy.
         let thread = s.g.thread().await;
         s.activate(&policy_with("24h", "12h"), json!([])).await;
@@ -180,7 +180,7 @@ cases! {
         ask["expect"] = json!({"/target_user_id": "42"});
         ask
     };
-    what_the_writer_may_not_read_it_may_not_compare: "expectation_failed", Same, |s| {
+    writer_does_not_compare_unreadable_values: "expectation_failed", Same, |s| {
         let mut ask = s.case.ask("spoiled");
         ask["expect"] = json!({"/payment/card": "4111111111111111"});
         ask

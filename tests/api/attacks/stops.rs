@@ -13,11 +13,11 @@ async fn close(scene: &AttackScenario, action: &str) {
 }
 
 cases! {
-    a_halted_flow_lets_nobody_through: "halted", Before, |s| {
+    halted_flow_allows_no_write: "halted", Before, |s| {
         s.halt("payments", false, true).await;
         s.case.ask("spoiled")
     };
-    a_halt_of_all_lets_nobody_through: "halted", Before, |s| {
+    halt_of_all_flows_allows_no_write: "halted", Before, |s| {
         s.halt("all", false, true).await;
         s.case.ask("spoiled")
     };
@@ -32,11 +32,11 @@ cases! {
         s.halt("payments", false, true).await;
         ask
     };
-    a_closed_thread_lets_nobody_through: "closed", Before, |s| {
+    closed_thread_allows_no_write: "closed", Before, |s| {
         close(s, "closing").await;
         s.case.ask("spoiled")
     };
-    an_unknown_thread_lets_nobody_through: "unknown_thread", Same, |s| {
+    unknown_thread_allows_no_write: "unknown_thread", Same, |s| {
         let mut ask = s.case.ask("spoiled");
         ask["thread"] = json!("no-such-thread");
         ask

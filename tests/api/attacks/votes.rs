@@ -121,7 +121,7 @@ votes! {
         s.g.vote(&s.g.alice, held, VoteVerdict::Approve).await.unwrap();
         votes(s, &s.g.alice, held).await
     };
-    who_refused_does_not_approve_afterwards: "not_eligible", policy_with("need = 1", "need = 1").replace("ttl = \"24h\"", "ttl = \"24h\"\ndenials = 2"), |s, held| {
+    voter_who_denied_does_not_approve_afterwards: "not_eligible", policy_with("need = 1", "need = 1").replace("ttl = \"24h\"", "ttl = \"24h\"\ndenials = 2"), |s, held| {
         s.g.vote(&s.g.alice, held, VoteVerdict::Deny).await.unwrap();
         votes(s, &s.g.alice, held).await
     };
@@ -129,11 +129,11 @@ votes! {
         assert_eq!(s.g.vote(&s.g.bob, held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
         votes(s, &s.g.bob, held).await
     };
-    who_is_in_no_group_that_is_asked_does_not_vote: "not_eligible", POLICY, |s, held| {
+    member_of_another_group_does_not_vote: "not_eligible", POLICY, |s, held| {
         let carol = person(&s.g.service, "carol", &["accounting"]).await;
         votes(s, &carol, held).await
     };
-    who_is_in_no_group_does_not_vote: "not_eligible", POLICY, |s, held| {
+    person_without_a_group_does_not_vote: "not_eligible", POLICY, |s, held| {
         let carol = person(&s.g.service, "carol", &[]).await;
         votes(s, &carol, held).await
     };
@@ -145,18 +145,18 @@ votes! {
         let eve = outsider(s, "eve", PersonRole::Auditor, &["reviewers"]).await;
         votes(s, &eve, held).await
     };
-    who_is_of_the_team_that_owns_the_agent_does_not_vote: "not_eligible", POLICY, |s, held| {
+    member_of_the_owning_team_does_not_vote: "not_eligible", POLICY, |s, held| {
         let carol = person(&s.g.service, "carol", &["reviewers", "platform"]).await;
         votes(s, &carol, held).await
     };
-    a_stage_that_there_is_not_counts_nothing: "wrong_stage", POLICY, |s, held| {
+    vote_in_an_unknown_stage_is_refused: "wrong_stage", POLICY, |s, held| {
         cast(s, &s.g.alice, held, Ballot { stage: 1, ..ballot(held, VoteVerdict::Approve) }).await
     };
-    a_vote_after_the_deadline_does_not_count: "expired", POLICY, |s, held| {
+    vote_after_the_deadline_is_refused: "expired", POLICY, |s, held| {
         s.pass_seconds(24 * 3600);
         votes(s, &s.g.alice, held).await
     };
-    a_vote_on_another_digest_does_not_count: "digest_mismatch", POLICY, |s, held| {
+    vote_on_another_digest_is_refused: "digest_mismatch", POLICY, |s, held| {
         let other = s.case.held["transition"].as_str().unwrap().try_into().unwrap();
         cast(s, &s.g.alice, held, Ballot { transition: other, ..ballot(held, VoteVerdict::Approve) }).await
     };
@@ -166,50 +166,50 @@ votes! {
         s.g.service.vote(&s.g.alice.id, &review, &first).await.unwrap();
         cast(s, &s.g.bob, held, first).await
     };
-    a_page_that_the_browser_found_wrong_approves_nothing: "browser_mismatch", POLICY, |s, held| {
+    vote_on_a_page_that_fails_the_browser_check_is_refused: "browser_mismatch", POLICY, |s, held| {
         cast(s, &s.g.alice, held, Ballot { browser_check: BrowserCheck::Mismatch, ..ballot(held, VoteVerdict::Approve) }).await
     };
-    a_stage_that_asks_for_words_gets_words: "comment_required", policy_with("need = 1", "need = 1\ncomment = \"required\""), |s, held| {
+    stage_that_requires_a_comment_refuses_a_vote_without_one: "comment_required", policy_with("need = 1", "need = 1\ncomment = \"required\""), |s, held| {
         cast(s, &s.g.alice, held, Ballot { comment: Some(" \n".to_owned()), ..ballot(held, VoteVerdict::Approve) }).await
     };
-    what_was_not_typed_approves_nothing: "confirmation_not_typed", typed(), |s, held| {
+    vote_without_the_typed_confirmation_is_refused: "confirmation_not_typed", typed(), |s, held| {
         votes(s, &s.g.alice, held).await
     };
-    what_was_typed_of_another_change_approves_nothing: "confirmation_not_typed", typed(), |s, held| {
+    typed_confirmation_of_another_change_is_refused: "confirmation_not_typed", typed(), |s, held| {
         let other = s.case.held["transition"].as_str().unwrap();
         let digits = Some(other[other.len() - 6..].to_owned());
         cast(s, &s.g.alice, held, Ballot { typed: digits, ..ballot(held, VoteVerdict::Approve) }).await
     };
-    typing_more_than_is_asked_for_approves_nothing: "confirmation_not_typed", typed(), |s, held| {
+    too_long_typed_confirmation_is_refused: "confirmation_not_typed", typed(), |s, held| {
         let whole = held["transition"].as_str().unwrap().to_owned();
         cast(s, &s.g.alice, held, Ballot { typed: Some(whole), ..ballot(held, VoteVerdict::Approve) }).await
     };
-    a_comment_is_no_document: "comment_too_long", POLICY, |s, held| {
+    comment_above_the_limit_is_refused: "comment_too_long", POLICY, |s, held| {
         cast(s, &s.g.alice, held, Ballot { comment: Some("x".repeat(4_001)), ..ballot(held, VoteVerdict::Approve) }).await
     };
-    a_vote_on_a_halted_flow_does_not_count: "halted", POLICY, |s, held| {
+    vote_on_a_halted_flow_is_refused: "halted", POLICY, |s, held| {
         s.halt("payments", true, false).await;
         votes(s, &s.g.alice, held).await
     };
-    a_vote_while_all_is_halted_does_not_count: "halted", POLICY, |s, held| {
+    vote_while_all_flows_are_halted_is_refused: "halted", POLICY, |s, held| {
         s.halt("all", true, false).await;
         votes(s, &s.g.alice, held).await
     };
-    a_vote_on_a_cancelled_hold_does_not_count: "review_ended", POLICY, |s, held| {
+    vote_on_a_cancelled_review_is_refused: "review_ended", POLICY, |s, held| {
         cancelled(s, held).await;
         votes(s, &s.g.alice, held).await
     };
-    a_vote_on_a_denied_hold_does_not_count: "review_ended", POLICY, |s, held| {
+    vote_on_a_denied_review_is_refused: "review_ended", POLICY, |s, held| {
         s.g.vote(&s.g.bob, held, VoteVerdict::Deny).await.unwrap();
         votes(s, &s.g.alice, held).await
     };
-    a_vote_in_a_closed_thread_does_not_count: "review_ended", POLICY, |s, held| {
+    vote_in_a_closed_thread_is_refused: "review_ended", POLICY, |s, held| {
         let told = s.g.get(&format!("/v1/transitions/{}", held["transition"].as_str().unwrap()), &s.g.auditor).await.expect(200);
         let path = format!("/v1/threads/{}/closing", told["thread"].as_str().unwrap());
         s.g.post(&path, &s.g.admin, json!({"reason": "an exercise"})).await.expect(200);
         votes(s, &s.g.alice, held).await
     };
-    a_hold_of_a_policy_that_is_not_accepted_is_not_approved: "policy_changed", POLICY, |s, held| {
+    review_of_an_unaccepted_policy_is_not_approved: "policy_changed", POLICY, |s, held| {
         s.activate(&policy_with("24h", "6h"), json!([])).await;
         votes(s, &s.g.alice, held).await
     };
@@ -217,7 +217,7 @@ votes! {
         let other = s.g.held(&s.g.thread().await).await;
         cast(s, &s.g.alice, &other, ballot(held, VoteVerdict::Approve)).await
     };
-    who_has_no_account_does_not_vote: "unauthenticated", POLICY, |s, held| {
+    person_without_an_account_does_not_vote: "unauthenticated", POLICY, |s, held| {
         let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
         let nobody = "nobody".try_into().unwrap();
         code(&s.g.service.vote(&nobody, &review, &ballot(held, VoteVerdict::Approve)).await.unwrap_err())

@@ -33,7 +33,7 @@ on_both! {
     restore_during_an_audit_is_no_finding(format!("{}\n[retain]\nversions = 10\n", super::POLICY)),
 }
 
-/// Does something while a walk waits, whatever runs the walk.
+/// Runs an action while a scan of the audit waits.
 fn meanwhile<T: Send>(work: impl Future<Output = T> + Send) -> T {
     let run = || tokio::runtime::Runtime::new().unwrap().block_on(work);
     std::thread::scope(|scope| scope.spawn(run).join().unwrap())
@@ -131,7 +131,7 @@ async fn a_lease_that_ends_while_an_audit_reads_is_no_finding(scene: ApiScenario
     assert_eq!(scene.found_in(scene.store(), begun).await, [""; 0]);
 }
 
-/// Puts a thread's past back when everything was read but files.
+/// Restores a thread's archives after the audit has read everything except the files.
 struct RestoringStore {
     service: Service,
     thread: ThreadId,

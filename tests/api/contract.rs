@@ -1,4 +1,4 @@
-//! The description against a real gateway, by schemathesis: every check, with the token of every role.
+//! Tests the API description against a real gateway with schemathesis: every check, with the token of every role.
 
 use std::path::Path;
 use std::process::Command;

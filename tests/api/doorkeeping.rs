@@ -76,7 +76,7 @@ async fn known_browser_signs_in_while_other_clients_wait() {
         let other = SignInOrigin { device: Some(device), ..from("198.51.100.1") };
         assert_eq!(tries(&g.service, "alice", PASSWORD, &other).await, "wait");
     }
-    // A known browser is bounded, too: by itself.
+    // A known browser has a limit too, of its own.
     for _ in 0..SIGN_INS {
         assert_eq!(tries(&g.service, "alice", "not the one", &known).await, "wrong");
     }
@@ -128,7 +128,7 @@ async fn unknown_names_are_slowed_like_existing_names() {
     slowed(&g, "alice").await;
 }
 
-/// The counters that attempts are on, as the database has them.
+/// Returns the counters of attempts in the database.
 fn counters(g: &TestGateway) -> BTreeSet<String> {
     let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
     let mut counters = database.prepare("SELECT id FROM tries").unwrap();

@@ -46,7 +46,7 @@ impl DemoProcess {
         ticks / rustix::param::clock_ticks_per_second()
     }
 
-    /// Reads on until a line has this in it.
+    /// Reads until a line contains this text.
     fn until(&mut self, wanted: &str) -> String {
         loop {
             let line =
@@ -147,7 +147,7 @@ fn escaped(value: &str) -> String {
 fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
     let mut demo = DemoProcess::start();
     demo.until("http://localhost:");
-    // It appears within two seconds of its start, where it is built for speed and has a processor for itself.
+    // An optimized build on a free processor starts within two seconds. The limit here also allows for a debug build.
     assert!(demo.processor_seconds() < 10);
     let ada = url_in(&demo.until("ada (finance)"));
     let review = url_in(&demo.until("One person is needed"));
@@ -205,7 +205,7 @@ fn no_screen_of_the_demonstration_is_empty() {
         let screens = SCREENS.iter().map(|it| it.address).filter(|it| *it != ONES_OWN);
         for path in screens.chain(["/insight?span=1h", "/threads/refund-101", "/?show=past"]) {
             let mut page = browser.get(&format!("{origin}{path}")).await;
-            // The log is written down and counted by workers, a second later.
+            // Workers write and count the log a second later.
             while path.starts_with("/insight") && page.contains("class=\"empty") {
                 page = browser.get(&format!("{origin}{path}")).await;
             }

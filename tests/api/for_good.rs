@@ -33,7 +33,7 @@ async fn approved(g: &TestGateway) -> (Value, Value, Value) {
     (thread["thread"].clone(), held["transition"].clone(), decision)
 }
 
-/// Something harmless on top of a head.
+/// Commits a harmless change on top of a head.
 async fn on_top(g: &TestGateway, thread: &Value, head: &Value, text: &str) -> Value {
     let done = g.propose(thread, head, (&g.parser, "input_parser"), json!({"raw_text": text})).await.expect(201);
     done["transition"].clone()

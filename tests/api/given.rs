@@ -1,4 +1,4 @@
-//! Tokens that nodes are given, counted by the gateway and bounded by the policy's budgets. On both databases.
+//! Tests the context tokens of nodes: the gateway counts them, and the policy's budgets limit them. On both databases.
 
 use countersign::domain::context::Encoding;
 use countersign::domain::json::canonical::canonical;

@@ -461,7 +461,7 @@ async fn value_readable_by_any_node_of_a_machine_is_redacted_for_its_owner() {
     assert!(!shown.contains(world.own[1]) && shown.contains("hidden"), "{shown}");
 }
 
-/// A route that is new is fetched as well, or this fails.
+/// Fails if a new route is not fetched.
 #[test]
 fn every_route_that_the_parties_may_read_is_fetched() {
     let mut read: BTreeSet<&str> = BTreeSet::new();

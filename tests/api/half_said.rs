@@ -43,7 +43,7 @@ impl PartialRequest {
         begun
     }
 
-    /// Sends nothing of a body but how long it is.
+    /// Sends only the length of a body.
     async fn so_long(g: &TestGateway, request: &str, who: &str, length: usize) -> Self {
         Self::so_long_from("127.0.0.1", g, request, who, length).await
     }

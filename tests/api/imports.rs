@@ -63,7 +63,7 @@ async fn refused(g: &TestGateway, folder: &Folder, given: Option<&PublicKeys>) -
     }
 }
 
-/// The folder of a run of this gateway that is over.
+/// Returns the folder of an ended run of this gateway.
 async fn over(g: &TestGateway) -> Folder {
     let thread = begun(g).await;
     add(g, &thread, "plan", json!({"steps": ["act:Change it"]})).await.expect(201);
@@ -173,7 +173,7 @@ fn others() -> Keys {
     Keys::generate("https://b.example", now, &mut countersign::random::fill).unwrap()
 }
 
-/// The folder as another gateway would have signed it.
+/// Returns the folder as another gateway would have signed it.
 fn signed_by(keys: &Keys, folder: Folder) -> Folder {
     changed(folder, "manifest.json", |it| {
         let mut manifest: Value = serde_json::from_slice(it).unwrap();
@@ -405,7 +405,7 @@ pub fn put<R: Record>(g: &TestGateway, record: &R) {
     sealed(g, record, 1);
 }
 
-/// The same, as if it had been written so often.
+/// Writes the record with this number of revisions.
 pub fn sealed<R: Record>(g: &TestGateway, record: &R, revision: i64) {
     let keys = g.service.keys().unwrap();
     let SealedRow { table, id, facets, revision, body, key_id, mac } = record.seal(keys.row(), revision).unwrap();

@@ -19,7 +19,7 @@ on_both! {
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Every event has its place, and was counted.
+/// Sequences and counts every event.
 async fn count(scene: &ApiScenario) {
     while scene.gateway.service.sequence().await.unwrap() > 0 {}
     while scene.gateway.service.count_events().await.unwrap() > 0 {}
@@ -31,7 +31,7 @@ fn summed(facts: &InsightFacts) -> FlowCounts {
     all
 }
 
-/// One is approved after a minute and one denied after eleven, one runs out, and one is open.
+/// Makes one review approved after a minute, one denied after eleven, one expired and one open.
 async fn lived(scene: &ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;

@@ -92,7 +92,7 @@ fn refused(voted: &Result<VoteOutcome, Error>) -> &VoteRejected {
     }
 }
 
-/// The claims of an answer, believed by the gateway's own keys.
+/// Returns the claims of an answer, verified by the gateway's published keys.
 fn claims(g: &TestGateway, answered: &Value) -> InterruptAnswer {
     let keys = g.service.keys().unwrap();
     let unverified =

@@ -1,4 +1,4 @@
-//! Keys that change under a running gateway, and a keyring that is an older one. On both databases.
+//! Tests key changes under a running gateway, and a restored older keyring. On both databases.
 
 use std::fs;
 use std::path::PathBuf;

@@ -191,7 +191,7 @@ async fn a_deadline_has_passed_only_by_the_databases_clock() {
     assert_eq!(g.decision(&held).await.expect(200)["decision"], "expired");
 }
 
-/// Something that happens before the writes are looked at.
+/// Runs an action before the writes are read.
 struct BeforeWritesHook(Mutex<Option<InterleavedAction>>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! How much, how deep, how fast and how often: each bound has its code.
+//! Tests the limits on size, depth, rate and number. Each limit has its own code.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! An agent's tools by the Model Context Protocol: the official client, over HTTP and with `countersign mcp` as its
-//! server, in the protocol as it was and as it is.
+//! Tests an agent's tools over the Model Context Protocol with the official client. The client connects over HTTP and
+//! through `countersign mcp`, in both versions of the protocol.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;

@@ -41,7 +41,7 @@ impl StoreInterceptor for InterleavedStore {
     }
 }
 
-/// A second gateway, on a store on which something can happen.
+/// Returns a second gateway whose store can run an action before a commit.
 pub async fn second_gateway(g: &TestGateway) -> (Arc<InterceptedStore<InterleavedStore>>, Service) {
     let folder = g.folder.path();
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };

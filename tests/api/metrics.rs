@@ -54,7 +54,7 @@ impl Scrape {
         Self(samples)
     }
 
-    /// The samples of a name, by their labels' values in the order of the labels' names.
+    /// Returns the samples of a metric by the values of its labels, in the order of their names.
     fn all(&self, name: &str) -> BTreeMap<String, f64> {
         let name = format!("countersign_{name}");
         let of = |it: &&Value| it["name"] == name.as_str();
@@ -74,7 +74,7 @@ fn told<const N: usize>(samples: [(&str, f64); N]) -> BTreeMap<String, f64> {
     samples.into_iter().map(|(labels, value)| (labels.to_owned(), value)).collect()
 }
 
-/// Every event has its place, and was counted.
+/// Sequences and counts every event.
 async fn count(g: &TestGateway) {
     while g.service.sequence().await.unwrap() > 0 {}
     while g.service.count_events().await.unwrap() > 0 {}

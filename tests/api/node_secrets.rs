@@ -32,7 +32,7 @@ fn policy() -> String {
     POLICY.to_owned()
 }
 
-/// No period begins or ends while a test runs, whenever that is.
+/// Sets the clock to noon, so that no period begins or ends during a test.
 fn at_noon(g: &TestGateway) {
     let into_the_day = g.service.now().millis().rem_euclid(DAY_MILLIS);
     g.clock.set_millis(DAY_MILLIS + DAY_MILLIS / 2 - into_the_day);
@@ -57,7 +57,7 @@ async fn given(g: &TestGateway, path: &str, token: &str) -> NodeSecretsView {
     serde_json::from_value(g.get(path, token).await.expect(200)).unwrap()
 }
 
-/// By the published keys and the secrets that the node was given, without the gateway.
+/// Verifies by the published keys and the node's secrets, without the gateway.
 async fn offline(g: &TestGateway, envelope: &Value, shown: &NodeSecretsView) -> Result<(), EnvelopeCode> {
     let jwks: Value =
         g.http.get(format!("{}/.well-known/jwks.json", g.url)).send().await.unwrap().json().await.unwrap();

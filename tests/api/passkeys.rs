@@ -415,7 +415,7 @@ async fn passkey_signs_in_only_its_owner(scene: ApiScenario) {
 async fn a_sign_in_that_is_played_again_opens_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let inside = inside(g, &g.alice).await;
-    // One that never counts: its counter would give a repetition away.
+    // The counter of this passkey never changes, so it cannot reveal a replay.
     let mut key = Authenticator::synced(1);
     enrol(&g.service, &inside, (&mut key, PASSWORD)).await;
     let challenge = g.service.passkey_challenge(&ChallengePurpose::SignIn { door: "d" }).unwrap();

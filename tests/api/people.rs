@@ -130,7 +130,7 @@ async fn access_is_changed_only_by_other_administrators_and_logged() {
         (&event["by_name"], &event["role"], &event["was"]["role"]),
         (&"gus".into(), &"auditor".into(), &"reviewer".into())
     );
-    // Who is an administrator no more changes nothing, though their page is still open.
+    // A former administrator changes nothing, even if a page of theirs is still open.
     g.service.change_access(&gus, &hal.record.id, (PersonRole::Auditor, &groups(&[]))).await.unwrap();
     let stale = g.service.change_access(&hal, &g.bob.id, (PersonRole::Admin, &groups(&[]))).await;
     assert!(stale.is_err(), "{stale:?}");

@@ -50,7 +50,7 @@ impl SigningHost {
         Self { id, secret: secret.expose().clone() }
     }
 
-    /// A signature, by our own hand.
+    /// Returns a signature made without the library.
     fn signs(&self, id: &str, timestamp: &str, body: &str) -> String {
         let key = STANDARD.decode(self.secret.strip_prefix("whsec_").unwrap()).unwrap();
         let mac = Hmac::<Sha256>::new_from_slice(&key).unwrap().chain_update(format!("{id}.{timestamp}.{body}"));
@@ -140,7 +140,7 @@ async fn repeated_post_gets_the_same_answer_and_its_id_is_not_reused(scene: ApiS
     assert_eq!(signer.post(g, "msg_3", &body("e")).sent(g).await.code(), "halted");
     g.service.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt(false)).await.unwrap();
     signer.post(g, "msg_3", &body("f")).sent(g).await.expect(202);
-    // Names are each host's own.
+    // Each host has its own IDs.
     let second = SigningHost::of(g, &token(&g.service, "second", MachineRole::Host, &[]).await).await;
     assert_ne!(second.post(g, "msg_1", &body("e")).sent(g).await.expect(202)["id"], taken["id"]);
     scene.passes_an_audit().await;

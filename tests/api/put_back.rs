@@ -1,4 +1,4 @@
-//! An operator puts an older, well-sealed row back.
+//! Tests older, validly sealed rows that an operator restores.
 
 use std::collections::BTreeSet;
 

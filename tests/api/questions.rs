@@ -44,7 +44,7 @@ async fn counted() -> (TestGateway, Arc<AtomicUsize>) {
     counted_of(|it| it != StoreOperation::LastOf(LOG)).await
 }
 
-/// The same of some questions.
+/// Starts a gateway that counts only some queries.
 async fn counted_of(counts: fn(StoreOperation<'_>) -> bool) -> (TestGateway, Arc<AtomicUsize>) {
     let folder = tempfile::tempdir().unwrap();
     let clock = ClockOffset::default();

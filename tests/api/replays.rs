@@ -1,4 +1,5 @@
-//! Recorded proposals, judged by another policy: exactly as they were made, and without effect; on both databases.
+//! Tests recorded proposals that another policy judges: exactly as they were made, and without effect. On both
+//! databases.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -181,7 +181,7 @@ async fn a_machine_is_no_person_and_a_person_no_machine() {
     }
 }
 
-/// One request with one header; where it is led to is not looked at.
+/// Sends one request with one header, and does not follow redirects.
 async fn call_once(g: &TestGateway, method: &str, path: &str, header: (&str, &str)) -> ApiResponse {
     let still = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let method = Method::from_bytes(method.as_bytes()).unwrap();

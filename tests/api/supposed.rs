@@ -1,4 +1,4 @@
-//! Judging without effect.
+//! Tests dry runs: judgements without effect.
 
 use serde_json::{Value, json};
 

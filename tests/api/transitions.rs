@@ -1,4 +1,4 @@
-//! Transition rules and rules that warn: over HTTP, on both databases.
+//! Tests transition rules and rules that warn, over HTTP and on both databases.
 
 use serde_json::{Value, json};
 

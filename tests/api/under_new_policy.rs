@@ -96,7 +96,7 @@ async fn pending_review_is_restated_and_needs_new_votes(scene: ApiScenario) {
     activate(g, &stricter, &[]).await;
     assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
     let next = followed(g, &held).await;
-    // The old one cannot be decided any more, and the first vote counts for nothing.
+    // The old review cannot be decided any more, and the first vote is invalid.
     assert!(matches!(g.vote(&g.bob, &held, VoteVerdict::Approve).await, Err(Error::Vote(VoteRejected::Ended))));
     assert_ne!(policy_of(g, &next["transition"]).await, policy_of(g, &held["transition"]).await);
     let statement = told(g, &next["transition"]).await["statement"].clone();
@@ -124,7 +124,7 @@ async fn vote_detects_a_changed_policy_without_the_worker(scene: ApiScenario) {
     let held = g.held(&thread).await;
     assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     activate(g, &policy_with("payment.card\"", "payment.card\", \"payment.amount\""), &[]).await;
-    // No worker has looked: it would be the last vote.
+    // No worker has run yet, so this vote would be the last one.
     changed(g.vote(&g.bob, &held, VoteVerdict::Approve).await);
     let next = followed(g, &held).await;
     let decision = g.approved(&next).await;

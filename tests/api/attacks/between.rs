@@ -1,4 +1,4 @@
-//! Something happens between a decision and the transaction that makes it true: the store looks again.
+//! Tests changes between a decision and its transaction. The store checks again in the transaction.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,7 +115,8 @@ async fn a_receipt_revoked_between_decision_and_commit_counts() {
 async fn a_receipt_that_expires_between_decision_and_commit_is_expired() {
     let scene = AttackScenario::new(POLICY).await;
     let expiry = super::forge::take_apart(scene.case.receipt()).claims["exp"].as_i64().unwrap() * 1000;
-    // Half a second before; then one second passes, by which the clocks of gateway and store may well differ.
+    // Half a second before the expiry, and then one second passes. The clocks of gateway and store may differ in
+    // between.
     let so_far = scene.g.service.now().millis();
     scene.g.clock.set_millis(expiry - 500 - so_far);
     let clock = scene.g.clock.clone();
@@ -195,10 +196,11 @@ async fn vote_of_a_person_barred_before_its_commit_is_invalid() {
     assert!(matches!(voted, Err(Error::Vote(_) | Error::Unauthenticated)), "{voted:?}");
 }
 
-/// A review's deadline passes.
+/// Lets a review's deadline pass.
 fn deadline_passes(g: &TestGateway, held: &Value) -> InterleavedAction {
     let deadline: Timestamp = serde_json::from_value(held["review"]["expires_at"].clone()).unwrap();
-    // Half a second before; then one second passes, by which the clocks of gateway and store may well differ.
+    // Half a second before the deadline, and then one second passes. The clocks of gateway and store may differ in
+    // between.
     let to_go = deadline.millis() - g.service.now().millis();
     let clock = g.clock.clone();
     clock.set_millis(to_go - 500);
@@ -238,7 +240,7 @@ fn proposal(thread: &Value, node: &str, patch: Value) -> Proposal {
     }
 }
 
-/// A harmless proposal on a second gateway, while this happens between its decision and its commit.
+/// Makes a harmless proposal on a second gateway while this happens between its decision and its commit.
 async fn proposes(happening: impl FnOnce(&TestGateway) -> InterleavedAction) -> Result<ProposalOutcome, Error> {
     let g = spawn_with_policy(POLICY).await;
     let thread = g.thread().await;
@@ -303,7 +305,7 @@ async fn a_policy_activated_between_a_proposal_and_its_commit_judges_it() {
     assert!(store.watching.is_over() && matches!(answer, ProposalOutcome::Held { .. }), "{answer:?}");
 }
 
-/// A vote on a second gateway, while the delegation that it counts on is ended between its decision and its commit.
+/// Votes on a second gateway while the delegation ends between the decision and the commit.
 async fn votes_while_it_ends(need: u32, last: impl FnOnce(Result<VoteOutcome, Error>)) {
     let g = spawn_with_policy(&super::policy_with("need = 1", &format!("need = {need}"))).await;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
@@ -341,7 +343,7 @@ async fn a_delegation_that_ends_between_the_last_vote_and_its_commit_does_not_co
     votes_while_it_ends(2, |voted| assert_eq!(voted.unwrap(), VoteOutcome::Waiting)).await;
 }
 
-/// A thread is created on a second gateway, while this happens between its decision and its commit.
+/// Creates a thread on a second gateway while this happens between its decision and its commit.
 async fn creates(happening: impl FnOnce(&TestGateway) -> InterleavedAction) -> Result<CreatedThread, Error> {
     let g = spawn_with_policy(POLICY).await;
     let (store, second) = second_gateway(&g).await;

@@ -35,14 +35,14 @@ pub fn signed(header: &[u8], claims: &[u8]) -> String {
     [header, claims].map(|it| URL_SAFE_NO_PAD.encode(it)).join(".")
 }
 
-/// Header and claims in canonical form, signed with this key.
+/// Returns header and claims in canonical form, signed with this key.
 pub fn sign(header: &Value, claims: &Value, key: &SigningKey) -> String {
     let (header, claims) = (canonical(header), canonical(claims));
     let signature = key.sign(signed(header.as_bytes(), claims.as_bytes()).as_bytes());
     join(header.as_bytes(), claims.as_bytes(), &signature.to_bytes())
 }
 
-/// The thumbprint of a key, as RFC 7638 has it.
+/// Returns the thumbprint of a key by RFC 7638.
 pub fn kid_of(key: &[u8; 32]) -> String {
     let text = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, URL_SAFE_NO_PAD.encode(key));
     URL_SAFE_NO_PAD.encode(Sha256::digest(text))
@@ -71,7 +71,7 @@ pub fn header_of(key: &SigningKey, typ: &str) -> Value {
 
 pub const RECEIPT: &str = "countersign-receipt+jwt";
 
-/// The case's receipt with other claims, signed by the gateway's own key: each claim is checked for itself.
+/// Returns the case's receipt with other claims, signed by the gateway's own key. Each claim is checked separately.
 pub fn with_claims(scene: &AttackScenario, change: impl FnOnce(&mut Value)) -> Value {
     let mut claims = take_apart(scene.case.receipt()).claims;
     change(&mut claims);

@@ -40,7 +40,7 @@ async fn abort(scene: &AttackScenario) {
     assert_eq!(ended["outcome"], "aborted");
 }
 
-/// Rolls back to version 0 on top of the head, approved; (held, decision).
+/// Rolls back to version 0 on top of the head and has it approved. Returns (held, decision).
 async fn rolled_back(scene: &AttackScenario) -> (Value, Value) {
     let parent = &scene.case.held["transition"];
     let held =

@@ -1,4 +1,4 @@
-//! Receipts by keys that do not sign receipts, or not any more.
+//! Tests receipts by keys that do not sign receipts, or that are retired or revoked.
 
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::domain::keys::{KeyUse, Keys, KeysError};
@@ -22,7 +22,7 @@ fn revoke(scene: &AttackScenario, kid: &Value) {
     update(scene, |keys| keys.revoke(kid.as_str().unwrap(), SystemClock.now(), &mut countersign::random::fill));
 }
 
-/// The case's own claims, signed by another key in its own name.
+/// Returns the case's own claims, signed by another key under its own ID.
 fn signed_by(scene: &AttackScenario, key: &ed25519_dalek::SigningKey) -> Value {
     let claims = take_apart(scene.case.receipt()).claims;
     with_receipt(scene, sign(&header_of(key, RECEIPT), &claims, key))

@@ -87,7 +87,7 @@ impl AttackScenario {
         Self { g, case, target: Mutex::new(target) }
     }
 
-    /// The writer: whatever is not a 200 that allows it is a no.
+    /// Sends the writer's request. Every response except a 200 that allows the write is a refusal.
     pub async fn write_as(&self, token: &str, ask: &Value) -> ApiResponse {
         writer::tries(&self.g, token, ask, &target_of(&self.g)).await
     }
@@ -96,7 +96,7 @@ impl AttackScenario {
         self.write_as(&self.g.writer, ask).await
     }
 
-    /// How many rows were written for a thread.
+    /// Returns the number of rows that were written for a thread.
     pub fn rows(&self, thread: &Value) -> i64 {
         let target = self.target.lock().unwrap();
         let count = "SELECT count(*) FROM users_changed WHERE thread = ?1";
@@ -113,7 +113,7 @@ impl AttackScenario {
         self.g.post(&format!("/v1/threads/{thread}/{path}"), &self.g.planner, body).await
     }
 
-    /// A harmless change on top of a head, by another agent.
+    /// Commits a harmless change on top of a head, by another agent.
     pub async fn harmless(&self, parent: &Value, text: &str) -> Value {
         let node = (self.g.parser.as_str(), "input_parser");
         self.g.propose(self.case.id(), parent, node, json!({"raw_text": text})).await.expect(201)
@@ -127,7 +127,7 @@ impl AttackScenario {
         (held, decision)
     }
 
-    /// Activates a policy over HTTP; its digest.
+    /// Activates a policy over HTTP. Returns its digest.
     pub async fn activate(&self, policy: &str, accepts: Value) -> Value {
         let schemas = json!({"payments.schema.json": crate::gateway::SCHEMA});
         let body = json!({"policy": policy, "schemas": schemas, "accepts": accepts});
@@ -161,13 +161,13 @@ pub async fn approve(g: &TestGateway) -> ApprovedChange {
 /// Selects the thread that writes the unspoiled twin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ControlCase {
-    /// The very head that was attacked still is good for exactly one write, afterwards.
+    /// The attacked head itself is valid for exactly one write afterwards.
     Same,
     /// The attack spoils the head permanently. Its twin is another thread of the same gateway, written before.
     Before,
 }
 
-/// One way in that must be shut.
+/// One attack that must be refused.
 pub struct AttackCase {
     pub name: &'static str,
     pub policy: &'static str,

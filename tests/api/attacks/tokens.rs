@@ -1,4 +1,4 @@
-//! Receipts that are not receipts by their form, their algorithm or their signature.
+//! Tests receipts that are invalid by their form, their algorithm or their signature.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -161,7 +161,7 @@ cases! {
     a_small_order_signature_is_refused: "signature_invalid", Same, |s| with_signature(s, |it| { *it = vec![0; 64]; it[0] = 1; });
     a_small_order_nonce_with_the_true_s_is_refused: "signature_invalid", Same, |s| with_signature(s, |it| { it[..32].fill(0); it[0] = 1; });
     a_small_order_key_is_unknown: "unknown_key", Same, |s| {
-        // The neutral element: R = 1, S = 0 is a signature by it of every message, for who is not strict.
+        // The neutral element: R = 1, S = 0 is its signature of every message, for a verifier that is not strict.
         let mut neutral = [0; 32];
         neutral[0] = 1;
         let parts = take_apart(s.case.receipt());

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{AttackScenario, BoxFuture, policy_with};
 use crate::gateway::{POLICY, ballot, owned_token, person};
 
-/// The code that a refused vote has on the wire.
+/// Returns the wire code of a refused vote.
 fn code(error: &Error) -> &'static str {
     match error {
         Error::Vote(refused) => vote_code(refused),
@@ -70,7 +70,7 @@ async fn twin(scene: &AttackScenario, policy: &str) {
     assert_eq!((scene.rows(&thread["thread"]), scene.rows_all()), (1, 1), "the twin");
 }
 
-/// No row by the spoiled vote; exactly one by honest votes under the same policy.
+/// Checks that the spoiled vote leaves no row, and that honest votes under the same policy leave exactly one.
 async fn run(case: VoteAttackCase) {
     let scene = AttackScenario::new(POLICY).await;
     scene.activate(&case.policy, json!([])).await;

@@ -1,4 +1,4 @@
-//! Receipts and reservations that were used, and how writes end.
+//! Tests used receipts and leases, and the ways in which writes end.
 
 use serde_json::{Value, json};
 
@@ -246,7 +246,7 @@ async fn write_can_end_while_its_thread_is_closed() {
         let name = thread["thread"].as_str().unwrap().try_into().unwrap();
         let now = scene.g.service.overview(&name).await.unwrap().thread;
         assert!(!now.outcome_unknown(scene.g.service.now()), "{outcome}: {:?} {:?}", now.head, now.unresolved);
-        // Nothing was written by the one, and something by the others.
+        // After an abort nothing was written, so the head is still free. The other outcomes used it up.
         let again = scene.g.post("/v1/verify", &scene.g.writer, ask(&format!("{write_id}-again"))).await;
         let refused = if outcome == "aborted" { None } else { Some("already_used") };
         assert_eq!((again.status != 200).then(|| again.code()), refused, "{outcome}");

@@ -55,7 +55,7 @@ async fn delegated_denial_names_both_people(scene: ApiScenario) {
     let held = g.held(&g.thread().await).await;
     let delegation = given(g, &g.alice, &dana).await;
     g.service.vote(&dana.id, &review(&held), &by(&held, &delegation, VoteVerdict::Deny)).await.unwrap();
-    // A no stays one though the delegation ends, as it does though its voter leaves.
+    // A denial stays valid if its delegation ends, just as it does if its voter leaves.
     g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
     assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);
     let hold = g.service.review(&review(&held), &g.bob).await.unwrap().hold;
@@ -81,7 +81,7 @@ async fn mutual_delegations_count_each_person_once(scene: ApiScenario) {
     assert_eq!(code(casts(g, &g.alice, &held, &back).await), "not_eligible: voted", "nor crosswise");
     assert_eq!(code(casts(g, &dana, &held, &to_dana).await), "not_eligible: group", "nor by another delegate");
     assert_eq!(casts(g, &dana, &held, &of_erin).await.unwrap(), VoteOutcome::Approved, "another place is another's");
-    // Bob votes for himself: then not for Alice, who still has her own place.
+    // Bob votes for himself, so not for Alice, who still has her own vote.
     let held = g.held(&g.thread().await).await;
     assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     assert_eq!(code(casts(g, &g.bob, &held, &to_bob).await), "not_eligible: voted");
@@ -151,7 +151,7 @@ async fn delegator_withdraws_a_delegated_vote_and_votes(scene: ApiScenario) {
     let held = g.held(&g.thread().await).await;
     casts(g, &dana, &held, &delegation).await.unwrap();
     assert_eq!(code(take_back(g, &g.bob, &held, 0).await), "nothing_to_withdraw");
-    // Back from a holiday, whether or not the other can still be reached.
+    // A delegator can end the delegation whether or not the delegate can be reached.
     g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
     g.service.set_admission("dana", SignInAccess::Barred).await.unwrap();
     assert_eq!(code(g.vote(&g.alice, &held, VoteVerdict::Approve).await), "not_eligible: voted");

@@ -115,7 +115,7 @@ async fn delegation_requires_the_password_or_an_existing_passkey(scene: ApiScena
     }
     let mut key = Authenticator::new(1);
     enrol(&g.service, &alice, (&mut key, PASSWORD)).await;
-    // Who resets a password, or finds one, has no passkey by that.
+    // An attacker who resets or finds a password does not have the passkey.
     let by_password = g.service.delegate_to(&alice, &to, PasskeyConfirmation::Password(PASSWORD.to_owned())).await;
     assert_eq!(code(by_password), "you have a passkey: confirm with it instead of the password");
     let mut of_dana = Authenticator::new(2);

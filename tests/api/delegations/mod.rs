@@ -76,7 +76,7 @@ fn by(held: &Value, delegation: &Delegation, verdict: VoteVerdict) -> Ballot {
     Ballot { delegation: Some(delegation.id.clone()), ..ballot(held, verdict) }
 }
 
-/// Votes in another's place.
+/// Votes as a delegate.
 async fn casts(g: &TestGateway, who: &Account, held: &Value, delegation: &Delegation) -> Result<VoteOutcome> {
     g.service.vote(&who.id, &review(held), &by(held, delegation, VoteVerdict::Approve)).await
 }

@@ -1,4 +1,4 @@
-//! A run on the command line.
+//! Tests runs on the command line.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Rows of a run that were sealed again.
+//! Tests rows of a run that an attacker sealed again.
 
 use countersign::domain::episode::goal::{Episode, EpisodeEnd};
 use countersign::domain::episode::state::RunStatus;

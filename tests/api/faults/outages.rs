@@ -15,7 +15,7 @@ use crate::program::PROGRAM;
 /// Calls in an outage. There are more of them than the gateway may log.
 const CALLS: usize = 200;
 
-/// How long an outage lasts at least: longer than lines in the log are apart.
+/// The minimum duration of an outage, longer than the interval between its log lines.
 const LASTS: Duration = Duration::from_millis(1_500);
 
 const DISK_FULL: i32 = 28;
@@ -105,7 +105,7 @@ impl OutageCaller {
         assert!(detail.contains("may or may not") && !detail.contains("Nothing was changed"), "{detail}");
     }
 
-    /// One outage, from its beginning to its end.
+    /// Runs one outage from its beginning to its end.
     async fn lives_through(&self, (name, left): (&str, OutageScope), begin: impl FnOnce(), end: impl FnOnce()) {
         self.turns(200).await;
         let begun = SystemClock.instant();

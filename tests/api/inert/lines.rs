@@ -39,7 +39,7 @@ async fn exported_log_is_equal_json_without_terminal_escapes() {
     let mut reasons = BTreeSet::new();
     for line in file.lines() {
         assert!(!inert(line).iter().any(|it| matches!(it, TextSegment::Escape(_))), "{line:?}");
-        // No line is one of a table: a spreadsheet that opens the file has nothing that begins with a formula.
+        // No line begins with a formula for a spreadsheet that opens the file.
         assert!(line.starts_with('{'), "{line}");
         let event: Value = serde_json::from_str(line).unwrap();
         reasons.extend(event["data"]["reason"].as_str().map(str::to_owned));

@@ -70,7 +70,7 @@ const HOSTILE: &[HostileTextKind] = &[
     HostileTextKind { name: "a formula", text: "=HYPERLINK(\"http://e.example\")", shown: &["=HYPERLINK("] },
 ];
 
-/// Nothing of this is in any page.
+/// Text that no page may contain.
 const ACTING: &[&str] = &["<script>owned", "<img src=x", "onmouseover=\"owned", "href=\"javascript:", "<%="];
 
 const POLICY: &str = r#"

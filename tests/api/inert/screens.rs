@@ -94,7 +94,7 @@ async fn addresses(
     all
 }
 
-/// Nothing in it acts, and where the text is, it can be seen.
+/// Checks that no text on the page acts, and that the hostile text is visible.
 fn harmless(page: &str, at: &str) {
     let mut before = "";
     for segment in inert(page) {

@@ -1,4 +1,4 @@
-//! Signing in with an OpenID provider, over HTTP: with a real one, and with one that lies.
+//! Tests sign-in with an OpenID provider over HTTP: with a real one, and with one that returns false data.
 
 mod faults;
 mod names;

@@ -39,17 +39,17 @@ pub struct ProviderScript {
     pub metadata: Value,
     /// Claims that replace the true claims of the token.
     pub claims: Value,
-    /// The token's payload as text, over everything.
+    /// The token's payload as text, instead of all claims.
     pub payload: Option<String>,
     pub signing: TokenSigning,
     pub reply: ProviderReply,
-    /// The number of the key it signs with, and those it publishes.
+    /// The number of the signing key, and the numbers of the published keys.
     pub key: u8,
     pub published: Vec<u8>,
     /// The number of requests for the keys, and the requests for a token.
     pub keys_asked: usize,
     pub redeemed: Vec<String>,
-    /// Requests to where a token's redirect leads.
+    /// The number of requests to the redirect target of the token endpoint.
     pub led_on: usize,
     nonce: String,
 }

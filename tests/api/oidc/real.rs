@@ -1,4 +1,4 @@
-//! With a real provider.
+//! Tests sign-in with a real provider.
 
 use countersign::config::OidcConfig;
 use countersign::domain::identity::account::{AccountCredential, PersonRole};

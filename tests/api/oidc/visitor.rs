@@ -1,4 +1,4 @@
-//! A browser without a window: cookies by site, and no redirect followed unasked.
+//! A browser without a window. It has cookies for each site and follows redirects only on request.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ impl HttpBrowser {
         panic!("more than ten redirects: {seen:?}");
     }
 
-    /// Presses the button on the sign-in page; where that leads.
+    /// Presses the button on the sign-in page. Returns the redirect.
     pub async fn begin(&mut self, gateway: &str, next: &str) -> BrowserResponse {
         let page = self.get(&format!("{gateway}/sign-in")).await;
         let csrf = between(&page.body, "name=\"csrf\" value=\"", "\"");

@@ -180,7 +180,7 @@ async fn idempotency_key_belongs_to_one_token_and_path(scene: IdempotencyScenari
     let theirs = send(g, "/v1/threads", &second, ("k", &new_thread())).await;
     assert_eq!((theirs.status, theirs.again), (StatusCode::CREATED, false));
     assert_ne!(mine.json()["thread"], theirs.json()["thread"]);
-    // On the path of another thing it is another key.
+    // On another path it is another key.
     for thread in [&mine, &theirs].map(|it| it.json()["thread"].clone()) {
         let path = format!("/v1/threads/{}/closing", thread.as_str().unwrap());
         let closed = send(g, &path, &g.admin, ("k", &json!({"reason": "done"}))).await;
@@ -243,7 +243,7 @@ async fn expired_idempotency_key_can_be_used_again(scene: IdempotencyScenario) {
 /// The tables with the effects of a call, written together with its answer.
 const EFFECTS: &[Table] = &[Table::Events, Table::Deliveries, Table::Lanes];
 
-/// Every POST but those to which a key means nothing, each called once for its effect and once more.
+/// Every POST route for which a key has a meaning. Each is called once for its effect and once more.
 struct RepeatedCalls<'a> {
     scene: &'a IdempotencyScenario,
     called: Vec<&'static str>,

@@ -25,7 +25,7 @@ use crate::over::{InterceptedStore, StoreInterceptor};
 pub enum InjectedFault {
     /// The process ends, or its connection, before anything is written.
     Before,
-    /// It ends once all is written, and learns nothing of that.
+    /// The process ends after everything is written, and does not learn of it.
     After,
     /// The change waits until it is released. The first signal reports that it has arrived.
     Tarries(Arc<Notify>, Arc<Notify>),
@@ -39,7 +39,7 @@ pub struct ChangeRecorder {
     mishap: Mutex<Option<InjectedFault>>,
 }
 
-/// A gateway on a store that is watched.
+/// A gateway on a store with an interceptor.
 pub struct IdempotencyScenario {
     pub gateway: TestGateway,
     pub store: Arc<NotingStore>,

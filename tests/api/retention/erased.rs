@@ -32,7 +32,7 @@ async fn erased_values_are_deleted_and_their_chain_stays(scene: ApiScenario) {
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
     let files: Vec<PathBuf> = archives(&scene).await.iter().map(|it| path(g, it)).collect();
-    // A gateway that was killed before a row named it, under a policy that cut otherwise.
+    // A gateway was killed before a row named the file, under a policy with other stretches.
     let left = files[0].with_file_name("00000000000000000001-00000000000000000009.json.gz");
     std::fs::copy(&files[0], &left).unwrap();
     g.pass(DAY * 4);
@@ -298,7 +298,7 @@ async fn erased_values_are_in_no_later_archive(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// One change is made, and none after it.
+/// Allows one change and no later one.
 struct SingleChangeStore(AtomicBool);
 
 #[async_trait]
@@ -341,7 +341,7 @@ async fn archive_stays_erasing_while_its_directory_is_missing(scene: ApiScenario
 
 async fn a_clock_that_goes_back_for_a_moment_erases_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
-    // Which version follows the first stretch is the same in each thread of these.
+    // The version after the first stretch is the same in each of these threads.
     grown(g, VERSIONS).await;
     works(g).await;
     let follows = archives(&scene).await[0].to + 1;
@@ -360,7 +360,7 @@ async fn a_clock_that_goes_back_for_a_moment_erases_nothing(scene: ApiScenario) 
     assert!(all.len() > before && first.to + 1 == follows && first.kept.has_values(), "{first:?}");
     assert!(all.iter().filter(|it| it.thread.as_str() == id).all(|it| it.kept.has_values()), "{all:?}");
     scene.passes_an_audit().await;
-    // A gateway of before had it that they were left when the next one was committed.
+    // An earlier release recorded the time of the next commit as their end.
     let next = all.iter().find(|it| it.thread.as_str() == id && it.from == follows).unwrap();
     let next = content(g, next).await.entries[0].entry.clone();
     let left = jws::read::<Entry>(&next, TokenType::Entry).unwrap().claims_unverified().committed_at;

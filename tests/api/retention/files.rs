@@ -1,4 +1,4 @@
-//! Files by themselves: put back byte for byte, and checked by published keys alone.
+//! Tests archive files: restored byte for byte, and checked with published keys alone.
 
 use super::*;
 use crate::exported::{audited, save_chain, save_keys};
@@ -116,7 +116,7 @@ async fn check_files(scene: &ApiScenario) {
         };
         let range = format!("\"from\":{},\"to\":{}", archive.from, archive.to);
         let shifted = format!("\"from\":{},\"to\":{}", archive.from + 1, archive.to + 1);
-        // In an opening: the root that was signed is another.
+        // A change in an opening changes its root, which is signed.
         let opened = archive.kept.has_values().then(|| spoiled("\"value\":\"secret text", "\"value\":\"other text"));
         for (bytes, sound) in [
             (bytes.clone(), true),

@@ -100,7 +100,7 @@ pub async fn grown(g: &TestGateway, versions: u64) -> (Value, Vec<Value>) {
     (made["thread"].clone(), heads)
 }
 
-/// These versions more, after those.
+/// Commits more versions after these.
 async fn grown_on(g: &TestGateway, thread: &Value, mut heads: Vec<Value>, versions: RangeInclusive<u64>) -> Vec<Value> {
     for version in versions {
         let patch = json!({"raw_text": format!("secret text number {version}, and a little more of it")});

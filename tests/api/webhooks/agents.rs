@@ -53,7 +53,7 @@ impl AgentServer {
         *self.says.lock().unwrap() = answer(status, body);
     }
 
-    /// Whether it answers a run.
+    /// Sets whether the server answers a run.
     pub fn hangs(&self, hangs: bool) {
         self.hangs.send_replace(hangs);
     }

@@ -8,14 +8,14 @@ use serde_json::json;
 use super::receiver::WebhookReceiver;
 use super::scene::WebhookScenario;
 
-/// The block of Python that is a receiver.
+/// Returns the Python block of the page that is a receiver.
 fn receiver_of_the_docs() -> &'static str {
     let docs = include_str!("../../../docs/guides/notifications.md");
     let mut blocks = docs.split("```python\n").skip(1).map(|it| it.split("```").next().unwrap());
     blocks.find(|it| it.contains("class Receiver")).unwrap()
 }
 
-/// A port that no other test is given by the system: those are above.
+/// Returns a port below the system's range, so that no other test gets it.
 fn port() -> u16 {
     20_000 + u16::try_from(std::process::id() % 10_000).unwrap()
 }

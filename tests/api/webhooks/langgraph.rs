@@ -34,7 +34,7 @@ impl LangGraphServer {
             url: format!("http://127.0.0.1:{port}"),
             http: reqwest::Client::new(),
         };
-        // It is bound by now, and answers when it is ready.
+        // The port is bound, and the server answers when it is ready.
         let ready = server.http.get(format!("{}/ok", server.url)).send().await.unwrap();
         assert!(ready.status().is_success());
         server

@@ -31,7 +31,7 @@ impl WebhookRequest {
 
 #[derive(Clone, Debug)]
 pub enum ReceiverReply {
-    /// With a status line's end, and headers.
+    /// Answers with this status line and headers.
     Says(&'static str),
     /// Answers 400 with this text.
     Quotes(&'static str),
@@ -39,7 +39,7 @@ pub enum ReceiverReply {
     Repeats(usize),
     /// Waits until the test sets another reply.
     Hangs,
-    /// It ends the connection instead.
+    /// Closes the connection without an answer.
     HangsUp,
 }
 

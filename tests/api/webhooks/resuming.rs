@@ -23,7 +23,7 @@ on_both! {
     decision_that_no_run_can_wait_for_is_skipped,
 }
 
-/// The next attempt is due by then, jitter and all.
+/// The next attempt is due after this time, including jitter.
 const FIRST_RETRY: Duration = Duration::from_secs(7);
 
 pub fn digest() -> Value {

@@ -31,7 +31,7 @@ async fn failed_delivery_is_retried_under_the_same_id_until_the_last_delay(s: We
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     s.g.thread().await;
     for (before, delay) in DELAYS.iter().enumerate() {
-        // A fifth of it is the most that chance adds.
+        // The random part is at most a fifth of the delay.
         s.g.pass(*delay + *delay / 5);
         assert_eq!((s.send().await, receiver.got().len()), (1, before + 1));
         assert_eq!(s.send().await, 0, "not before its time");

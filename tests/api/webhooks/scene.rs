@@ -1,4 +1,4 @@
-//! A gateway with a flow, on either database, and endpoints of it.
+//! A gateway with a flow on either database, and its endpoints.
 
 use std::sync::Arc;
 

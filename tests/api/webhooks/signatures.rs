@@ -1,4 +1,4 @@
-//! Signatures, as the public libraries of Standard Webhooks check them.
+//! Tests signatures with the public libraries of Standard Webhooks.
 
 use std::process::Command;
 
@@ -23,7 +23,7 @@ fn judged(got: &WebhookRequest, secret: &Value, body: &str) -> [bool; 2] {
     [python.trim() == "good", String::from_utf8(node.stdout).unwrap().trim() == "good"]
 }
 
-/// Whether the second signature is by one of the public keys that the endpoint names.
+/// Returns whether the second signature is by one of the endpoint's public keys.
 fn signed_by_key(got: &WebhookRequest, keys: &Value) -> bool {
     let ask = json!({"keys": keys, "headers": got.headers, "body": got.body}).to_string();
     crate::python::answered("check_webhook_key.py", &ask).trim() == "good"
@@ -69,8 +69,8 @@ async fn both_secrets_are_valid_only_during_a_rotation(s: WebhookScenario) {
     assert!(!good(&after, &endpoint["secret"]) && good(&after, &next["secret"]));
 }
 
-/// Whether one of the signatures is by that secret. The libraries look at the time as well, and this gateway's clock was
-/// moved.
+/// Returns whether one of the signatures is by that secret. The libraries also check the time, and the test has moved
+/// this gateway's clock.
 fn signs(got: &WebhookRequest, secret: &Value) -> bool {
     let webhook = standardwebhooks::Webhook::new(secret.as_str().unwrap()).unwrap();
     let at: i64 = got.headers["webhook-timestamp"].parse().unwrap();

@@ -22,7 +22,7 @@ async fn administrator(service: &Service, name: &str) -> Account {
     account
 }
 
-/// Gus runs the gateway, gil does not any more, and alice decides reviews.
+/// Gus is an administrator, Gil is not any more, and Alice decides reviews.
 async fn ready(s: &WebhookScenario) {
     administrator(&s.g.service, "gus").await;
     administrator(&s.g.service, "gil").await;

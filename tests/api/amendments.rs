@@ -1,4 +1,4 @@
-//! Policies that people approve before they judge a flow, on both databases.
+//! Tests policies that reviewers approve before the policies judge a flow. On both databases.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,20 +22,20 @@ use crate::gateway::{ApiResponse, SCHEMA, TestGateway, person, source};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_policy_waits_for_the_people_that_the_active_one_names(super::guarded(2)),
-    the_policy_that_judges_says_who_is_asked_and_not_the_next(super::guarded(1)),
-    one_denial_keeps_the_policy_as_it_is(super::guarded(2)),
-    only_who_is_asked_and_did_not_propose_it_votes(super::guarded(1)),
-    a_vote_is_for_one_digest_and_counts_once(super::guarded(2)),
-    what_waits_over_a_policy_of_before_is_superseded(super::guarded(1)),
-    of_two_last_votes_at_once_one_activates(super::guarded(1)),
-    an_amendment_expires_and_is_taken_back(super::guarded(1)),
-    what_nobody_could_approve_is_not_asked(super::guarded(1).replace("[\"security\"]", "[\"nobody\"]")),
-    other_accepts_are_asked_about_too(super::guarded(1)),
-    nobody_but_administrators_and_auditors_sees_or_cancels_it(super::guarded(1)),
+    policy_waits_for_the_reviewers_that_the_active_policy_names(super::guarded(2)),
+    active_policy_names_the_reviewers_of_the_next_policy(super::guarded(1)),
+    one_denial_keeps_the_active_policy(super::guarded(2)),
+    only_eligible_reviewers_other_than_the_proposer_vote(super::guarded(1)),
+    vote_on_a_policy_is_for_one_digest_and_counts_once(super::guarded(2)),
+    request_over_a_former_policy_is_superseded(super::guarded(1)),
+    only_one_of_two_concurrent_last_votes_activates_the_policy(super::guarded(1)),
+    policy_change_request_expires_and_can_be_cancelled(super::guarded(1)),
+    policy_without_eligible_reviewers_is_refused(super::guarded(1).replace("[\"security\"]", "[\"nobody\"]")),
+    change_of_the_accepted_policies_requires_approval(super::guarded(1)),
+    only_administrators_and_auditors_see_or_cancel_a_policy_change_request(super::guarded(1)),
 }
 
-/// The payments policy, where so many of security approve the next one.
+/// Returns the payments policy with `need` approvals by security for each later policy.
 pub fn guarded(need: u32) -> String {
     policy_with(
         "[[approval.stages]]",
@@ -85,7 +85,7 @@ pub async fn security(g: &TestGateway) -> [Account; 2] {
     [person(&g.service, "grace", &["security"]).await, person(&g.service, "heidi", &["security"]).await]
 }
 
-async fn a_policy_waits_for_the_people_that_the_active_one_names(scene: ApiScenario) {
+async fn policy_waits_for_the_reviewers_that_the_active_policy_names(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let before = active(g).await;
@@ -93,7 +93,7 @@ async fn a_policy_waits_for_the_people_that_the_active_one_names(scene: ApiScena
     let asked = activates(g, &laxer, json!([])).await.expect(202);
     assert_eq!((&asked["state"], &asked["over"]), (&json!("open"), &json!(before)));
     assert_eq!(asked["needed"], json!([{"groups": ["security"], "need": 2}]));
-    // It judges nothing yet, and asking again asks nobody twice.
+    // The new policy does not judge proposals yet, and the same request does not open a second policy change request.
     let held = g.held(&g.thread().await).await;
     assert_eq!(held["outcome"], "held");
     assert_eq!(activates(g, &laxer, json!([])).await.expect(202)["amendment"], asked["amendment"]);
@@ -108,20 +108,20 @@ async fn a_policy_waits_for_the_people_that_the_active_one_names(scene: ApiScena
     scene.passes_an_audit().await;
 }
 
-/// Else whoever may propose a policy would take the others' say away with it.
-async fn the_policy_that_judges_says_who_is_asked_and_not_the_next(scene: ApiScenario) {
+/// Otherwise anyone who may propose a policy could remove the approval that the active policy requires.
+async fn active_policy_names_the_reviewers_of_the_next_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let unguarded = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
     votes(g, &grace, &unguarded, VoteVerdict::Approve).await.unwrap();
-    // From now on nobody is asked; and asking people again needs nobody.
+    // From here on a new policy requires no approval, not even one that requires approval of later policies.
     activates(g, &policy_with("24h", "12h"), json!([])).await.expect(200);
     activates(g, &guarded(1), json!([])).await.expect(200);
     activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
     scene.passes_an_audit().await;
 }
 
-async fn one_denial_keeps_the_policy_as_it_is(scene: ApiScenario) {
+async fn one_denial_keeps_the_active_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let before = active(g).await;
@@ -129,12 +129,12 @@ async fn one_denial_keeps_the_policy_as_it_is(scene: ApiScenario) {
     assert_eq!(votes(g, &grace, &asked, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     assert_eq!(votes(g, &heidi, &asked, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);
     assert_eq!((active(g).await, &now(g, &asked).await["state"]), (before, &json!("denied")));
-    // Asked once more, it is another amendment.
+    // After a denial, the same request opens a new policy change request.
     assert_ne!(activates(g, crate::gateway::POLICY, json!([])).await.expect(202)["amendment"], asked["amendment"]);
     scene.passes_an_audit().await;
 }
 
-async fn only_who_is_asked_and_did_not_propose_it_votes(scene: ApiScenario) {
+async fn only_eligible_reviewers_other_than_the_proposer_vote(scene: ApiScenario) {
     let g = &scene.gateway;
     security(g).await;
     let owner = person(&g.service, "ines", &["security", "platform"]).await;
@@ -150,7 +150,7 @@ async fn only_who_is_asked_and_did_not_propose_it_votes(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_vote_is_for_one_digest_and_counts_once(scene: ApiScenario) {
+async fn vote_on_a_policy_is_for_one_digest_and_counts_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let one = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
@@ -165,7 +165,7 @@ async fn a_vote_is_for_one_digest_and_counts_once(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_waits_over_a_policy_of_before_is_superseded(scene: ApiScenario) {
+async fn request_over_a_former_policy_is_superseded(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let one = activates(g, &guarded(1).replace("24h", "12h"), json!([])).await.expect(202);
@@ -177,7 +177,7 @@ async fn what_waits_over_a_policy_of_before_is_superseded(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn of_two_last_votes_at_once_one_activates(scene: ApiScenario) {
+async fn only_one_of_two_concurrent_last_votes_activates_the_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, heidi] = security(g).await;
     let one = activates(g, &guarded(1).replace("24h", "12h"), json!([])).await.expect(202);
@@ -192,7 +192,7 @@ async fn of_two_last_votes_at_once_one_activates(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn an_amendment_expires_and_is_taken_back(scene: ApiScenario) {
+async fn policy_change_request_expires_and_can_be_cancelled(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let asked = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
@@ -204,7 +204,7 @@ async fn an_amendment_expires_and_is_taken_back(scene: ApiScenario) {
     g.pass(Duration::from_secs(3_601));
     assert_eq!(now(g, &asked).await["state"], "expired");
     assert!(matches!(votes(g, &grace, &asked, VoteVerdict::Approve).await, Err(Error::Vote(VoteRejected::Expired))));
-    // One that expired stands in nobody's way, seen by a worker or not.
+    // An expired request does not block a new one, whether or not a worker has ended it.
     let again = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);
     assert_ne!(again["amendment"], asked["amendment"]);
     assert_eq!(expire::run_once(&g.service).await.unwrap(), 1);
@@ -213,7 +213,7 @@ async fn an_amendment_expires_and_is_taken_back(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_could_approve_is_not_asked(scene: ApiScenario) {
+async fn policy_without_eligible_reviewers_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let refused = activates(g, crate::gateway::POLICY, json!([])).await;
     assert_eq!((refused.status, refused.code()), (409, "wrong_state"));
@@ -223,8 +223,8 @@ async fn what_nobody_could_approve_is_not_asked(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// Whoever could name any policy as accepted could let heads through that its people never saw.
-async fn other_accepts_are_asked_about_too(scene: ApiScenario) {
+/// A caller who could accept any policy by name could have heads written that its reviewers never saw.
+async fn change_of_the_accepted_policies_requires_approval(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let first = active(g).await;
@@ -241,7 +241,7 @@ async fn other_accepts_are_asked_about_too(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn nobody_but_administrators_and_auditors_sees_or_cancels_it(scene: ApiScenario) {
+async fn only_administrators_and_auditors_see_or_cancel_a_policy_change_request(scene: ApiScenario) {
     let g = &scene.gateway;
     security(g).await;
     let asked = activates(g, crate::gateway::POLICY, json!([])).await.expect(202);

@@ -1,4 +1,4 @@
-//! Policies that people approve with a passkey's signature, on both databases.
+//! Tests policies that reviewers approve with a passkey's signature. On both databases.
 
 use std::time::Duration;
 
@@ -25,10 +25,10 @@ use crate::passkeys_of_people::{allow_removing, enrol, get, sign_in};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_policy_that_asks_for_a_signature_is_approved_with_one_and_not_without(super::signed("passkey = true")),
+    policy_that_requires_a_signature_is_not_approved_without_one(super::signed("passkey = true")),
     a_signature_counts_for_one_policy_verdict_comment_page_and_person(super::signed("passkey = true")),
-    a_signature_over_a_policy_is_used_in_time_and_by_a_passkey_that_counts(super::signed("passkey = true")),
-    a_passkey_that_opened_the_session_is_enough_where_the_policy_says_so(super::signed("passkey_within = \"5m\"")),
+    signature_over_a_policy_needs_a_valid_passkey_and_expires(super::signed("passkey = true")),
+    policy_can_accept_the_passkey_that_opened_the_session(super::signed("passkey_within = \"5m\"")),
 }
 
 const PASSWORD: &str = "correct horse battery";
@@ -54,7 +54,7 @@ async fn amendment(g: &TestGateway, asked: &Value) -> PolicyChangeRequest {
     g.service.amendment(&id).await.unwrap()
 }
 
-/// What the page would have that person sign, signed.
+/// Signs the challenge that the page would show to this person.
 async fn sign(g: &TestGateway, who: &mut PasskeySigner, asked: &Value, ballot: &Ballot) -> VoteSignature {
     let amendment = amendment(g, asked).await;
     let voter = &who.inside.account.record.id;
@@ -85,7 +85,7 @@ fn laxer() -> String {
     policy_with("\"target_user_id\", \"execution", "\"execution")
 }
 
-async fn a_policy_that_asks_for_a_signature_is_approved_with_one_and_not_without(scene: ApiScenario) {
+async fn policy_that_requires_a_signature_is_not_approved_without_one(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let mut grace = signer(g, &grace, 1).await;
@@ -132,7 +132,7 @@ async fn a_signature_counts_for_one_policy_verdict_comment_page_and_person(scene
     assert_eq!(refused(cast(g, &grace, &asked, (&yes, Some(&later))).await), challenge(), "another end");
     let theirs = refused(cast(g, &heidi, &asked, (&yes, Some(&signature))).await);
     assert_eq!(theirs, VoteRejected::Passkey(AssertionRejected::NotTheirs));
-    // What is signed of a vote on a review is no vote on a policy, though all else were the same.
+    // A signature for a vote on a review is invalid for a vote on a policy, even if everything else is equal.
     let held = g.held(&g.thread().await).await;
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let hold = g.service.review(&review, &heidi.inside.account.record).await.unwrap().hold;
@@ -145,7 +145,7 @@ async fn a_signature_counts_for_one_policy_verdict_comment_page_and_person(scene
     scene.passes_an_audit().await;
 }
 
-async fn a_signature_over_a_policy_is_used_in_time_and_by_a_passkey_that_counts(scene: ApiScenario) {
+async fn signature_over_a_policy_needs_a_valid_passkey_and_expires(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let mut grace = signer(g, &grace, 1).await;
@@ -165,7 +165,7 @@ async fn a_signature_over_a_policy_is_used_in_time_and_by_a_passkey_that_counts(
     scene.passes_an_audit().await;
 }
 
-async fn a_passkey_that_opened_the_session_is_enough_where_the_policy_says_so(scene: ApiScenario) {
+async fn policy_can_accept_the_passkey_that_opened_the_session(scene: ApiScenario) {
     let g = &scene.gateway;
     let [grace, _] = security(g).await;
     let mut grace = signer(g, &grace, 1).await;

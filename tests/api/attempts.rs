@@ -1,4 +1,4 @@
-//! A change that was denied is not asked again without end: attempts count by what they ask for, whatever the head.
+//! Tests the limit on repeated proposals of a denied change. Attempts count by their effect, on every head.
 
 use std::time::Duration;
 
@@ -32,14 +32,14 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// Two attempts in six hours.
 fn policy() -> String {
     let limits = "ttl = \"24h\"\nattempts = 2\nattempts_within = \"6h\"";
-    // Both nodes may ask for the change.
+    // Both nodes may propose the change.
     policy_with("ttl = \"24h\"", limits).replace(
         "reads = [\"raw_text\"]\nwrites = [\"raw_text\"]",
         "reads = [\"$\"]\nwrites = [\"raw_text\", \"target_user_id\"]",
     )
 }
 
-/// The same without a schema, and with calls that a rule holds.
+/// Returns the same policy without a schema, and with tool calls that a rule holds.
 fn with_tools() -> String {
     policy()
         .replace("schema = \"payments.schema.json\"\n", "")

@@ -1,4 +1,4 @@
-//! Audits beside a gateway that does not rest: what it does meanwhile is no finding, and what is wrong is one.
+//! Tests audits beside a busy gateway. Its concurrent changes are no findings, and real errors are.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,12 +29,12 @@ use crate::rules::ApiScenario;
 
 on_both! {
     a_chain_that_grows_while_an_audit_reads_is_no_finding(super::POLICY),
-    what_is_wrong_is_found_beside_a_chain_that_grows(super::POLICY),
+    audit_finds_errors_while_another_thread_grows(super::POLICY),
     a_lease_that_ends_while_an_audit_reads_is_no_finding(super::POLICY),
-    what_is_put_back_while_an_audit_reads_is_no_finding(format!("{}\n[retain]\nversions = 10\n", super::POLICY)),
+    restore_during_an_audit_is_no_finding(format!("{}\n[retain]\nversions = 10\n", super::POLICY)),
 }
 
-/// Does something while a walk waits, whatever runs the walk.
+/// Runs an action while a scan of the audit waits.
 fn meanwhile<T: Send>(work: impl Future<Output = T> + Send) -> T {
     let run = || tokio::runtime::Runtime::new().unwrap().block_on(work);
     std::thread::scope(|scope| scope.spawn(run).join().unwrap())
@@ -108,7 +108,7 @@ async fn a_chain_that_grows_while_an_audit_reads_is_no_finding(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-async fn what_is_wrong_is_found_beside_a_chain_that_grows(scene: ApiScenario) {
+async fn audit_finds_errors_while_another_thread_grows(scene: ApiScenario) {
     let g = &scene.gateway;
     let (grows, wrong) = (g.thread().await, g.thread().await);
     let of = id(&wrong);
@@ -132,7 +132,7 @@ async fn a_lease_that_ends_while_an_audit_reads_is_no_finding(scene: ApiScenario
     assert_eq!(scene.found_in(scene.store(), begun).await, [""; 0]);
 }
 
-/// Puts a thread's past back when everything was read but files.
+/// Restores a thread's archives after the audit has read everything except the files.
 struct RestoringStore {
     service: Service,
     thread: ThreadId,
@@ -157,7 +157,7 @@ impl StoreInterceptor for RestoringStore {
     }
 }
 
-async fn what_is_put_back_while_an_audit_reads_is_no_finding(scene: ApiScenario) {
+async fn restore_during_an_audit_is_no_finding(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, 60).await;
     assert!(Archiver::default().run_once(&g.service).await.unwrap() > 0);

@@ -1,4 +1,4 @@
-//! One test, written once, on both databases.
+//! Runs one test on both databases.
 
 /// Each of them on SQLite and on PostgreSQL, in an `ApiScenario` or the scenario that is named, with the policy that is
 /// named, or else with the file's own `policy()`.

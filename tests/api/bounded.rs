@@ -1,4 +1,4 @@
-//! What one person has many of, all of which must end at once: sessions, and links that they made.
+//! Tests that all sessions and all links of one person can be ended at once.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ async fn open_sessions(g: &TestGateway) -> Vec<Session> {
     g.service.sessions_of(&g.alice.id).await.unwrap()
 }
 
-/// Alice signs in so often; what her browsers show, the oldest first.
+/// Signs Alice in this many times. Returns the browser sessions, the oldest first.
 async fn signed_in(g: &TestGateway, times: usize) -> Vec<String> {
     let mut browsers = Vec::new();
     for _ in 0..times {
@@ -31,7 +31,7 @@ async fn signed_in(g: &TestGateway, times: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn who_signs_in_again_and_again_has_so_many_sessions_and_the_oldest_end() {
+async fn session_above_the_limit_ends_the_oldest_session() {
     let g = spawn_gateway().await;
     let browsers = signed_in(&g, SESSIONS_MAX).await;
     assert_eq!(open_sessions(&g).await.len(), SESSIONS_MAX);
@@ -51,7 +51,7 @@ async fn who_signs_in_again_and_again_has_so_many_sessions_and_the_oldest_end() 
 }
 
 #[tokio::test]
-async fn two_who_sign_in_at_once_where_there_is_no_room_both_come_in() {
+async fn two_concurrent_sign_ins_at_the_session_limit_succeed() {
     let g = spawn_gateway().await;
     signed_in(&g, SESSIONS_MAX).await;
     let came = futures_util::future::join_all((0..4).map(|_| signed_in(&g, 1))).await;
@@ -67,7 +67,7 @@ async fn two_who_sign_in_at_once_where_there_is_no_room_both_come_in() {
 }
 
 #[tokio::test]
-async fn a_session_that_was_ended_is_over_since_then() {
+async fn ended_session_stays_ended() {
     let g = spawn_gateway().await;
     let (me, _) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     let until = me.session.record.expires_at;
@@ -80,7 +80,7 @@ async fn a_session_that_was_ended_is_over_since_then() {
 }
 
 #[tokio::test]
-async fn nobody_has_more_links_open_than_are_withdrawn_at_once() {
+async fn open_links_of_an_administrator_are_limited() {
     let g = spawn_gateway().await;
     let gus = crate::people::admin(&g, "gus").await;
     let named = |name: String| NewAccount { name, role: PersonRole::Reviewer, groups: BTreeSet::new() };

@@ -1,4 +1,5 @@
-//! Any version of a thread, as a node may read it: what it was, and never more than its node was let read. On both databases.
+//! Tests reading any version of a thread. A node never reads more of a version than it was allowed to read then. On
+//! both databases.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +11,17 @@ use crate::gateway::{ApiResponse, POLICY, TestGateway, source, token};
 use crate::rules::ApiScenario;
 
 on_both! {
-    every_version_is_given_as_it_was(super::POLICY),
-    what_a_version_has_not_for_a_node_no_version_has(super::POLICY),
-    what_was_kept_from_a_node_then_stays_kept_from_it(super::narrow()),
-    what_comes_back_by_a_rollback_is_read_by_the_policy_of_today(super::POLICY),
-    what_is_kept_from_a_node_now_is_kept_in_old_transitions(super::POLICY),
-    asking_for_a_rollback_tells_nothing_that_was_kept_from_its_node(super::narrow()),
+    every_version_is_returned_unchanged(super::POLICY),
+    old_version_has_no_values_outside_the_nodes_reads(super::POLICY),
+    value_that_was_unreadable_then_stays_unreadable(super::narrow()),
+    restored_values_are_read_under_the_current_policy(super::POLICY),
+    value_that_is_unreadable_now_is_absent_from_old_transitions(super::POLICY),
+    rollback_request_reveals_no_unreadable_value(super::narrow()),
 }
 
 const READS: &str = "reads = [\"raw_text\", \"requested_action\", \"target_user_id\", \"payment.amount\"]";
 
-/// Where the planner does not see how much is paid.
+/// Returns a policy under which the planner does not see the amount.
 fn narrow() -> String {
     policy_with(READS, "reads = [\"raw_text\", \"requested_action\", \"target_user_id\"]").replace(
         "writes = [\"requested_action\", \"target_user_id\", \"payment.amount\"]",
@@ -45,7 +46,7 @@ async fn says(g: &TestGateway, thread: &Value, head: &Value, what: &str) -> Valu
 /// More than a whole state and its differences.
 const VERSIONS: u64 = 70;
 
-async fn every_version_is_given_as_it_was(scene: ApiScenario) {
+async fn every_version_is_returned_unchanged(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, mut heads) = (&made["thread"], vec![made["transition"].clone()]);
@@ -68,7 +69,7 @@ async fn every_version_is_given_as_it_was(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_a_version_has_not_for_a_node_no_version_has(scene: ApiScenario) {
+async fn old_version_has_no_values_outside_the_nodes_reads(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     says(g, &made["thread"], &made["transition"], "refund").await;
@@ -81,7 +82,7 @@ async fn what_a_version_has_not_for_a_node_no_version_has(scene: ApiScenario) {
     assert_eq!(odd.status, 400);
 }
 
-async fn what_was_kept_from_a_node_then_stays_kept_from_it(scene: ApiScenario) {
+async fn value_that_was_unreadable_then_stays_unreadable(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, hidden) = (&made["thread"], json!({"requested_action": "none", "target_user_id": 17}));
@@ -97,7 +98,7 @@ async fn what_was_kept_from_a_node_then_stays_kept_from_it(scene: ApiScenario) {
     assert_eq!(at(g, thread, 1).await.expect(200)["state"], now, "what is kept from it now is kept in the past");
 }
 
-async fn what_comes_back_by_a_rollback_is_read_by_the_policy_of_today(scene: ApiScenario) {
+async fn restored_values_are_read_under_the_current_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let thread = &made["thread"];
@@ -117,7 +118,7 @@ async fn diff_of(g: &TestGateway, transition: &Value, token: &str) -> Value {
     g.get(&format!("/v1/transitions/{}", transition.as_str().unwrap()), token).await.expect(200)["diff"].clone()
 }
 
-async fn what_is_kept_from_a_node_now_is_kept_in_old_transitions(scene: ApiScenario) {
+async fn value_that_is_unreadable_now_is_absent_from_old_transitions(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let done = says(g, &made["thread"], &made["transition"], "refund").await;
@@ -126,7 +127,8 @@ async fn what_is_kept_from_a_node_now_is_kept_in_old_transitions(scene: ApiScena
     for who in [&g.planner, &both] {
         assert_eq!(diff_of(g, &done, who).await, told);
     }
-    // What the planner read the parser reads from now on: neither of them read it then and does now.
+    // The parser may now read what only the planner could read before, and the planner may not. Neither could read it
+    // both then and now.
     let planner = policy_with(READS, "reads = [\"raw_text\", \"target_user_id\", \"payment.amount\"]");
     activate(g, &planner.replacen("reads = [\"raw_text\"]", "reads = [\"raw_text\", \"requested_action\"]", 1)).await;
     for who in [&g.planner, &g.parser, &both] {
@@ -135,7 +137,7 @@ async fn what_is_kept_from_a_node_now_is_kept_in_old_transitions(scene: ApiScena
     assert_eq!(at(g, &made["thread"], 1).await.expect(200)["state"].get("requested_action"), None);
 }
 
-async fn asking_for_a_rollback_tells_nothing_that_was_kept_from_its_node(scene: ApiScenario) {
+async fn rollback_request_reveals_no_unreadable_value(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let thread = &made["thread"];
@@ -147,7 +149,7 @@ async fn asking_for_a_rollback_tells_nothing_that_was_kept_from_its_node(scene: 
     g.approved(&paid).await;
     let back = json!({"node": "planner", "parent": paid["transition"], "to_version": 0});
     let held = g.post(&format!("{path}/rollbacks"), &g.planner, back).await.expect(202);
-    // How much was paid in version 0 was kept from the planner then, and nobody has approved that it comes back.
+    // The policy redacted the amount of version 0 for the planner then, and its return has no approval yet.
     let seen = json!([{"pointer": "/requested_action", "before": "refund", "after": "none"}]);
     assert_eq!(held["diff"], seen);
     assert_eq!(diff_of(g, &held["transition"], &g.planner).await, seen);

@@ -1,4 +1,4 @@
-//! A clock that went back: refused at the start, told of while the gateway runs.
+//! Tests a clock that went back. The gateway refuses to start, and logs it while running.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ async fn start_with_a_clock_that_went_back_is_refused() {
     let running = start(ClockPolicy::Refused).await.unwrap();
     person(&running.service, "ana", &[]).await;
     running.stop().await.unwrap();
-    // Somebody is added while the clock is a day ahead.
+    // An account is added while the clock is a day ahead.
     let ahead = a_day_ahead(&config).await;
     let new = NewAccount { name: "ben".to_owned(), role: PersonRole::Reviewer, groups: Default::default() };
     ahead.add_account(&new, "correct horse battery".to_owned()).await.unwrap();

@@ -1,4 +1,4 @@
-//! The description against a real gateway, by schemathesis: every check, with the token of every role.
+//! Tests the API description against a real gateway with schemathesis: every check, with the token of every role.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::gateway::{TestGateway, spawn_gateway};
 
-/// Runs it on these calls; what it says if it finds anything.
+/// Runs it on these calls. Returns its output if it has a finding.
 fn finds(url: &str, token: &str, calls: &[String]) -> Option<String> {
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis/schemathesis.toml");
     let python = crate::python::with("schemathesis");
@@ -37,7 +37,7 @@ fn tokens(g: &TestGateway) -> [(&'static str, &str); 6] {
     ]
 }
 
-/// With each role's token the calls that it may make; and all the others with one that may make none of them.
+/// Each role's token makes the calls that the role may make. The monitor's token also makes the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn schemathesis_finds_nothing() {
     let g = spawn_gateway().await;
@@ -60,7 +60,7 @@ async fn schemathesis_finds_nothing() {
 }
 
 #[tokio::test]
-async fn another_method_is_told_which_there_are() {
+async fn wrong_method_gets_the_allowed_methods() {
     let g = spawn_gateway().await;
     for (method, path, allowed) in [
         (Method::DELETE, "/v1/threads", "POST"),

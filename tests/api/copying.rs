@@ -1,4 +1,4 @@
-//! The copy of the log: every event a line, in the log's order, at least once, wherever it stops.
+//! Tests the log export: every event is one line, in the log's order, at least once, wherever the export stops.
 
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::rules::ApiScenario;
 
 on_both! {
     every_event_is_a_line_in_the_logs_order(crate::gateway::POLICY),
-    what_was_not_written_is_written_again(crate::gateway::POLICY),
+    failed_export_is_repeated(crate::gateway::POLICY),
     several_gateways_write_each_line_once(crate::gateway::POLICY),
 }
 
@@ -67,7 +67,7 @@ async fn every_event_is_a_line_in_the_logs_order(scene: ApiScenario) {
     assert_eq!(copied, told, "what an auditor's token reads");
     assert_eq!(copied.last().unwrap()["data"]["reason"], "\u{1b}[2Jgone\nand \u{202e}back");
 
-    // The file is moved away: what comes next is in a new one.
+    // The file is moved away, so later events are in a new file.
     let moved = g.folder.path().join("log.jsonl.1");
     std::fs::rename(&path, &moved).unwrap();
     let held = g.held(&g.thread().await).await;
@@ -80,7 +80,7 @@ async fn every_event_is_a_line_in_the_logs_order(scene: ApiScenario) {
 }
 
 /// However it ends: before writing, or after it and before that is noted, as by a crash.
-async fn what_was_not_written_is_written_again(scene: ApiScenario) {
+async fn failed_export_is_repeated(scene: ApiScenario) {
     let g = &scene.gateway;
     let length = lived(g).await;
     let written = Mutex::new(Vec::new());
@@ -121,7 +121,7 @@ impl Drop for SinkProcess {
     }
 }
 
-/// What a gateway writes to standard output, until it has told of that place in the log and is killed.
+/// Returns the lines that a gateway writes to standard output until it has exported this log position and is killed.
 fn told_until(data: &Path, index: u64) -> Vec<Value> {
     let mut command = Command::new(PROGRAM);
     command.arg("--data").arg(data).args(["serve", "--listen", "127.0.0.1:0"]);
@@ -135,9 +135,9 @@ fn told_until(data: &Path, index: u64) -> Vec<Value> {
     told
 }
 
-/// Nothing else is on standard output, and the link that makes the first account least of all.
+/// Standard output has nothing else, above all not the link for the first account.
 #[test]
-fn standard_output_has_the_log_and_goes_on_after_the_gateway_was_killed() {
+fn export_to_standard_output_continues_after_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     let first = told_until(folder.path(), 1);
     assert_eq!((first.len(), &first[0]["type"]), (1, &json!("access.setup_link_made")));
@@ -145,7 +145,7 @@ fn standard_output_has_the_log_and_goes_on_after_the_gateway_was_killed() {
     let second = indexes(&told_until(folder.path(), 2));
     assert!(second == [2] || second == [1, 2], "{second:?}");
     let third = indexes(&told_until(folder.path(), 3));
-    // So may what the second one told.
+    // The lines of the second start may appear twice as well.
     let twice = second == [1, 2] && third == [1, 2, 3];
     assert!(third == [3] || third == [2, 3] || twice, "{third:?} after {second:?}");
 }

@@ -1,5 +1,5 @@
-//! Judgements that are made expensive: each check of a schema has an end, and what is large is done off the threads that
-//! answer requests. No time is measured here: the refusals and the counters say what was done, and where.
+//! Tests expensive judgements. Each schema check has a limit, and large requests are judged off the threads that answer
+//! requests. The tests measure no time: refusals and counters show which work ran where.
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ writes = ["*"]
 hide = ["secret"]
 "#;
 
-/// So many schemas, each of which looks at every member.
+/// Returns this many schemas, each of which checks every member.
 fn schemas(keyword: &str, many: usize, each: &str) -> Value {
     json!({"s": json!({keyword: vec![json!({"additionalProperties": {"type": each}}); many]}).to_string()})
 }
@@ -43,13 +43,13 @@ async fn tried(g: &TestGateway, schemas: &Value, patch: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_schema_of_a_thousand_forms_is_one_fault_and_its_check_has_an_end() {
+async fn schema_with_a_thousand_alternatives_is_one_error_and_limited() {
     let g = spawn_gateway().await;
     let forms = tried(&g, &schemas("anyOf", 1_200, "string"), &members(9_000)).await;
     let codes =
         |told: &Value| told["errors"].as_array().unwrap().iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
     assert_eq!((&forms["outcome"], codes(&forms)), (&json!("reject"), vec![json!("schema")]));
-    // Every one of these fits, and finding that out takes too long.
+    // Every one of these schemas matches, and checking all of them takes too long.
     let fits = tried(&g, &schemas("allOf", 1_200, "integer"), &members(9_000)).await;
     assert_eq!((&fits["outcome"], codes(&fits)), (&json!("reject"), vec![json!("schema_too_costly")]));
     let fewer = tried(&g, &schemas("allOf", 1_200, "integer"), &members(90)).await;
@@ -70,7 +70,7 @@ async fn dry_runs_and_policies_are_worked_on_off_the_threads_that_answer() {
 }
 
 #[tokio::test]
-async fn what_is_large_is_judged_off_the_threads_that_answer_and_what_is_small_is_not() {
+async fn only_large_requests_are_judged_on_worker_threads() {
     let g = spawn_gateway().await;
     let activated = json!({"policy": BY_SCHEMA, "schemas": schemas("anyOf", 200, "integer")});
     g.post("/v1/flows/payments/policies", &g.admin, activated).await.expect(200);
@@ -107,7 +107,7 @@ async fn large_states_of_earlier_versions_are_checked_off_the_threads_that_answe
 }
 
 #[tokio::test]
-async fn a_replay_ends_its_page_where_its_judgements_were_much_work() {
+async fn expensive_replay_ends_its_page_early() {
     const PROPOSALS: usize = 12;
     let g = spawn_gateway().await;
     let open = json!({"policy": BY_SCHEMA, "schemas": {"s": "{}"}});

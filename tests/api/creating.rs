@@ -1,4 +1,4 @@
-//! What a host may say of a new thread: names that are its own flow's, and links that lead to pages.
+//! Tests the names and links that a host may set for a new thread.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ async fn create(g: &TestGateway, token: &str, flow: &str, name: &str) -> ApiResp
     g.post("/v1/threads", token, json!({"flow": flow, "thread": name, "state": state()})).await
 }
 
-/// An answer without what names the request.
+/// Returns a response without its request ID.
 fn told(answer: ApiResponse) -> (u16, Value) {
     let mut body = answer.body;
     body.as_object_mut().unwrap().remove("request_id");

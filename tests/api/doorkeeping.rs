@@ -1,5 +1,5 @@
-//! Tries to sign in: bounded for accounts and addresses, on all gateways and over restarts, and never such that
-//! somebody known is kept out.
+//! Tests the limits on failed sign-ins, for accounts and addresses, on all gateways and over restarts. Known browsers
+//! are never locked out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn from(address: &str) -> SignInOrigin {
     SignInOrigin { address: Some(address.to_owned()), ..SignInOrigin::default() }
 }
 
-/// What becomes of a try: in, wrong, or wait.
+/// Returns the result of an attempt: in, wrong, or wait.
 async fn tries(service: &Service, name: &str, password: &str, from: &SignInOrigin) -> &'static str {
     match service.sign_in_throttled(name, password.to_owned(), from).await {
         Ok(_) => "in",
@@ -49,7 +49,7 @@ async fn told(g: &TestGateway, kind: &str) -> Vec<Value> {
     events.filter(|it| it["type"] == kind).map(|it| it["data"].clone()).collect()
 }
 
-/// Strangers at an account, until they must wait; each from another address.
+/// Fails at an account from another address each time until the next attempt must wait.
 async fn slowed(g: &TestGateway, name: &str) {
     for at in 0..SIGN_INS {
         assert_eq!(tries(&g.service, name, "not the one", &from(&format!("203.0.113.{at}"))).await, "wrong");
@@ -58,7 +58,7 @@ async fn slowed(g: &TestGateway, name: &str) {
 }
 
 #[tokio::test]
-async fn who_is_known_is_let_in_while_strangers_wait() {
+async fn known_browser_signs_in_while_other_clients_wait() {
     let g = spawn_gateway().await;
     slowed(&g, "alice").await;
     assert_eq!(
@@ -77,7 +77,7 @@ async fn who_is_known_is_let_in_while_strangers_wait() {
         let other = SignInOrigin { device: Some(device), ..from("198.51.100.1") };
         assert_eq!(tries(&g.service, "alice", PASSWORD, &other).await, "wait");
     }
-    // A known browser is bounded, too: by itself.
+    // A known browser has a limit too, of its own.
     for _ in 0..SIGN_INS {
         assert_eq!(tries(&g.service, "alice", "not the one", &known).await, "wrong");
     }
@@ -87,7 +87,7 @@ async fn who_is_known_is_let_in_while_strangers_wait() {
 }
 
 #[tokio::test]
-async fn waiting_grows_has_an_end_and_another_gateway_knows_of_it() {
+async fn backoff_of_sign_ins_grows_to_a_limit_on_all_gateways() {
     let g = spawn_gateway().await;
     slowed(&g, "alice").await;
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
@@ -111,7 +111,7 @@ async fn waiting_grows_has_an_end_and_another_gateway_knows_of_it() {
 }
 
 #[tokio::test]
-async fn an_administrator_unlocks_and_that_is_told() {
+async fn unlock_by_an_administrator_is_logged() {
     let g = spawn_gateway().await;
     let gus = admin(&g).await;
     slowed(&g, "alice").await;
@@ -123,13 +123,13 @@ async fn an_administrator_unlocks_and_that_is_told() {
 }
 
 #[tokio::test]
-async fn names_that_nobody_has_are_slowed_as_those_that_somebody_has() {
+async fn unknown_names_are_slowed_like_existing_names() {
     let g = spawn_gateway().await;
     slowed(&g, "nobody-is-called-so").await;
     slowed(&g, "alice").await;
 }
 
-/// The counters that attempts are on, as the database has them.
+/// Returns the counters of attempts in the database.
 fn counters(g: &TestGateway) -> BTreeSet<String> {
     let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
     let mut counters = database.prepare("SELECT id FROM tries").unwrap();
@@ -137,8 +137,8 @@ fn counters(g: &TestGateway) -> BTreeSet<String> {
     ids.map(Result::unwrap).collect()
 }
 
-/// An account with a counter of its own would never be slowed by attempts at other names, and every other name would:
-/// whoever fills the shared counters could read from the refusals which names exist.
+/// If an account had its own counter, attempts at other names would never slow it. Every unknown name would be slowed.
+/// An attacker who fills the shared counters could read from the refusals which names exist.
 #[tokio::test]
 async fn a_counter_does_not_show_whether_a_name_exists() {
     let g = spawn_gateway().await;
@@ -163,7 +163,7 @@ async fn names_that_share_an_unkeyed_hash_share_no_counter() {
     assert_eq!(tries(&g.service, "nobody", "not the one", &from("198.51.100.1")).await, "wrong");
 }
 
-/// Who fails at a name sees no difference when its owner signs in from a new browser meanwhile.
+/// An attacker who fails at a name sees no difference when its owner signs in from a new browser.
 #[tokio::test]
 async fn a_sign_in_does_not_reset_the_counter_of_its_name() {
     let g = spawn_gateway().await;
@@ -176,7 +176,7 @@ async fn a_sign_in_does_not_reset_the_counter_of_its_name() {
 }
 
 #[tokio::test]
-async fn tries_at_once_count_each() {
+async fn concurrent_attempts_count_separately() {
     let g = spawn_gateway().await;
     let all =
         (0..4 * SIGN_INS).map(|at| {
@@ -191,7 +191,7 @@ async fn tries_at_once_count_each() {
 }
 
 #[tokio::test]
-async fn a_flood_of_failures_is_told_as_a_number() {
+async fn flood_of_failed_sign_ins_is_logged_as_a_count() {
     const FLOOD: u32 = 80;
     let g = spawn_gateway().await;
     for at in 0..FLOOD {
@@ -208,7 +208,7 @@ async fn a_flood_of_failures_is_told_as_a_number() {
 }
 
 #[tokio::test]
-async fn what_was_last_used_is_known_to_some_minutes_and_written_once_in_that_time() {
+async fn last_use_of_a_token_is_written_once_every_few_minutes() {
     let g = spawn_gateway().await;
     let id = format!("token/{}", g.writer.strip_prefix("cs_").unwrap().split('_').next().unwrap());
     let ids = [id.clone()];
@@ -223,15 +223,15 @@ async fn what_was_last_used_is_known_to_some_minutes_and_written_once_in_that_ti
     g.get("/v1/threads/none", &g.writer).await;
     assert_eq!(g.service.flush_last_seen().await.unwrap(), 1);
     assert!(g.service.last_seen(&ids).await.unwrap()[&id] > before);
-    // Who is not let in was not seen.
+    // A refused client is not recorded as seen.
     let stranger = [format!("token/{}", "x".repeat(32))];
     g.get("/v1/threads/none", &format!("cs_{}_secret", "x".repeat(32))).await;
     assert!(g.service.last_seen(&stranger).await.unwrap().is_empty());
 }
 
-/// Whoever had the password may have signed in with any number of browsers.
+/// An attacker who had the password may have signed in with any number of browsers.
 #[tokio::test]
-async fn another_password_forgets_the_browsers_of_the_one_before() {
+async fn new_password_resets_known_browsers() {
     const ANOTHER: &str = "battery horse correct";
     let g = spawn_gateway().await;
     let (me, _) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Edits: a reviewer's rewrite of what is held. On both databases.
+//! Tests reviewers' edits of held proposals. On both databases.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +21,14 @@ use crate::gateway::{TestGateway, person};
 use crate::rules::ApiScenario;
 
 on_both! {
-    an_edit_supersedes_what_was_held_and_is_written_once_another_approves_it,
+    edit_supersedes_the_held_proposal_and_needs_another_approver,
     neither_editor_nor_owner_decides_an_edit,
-    an_edit_and_the_last_vote_race_and_one_wins,
-    what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_changes_nothing,
-    what_is_hidden_is_neither_rewritten_nor_guessed,
-    only_who_is_asked_rewrites_a_proposal_that_is_held,
-    an_editor_who_is_not_asked_any_more_rewrites_nothing_more,
-    edits_of_edits_come_to_an_end,
+    only_one_of_an_edit_and_a_concurrent_last_vote_succeeds,
+    edit_that_the_policy_would_reject_is_refused,
+    redacted_value_is_neither_edited_nor_guessed,
+    only_eligible_reviewers_edit_a_held_proposal,
+    former_reviewer_edits_nothing,
+    edits_of_edits_are_limited,
 }
 
 fn policy() -> String {
@@ -60,7 +60,7 @@ async fn rewrite(g: &TestGateway, who: &Account, held: &Value, ask: &EditRequest
     g.service.rewrite(&who.id, &review(held), ask).await
 }
 
-/// The new hold, in the shape of a proposal's answer.
+/// Returns the new pending review, in the shape of a proposal's response.
 async fn rewritten(g: &TestGateway, who: &Account, held: &Value, ask: &EditRequest) -> Value {
     let EditResult::Held(next) = rewrite(g, who, held, ask).await.unwrap() else { panic!("rejected") };
     let transition = g.service.review(&next, who).await.unwrap().hold.transition;
@@ -83,7 +83,7 @@ async fn still_waits(g: &TestGateway, held: &Value) {
     assert_eq!(g.service.review(&review(held), &g.alice).await.unwrap().hold.state, HoldState::Open {});
 }
 
-async fn an_edit_supersedes_what_was_held_and_is_written_once_another_approves_it(scene: ApiScenario) {
+async fn edit_supersedes_the_held_proposal_and_needs_another_approver(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -120,7 +120,7 @@ async fn neither_editor_nor_owner_decides_an_edit(scene: ApiScenario) {
     let on_old = g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap_err();
     assert!(matches!(&on_old, Error::Vote(it) if vote_code(it) == "review_ended"), "{on_old:?}");
     g.vote(&g.bob, &next, VoteVerdict::Approve).await.unwrap();
-    // And not on what comes on top, until it is written.
+    // The editor is not eligible for later proposals either, until a confirmed write.
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let again = json!({"node": "planner", "parent": next["transition"], "patch": {}, "reaffirm": true});
     let again = g.post(&path, &g.planner, again).await.expect(202);
@@ -128,7 +128,7 @@ async fn neither_editor_nor_owner_decides_an_edit(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn an_edit_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
+async fn only_one_of_an_edit_and_a_concurrent_last_vote_succeeds(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;
@@ -144,7 +144,7 @@ async fn an_edit_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_changes_nothing(scene: ApiScenario) {
+async fn edit_that_the_policy_would_reject_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     let admin = asks(&held, &[], Some(json!({"execution_permissions": ["all"]})));
@@ -161,14 +161,14 @@ async fn what_the_node_may_not_write_a_rule_denies_or_nobody_could_approve_chang
     scene.passes_an_audit().await;
 }
 
-async fn what_is_hidden_is_neither_rewritten_nor_guessed(scene: ApiScenario) {
+async fn redacted_value_is_neither_edited_nor_guessed(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let patch = json!({"target_user_id": 42, "payment": {"card": "4929000000000000"}});
     let ask = json!({"node": "planner", "parent": thread["transition"], "patch": patch, "format": "merge-patch"});
     let held = g.post(&path, &g.planner, ask).await.expect(202);
-    // What was proposed, what stands there, and a wrong guess: the answer is the same.
+    // The proposed value, the current value and a wrong guess all get the same answer.
     for guess in ["4929000000000000", "4111111111111111", "1"] {
         let blind = [
             asks(&held, &[("/payment/card", json!(guess))], None),
@@ -205,7 +205,7 @@ async fn what_is_hidden_is_neither_rewritten_nor_guessed(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn only_who_is_asked_rewrites_a_proposal_that_is_held(scene: ApiScenario) {
+async fn only_eligible_reviewers_edit_a_held_proposal(scene: ApiScenario) {
     let g = &scene.gateway;
     let owner = person(&g.service, "carol", &["reviewers", "platform"]).await;
     let stranger = person(&g.service, "dave", &["elsewhere"]).await;
@@ -228,7 +228,7 @@ async fn only_who_is_asked_rewrites_a_proposal_that_is_held(scene: ApiScenario) 
     assert_eq!(why(rewrite(g, &g.alice, &other, &user(&other, 43)).await), "expired");
 }
 
-async fn an_editor_who_is_not_asked_any_more_rewrites_nothing_more(scene: ApiScenario) {
+async fn former_reviewer_edits_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let new = NewAccount { name: "boss".to_owned(), role: PersonRole::Admin, groups: Default::default() };
     let boss = g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
@@ -244,7 +244,7 @@ async fn an_editor_who_is_not_asked_any_more_rewrites_nothing_more(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-async fn edits_of_edits_come_to_an_end(scene: ApiScenario) {
+async fn edits_of_edits_are_limited(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut held = g.held(&g.thread().await).await;
     for turn in 0..EDITS_MAX as u64 {

@@ -1,4 +1,5 @@
-//! What a node is given before a model is called: as much as fits, sealed, and checked before it is used. On both databases.
+//! Tests the envelope that a node gets before it calls a model: cut to the token limit, signed and checked before use.
+//! On both databases.
 
 use countersign_domain::context::{Encoding, Envelope, EnvelopeCode, ExpectedEnvelope, check};
 use countersign_domain::json::canonical::canonical;
@@ -10,20 +11,20 @@ use crate::gateway::{ApiResponse, TestGateway};
 use crate::rules::{ApiScenario, codes};
 
 on_both! {
-    a_view_is_sealed_and_believed_until_the_head_moves(super::given("")),
-    what_does_not_fit_goes_by_priority_and_what_is_required_never(super::given("max_tokens = 40\npriority = [\"raw_text\"]\nrequires = [\"target_user_id\"]")),
-    there_is_no_envelope_without_what_is_required(super::given("max_tokens = 10\nrequires = [\"raw_text\"]")),
-    what_was_changed_or_is_of_others_is_not_believed(super::given("")),
-    nothing_that_a_node_does_not_read_is_in_it(super::given("")),
-    a_view_that_its_node_may_not_receive_is_not_given(super::given(super::RECEIVES)),
-    below_what_is_hidden_no_place_is_named(super::hidden_and_read()),
-    what_went_for_lack_of_room_is_missed_by_the_schema(super::given(&format!("max_tokens = 30\n{}", super::RECEIVES))),
-    a_policy_that_is_activated_later_says_what_is_received(super::given("")),
-    what_changes_nothing_says_what_to_go_on_from(super::given("requires = [\"raw_text\"]")),
-    a_policy_says_how_tokens_are_counted(format!("{}\n[context]\nencoding = \"cl100k_base\"\n", super::given(""))),
+    envelope_is_valid_until_the_head_moves(super::given("")),
+    envelope_drops_keys_by_priority_and_never_required_keys(super::given("max_tokens = 40\npriority = [\"raw_text\"]\nrequires = [\"target_user_id\"]")),
+    missing_required_key_prevents_an_envelope(super::given("max_tokens = 10\nrequires = [\"raw_text\"]")),
+    changed_or_foreign_envelope_is_refused(super::given("")),
+    envelope_has_only_values_that_its_node_reads(super::given("")),
+    view_that_breaks_its_schema_is_not_returned(super::given(super::RECEIVES)),
+    envelope_names_no_path_below_a_redacted_value(super::hidden_and_read()),
+    value_cut_by_the_token_limit_fails_the_schema(super::given(&format!("max_tokens = 30\n{}", super::RECEIVES))),
+    later_policy_changes_the_envelope_schema(super::given("")),
+    response_without_a_change_has_the_current_head(super::given("requires = [\"raw_text\"]")),
+    policy_sets_the_token_encoding(format!("{}\n[context]\nencoding = \"cl100k_base\"\n", super::given(""))),
 }
 
-/// What the planner receives: no amount of 13, which nobody pays, and a text that ends as one.
+/// The planner's schema: no amount of 13, which no test pays, and a text with a full stop at its end.
 const RECEIVES: &str = r#"
 [nodes.planner.receives]
 required = ["raw_text"]
@@ -37,7 +38,7 @@ type = "integer"
 not.const = 13
 "#;
 
-/// A planner that reads a card, which the policy hides, and receives none with a number of 13.
+/// Returns a policy whose planner reads a card that is redacted, and receives no card with a number of 13.
 fn hidden_and_read() -> String {
     let whole = "\"raw_text\", \"requested_action\", \"target_user_id\", \"payment.amount\"";
     let reads = given("").replacen(&format!("reads = [{whole}]"), &format!("reads = [{whole}, \"payment.card\"]"), 1);
@@ -47,7 +48,7 @@ fn hidden_and_read() -> String {
     format!("{reads}{receives}")
 }
 
-/// The payments policy, with what its planner is given.
+/// Returns the payments policy with options for its planner's envelope.
 fn given(more: &str) -> String {
     let rollback = format!("rollback = true\n{more}\n");
     crate::gateway::POLICY.replacen("rollback = true\n", &rollback, 1)
@@ -68,7 +69,7 @@ async fn verify(g: &TestGateway, envelope: &Value) -> ApiResponse {
     g.post("/v1/envelopes/verify", &g.planner, json!({"envelope": envelope, "node": "planner"})).await
 }
 
-/// How many events there are.
+/// Returns the number of events.
 async fn told_so_far(g: &TestGateway) -> u64 {
     g.service.sequence().await.unwrap();
     g.service.log_length().await.unwrap()
@@ -86,7 +87,7 @@ async fn published(g: &TestGateway) -> PublicKeys {
     PublicKeys::from_jwks(&jwks).unwrap()
 }
 
-async fn a_view_is_sealed_and_believed_until_the_head_moves(scene: ApiScenario) {
+async fn envelope_is_valid_until_the_head_moves(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Pay Eva.").await;
     let sealed = envelope(g, &thread).await.expect(200);
@@ -111,7 +112,7 @@ async fn a_view_is_sealed_and_believed_until_the_head_moves(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn what_does_not_fit_goes_by_priority_and_what_is_required_never(scene: ApiScenario) {
+async fn envelope_drops_keys_by_priority_and_never_required_keys(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, &"word ".repeat(500)).await;
     let sealed = envelope(g, &thread).await.expect(200);
@@ -127,7 +128,7 @@ async fn what_does_not_fit_goes_by_priority_and_what_is_required_never(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn there_is_no_envelope_without_what_is_required(scene: ApiScenario) {
+async fn missing_required_key_prevents_an_envelope(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"requested_action": "none", "target_user_id": 17});
     let bare = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -140,7 +141,7 @@ async fn there_is_no_envelope_without_what_is_required(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_was_changed_or_is_of_others_is_not_believed(scene: ApiScenario) {
+async fn changed_or_foreign_envelope_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Pay Eva.").await;
     let sealed = envelope(g, &thread).await.expect(200);
@@ -176,7 +177,7 @@ async fn what_was_changed_or_is_of_others_is_not_believed(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn nothing_that_a_node_does_not_read_is_in_it(scene: ApiScenario) {
+async fn envelope_has_only_values_that_its_node_reads(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Pay Eva.").await;
     let text = envelope(g, &thread).await.expect(200).to_string();
@@ -189,7 +190,7 @@ async fn nothing_that_a_node_does_not_read_is_in_it(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_policy_says_how_tokens_are_counted(scene: ApiScenario) {
+async fn policy_sets_the_token_encoding(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Überweisung an Eva, bitte.").await;
     let sealed = envelope(g, &thread).await.expect(200);
@@ -197,7 +198,7 @@ async fn a_policy_says_how_tokens_are_counted(scene: ApiScenario) {
     assert_eq!(verify(g, &sealed).await.expect(200)["encoding"], "cl100k_base");
 }
 
-async fn a_view_that_its_node_may_not_receive_is_not_given(scene: ApiScenario) {
+async fn view_that_breaks_its_schema_is_not_returned(scene: ApiScenario) {
     let g = &scene.gateway;
     let fits = thread(g, "Pay Eva.").await;
     let sealed = envelope(g, &fits).await.expect(200);
@@ -226,17 +227,17 @@ async fn a_view_that_its_node_may_not_receive_is_not_given(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_went_for_lack_of_room_is_missed_by_the_schema(scene: ApiScenario) {
+async fn value_cut_by_the_token_limit_fails_the_schema(scene: ApiScenario) {
     let g = &scene.gateway;
     let short = thread(g, "Pay Eva.").await;
     envelope(g, &short).await.expect(200);
-    // As it stands it fits; of what there is room for, the end is not there.
+    // The whole text would be valid. The part that fits has no full stop at its end.
     let long = thread(g, &format!("{}.", "0123456789 ".repeat(50))).await;
     let refused = envelope(g, &long).await;
     assert_eq!((refused.code(), &refused.body["errors"][0]["pointer"]), ("schema_mismatch", &json!("/raw_text")));
 }
 
-async fn a_policy_that_is_activated_later_says_what_is_received(scene: ApiScenario) {
+async fn later_policy_changes_the_envelope_schema(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"raw_text": "Pay Eva.", "requested_action": "none", "target_user_id": 17,
         "payment": {"amount": 13, "card": "4111111111111111"}});
@@ -250,12 +251,12 @@ async fn a_policy_that_is_activated_later_says_what_is_received(scene: ApiScenar
     assert_eq!(refused.body["checkpoint"]["transition"], thread["transition"]);
 }
 
-async fn what_changes_nothing_says_what_to_go_on_from(scene: ApiScenario) {
+async fn response_without_a_change_has_the_current_head(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g, "Pay Eva.").await;
     let (id, first) = (&thread["thread"], &thread["transition"]);
     let head = |version: u64, transition: &Value| json!({"version": version, "transition": transition});
-    // A rejection, told again after the head has moved, is told as it was.
+    // A rejection that is returned again after the head has moved is unchanged.
     let forbidden = json!({"result_ref": "x"});
     let as_planner = (g.planner.as_str(), "planner");
     let rejected = g.propose(id, first, as_planner, forbidden.clone()).await;
@@ -275,12 +276,12 @@ async fn what_changes_nothing_says_what_to_go_on_from(scene: ApiScenario) {
     g.propose(id, &committed["transition"], as_planner, json!({"requested_action": "none"})).await.expect(201);
     let stale = verify(g, &sealed).await;
     assert_eq!((stale.code(), &stale.body["checkpoint"]["version"]), ("stale", &json!(2)));
-    // Whoever may not know of the thread is not told how it stands.
+    // A caller who may not read the thread is not shown its version.
     let elsewhere = g.get(&path.replace("state", "envelope"), &g.parser).await;
     assert_eq!((elsewhere.status, &elsewhere.body["checkpoint"]), (403, &Value::Null));
 }
 
-async fn below_what_is_hidden_no_place_is_named(scene: ApiScenario) {
+async fn envelope_names_no_path_below_a_redacted_value(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"raw_text": "Pay.", "requested_action": "none", "target_user_id": 17,
         "payment": {"amount": 1, "card": {"number": 13}}});

@@ -1,5 +1,4 @@
-//! What the README promises of a first quarter of an hour: the demonstration, the walkthrough and its own
-//! snippets, run for real.
+//! Runs the quick start of the README: the demonstration, the walkthrough and the README's own snippets.
 
 mod readme;
 
@@ -20,7 +19,7 @@ fn the_walkthrough_ends_with_the_row_written_once() {
     assert_eq!(said.lines().next_back(), Some("write-1 42 40"), "{said}");
 }
 
-/// A demonstration that runs, and what it said so far.
+/// A running demonstration and its output so far.
 struct DemoProcess {
     child: ChildProcess,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -39,7 +38,7 @@ impl DemoProcess {
         Self { child: ChildProcess(child), lines, said: Vec::new() }
     }
 
-    /// What it has taken of the processor, in whole seconds.
+    /// Returns the processor time of the process, in whole seconds.
     fn processor_seconds(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.0.id())).unwrap();
         let after_name = stat.rsplit_once(')').unwrap().1;
@@ -47,7 +46,7 @@ impl DemoProcess {
         ticks / rustix::param::clock_ticks_per_second()
     }
 
-    /// Reads on until a line has this in it.
+    /// Reads until a line contains this text.
     fn until(&mut self, wanted: &str) -> String {
         loop {
             let line =
@@ -64,7 +63,7 @@ fn url_in(line: &str) -> String {
     line[line.find("http://").unwrap()..].trim().to_owned()
 }
 
-/// The value of a hidden field.
+/// Returns the value of the page's first field with this name.
 fn field(page: &str, name: &str) -> String {
     let at = format!("name=\"{name}\" value=\"");
     let start = page.find(&at).unwrap_or_else(|| panic!("no field {name} in {page}")) + at.len();
@@ -114,7 +113,7 @@ impl ScriptlessBrowser {
         assert_eq!(status, 303, "{page}");
     }
 
-    /// Sends the form of a review, and the page that asks once more.
+    /// Sends the form of a review, and then the confirmation page.
     async fn approve(&mut self, review: &str) {
         let mut page = self.get(review).await;
         for confirmed in ["", "yes"] {
@@ -148,7 +147,7 @@ fn escaped(value: &str) -> String {
 fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
     let mut demo = DemoProcess::start();
     demo.until("http://localhost:");
-    // It appears within two seconds of its start, where it is built for speed and has a processor for itself.
+    // An optimized build on a free processor starts within two seconds. The limit here also allows for a debug build.
     assert!(demo.processor_seconds() < 10);
     let ada = url_in(&demo.until("ada (finance)"));
     let review = url_in(&demo.until("One person is needed"));
@@ -183,13 +182,13 @@ fn the_demonstration_writes_once_and_its_lines_to_copy_succeed() {
 fn left_alone_the_second_review_visibly_expires_and_nothing_is_written() {
     let mut demo = DemoProcess::start();
     demo.until("left alone, it expires");
-    // In as much time as its flow gives people, as the page counts it down.
+    // The review expires after its flow's time limit, which the page counts down.
     demo.until("\"decision\":\"expired\"");
     demo.until("The second review EXPIRED");
     assert!(!demo.said.iter().any(|it| it.contains("is decided") || it.contains("The row is written")));
 }
 
-/// Where everybody begins with nothing, in a demonstration too: a passkey is a device of one's own.
+/// The list of passkeys is empty for every account, even in the demonstration: a passkey is a person's own device.
 const ONES_OWN: &str = "/account/passkeys";
 
 #[test]
@@ -206,7 +205,7 @@ fn no_screen_of_the_demonstration_is_empty() {
         let screens = SCREENS.iter().map(|it| it.address).filter(|it| *it != ONES_OWN);
         for path in screens.chain(["/insight?span=1h", "/threads/refund-101", "/?show=past"]) {
             let mut page = browser.get(&format!("{origin}{path}")).await;
-            // The log is written down and counted by workers, a second later.
+            // Workers write and count the log a second later.
             while path.starts_with("/insight") && page.contains("class=\"empty") {
                 page = browser.get(&format!("{origin}{path}")).await;
             }

@@ -1,4 +1,4 @@
-//! One deadline that cannot be kept, because what is stored about it is broken, keeps no other from being kept.
+//! Tests that one deadline with broken stored data does not keep other deadlines from expiring.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::attacks::policy_with;
 use crate::rules::ApiScenario;
 
 on_both! {
-    one_deadline_that_cannot_be_kept_keeps_no_other,
+    broken_deadline_does_not_block_other_deadlines,
 }
 
 fn policy() -> String {
     policy_with("ttl = \"24h\"", "ttl = \"1h\"")
 }
 
-async fn one_deadline_that_cannot_be_kept_keeps_no_other(scene: ApiScenario) {
+async fn broken_deadline_does_not_block_other_deadlines(scene: ApiScenario) {
     let g = &scene.gateway;
     let broken = g.post("/v1/interrupts", &g.host, crate::interrupts::asked()).await.expect(202);
     let broken = broken["id"].as_str().unwrap();

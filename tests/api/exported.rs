@@ -1,4 +1,4 @@
-//! What an auditor saves of a running gateway, and what the command says of it.
+//! Tests the log that an auditor saves of a running gateway, and the command that audits it.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ pub async fn save_keys(g: &TestGateway, folder: &Path) {
     std::fs::write(folder.join("jwks.json"), keys).unwrap();
 }
 
-/// A chain's pages from a version on, as they come, each a file.
+/// Saves each page of a chain from this version on as a file.
 pub async fn save_chain(g: &TestGateway, folder: &Path, thread: &Value, from: u64, page_size: u64) {
     let id = thread.as_str().unwrap();
     let mut next = Some(from);
@@ -25,7 +25,7 @@ pub async fn save_chain(g: &TestGateway, folder: &Path, thread: &Value, from: u6
     }
 }
 
-/// Its exit, and what it tells.
+/// Returns the exit code and the output.
 pub async fn audited(folder: &Path) -> (i32, Value) {
     let folder = folder.to_owned();
     tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! Deadlines moved by those who are asked. On both databases.
+//! Tests extended deadlines. On both databases.
 
 use std::time::Duration;
 
@@ -24,11 +24,11 @@ use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
-    a_moved_deadline_counts_and_is_told_with_its_reason,
-    a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for_ever,
-    of_two_who_move_it_at_once_one_does_and_a_form_moves_it_once,
-    moving_it_and_the_last_vote_race_and_nothing_is_lost,
-    a_reason_tells_nothing_that_the_policy_of_now_hides,
+    extended_deadline_applies_and_is_logged_with_its_reason,
+    only_eligible_reviewers_extend_a_deadline_in_time_and_up_to_a_limit,
+    only_one_of_two_concurrent_extensions_succeeds,
+    concurrent_extension_and_last_vote_lose_nothing,
+    reason_shows_no_value_that_the_current_policy_redacts,
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -71,7 +71,7 @@ async fn told(g: &TestGateway, kind: EventType) -> Vec<Value> {
     events.into_iter().map(|it| it.event).filter(|it| it.kind == kind).map(|it| it.data).collect()
 }
 
-/// The one extension, as the host is told it.
+/// Returns the data of the one extension, as the host sees it.
 async fn extended_as_host(g: &TestGateway) -> Value {
     while g.service.sequence().await.unwrap() > 0 {}
     let page = g.get("/v1/events?limit=500", &g.host).await.expect(200);
@@ -82,7 +82,7 @@ async fn extended_as_host(g: &TestGateway) -> Value {
     event["data"].clone()
 }
 
-async fn a_moved_deadline_counts_and_is_told_with_its_reason(scene: ApiScenario) {
+async fn extended_deadline_applies_and_is_logged_with_its_reason(scene: ApiScenario) {
     let g = &scene.gateway;
     let (held, other) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     let before = hold(g, &held).await;
@@ -116,8 +116,8 @@ async fn a_moved_deadline_counts_and_is_told_with_its_reason(scene: ApiScenario)
     scene.passes_an_audit().await;
 }
 
-/// While the flow is stopped nothing is judged again, so the hold is still of the policy before.
-async fn a_reason_tells_nothing_that_the_policy_of_now_hides(scene: ApiScenario) {
+/// While the flow is halted nothing is judged again, so the pending review still has the previous policy.
+async fn reason_shows_no_value_that_the_current_policy_redacts(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 777_123});
@@ -132,7 +132,7 @@ async fn a_reason_tells_nothing_that_the_policy_of_now_hides(scene: ApiScenario)
     scene.passes_an_audit().await;
 }
 
-async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for_ever(scene: ApiScenario) {
+async fn only_eligible_reviewers_extend_a_deadline_in_time_and_up_to_a_limit(scene: ApiScenario) {
     let g = &scene.gateway;
     let (dana, gone) =
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "gone", &["reviewers"]).await);
@@ -174,7 +174,7 @@ async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for
         code(moves(g, &g.alice, &held, &longer(&now, HOUR)).await),
         "a deadline can be extended at most five times"
     );
-    // What is counted from is the first deadline, however often it is moved.
+    // The limit counts from the first deadline, however often the deadline was extended.
     let far = g.held(&g.thread().await).await;
     let first = hold(g, &far).await;
     moves(g, &g.bob, &far, &longer(&first, 4 * HOUR)).await.unwrap();
@@ -192,7 +192,7 @@ async fn a_deadline_is_moved_by_those_who_are_asked_before_it_passes_and_not_for
     scene.passes_an_audit().await;
 }
 
-async fn of_two_who_move_it_at_once_one_does_and_a_form_moves_it_once(scene: ApiScenario) {
+async fn only_one_of_two_concurrent_extensions_succeeds(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;
@@ -209,7 +209,7 @@ async fn of_two_who_move_it_at_once_one_does_and_a_form_moves_it_once(scene: Api
     scene.passes_an_audit().await;
 }
 
-async fn moving_it_and_the_last_vote_race_and_nothing_is_lost(scene: ApiScenario) {
+async fn concurrent_extension_and_last_vote_lose_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;

@@ -1,5 +1,5 @@
-//! Approvals that admit something for good (`covers = "commit"`), and what becomes of that when one is taken back before
-//! anything was written. On both databases.
+//! Tests approvals that admit a change for all later heads (`covers = "commit"`), and their revocation before a write.
+//! On both databases.
 
 use countersign_domain::chain::hash::Digest;
 use serde_json::{Value, json};
@@ -10,14 +10,14 @@ use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
-    what_was_approved_for_good_needs_no_receipt_once_something_came_on_top,
-    an_approval_that_was_taken_back_is_owed_by_what_comes_on_top,
-    an_approval_that_is_taken_back_later_stops_what_came_on_top,
-    an_approval_that_is_taken_back_while_a_writer_is_at_work_is_not_written_by_the_next,
-    what_a_writer_was_let_through_with_is_not_undone,
-    an_approval_that_was_written_is_nothing_to_take_back,
-    a_branch_owes_what_was_taken_back_from_its_head,
-    what_nobody_was_asked_about_is_owed_once_the_flow_enforces,
+    commit_on_top_of_an_approval_for_later_heads_needs_no_receipt,
+    commit_on_top_of_a_revoked_approval_requires_its_own_approval,
+    later_revocation_stops_earlier_commits_on_top,
+    approval_revoked_during_an_aborted_write_is_not_written_later,
+    revocation_does_not_undo_an_allowed_write,
+    revocation_after_a_confirmed_write_has_no_effect,
+    branch_of_a_head_with_a_revoked_approval_requires_its_own_approval,
+    observed_change_requires_its_own_approval_once_the_flow_enforces,
 }
 
 fn policy() -> String {
@@ -25,7 +25,7 @@ fn policy() -> String {
     for_good.replace("rollback = true", "rollback = true\nfork = true")
 }
 
-/// An approved change of whom: (its thread, what was held, the decision).
+/// Makes an approved change of the target user. Returns its thread, the held proposal and the decision.
 async fn approved(g: &TestGateway) -> (Value, Value, Value) {
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -33,7 +33,7 @@ async fn approved(g: &TestGateway) -> (Value, Value, Value) {
     (thread["thread"].clone(), held["transition"].clone(), decision)
 }
 
-/// Something harmless on top of a head.
+/// Commits a harmless change on top of a head.
 async fn on_top(g: &TestGateway, thread: &Value, head: &Value, text: &str) -> Value {
     let done = g.propose(thread, head, (&g.parser, "input_parser"), json!({"raw_text": text})).await.expect(201);
     done["transition"].clone()
@@ -52,7 +52,7 @@ fn refused(answer: &ApiResponse, code: &str) {
     assert_eq!((answer.status, answer.code()), (403, code), "{:#}", answer.body);
 }
 
-/// People approve the head as it stands, and it is written.
+/// Reaffirms the head, approves it and writes it.
 async fn is_written_once_approved_anew(g: &TestGateway, thread: &Value, head: &Value) {
     let body = json!({"node": "planner", "parent": head, "patch": {}, "reaffirm": true});
     let path = format!("/v1/threads/{}/transitions", thread.as_str().unwrap());
@@ -62,7 +62,7 @@ async fn is_written_once_approved_anew(g: &TestGateway, thread: &Value, head: &V
     g.confirm("anew").await.expect(200);
 }
 
-async fn what_was_approved_for_good_needs_no_receipt_once_something_came_on_top(scene: ApiScenario) {
+async fn commit_on_top_of_an_approval_for_later_heads_needs_no_receipt(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, head, _) = approved(g).await;
     let top = on_top(g, &thread, &head, "harmless").await;
@@ -72,7 +72,7 @@ async fn what_was_approved_for_good_needs_no_receipt_once_something_came_on_top(
     scene.passes_an_audit().await;
 }
 
-async fn an_approval_that_was_taken_back_is_owed_by_what_comes_on_top(scene: ApiScenario) {
+async fn commit_on_top_of_a_revoked_approval_requires_its_own_approval(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, head, decision) = approved(g).await;
     take_back(g, &decision).await;
@@ -84,7 +84,7 @@ async fn an_approval_that_was_taken_back_is_owed_by_what_comes_on_top(scene: Api
     scene.passes_an_audit().await;
 }
 
-async fn an_approval_that_is_taken_back_later_stops_what_came_on_top(scene: ApiScenario) {
+async fn later_revocation_stops_earlier_commits_on_top(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, head, decision) = approved(g).await;
     let top = on_top(g, &thread, &head, "harmless").await;
@@ -96,7 +96,7 @@ async fn an_approval_that_is_taken_back_later_stops_what_came_on_top(scene: ApiS
     scene.passes_an_audit().await;
 }
 
-async fn an_approval_that_is_taken_back_while_a_writer_is_at_work_is_not_written_by_the_next(scene: ApiScenario) {
+async fn approval_revoked_during_an_aborted_write_is_not_written_later(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, head, decision) = approved(g).await;
     let top = on_top(g, &thread, &head, "harmless").await;
@@ -110,7 +110,7 @@ async fn an_approval_that_is_taken_back_while_a_writer_is_at_work_is_not_written
     scene.passes_an_audit().await;
 }
 
-async fn what_a_writer_was_let_through_with_is_not_undone(scene: ApiScenario) {
+async fn revocation_does_not_undo_an_allowed_write(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, head, decision) = approved(g).await;
     let top = on_top(g, &thread, &head, "harmless").await;
@@ -122,7 +122,7 @@ async fn what_a_writer_was_let_through_with_is_not_undone(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn an_approval_that_was_written_is_nothing_to_take_back(scene: ApiScenario) {
+async fn revocation_after_a_confirmed_write_has_no_effect(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, head, decision) = approved(g).await;
     g.verify(&thread, &head, &decision["receipt"], "w1").await.expect(200);
@@ -133,7 +133,7 @@ async fn an_approval_that_was_written_is_nothing_to_take_back(scene: ApiScenario
     scene.passes_an_audit().await;
 }
 
-async fn a_branch_owes_what_was_taken_back_from_its_head(scene: ApiScenario) {
+async fn branch_of_a_head_with_a_revoked_approval_requires_its_own_approval(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _, decision) = approved(g).await;
     let fork = async |name: &str| {
@@ -148,7 +148,7 @@ async fn a_branch_owes_what_was_taken_back_from_its_head(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_was_asked_about_is_owed_once_the_flow_enforces(scene: ApiScenario) {
+async fn observed_change_requires_its_own_approval_once_the_flow_enforces(scene: ApiScenario) {
     let g = &scene.gateway;
     let observing = format!("mode = \"observe\"\n{}", policy());
     activate(g, &observing, &[]).await;

@@ -1,4 +1,4 @@
-//! Tokens that nodes are given, counted by the gateway and bounded by the policy's budgets. On both databases.
+//! Tests the context tokens of nodes: the gateway counts them, and the policy's budgets limit them. On both databases.
 
 use countersign_domain::context::Encoding;
 use countersign_domain::json::canonical::canonical;
@@ -12,34 +12,34 @@ use crate::gateway::{ApiResponse, POLICY, TestGateway};
 use crate::rules::{ApiScenario, codes};
 
 on_both! {
-    what_a_node_is_given_is_counted_in_hundreds_until_the_bound(super::bounded("thread", 700, "")),
-    it_is_the_envelope_that_is_counted(super::bounded("thread", 300, "max_tokens = 60\nrequires = [\"target_user_id\"]")),
-    whoever_makes_something_required_go_away_is_counted_whole(super::bounded("thread", 500, "max_tokens = 60\nrequires = [\"payment.amount\"]")),
-    a_node_is_held_against_its_own_sum_and_told_of_no_other(super::bounded("node", 500, "")),
-    what_is_rejected_held_or_denied_is_not_counted_and_what_is_approved_is_once(super::bounded("thread", 100_000, "")),
-    a_step_that_is_repeated_is_given_once(super::bounded("thread", 100_000, "")),
-    a_rollback_gives_nothing_and_gives_nothing_back(super::bounded("thread", 100_000, "")),
-    people_are_asked_where_the_policy_says_so(super::bounded("thread", 300, "").replacen("context_tokens = 300", "context_tokens = 300\nthen = \"hold\"", 1)),
-    nothing_is_counted_where_nothing_is_bounded(super::POLICY),
-    another_policy_would_have_counted_what_this_one_did_not(super::POLICY),
-    an_audit_finds_another_sum(super::bounded("thread", 100_000, "")),
+    context_tokens_are_counted_in_hundreds_up_to_the_limit(super::bounded("thread", 700, "")),
+    envelope_is_counted_instead_of_the_whole_view(super::bounded("thread", 300, "max_tokens = 60\nrequires = [\"target_user_id\"]")),
+    node_without_a_valid_envelope_is_counted_by_its_whole_view(super::bounded("thread", 500, "max_tokens = 60\nrequires = [\"payment.amount\"]")),
+    node_limit_counts_and_shows_only_the_nodes_own_tokens(super::bounded("node", 500, "")),
+    only_committed_changes_are_counted_and_approved_ones_once(super::bounded("thread", 100_000, "")),
+    repeated_step_is_counted_once(super::bounded("thread", 100_000, "")),
+    rollback_neither_adds_nor_returns_tokens(super::bounded("thread", 100_000, "")),
+    token_limit_can_require_approval(super::bounded("thread", 300, "").replacen("context_tokens = 300", "context_tokens = 300\nthen = \"hold\"", 1)),
+    tokens_are_not_counted_without_a_limit(super::POLICY),
+    replay_counts_tokens_that_the_active_policy_did_not(super::POLICY),
+    audit_finds_a_changed_token_count(super::bounded("thread", 100_000, "")),
 }
 
-/// The payments policy with a bound, and with what its planner is given.
+/// Returns the payments policy with a limit, and with options for its planner's envelope.
 fn bounded(of: &str, tokens: u64, planner: &str) -> String {
     let budget = format!("[budgets.{of}]\ncontext_tokens = {tokens}\n\n[approval]\n");
     let policy = POLICY.replacen("[approval]\n", &budget, 1);
     policy.replacen("rollback = true\n", &format!("rollback = true\n{planner}\n"), 1)
 }
 
-/// A thread whose text is some 240 tokens.
+/// Creates a thread whose text has about 240 tokens.
 async fn thread(g: &TestGateway) -> Value {
     let state = json!({"raw_text": "word ".repeat(240), "requested_action": "none", "target_user_id": 17,
         "payment": {"amount": 10, "card": "4111111111111111"}});
     g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201)
 }
 
-/// What a node's view of the head is, in hundreds.
+/// Returns the token count of a node's view of the head, rounded up to hundreds.
 async fn given(g: &TestGateway, thread: &Value, (token, node): (&str, &str)) -> u64 {
     let path = format!("/v1/threads/{}/state?node={node}", thread["thread"].as_str().unwrap());
     let view = g.get(&path, token).await.expect(200)["state"].clone();
@@ -55,7 +55,7 @@ async fn total(g: &TestGateway, thread: &Value) -> Value {
     g.get(&path, &g.host).await.expect(200)["spent"]["context_tokens"].clone()
 }
 
-async fn what_a_node_is_given_is_counted_in_hundreds_until_the_bound(scene: ApiScenario) {
+async fn context_tokens_are_counted_in_hundreds_up_to_the_limit(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     assert_eq!(given(g, &thread, (&g.planner, "planner")).await, 300);
@@ -68,14 +68,14 @@ async fn what_a_node_is_given_is_counted_in_hundreds_until_the_bound(scene: ApiS
     let detail = "the thread exceeds its context token limit";
     assert_eq!(over.body["errors"][0]["detail"], detail, "no number is told");
     assert_eq!(total(g, &thread).await, 600, "what is rejected does not count");
-    // The parser reads the text alone; whoever is given less is under the same bound of the thread.
+    // The parser reads only the text. A node that is given less has the same limit of the thread.
     let parsers =
         g.propose(&thread["thread"], &two["transition"], (&g.parser, "input_parser"), json!({"raw_text": "x"}));
     assert_eq!(codes(&parsers.await), ["budget"]);
     scene.passes_an_audit().await;
 }
 
-async fn it_is_the_envelope_that_is_counted(scene: ApiScenario) {
+async fn envelope_is_counted_instead_of_the_whole_view(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let mut head = thread["transition"].clone();
@@ -89,7 +89,7 @@ async fn it_is_the_envelope_that_is_counted(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn whoever_makes_something_required_go_away_is_counted_whole(scene: ApiScenario) {
+async fn node_without_a_valid_envelope_is_counted_by_its_whole_view(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"raw_text": "word ".repeat(240), "requested_action": "none", "target_user_id": 17});
     let thread = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -101,7 +101,7 @@ async fn whoever_makes_something_required_go_away_is_counted_whole(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-async fn a_node_is_held_against_its_own_sum_and_told_of_no_other(scene: ApiScenario) {
+async fn node_limit_counts_and_shows_only_the_nodes_own_tokens(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let one = proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -117,7 +117,7 @@ async fn a_node_is_held_against_its_own_sum_and_told_of_no_other(scene: ApiScena
     scene.passes_an_audit().await;
 }
 
-async fn what_is_rejected_held_or_denied_is_not_counted_and_what_is_approved_is_once(scene: ApiScenario) {
+async fn only_committed_changes_are_counted_and_approved_ones_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let bad = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), json!({"result_ref": "x"}));
@@ -133,7 +133,7 @@ async fn what_is_rejected_held_or_denied_is_not_counted_and_what_is_approved_is_
     scene.passes_an_audit().await;
 }
 
-async fn a_step_that_is_repeated_is_given_once(scene: ApiScenario) {
+async fn repeated_step_is_counted_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -152,7 +152,7 @@ async fn a_step_that_is_repeated_is_given_once(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_rollback_gives_nothing_and_gives_nothing_back(scene: ApiScenario) {
+async fn rollback_neither_adds_nor_returns_tokens(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let one = proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -167,7 +167,7 @@ async fn a_rollback_gives_nothing_and_gives_nothing_back(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn people_are_asked_where_the_policy_says_so(scene: ApiScenario) {
+async fn token_limit_can_require_approval(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let one = proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -180,7 +180,7 @@ async fn people_are_asked_where_the_policy_says_so(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_counted_where_nothing_is_bounded(scene: ApiScenario) {
+async fn tokens_are_not_counted_without_a_limit(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -188,7 +188,7 @@ async fn nothing_is_counted_where_nothing_is_bounded(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn another_policy_would_have_counted_what_this_one_did_not(scene: ApiScenario) {
+async fn replay_counts_tokens_that_the_active_policy_did_not(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let mut head = thread["transition"].clone();
@@ -221,7 +221,7 @@ async fn another_policy_would_have_counted_what_this_one_did_not(scene: ApiScena
     }
 }
 
-async fn an_audit_finds_another_sum(scene: ApiScenario) {
+async fn audit_finds_a_changed_token_count(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = thread(g).await;
     let one = proposes(g, &thread, &thread["transition"], "update_email").await.expect(201);
@@ -249,7 +249,7 @@ async fn an_audit_finds_another_sum(scene: ApiScenario) {
         let said = format!(
             "transitions {digest}: the context token count of the transition differs from the state that its node could read"
         );
-        // A sum that was made to fit what the transition says is still not what its node was given.
+        // A forged total that matches its transition still differs from the node's view.
         assert!(found.contains(&said) && found.len() == findings, "{found:?}");
     }
 }

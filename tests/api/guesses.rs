@@ -104,7 +104,7 @@ impl GuessWorld {
         Self { g, vault, own: [CARDS[which], BIRTHDAYS[which]] }
     }
 
-    /// What happened up to here: accounts and tokens, of which some were made in the same millisecond.
+    /// Returns the facts so far: accounts and tokens, some of them made in the same millisecond.
     async fn known(&self) -> FetchedFacts {
         while self.g.service.sequence().await.unwrap() > 0 {}
         FetchedFacts::after(self.g.service.log_length().await.unwrap())
@@ -192,7 +192,7 @@ async fn machines_write(world: &GuessWorld, party: &GuessingParty, texts: &Guess
         })
     };
     let mut patch = json!({"raw_text": texts.text("text"), "notes": {(texts.key()): texts.text("other")}});
-    // The same guess many times: no bound on what is looked up may tell how many are equal to a redacted value.
+    // The same guess many times: no limit on lookups may show how many values equal a redacted one.
     for copy in 0..66 {
         patch["notes"][format!("copy{copy:02}")] = json!(texts.text("copy"));
     }
@@ -229,7 +229,7 @@ async fn machines_write(world: &GuessWorld, party: &GuessingParty, texts: &Guess
     known.answer(g.post(&transitions, &party.agent, ask(&committed["transition"], patch)).await, 202);
 }
 
-/// Everything that a reviewer writes about what others propose.
+/// Writes every text that a reviewer can write about proposals of others.
 async fn a_reviewer_writes(world: &GuessWorld, erin: &Account, texts: &GuessTexts, known: &mut FetchedFacts) {
     let g = &world.g;
     let thread = world.thread(&g.host, &GuessTexts::PLAIN).await;
@@ -260,7 +260,7 @@ async fn a_reviewer_writes(world: &GuessWorld, erin: &Account, texts: &GuessText
     for voter in [&g.alice, &g.bob] {
         g.service.vote(&voter.id, &last, &ballot(&answer, VoteVerdict::Approve)).await.unwrap();
     }
-    // What the editor chose stands in the chain now. Another change and a rollback come after it.
+    // The value that the editor chose is in the chain now. Another change and a rollback come after it.
     let patch = json!({"requested_action": "call"});
     let next = g.propose(&thread["thread"], &json!(digest), (&g.planner, "planner"), patch).await.expect(201);
     let rollback = RollbackInput {
@@ -287,8 +287,8 @@ async fn a_reviewer_writes(world: &GuessWorld, erin: &Account, texts: &GuessText
     known.interrupts.push(id.to_string());
 }
 
-/// The answer to an interrupt has the last comment, compared with what the host said, for the host. Whoever wrote the comment
-/// is not shown that.
+/// The answer to an interrupt contains the last comment, compared with the host's own text, for the host. The author of
+/// the comment is not shown that.
 #[tokio::test]
 async fn a_comment_in_a_hosts_answer_is_read_on_the_interrupts_page() {
     let world = GuessWorld::new(0).await;
@@ -406,16 +406,16 @@ async fn a_leaf_is_traced_through_rollbacks_forks_and_joins() {
         items.iter().rev().filter_map(line).map(|it| !it.contains("hidden")).collect()
     };
     let branch = branch["thread"].as_str().unwrap();
-    // Set at first, guessed, replaced, rolled back, joined; and what the branch made of it.
+    // The value was set, guessed, replaced, rolled back and joined. The branch's history is the second part.
     assert_eq!(shown(id, &party.owner).await, [true; 5]);
     assert_eq!(shown(id, &g.alice).await, [true, false, false, false, false]);
     assert_eq!(shown(branch, &party.owner).await, [true; 3]);
     assert_eq!(shown(branch, &g.alice).await, [false; 3]);
 }
 
-/// A value that another party copied stays redacted for whoever moves it in a list, or rewrites something beside it.
+/// A value that another party copied stays redacted for a party that moves it in a list or rewrites a value beside it.
 #[tokio::test]
-async fn what_others_copied_stays_redacted_for_whoever_moves_or_edits_around_it() {
+async fn copied_value_stays_redacted_if_a_party_moves_it_or_edits_beside_it() {
     let world = GuessWorld::new(0).await;
     let (g, party) = (&world.g, world.party().await);
     let card = world.own[0];
@@ -435,7 +435,7 @@ async fn what_others_copied_stays_redacted_for_whoever_moves_or_edits_around_it(
     let shown = serde_json::to_string(&items[0].diff).unwrap();
     assert!(!shown.contains(card) && shown.contains("/notes/list/1"), "{shown}");
 
-    // An agent of others calls a tool with the value. Whoever rewrites the change sees no more of the call.
+    // Another party's agent calls a tool with the value. A reviewer who edits the change sees no more of the call.
     let tool = json!({"name": "crm.find", "arguments": {"card": card}});
     let patch = json!({"target_user_id": 42});
     let ask = json!({"node": "planner", "parent": shifted["transition"], "patch": patch, "tool": tool});
@@ -454,7 +454,7 @@ async fn what_others_copied_stays_redacted_for_whoever_moves_or_edits_around_it(
 
 /// A machine that reads a value as one node and writes it as another has read it.
 #[tokio::test]
-async fn what_a_machine_reads_as_any_of_its_nodes_is_redacted_for_its_owner() {
+async fn value_readable_by_any_node_of_a_machine_is_redacted_for_its_owner() {
     let world = GuessWorld::new(0).await;
     let (g, party) = (&world.g, world.party().await);
     let both = owned_token(&g.service, "both", MachineRole::Agent, &["planner", "vault"], "olga").await;
@@ -467,7 +467,7 @@ async fn what_a_machine_reads_as_any_of_its_nodes_is_redacted_for_its_owner() {
     assert!(!shown.contains(world.own[1]) && shown.contains("hidden"), "{shown}");
 }
 
-/// A route that is new is fetched as well, or this fails.
+/// Fails if a new route is not fetched.
 #[test]
 fn every_route_that_the_parties_may_read_is_fetched() {
     let mut read: BTreeSet<&str> = BTreeSet::new();

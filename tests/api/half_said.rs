@@ -1,5 +1,5 @@
-//! Requests whose last byte is held back: they are said when it comes, by whoever may say so then, and what is waited for
-//! until then is counted.
+//! Tests requests whose last byte is held back. The gateway checks their permissions when that byte arrives, and counts
+//! the waiting requests until then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ struct PartialRequest {
 }
 
 impl PartialRequest {
-    /// Sends all but the last byte; the gateway has said that it reads on.
+    /// Sends all but the last byte. The gateway has confirmed that it reads on.
     async fn of(g: &TestGateway, request: &str, who: &str, body: &str) -> Self {
         let (first, last) = body.split_at(body.len() - 1);
         let mut begun = Self::so_long(g, request, who, body.len()).await;
@@ -44,7 +44,7 @@ impl PartialRequest {
         begun
     }
 
-    /// Sends nothing of a body but how long it is.
+    /// Sends only the length of a body.
     async fn so_long(g: &TestGateway, request: &str, who: &str, length: usize) -> Self {
         Self::so_long_from("127.0.0.1", g, request, who, length).await
     }
@@ -65,7 +65,7 @@ impl PartialRequest {
         Self { stream, rest: String::new() }
     }
 
-    /// Says the rest. The answer: its status, and where it leads.
+    /// Sends the rest. Returns the status and the redirect of the response.
     async fn end(mut self) -> (u16, String) {
         self.stream.write_all(self.rest.as_bytes()).await.unwrap();
         let mut text = String::new();
@@ -80,7 +80,7 @@ async fn connected(g: &TestGateway) -> TcpStream {
     connected_from("127.0.0.1", g).await
 }
 
-/// From one of this machine's own addresses.
+/// Connects from one of localhost's addresses.
 async fn connected_from(address: &str, g: &TestGateway) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(format!("{address}:0").parse().unwrap()).unwrap();
@@ -95,7 +95,7 @@ fn head(g: &TestGateway, request: &str, who: &str, length: usize) -> String {
     )
 }
 
-/// Whoever asks now is answered by the one thread that has all that was begun before in hand.
+/// The gateway has one worker thread, so its answer shows that it has read every earlier request.
 async fn all_are_begun(g: &TestGateway) {
     for _ in 0..3 {
         assert_eq!(g.get("/v1/threads/none", &g.auditor).await.status, 404);
@@ -112,7 +112,7 @@ async fn revoke(g: &TestGateway, token: &str) {
 }
 
 #[tokio::test]
-async fn no_route_counts_for_a_token_that_was_revoked_before_the_last_byte() {
+async fn token_revoked_before_the_last_byte_is_refused_on_every_route() {
     let g = spawn_gateway().await;
     for role in MACHINES {
         let nodes: &[&str] = match role {
@@ -122,7 +122,7 @@ async fn no_route_counts_for_a_token_that_was_revoked_before_the_last_byte() {
         };
         let own = token(&g.service, "own", role, nodes).await;
         let mut begun = Vec::new();
-        // What has no body is said when its head is.
+        // A request without a body is complete with its head, so it is not part of this test.
         for rule in TABLE.iter().filter(|it| !["GET", "DELETE"].contains(&it.method) && it.machines.contains(&role)) {
             let request = format!("{} {}", rule.method, path_of(rule.route).replace(['{', '}'], ""));
             begun.push((PartialRequest::of(&g, &request, &bearer(&own), "{}").await, request));
@@ -141,7 +141,7 @@ async fn admin(g: &TestGateway) -> Account {
 }
 
 #[tokio::test]
-async fn no_form_counts_for_a_session_that_was_ended_before_its_last_byte() {
+async fn session_ended_before_the_last_byte_is_refused_for_every_form() {
     let g = spawn_gateway().await;
     let root = admin(&g).await;
     for (who, role) in [(&g.alice, PersonRole::Reviewer), (&root, PersonRole::Admin)] {
@@ -166,7 +166,7 @@ async fn no_form_counts_for_a_session_that_was_ended_before_its_last_byte() {
 }
 
 #[tokio::test]
-async fn whoever_waits_with_a_token_that_is_revoked_is_told_nothing() {
+async fn waiting_request_with_a_revoked_token_gets_no_content() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;
     let path = format!("{}/v1/transitions/{}/decision", g.url, held["transition"].as_str().unwrap());
@@ -178,9 +178,9 @@ async fn whoever_waits_with_a_token_that_is_revoked_is_told_nothing() {
     assert_eq!(waiting.await.unwrap().unwrap().status().as_u16(), 401);
 }
 
-/// It was let in, and is not any more when the end of its write is written down.
+/// The writer was accepted, and is revoked before the end of its write is recorded.
 #[tokio::test]
-async fn a_writer_that_is_revoked_meanwhile_ends_no_write() {
+async fn writer_revoked_during_its_request_ends_no_write() {
     for confirms in [true, false] {
         let g = spawn_gateway().await;
         let approved = approve(&g).await;
@@ -204,7 +204,7 @@ async fn a_writer_that_is_revoked_meanwhile_ends_no_write() {
 }
 
 #[tokio::test]
-async fn a_sender_has_so_much_unsaid_and_no_more() {
+async fn unfinished_requests_of_a_client_are_limited() {
     const LONGEST: usize = 1024 * 1024;
     let g = spawn_gateway().await;
     for (path, role, nodes, heard) in [
@@ -236,7 +236,7 @@ async fn a_sender_has_so_much_unsaid_and_no_more() {
 }
 
 #[tokio::test]
-async fn strangers_with_half_sent_posts_keep_only_strangers_waiting() {
+async fn unfinished_requests_delay_only_unauthenticated_clients() {
     const LONGEST: usize = 1024 * 1024;
     let g = spawn_gateway().await;
     let (post, nobody) = ("POST /v1/interrupts?source=somebody", "Content-Type: application/json");

@@ -1,4 +1,4 @@
-//! Halts that two people lift: over the API, where a token counts as who answers for it.
+//! Tests halts that two people lift. Over the API, a token counts as its owner.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -56,9 +56,9 @@ async fn verifies(g: &TestGateway) -> bool {
     g.verify(&thread["thread"], &thread["transition"], &Value::Null, "w-1").await.code() != "halted"
 }
 
-/// People write what they see, and everybody reads why things stand still.
+/// People write the reason for a halt, and every reader sees it.
 #[tokio::test]
-async fn what_detectors_find_in_a_reason_is_kept_nowhere() {
+async fn detected_values_in_a_reason_are_not_stored() {
     let g = spawn_with_policy(&POLICY.replace("hide = [\"payment.card\"]", "detect = [\"email\"]")).await;
     admin(&g, "gus").await;
     let gus = token_of(&g, "gus").await;
@@ -82,7 +82,7 @@ async fn what_detectors_find_in_a_reason_is_kept_nowhere() {
 }
 
 #[tokio::test]
-async fn a_halt_goes_on_once_two_people_asked_for_the_same_and_not_before() {
+async fn halt_is_lifted_only_after_two_people_request_the_same() {
     let g = pairs().await;
     admin(&g, "gus").await;
     admin(&g, "hal").await;
@@ -104,7 +104,7 @@ async fn a_halt_goes_on_once_two_people_asked_for_the_same_and_not_before() {
 }
 
 #[tokio::test]
-async fn who_was_told_that_they_only_ask_lifts_nothing_and_the_other_way_round() {
+async fn halt_request_that_differs_from_its_preview_is_refused() {
     let g = pairs().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let (gus, hal) = (g.service.account_row(&gus.id).await.unwrap(), g.service.account_row(&hal.id).await.unwrap());
@@ -130,7 +130,7 @@ async fn who_was_told_that_they_only_ask_lifts_nothing_and_the_other_way_round()
 }
 
 #[tokio::test]
-async fn who_is_nobody_in_particular_or_came_too_late_or_is_disabled_does_not_count() {
+async fn second_person_of_a_lift_must_be_an_earlier_enabled_administrator() {
     let g = pairs().await;
     admin(&g, "gus").await;
     admin(&g, "hal").await;
@@ -148,7 +148,7 @@ async fn who_is_nobody_in_particular_or_came_too_late_or_is_disabled_does_not_co
     both.expect(200);
     let refused = put(&g, &hal, "all", (false, true)).await;
     assert_eq!((refused.status, refused.code()), (409, "wrong_state"), "stopping and lifting at once");
-    // Who asked first and is disabled since is as if they had not.
+    // The request of an administrator who is disabled since then is invalid.
     g.service.set_admission("gus", SignInAccess::Barred).await.unwrap();
     let waits = put(&g, &hal, "payments", (false, false)).await.expect(202);
     assert_eq!(waits["lifting"]["name"], "hal");
@@ -160,7 +160,7 @@ async fn who_is_nobody_in_particular_or_came_too_late_or_is_disabled_does_not_co
 }
 
 #[tokio::test]
-async fn stopping_again_takes_back_what_was_asked_for_and_keeps_who_stopped_first() {
+async fn repeated_halt_cancels_a_requested_lift() {
     let g = pairs().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let [gus, hal, alice] = [&gus.id, &hal.id, &g.alice.id];
@@ -182,7 +182,7 @@ async fn stopping_again_takes_back_what_was_asked_for_and_keeps_who_stopped_firs
 }
 
 #[tokio::test]
-async fn a_lift_past_the_second_person_is_found_and_the_operators_is_told_as_theirs() {
+async fn audit_finds_a_lift_without_its_second_person() {
     let g = pairs().await;
     let halt = |verifying| Halt { proposing: false, verifying, reason: "drill".to_owned() };
     let operator = OPERATOR.try_into().unwrap();
@@ -197,12 +197,12 @@ async fn a_lift_past_the_second_person_is_found_and_the_operators_is_told_as_the
 }
 
 #[tokio::test]
-async fn where_one_is_enough_one_lifts_and_a_reason_has_its_bound() {
+async fn one_person_lifts_a_halt_by_default_and_a_long_reason_is_cut() {
     let g = spawn_gateway().await;
     put(&g, &g.admin, "payments", (true, true)).await.expect(200);
     let lifted = put(&g, &g.admin, "payments", (false, false)).await.expect(200);
     assert!(lifted.get("lifting").is_none());
-    // Nobody's stop fails for the length of its reason.
+    // A halt does not fail because its reason is too long.
     let body = json!({"proposing": true, "verifying": true, "reason": "x".repeat(2_000)});
     g.send(Method::PUT, "/v1/halts/all", &g.admin, Some(body)).await.expect(200);
     while g.service.sequence().await.unwrap() > 0 {}
@@ -212,9 +212,9 @@ async fn where_one_is_enough_one_lifts_and_a_reason_has_its_bound() {
     assert_eq!(findings(&g).await, [""; 0]);
 }
 
-/// By no clock that went back meanwhile, either.
+/// This also holds for a clock that went back in between.
 #[tokio::test]
-async fn who_asked_and_runs_the_gateway_no_more_or_has_no_way_in_is_not_one_of_two() {
+async fn former_or_barred_administrator_does_not_count_for_a_lift() {
     let g = pairs().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let ids = [&gus.id, &hal.id];

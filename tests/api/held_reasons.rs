@@ -1,5 +1,5 @@
-//! Reasons for a review: those that only reviewers may read leave the gateway in no event, and stored reasons of an earlier
-//! release stay valid.
+//! Tests the reasons for a review. No event contains a reason that only reviewers may read, and stored reasons of an
+//! earlier release stay valid.
 
 use countersign_domain::reviews::{Hold, HoldReason, VoteVerdict};
 
@@ -17,7 +17,7 @@ on_both! {
     review_with_the_reason_of_an_earlier_release_keeps_its_votes(super::two_needed()),
 }
 
-/// The planner may roll back, and does not read the limit.
+/// Returns a policy under which the planner may roll back and does not read the limit.
 fn policy() -> String {
     r#"
 flow = "payments"

@@ -1,5 +1,5 @@
-//! Runs that were imported: checked before they are kept, given back to the byte, and nothing else done with them; on both
-//! databases.
+//! Tests imported runs. The gateway checks them before it stores them, returns them byte for byte and does nothing else
+//! with them. On both databases.
 
 use std::path::Path;
 
@@ -28,12 +28,12 @@ use crate::gateway::{POLICY, TestGateway, owned_token};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_run_of_its_own_is_imported_once_and_given_back_to_the_byte(crate::gateway::POLICY),
-    a_run_of_another_system_is_imported_and_said_to_be_signed_by_nobody(crate::gateway::POLICY),
-    what_is_not_what_the_run_left_is_refused_and_nothing_is_done(crate::gateway::POLICY),
-    whoever_signed_it_is_asked_by_the_keys_that_were_given(crate::gateway::POLICY),
-    nothing_is_done_with_an_imported_run(crate::gateway::POLICY),
-    of_many_imports_at_once_one_is_told(crate::gateway::POLICY),
+    own_run_is_imported_once_and_returned_byte_for_byte(crate::gateway::POLICY),
+    unsigned_run_of_another_system_is_imported_as_unsigned(crate::gateway::POLICY),
+    changed_run_is_refused(crate::gateway::POLICY),
+    signature_of_a_run_is_checked_with_the_given_keys(crate::gateway::POLICY),
+    imported_run_is_read_only(crate::gateway::POLICY),
+    only_one_of_many_concurrent_imports_is_logged(crate::gateway::POLICY),
 }
 
 fn operator() -> PrincipalId {
@@ -64,7 +64,7 @@ async fn refused(g: &TestGateway, folder: &Folder, given: Option<&PublicKeys>) -
     }
 }
 
-/// The folder of a run of this gateway that is over.
+/// Returns the folder of an ended run of this gateway.
 async fn over(g: &TestGateway) -> Folder {
     let thread = begun(g).await;
     add(g, &thread, "plan", json!({"steps": ["act:Change it"]})).await.expect(201);
@@ -89,7 +89,7 @@ async fn told(g: &TestGateway) -> Vec<Value> {
     items.iter().filter(|it| it["type"] == "episode.imported").map(|it| it["data"].clone()).collect()
 }
 
-async fn a_run_of_its_own_is_imported_once_and_given_back_to_the_byte(scene: ApiScenario) {
+async fn own_run_is_imported_once_and_returned_byte_for_byte(scene: ApiScenario) {
     let g = &scene.gateway;
     let came = over(g).await;
     let (thread, voucher) = kept(g, &came, None).await;
@@ -118,7 +118,7 @@ async fn a_run_of_its_own_is_imported_once_and_given_back_to_the_byte(scene: Api
     scene.passes_an_audit().await;
 }
 
-async fn a_run_of_another_system_is_imported_and_said_to_be_signed_by_nobody(scene: ApiScenario) {
+async fn unsigned_run_of_another_system_is_imported_as_unsigned(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, voucher) = kept(g, &golden(), None).await;
     assert_eq!(voucher, RunSigner::Nobody {});
@@ -143,7 +143,7 @@ fn changed(mut folder: Folder, file: &str, change: impl FnOnce(&mut Vec<u8>)) ->
     folder
 }
 
-async fn what_is_not_what_the_run_left_is_refused_and_nothing_is_done(scene: ApiScenario) {
+async fn changed_run_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     for file in ["events.jsonl", "state.json", "summary.json"] {
         assert!(refused(g, &changed(golden(), file, |it| it[40] ^= 1), None).await.contains(&"hash"), "{file}");
@@ -174,7 +174,7 @@ fn others() -> Keys {
     Keys::generate("https://b.example", now, &mut countersign::random::fill).unwrap()
 }
 
-/// The folder as another gateway would have signed it.
+/// Returns the folder as another gateway would have signed it.
 fn signed_by(keys: &Keys, folder: Folder) -> Folder {
     changed(folder, "manifest.json", |it| {
         let mut manifest: Value = serde_json::from_slice(it).unwrap();
@@ -185,7 +185,7 @@ fn signed_by(keys: &Keys, folder: Folder) -> Folder {
     })
 }
 
-async fn whoever_signed_it_is_asked_by_the_keys_that_were_given(scene: ApiScenario) {
+async fn signature_of_a_run_is_checked_with_the_given_keys(scene: ApiScenario) {
     let g = &scene.gateway;
     let (keys, stranger) = (others(), others());
     let theirs = signed_by(&keys, golden());
@@ -204,7 +204,7 @@ async fn whoever_signed_it_is_asked_by_the_keys_that_were_given(scene: ApiScenar
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_done_with_an_imported_run(scene: ApiScenario) {
+async fn imported_run_is_read_only(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = kept(g, &golden(), None).await;
     let (own, digest) = (g.thread().await, Digest::of_file(b"x"));
@@ -243,7 +243,7 @@ async fn nothing_is_done_with_an_imported_run(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn of_many_imports_at_once_one_is_told(scene: ApiScenario) {
+async fn only_one_of_many_concurrent_imports_is_logged(scene: ApiScenario) {
     let g = &scene.gateway;
     let (folder, by) = (golden(), operator());
     let all = (0..8).map(|_| g.service.import_episode(&by, &folder, None));
@@ -258,7 +258,7 @@ async fn of_many_imports_at_once_one_is_told(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// A finished run of another system that made a file of so many bytes.
+/// Returns a finished run of another system with a file of this size.
 fn with_a_file_of(bytes: u64) -> Folder {
     let mut folder = golden();
     let made = vec![b'x'; usize::try_from(bytes).unwrap()];
@@ -271,7 +271,7 @@ fn with_a_file_of(bytes: u64) -> Folder {
     })
 }
 
-/// Imports a run of another system that says the same wherever it says something; gives its thread.
+/// Imports a run of another system with this text in every field. Returns its thread.
 pub async fn hostile(g: &TestGateway, said: &str) -> String {
     let record = |phase: &str, payload: Value| EventRecord {
         agent_id: said.to_owned(),
@@ -308,7 +308,7 @@ pub async fn hostile(g: &TestGateway, said: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_folder_is_kept_up_to_its_bound_and_no_further() {
+async fn imported_folder_is_limited_in_size() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let rest = |folder: &Folder| -> u64 {
@@ -318,7 +318,7 @@ async fn a_folder_is_kept_up_to_its_bound_and_no_further() {
         });
         sizes.sum()
     };
-    // As many digits in the manifest, so that what else is in the folder has the same size.
+    // The manifest has the same number of digits, so that the rest of the folder has the same size.
     let beside = rest(&with_a_file_of(10_000_000)) - 10_000_000;
     let largest = with_a_file_of(FOLDER_BYTES_MAX - beside);
     assert_eq!(rest(&largest), FOLDER_BYTES_MAX);
@@ -331,7 +331,7 @@ async fn a_folder_is_kept_up_to_its_bound_and_no_further() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_revoked_vouches_for_nothing_that_was_imported() {
+async fn import_signed_by_a_revoked_key_is_marked() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let came = over(g).await;
@@ -354,7 +354,7 @@ async fn a_key_that_is_revoked_vouches_for_nothing_that_was_imported() {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_an_import_is_held_against_its_bytes() {
+async fn import_with_missing_pieces_is_not_returned() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let (thread, _) = kept(g, &golden(), None).await;
@@ -367,7 +367,7 @@ async fn what_is_kept_of_an_import_is_held_against_its_bytes() {
 }
 
 #[tokio::test]
-async fn the_command_imports_once_says_who_signed_and_refuses_with_what_is_wrong() {
+async fn import_command_names_the_signer_and_every_error() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let around = tempfile::tempdir().unwrap();
@@ -406,7 +406,7 @@ pub fn put<R: Record>(g: &TestGateway, record: &R) {
     sealed(g, record, 1);
 }
 
-/// The same, as if it had been written so often.
+/// Writes the record with this number of revisions.
 pub fn sealed<R: Record>(g: &TestGateway, record: &R, revision: i64) {
     let keys = g.service.keys().unwrap();
     let SealedRow { table, id, facets, revision, body, key_id, mac } = record.seal(keys.row(), revision).unwrap();
@@ -423,7 +423,7 @@ fn removed(g: &TestGateway, table: Table) {
     database.execute(&format!("DELETE FROM {}", table.name()), []).unwrap();
 }
 
-/// What an audit finds, as `table: finding`.
+/// Returns the findings of an audit as `table: finding`.
 pub async fn found(scene: &ApiScenario) -> Vec<String> {
     let short = |line: String| {
         let (row, finding) = line.split_once(": ").unwrap();
@@ -433,7 +433,7 @@ pub async fn found(scene: &ApiScenario) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn whatever_is_sealed_again_of_an_import_is_found_and_not_believed() {
+async fn audit_finds_every_resealed_row_of_an_import() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let (thread, _) = kept(g, &golden(), None).await;
@@ -471,7 +471,7 @@ async fn whatever_is_sealed_again_of_an_import_is_found_and_not_believed() {
 }
 
 #[tokio::test]
-async fn a_thread_that_has_the_name_keeps_it_and_is_found() {
+async fn import_with_the_id_of_an_existing_thread_is_refused() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let own: ThreadId = serde_json::from_value(g.thread().await["thread"].clone()).unwrap();

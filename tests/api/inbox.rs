@@ -1,4 +1,4 @@
-//! The inbox: what is listed where, in which order, and that pages both ways make up the whole.
+//! Tests the inbox: its lists, their order, and that the pages in both directions cover every review.
 
 use std::collections::BTreeSet;
 use std::slice::from_ref;
@@ -25,7 +25,7 @@ fn id(held: &Value) -> String {
     held["review"]["id"].as_str().unwrap().to_owned()
 }
 
-/// The page's reviews, and whether it goes on before and after.
+/// Returns the page's reviews, and whether there are pages before and after it.
 async fn page(
     g: &TestGateway,
     who: &Account,
@@ -53,7 +53,7 @@ fn words(text: &str) -> InboxFilter {
 }
 
 #[tokio::test]
-async fn pages_either_way_make_up_the_list_and_end_where_it_ends() {
+async fn pages_in_both_directions_cover_the_list() {
     let g = spawn_gateway().await;
     let mut whole = Vec::new();
     for _ in 0..7 {
@@ -91,7 +91,7 @@ async fn pages_either_way_make_up_the_list_and_end_where_it_ends() {
 }
 
 #[tokio::test]
-async fn each_filter_lists_what_it_says_and_nothing_else() {
+async fn each_filter_lists_only_its_reviews() {
     let g = spawn_gateway().await;
     let carol = person(&g.service, "carol", &["auditors"]).await;
     let thread = g.thread().await;
@@ -157,7 +157,7 @@ async fn a_review_is_found_by_digest_thread_and_protected_key() {
 }
 
 #[tokio::test]
-async fn what_is_past_its_deadline_waits_for_nobody_whether_or_not_a_worker_has_ended_it() {
+async fn review_past_its_deadline_is_not_listed_as_open() {
     let g = spawn_gateway().await;
     waiting(&g).await;
     assert_eq!(g.service.count_waiting(&g.alice, 100).await.unwrap(), WaitingCount::Exactly(1));
@@ -167,7 +167,7 @@ async fn what_is_past_its_deadline_waits_for_nobody_whether_or_not_a_worker_has_
 }
 
 #[tokio::test]
-async fn what_waits_is_counted_exactly_or_said_to_be_more() {
+async fn open_reviews_are_counted_up_to_a_limit() {
     let g = spawn_gateway().await;
     for _ in 0..3 {
         waiting(&g).await;
@@ -181,7 +181,7 @@ async fn what_waits_is_counted_exactly_or_said_to_be_more() {
 }
 
 #[tokio::test]
-async fn who_is_in_many_groups_finds_what_waits_once() {
+async fn reviewer_in_several_groups_finds_each_review_once() {
     let g = spawn_gateway().await;
     let review = waiting(&g).await;
     for groups in [&["reviewers", "a", "b"][..], &["reviewers", "a", "b", "c", "d"]] {
@@ -192,7 +192,7 @@ async fn who_is_in_many_groups_finds_what_waits_once() {
 }
 
 #[tokio::test]
-async fn a_label_that_is_not_a_rows_own_is_passed_over() {
+async fn foreign_label_is_ignored() {
     let g = spawn_gateway().await;
     let (held, open) = (g.held(&g.thread().await).await, waiting(&g).await);
     g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
@@ -207,7 +207,7 @@ async fn a_label_that_is_not_a_rows_own_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_database_of_before_labels_gets_them_when_the_gateway_starts() {
+async fn database_without_labels_gets_them_at_the_start() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;
     let open = waiting(&g).await;
@@ -215,7 +215,7 @@ async fn a_database_of_before_labels_gets_them_when_the_gateway_starts() {
     let path = g.folder.path().join("countersign.db");
     let database = rusqlite::Connection::open(&path).unwrap();
     assert!(database.execute("DELETE FROM labels", []).unwrap() > 10);
-    // As they were while branches were not listed: that much is said, and no more.
+    // The rows as in a release that did not list branches. The edition records that and nothing else.
     assert_eq!(database.execute("INSERT INTO labels VALUES ('labels', 'edition', 1, 'holds')", []).unwrap(), 1);
     assert_eq!(all(&g, &g.alice, &InboxFilter::open()).await, [""; 0]);
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
@@ -231,7 +231,7 @@ async fn a_database_of_before_labels_gets_them_when_the_gateway_starts() {
     assert_eq!(all(&g, &g.alice, &InboxFilter::past()).await, [id(&held)]);
 }
 
-/// What a page of the inbox says to somebody who is signed in.
+/// Returns a page of the inbox as a signed-in person sees it.
 async fn told(g: &TestGateway, secret: &str, path: &str) -> (u16, String) {
     let page = g.http.get(format!("{}{path}", g.url)).header("cookie", format!("countersign={secret}")).send();
     let page = page.await.unwrap();
@@ -239,7 +239,7 @@ async fn told(g: &TestGateway, secret: &str, path: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn the_page_finds_by_what_people_type_and_links_pages_both_ways() {
+async fn page_searches_and_links_pages_in_both_directions() {
     let g = spawn_gateway().await;
     let other = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
     let by = countersign_domain::primitives::id::PrincipalId::try_from("tests").unwrap();

@@ -1,4 +1,4 @@
-//! Insight: what is counted from the log, that it is counted once, and what the page says of it.
+//! Tests insight: the counts from the log, that each event is counted once, and the page.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use serde_json::json;
 use crate::rules::ApiScenario;
 
 on_both! {
-    what_happened_is_counted_by_hour_and_day_and_an_audit_agrees(crate::gateway::POLICY),
+    events_are_counted_by_hour_and_day(crate::gateway::POLICY),
     gateways_that_count_at_the_same_time_count_each_event_once(crate::gateway::POLICY),
-    what_waited_is_walked_back_from_what_waits(crate::gateway::POLICY),
-    the_page_tells_numbers_in_words_and_lets_nobody_write_into_it(crate::gateway::POLICY),
+    earlier_numbers_of_open_reviews_follow_from_the_current_number(crate::gateway::POLICY),
+    page_shows_numbers_as_text_and_escapes_its_parameters(crate::gateway::POLICY),
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Every event has its place, and was counted.
+/// Sequences and counts every event.
 async fn count(scene: &ApiScenario) {
     while scene.gateway.service.sequence().await.unwrap() > 0 {}
     while scene.gateway.service.count_events().await.unwrap() > 0 {}
@@ -32,7 +32,7 @@ fn summed(facts: &InsightFacts) -> FlowCounts {
     all
 }
 
-/// One is approved after a minute and one denied after eleven, one runs out, and one is open.
+/// Makes one review approved after a minute, one denied after eleven, one expired and one open.
 async fn lived(scene: &ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
@@ -51,7 +51,7 @@ async fn lived(scene: &ApiScenario) {
     g.held(&g.thread().await).await;
 }
 
-async fn what_happened_is_counted_by_hour_and_day_and_an_audit_agrees(scene: ApiScenario) {
+async fn events_are_counted_by_hour_and_day(scene: ApiScenario) {
     lived(&scene).await;
     count(&scene).await;
     let facts = scene.gateway.service.insight(BucketWidth::Day, 7).await.unwrap();
@@ -88,7 +88,7 @@ async fn gateways_that_count_at_the_same_time_count_each_event_once(scene: ApiSc
     scene.passes_an_audit().await;
 }
 
-async fn what_waited_is_walked_back_from_what_waits(scene: ApiScenario) {
+async fn earlier_numbers_of_open_reviews_follow_from_the_current_number(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut held = Vec::new();
     for _ in 0..3 {
@@ -123,7 +123,7 @@ async fn page(scene: &ApiScenario, query: &str) -> String {
     answer.text().await.unwrap()
 }
 
-async fn the_page_tells_numbers_in_words_and_lets_nobody_write_into_it(scene: ApiScenario) {
+async fn page_shows_numbers_as_text_and_escapes_its_parameters(scene: ApiScenario) {
     assert!(page(&scene, "").await.contains("No reviews in the last 7 days."));
     lived(&scene).await;
     while scene.gateway.service.sequence().await.unwrap() > 0 {}

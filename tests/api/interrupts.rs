@@ -1,4 +1,4 @@
-//! What a host that keeps its own state asks people about, and what it is answered: on both databases.
+//! Tests interrupts from host applications and their answers. On both databases.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,23 +26,23 @@ use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
-    a_host_asks_and_is_answered_by_what_people_decided(crate::gateway::POLICY),
-    the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refused(crate::gateway::POLICY),
-    a_denial_and_a_time_out_are_answered_as_what_they_are(crate::gateway::POLICY),
-    an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(crate::gateway::POLICY),
-    whoever_answers_for_the_host_does_not_decide(crate::gateway::POLICY),
-    a_vote_is_for_all_that_the_host_said_and_counts_once(crate::gateway::POLICY.replace("need = 1", "need = 2")),
-    of_two_last_votes_at_once_one_answers(crate::gateway::POLICY.replace("need = 1", "need = 2")),
+    host_gets_the_decision_of_its_interrupt(crate::gateway::POLICY),
+    same_digest_with_other_content_is_refused(crate::gateway::POLICY),
+    denial_and_expiry_are_answered_as_such(crate::gateway::POLICY),
+    answer_is_no_receipt_and_receipt_is_no_answer(crate::gateway::POLICY),
+    owner_of_the_host_does_not_decide(crate::gateway::POLICY),
+    vote_covers_the_whole_interrupt_and_counts_once(crate::gateway::POLICY.replace("need = 1", "need = 2")),
+    only_one_of_two_concurrent_last_votes_answers(crate::gateway::POLICY.replace("need = 1", "need = 2")),
     a_deadline_between_reading_and_voting_ends_it(crate::gateway::POLICY),
-    a_further_attempt_comes_after_the_one_before_and_not_for_ever(crate::gateway::POLICY),
-    what_is_stopped_takes_nothing_and_decides_nothing(crate::gateway::POLICY),
-    another_policy_asks_other_people(crate::gateway::POLICY),
-    what_nobody_could_approve_is_not_taken(crate::gateway::POLICY.replace("\"reviewers\"", "\"nobody\"")),
-    what_detectors_find_is_in_no_event(super::detecting()),
-    what_another_policy_comes_to_hide_is_not_shown_any_more(crate::gateway::POLICY),
-    what_a_line_says_of_a_hidden_place_is_not_shown(crate::gateway::POLICY),
-    a_typed_confirmation_is_typed(crate::gateway::POLICY.replace("need = 1", "need = 1\nconfirm = \"typed\"")),
-    a_passkey_that_is_asked_for_is_needed(crate::gateway::POLICY.replace("need = 1", "need = 1\npasskey = true")),
+    further_attempts_are_in_order_and_limited(crate::gateway::POLICY),
+    halted_flow_accepts_and_decides_no_interrupt(crate::gateway::POLICY),
+    interrupt_under_a_new_policy_asks_its_reviewers(crate::gateway::POLICY),
+    interrupt_without_eligible_reviewers_is_refused(crate::gateway::POLICY.replace("\"reviewers\"", "\"nobody\"")),
+    detected_values_are_in_no_event(super::detecting()),
+    value_redacted_by_a_later_policy_is_not_shown(crate::gateway::POLICY),
+    line_about_a_redacted_path_is_not_shown(crate::gateway::POLICY),
+    typed_confirmation_is_required(crate::gateway::POLICY.replace("need = 1", "need = 1\nconfirm = \"typed\"")),
+    required_passkey_is_enforced(crate::gateway::POLICY.replace("need = 1", "need = 1\npasskey = true")),
 }
 
 /// The policy, with a detector.
@@ -93,7 +93,7 @@ fn refused(voted: &Result<VoteOutcome, Error>) -> &VoteRejected {
     }
 }
 
-/// The claims of an answer, believed by the gateway's own keys.
+/// Returns the claims of an answer, verified by the gateway's published keys.
 fn claims(g: &TestGateway, answered: &Value) -> InterruptAnswer {
     let keys = g.service.keys().unwrap();
     let unverified =
@@ -105,7 +105,7 @@ fn claims(g: &TestGateway, answered: &Value) -> InterruptAnswer {
     claims
 }
 
-/// The names of the events about interrupts with their data. What one commit tells is told in any order.
+/// Returns the names of the events about interrupts with their data. The events of one commit are in any order.
 async fn events(g: &TestGateway) -> Vec<(String, Value)> {
     while g.service.sequence().await.unwrap() > 0 {}
     let all = g.get("/v1/events", &g.host).await.expect(200);
@@ -114,7 +114,7 @@ async fn events(g: &TestGateway) -> Vec<(String, Value)> {
     about.map(|it| (it["type"].as_str().unwrap().to_owned(), it["data"].clone())).collect()
 }
 
-async fn a_host_asks_and_is_answered_by_what_people_decided(scene: ApiScenario) {
+async fn host_gets_the_decision_of_its_interrupt(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     assert_eq!(taken["needed"], json!([{"groups": ["reviewers"], "need": 1}]));
@@ -136,7 +136,7 @@ async fn a_host_asks_and_is_answered_by_what_people_decided(scene: ApiScenario) 
     assert_eq!(json!([said.asserted, said.jti]), json!([taken["digest"], answered["nonce"]]));
     assert_eq!(said.exp, Some(said.iat + 600), "it is good for as long as a receipt");
     assert_eq!((&said.approvals[0].reviewer, said.approvals.len()), (&g.alice.id, 1));
-    // The same bytes, however often and whenever it is asked.
+    // The answer has the same bytes for every request at any time.
     g.pass(Duration::from_secs(3600));
     assert_eq!(answer(g, &taken).await.expect(200), answered);
     let told = events(g).await;
@@ -147,7 +147,7 @@ async fn a_host_asks_and_is_answered_by_what_people_decided(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refused(scene: ApiScenario) {
+async fn same_digest_with_other_content_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     assert_eq!(posts(g, &asked()).await.expect(202), taken);
@@ -167,7 +167,7 @@ async fn the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refu
     let other = crate::gateway::token(&g.service, "second", MachineRole::Host, &[]).await;
     let second = g.post("/v1/interrupts", &other, asked()).await.expect(202);
     assert_ne!(second["id"], taken["id"]);
-    // Of many at once one is made.
+    // Only one of many concurrent requests creates the interrupt.
     let body = asked_with(json!({"transition_digest": "e".repeat(64)}));
     let all = join_all((0..8).map(|_| posts(g, &body))).await;
     let ids: BTreeSet<String> =
@@ -176,7 +176,7 @@ async fn the_same_digest_is_the_same_interrupt_and_beside_other_words_it_is_refu
     scene.passes_an_audit().await;
 }
 
-async fn a_denial_and_a_time_out_are_answered_as_what_they_are(scene: ApiScenario) {
+async fn denial_and_expiry_are_answered_as_such(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     assert_eq!(votes(g, &g.bob, &taken, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);
@@ -207,7 +207,7 @@ async fn a_denial_and_a_time_out_are_answered_as_what_they_are(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-async fn an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(scene: ApiScenario) {
+async fn answer_is_no_receipt_and_receipt_is_no_answer(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     votes(g, &g.alice, &taken, VoteVerdict::Approve).await.unwrap();
@@ -220,7 +220,7 @@ async fn an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(scene: ApiSce
     let token = answered["answer"].as_str().unwrap();
     assert_eq!(jws::read::<Receipt>(token, TokenType::Receipt).unwrap_err(), JwsError::Typ);
     assert_eq!(jws::read::<Denial>(token, TokenType::Denial).unwrap_err(), JwsError::Typ);
-    // Not even where somebody reads the answer's claims under another typ.
+    // A reader that reads the answer's claims under another `typ` rejects them too.
     assert_eq!(jws::read::<InterruptAnswer>(token, TokenType::Receipt).unwrap_err(), JwsError::Typ);
     let receipt = approved["receipt"].as_str().unwrap();
     assert_eq!(jws::read::<InterruptAnswer>(receipt, TokenType::InterruptAnswer).unwrap_err(), JwsError::Typ);
@@ -228,7 +228,7 @@ async fn an_answer_lets_no_writer_write_and_a_receipt_is_no_answer(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-async fn whoever_answers_for_the_host_does_not_decide(scene: ApiScenario) {
+async fn owner_of_the_host_does_not_decide(scene: ApiScenario) {
     let g = &scene.gateway;
     let own = owned_token(&g.service, "alices", MachineRole::Host, &[], "alice").await;
     let taken = g.post("/v1/interrupts", &own, asked()).await.expect(202);
@@ -244,7 +244,7 @@ async fn whoever_answers_for_the_host_does_not_decide(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_vote_is_for_all_that_the_host_said_and_counts_once(scene: ApiScenario) {
+async fn vote_covers_the_whole_interrupt_and_counts_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     let other = posts(g, &asked_with(json!({"transition_digest": "e".repeat(64)}))).await.expect(202);
@@ -268,7 +268,7 @@ async fn a_vote_is_for_all_that_the_host_said_and_counts_once(scene: ApiScenario
     scene.passes_an_audit().await;
 }
 
-async fn of_two_last_votes_at_once_one_answers(scene: ApiScenario) {
+async fn only_one_of_two_concurrent_last_votes_answers(scene: ApiScenario) {
     let g = &scene.gateway;
     let carol = person(&g.service, "carol", &["reviewers"]).await;
     let taken = posts(g, &asked()).await.expect(202);
@@ -292,7 +292,7 @@ async fn a_deadline_between_reading_and_voting_ends_it(scene: ApiScenario) {
     assert_eq!(answer(g, &taken).await.expect(200)["decision"], "expired");
 }
 
-async fn a_further_attempt_comes_after_the_one_before_and_not_for_ever(scene: ApiScenario) {
+async fn further_attempts_are_in_order_and_limited(scene: ApiScenario) {
     let g = &scene.gateway;
     let attempt = |number: u32| asked_with(json!({"attempt": number}));
     for early in [2, 3] {
@@ -313,7 +313,7 @@ async fn a_further_attempt_comes_after_the_one_before_and_not_for_ever(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn what_is_stopped_takes_nothing_and_decides_nothing(scene: ApiScenario) {
+async fn halted_flow_accepts_and_decides_no_interrupt(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     let by = "tests".try_into().unwrap();
@@ -331,14 +331,14 @@ async fn what_is_stopped_takes_nothing_and_decides_nothing(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn another_policy_asks_other_people(scene: ApiScenario) {
+async fn interrupt_under_a_new_policy_asks_its_reviewers(scene: ApiScenario) {
     let g = &scene.gateway;
     let by: countersign_domain::primitives::id::PrincipalId = "tests".try_into().unwrap();
     let activate = async |policy: &str| {
         g.service.activate_policy(&by, None, source(policy), BTreeSet::new()).await.unwrap();
     };
     let kept = posts(g, &asked()).await.expect(202);
-    // One that asks the same people changes nothing.
+    // A policy that requires the same reviewers changes nothing.
     activate(&POLICY.replace("24h", "12h")).await;
     rejudge::run_once(&g.service).await.unwrap();
     assert_eq!(answer(g, &kept).await.expect(202)["status"], "open");
@@ -361,14 +361,14 @@ async fn another_policy_asks_other_people(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_could_approve_is_not_taken(scene: ApiScenario) {
+async fn interrupt_without_eligible_reviewers_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let answer = posts(g, &asked()).await;
     assert_eq!((answer.status, answer.code()), (422, "nobody_can_approve"));
     assert_eq!(events(g).await, []);
 }
 
-async fn what_detectors_find_is_in_no_event(scene: ApiScenario) {
+async fn detected_values_are_in_no_event(scene: ApiScenario) {
     let g = &scene.gateway;
     let secret = "eva@example.com";
     let body = asked_with(json!({
@@ -389,7 +389,7 @@ async fn what_detectors_find_is_in_no_event(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: ApiScenario) {
+async fn value_redacted_by_a_later_policy_is_not_shown(scene: ApiScenario) {
     let g = &scene.gateway;
     let words = json!({
         "redacted_diff": {"payment": {"iban": "DE02120300000000202051"}}, "title": "To DE02120300000000202051",
@@ -407,7 +407,7 @@ async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: ApiScena
     for shown in told().await {
         assert_eq!(shown.matches("DE02120300000000202051").count(), 2, "{shown}");
     }
-    // It asks the same people in the same way, so the interrupt stands.
+    // The new policy requires the same reviewers in the same way, so the interrupt stays open.
     let hides = policy_with("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"payment.iban\"]");
     activate(g, &hides, &[]).await;
     rejudge::run_once(&g.service).await.unwrap();
@@ -419,8 +419,8 @@ async fn what_another_policy_comes_to_hide_is_not_shown_any_more(scene: ApiScena
     scene.passes_an_audit().await;
 }
 
-/// A host's list of changes is no state: its lines say where their values stand.
-async fn what_a_line_says_of_a_hidden_place_is_not_shown(scene: ApiScenario) {
+/// A host's list of changes is no state. Its lines contain the paths of their values.
+async fn line_about_a_redacted_path_is_not_shown(scene: ApiScenario) {
     let g = &scene.gateway;
     let number = "7654-3210-FEDC";
     let words = json!({
@@ -445,7 +445,7 @@ async fn told_once_ended(g: &TestGateway, id: &InterruptId) -> String {
     shown.masked(shown.interrupt.asserted.title.as_deref().unwrap()).into_owned()
 }
 
-async fn a_typed_confirmation_is_typed(scene: ApiScenario) {
+async fn typed_confirmation_is_required(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     let voted = votes(g, &g.alice, &taken, VoteVerdict::Approve).await;
@@ -457,7 +457,7 @@ async fn a_typed_confirmation_is_typed(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_passkey_that_is_asked_for_is_needed(scene: ApiScenario) {
+async fn required_passkey_is_enforced(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = posts(g, &asked()).await.expect(202);
     let voted = votes(g, &g.alice, &taken, VoteVerdict::Approve).await;
@@ -466,7 +466,7 @@ async fn a_passkey_that_is_asked_for_is_needed(scene: ApiScenario) {
 }
 
 #[tokio::test]
-async fn what_is_not_of_its_shape_is_refused_with_its_place() {
+async fn malformed_interrupt_is_refused_with_its_path() {
     let g = crate::gateway::spawn_gateway().await;
     for (changes, pointer) in [
         (json!({"transition_digest": "short"}), "/transition_digest"),
@@ -493,7 +493,7 @@ async fn what_is_not_of_its_shape_is_refused_with_its_place() {
 }
 
 #[tokio::test]
-async fn a_host_that_wishes_to_wait_is_answered_when_people_have_decided() {
+async fn long_poll_returns_at_the_decision() {
     let g = crate::gateway::spawn_gateway().await;
     let taken = posts(&g, &asked()).await.expect(202);
     let url = format!("{}/v1/interrupts/{}", g.url, taken["id"].as_str().unwrap());

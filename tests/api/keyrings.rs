@@ -1,4 +1,4 @@
-//! Keys that change under a running gateway, and a keyring that is an older one. On both databases.
+//! Tests key changes under a running gateway, and a restored older keyring. On both databases.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,9 +23,9 @@ use crate::over::{StoreInterceptor, StoreOperation};
 use crate::rules::ApiScenario;
 
 on_both! {
-    what_a_revoked_key_signed_is_stopped(super::POLICY),
-    what_took_long_to_decide_is_signed_by_the_key_of_now(super::POLICY),
-    an_older_keyring_is_found_by_what_the_log_tells(super::POLICY),
+    approval_signed_by_a_revoked_key_is_stopped(super::POLICY),
+    slow_proposal_is_signed_by_the_current_key(super::POLICY),
+    restored_older_keyring_is_found_from_the_log(super::POLICY),
 }
 
 fn place(g: &TestGateway) -> PathBuf {
@@ -54,7 +54,7 @@ async fn stopped(g: &TestGateway, transition: &Value) -> Value {
     g.get(&path, &g.planner).await.expect(200).get("stopped").cloned().unwrap_or(Value::Null)
 }
 
-async fn what_a_revoked_key_signed_is_stopped(scene: ApiScenario) {
+async fn approval_signed_by_a_revoked_key_is_stopped(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     rotate(&place(g));
@@ -65,7 +65,7 @@ async fn what_a_revoked_key_signed_is_stopped(scene: ApiScenario) {
     assert_eq!(stopped(g, &held["transition"]).await, "chain_broken");
 }
 
-/// Somebody turns the key and revokes the old one while a proposal is under way.
+/// Rotates the key and revokes the old one while a proposal is in progress.
 struct RotatingKeyring(PathBuf, Mutex<bool>);
 
 #[async_trait]
@@ -79,7 +79,7 @@ impl StoreInterceptor for RotatingKeyring {
     }
 }
 
-async fn what_took_long_to_decide_is_signed_by_the_key_of_now(scene: ApiScenario) {
+async fn slow_proposal_is_signed_by_the_current_key(scene: ApiScenario) {
     let g = &scene.gateway;
     // Its head is signed by another key than the one that is revoked.
     let thread = g.thread().await;
@@ -106,7 +106,7 @@ async fn what_took_long_to_decide_is_signed_by_the_key_of_now(scene: ApiScenario
     scene.passes_an_audit().await;
 }
 
-async fn an_older_keyring_is_found_by_what_the_log_tells(scene: ApiScenario) {
+async fn restored_older_keyring_is_found_from_the_log(scene: ApiScenario) {
     let g = &scene.gateway;
     let older = fs::read(place(g)).unwrap();
     let leaked = signing(g);

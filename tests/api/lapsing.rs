@@ -1,4 +1,5 @@
-//! Leases that pass while others go on, by clocks that disagree too; and one question that is asked twice at once.
+//! Tests leases that expire during other changes, also with clocks that disagree, and one request that is sent twice at
+//! once.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,14 +20,14 @@ use crate::over::{StoreInterceptor, StoreOperation};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_lapse_is_told_before_what_comes_after_it_without_any_worker(super::POLICY),
-    a_lapse_is_told_once_whoever_comes_first(super::POLICY),
-    the_same_verify_twice_at_once_is_answered_the_same(super::POLICY),
+    expired_lease_is_logged_before_later_events_without_a_worker(super::POLICY),
+    expired_lease_is_logged_once(super::POLICY),
+    concurrent_identical_verify_calls_get_the_same_answer(super::POLICY),
 }
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// As long as the policy has people asked.
+/// The deadline of a review in the policy.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 async fn let_through(g: &TestGateway, thread: &Value, write_id: &str) {
@@ -43,7 +44,7 @@ async fn closed(g: &TestGateway, thread: &Value) -> ApiResponse {
     g.post(&path, &g.admin, json!({"reason": "an exercise"})).await
 }
 
-/// What an administrator says of the thread's first write.
+/// Resolves the thread's first write as an administrator.
 async fn resolved(g: &TestGateway, thread: &Value) -> ApiResponse {
     let writer = g.service.token_of(&g.writer).await.unwrap().record.principal();
     let named: Vec<Value> = events(g, thread).await.into_iter().filter(|it| it["type"] == "write.reserved").collect();
@@ -67,7 +68,7 @@ async fn events(g: &TestGateway, thread: &Value) -> Vec<Value> {
     events.filter(|it| it["thread"] == thread["thread"]).collect()
 }
 
-async fn a_lapse_is_told_before_what_comes_after_it_without_any_worker(scene: ApiScenario) {
+async fn expired_lease_is_logged_before_later_events_without_a_worker(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let_through(g, &thread, "w1").await;
@@ -78,7 +79,7 @@ async fn a_lapse_is_told_before_what_comes_after_it_without_any_worker(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn a_lapse_is_told_once_whoever_comes_first(scene: ApiScenario) {
+async fn expired_lease_is_logged_once(scene: ApiScenario) {
     let g = &scene.gateway;
     for first in ["a hold", "the worker", "a vote", "its end"] {
         let thread = g.thread().await;
@@ -122,7 +123,7 @@ async fn a_lease_has_passed_only_by_the_databases_clock() {
         let thread = g.thread().await;
         let held = if what == "a vote" { Some(g.held(&thread).await) } else { None };
         let_through(&g, &thread, &format!("w{turn}")).await;
-        // As far ahead of the database as a gateway may be: by its clock alone the lease has passed.
+        // The gateway's clock is as far ahead of the database as allowed. By this clock alone the lease has expired.
         g.clock.set_millis(begin + lease + 50);
         stores.set_millis(begin + lease - 1_850);
         goes_on(&g, (what, &thread), held.as_ref()).await.unwrap_err();
@@ -135,7 +136,7 @@ async fn a_lease_has_passed_only_by_the_databases_clock() {
     }
 }
 
-/// What goes on over a lease; an error where the write is still in progress.
+/// Continues over an expired lease. Returns an error if the write is still in progress.
 async fn goes_on(g: &TestGateway, (what, thread): (&str, &Value), held: Option<&Value>) -> Result<(), ()> {
     let Some(held) = held else {
         let answer = match what {
@@ -156,7 +157,7 @@ async fn goes_on(g: &TestGateway, (what, thread): (&str, &Value), held: Option<&
 }
 
 #[tokio::test]
-async fn a_lease_that_was_told_as_lapsed_does_not_live_again_by_a_clock_that_goes_back() {
+async fn expired_lease_stays_expired_if_the_clock_goes_back() {
     let (g, stores) = with_two_clocks().await;
     let thread = g.thread().await;
     let again = async || g.verify(&thread["thread"], &thread["transition"], &Value::Null, "w1").await;
@@ -178,7 +179,7 @@ async fn a_deadline_has_passed_only_by_the_databases_clock() {
     let held = g.held(&thread).await;
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let deadline = i64::try_from(DAY.as_millis()).unwrap();
-    // As far ahead of the database as a gateway may be: by its clock alone the deadline has passed.
+    // The gateway's clock is as far ahead of the database as allowed. By this clock alone the deadline has passed.
     g.clock.set_millis(deadline + 50);
     stores.set_millis(deadline - 1_850);
     g.service.expire_hold(&review).await.unwrap();
@@ -191,7 +192,7 @@ async fn a_deadline_has_passed_only_by_the_databases_clock() {
     assert_eq!(g.decision(&held).await.expect(200)["decision"], "expired");
 }
 
-/// Something that happens before the writes are looked at.
+/// Runs an action before the writes are read.
 struct BeforeWritesHook(Mutex<Option<InterleavedAction>>);
 
 #[async_trait]
@@ -204,7 +205,7 @@ impl StoreInterceptor for BeforeWritesHook {
     }
 }
 
-async fn the_same_verify_twice_at_once_is_answered_the_same(scene: ApiScenario) {
+async fn concurrent_identical_verify_calls_get_the_same_answer(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let ask = VerifyInput {

@@ -1,4 +1,4 @@
-//! How much, how deep, how fast and how often: each bound has its code.
+//! Tests the limits on size, depth, rate and number. Each limit has its own code.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn cancel(g: &TestGateway, held: &Value) {
 }
 
 #[tokio::test]
-async fn a_node_asks_people_on_one_head_as_often_as_the_policy_lets_it() {
+async fn reviews_of_a_node_on_one_head_are_limited() {
     let g = spawn_with_policy(&policy_with("ttl = \"24h\"", "ttl = \"24h\"\nattempts = 2")).await;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -48,7 +48,7 @@ async fn a_node_asks_people_on_one_head_as_often_as_the_policy_lets_it() {
 }
 
 #[tokio::test]
-async fn a_state_beyond_its_bounds_is_refused_with_the_bounds_code() {
+async fn state_above_a_limit_is_refused_with_its_code() {
     let g = spawn_with_policy(&policy_with("schema = \"payments.schema.json\"\n", "")).await;
     let long: serde_json::Map<String, Value> =
         (0..5_000).map(|at| (format!("{at:04}{}", "k".repeat(60)), json!(1))).collect();
@@ -62,7 +62,7 @@ async fn a_state_beyond_its_bounds_is_refused_with_the_bounds_code() {
 }
 
 #[tokio::test]
-async fn a_body_is_as_long_and_as_deep_as_allowed_and_no_more() {
+async fn body_is_limited_in_length_and_depth() {
     let g = spawn_gateway().await;
     let nested = |levels: usize| format!("{{\"flow\":{}1{}}}", "[".repeat(levels), "]".repeat(levels));
     for (body, status, code) in [
@@ -78,7 +78,7 @@ async fn a_body_is_as_long_and_as_deep_as_allowed_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_token_that_asks_too_fast_waits_and_no_other_does() {
+async fn rate_limit_applies_to_one_token() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ClockOffset::default();
     let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
@@ -96,7 +96,7 @@ async fn a_token_that_asks_too_fast_waits_and_no_other_does() {
 }
 
 #[tokio::test]
-async fn a_token_waits_for_so_many_decisions_at_once_and_no_other_waits_for_it() {
+async fn concurrent_long_polls_of_a_token_are_limited() {
     let g = spawn_gateway().await;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
@@ -127,7 +127,7 @@ async fn a_token_waits_for_so_many_decisions_at_once_and_no_other_waits_for_it()
 }
 
 #[tokio::test]
-async fn what_is_not_read_of_long_answers_counts_as_their_askers() {
+async fn unread_response_bytes_count_for_their_caller() {
     let g = spawn_with_policy(&policy_with("schema = \"payments.schema.json\"\n", "")).await;
     let state = json!({"raw_text": "x".repeat(90_000), "target_user_id": 17});
     let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -158,7 +158,7 @@ async fn what_is_not_read_of_long_answers_counts_as_their_askers() {
 }
 
 #[tokio::test]
-async fn nothing_more_is_begun_for_whoever_reads_none_of_what_their_changes_are_answered() {
+async fn changes_of_a_caller_with_too_many_unread_bytes_are_refused() {
     let g = spawn_with_policy(&policy_with("schema = \"payments.schema.json\"\n", "")).await;
     let state = json!({"raw_text": "x".repeat(90_000), "target_user_id": 17});
     let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -188,7 +188,7 @@ async fn nothing_more_is_begun_for_whoever_reads_none_of_what_their_changes_are_
 }
 
 #[tokio::test]
-async fn what_is_packed_is_not_unpacked_whoever_sends_it() {
+async fn compressed_request_is_refused() {
     let g = spawn_gateway().await;
     let client = reqwest::Client::new();
     for path in ["/v1/threads", "/v1/interrupts", "/mcp", "/sign-in"] {
@@ -207,7 +207,7 @@ async fn what_is_packed_is_not_unpacked_whoever_sends_it() {
 }
 
 #[tokio::test]
-async fn a_reason_is_kept_as_far_as_it_is_a_sentence() {
+async fn long_reason_is_cut() {
     let g = spawn_gateway().await;
     let thread = g.thread().await;
     let held = asks(&g, &thread["thread"], &thread["transition"], 42).await.expect(202);
@@ -220,7 +220,7 @@ async fn a_reason_is_kept_as_far_as_it_is_a_sentence() {
 }
 
 #[tokio::test]
-async fn a_rejection_is_no_longer_than_what_was_asked_for_by_much() {
+async fn rejection_is_not_much_longer_than_its_request() {
     let g = spawn_gateway().await;
     let thread = g.thread().await;
     let places: serde_json::Map<String, Value> = (0..1_000).map(|at| (format!("a{at}"), json!(1))).collect();
@@ -236,7 +236,7 @@ async fn a_rejection_is_no_longer_than_what_was_asked_for_by_much() {
 }
 
 #[tokio::test]
-async fn the_log_from_beyond_its_end_is_the_log() {
+async fn log_page_from_beyond_the_end_is_the_newest_page() {
     let g = spawn_gateway().await;
     let thread = g.thread().await["thread"].as_str().unwrap().try_into().unwrap();
     while g.service.sequence().await.unwrap() > 0 {}

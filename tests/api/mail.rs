@@ -1,4 +1,5 @@
-//! Mail: who is told, what, when, and that nobody is forgotten; by a real mail server.
+//! Tests email notifications with a real mail server: who gets them, their content and their time, and that none is
+//! lost.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{ChildStdout, Command, Stdio};
@@ -31,11 +32,11 @@ use crate::python;
 use crate::rules::ApiScenario;
 
 on_both! {
-    who_can_decide_is_told_once_and_nobody_else(crate::gateway::POLICY),
-    what_was_decided_meanwhile_is_not_told(crate::gateway::POLICY),
-    of_several_gateways_one_tells(crate::gateway::POLICY),
-    whoever_is_reminded_is_told_once_more_and_whoever_is_asked_later_then(super::reminding()),
-    whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_host_says(crate::gateway::POLICY),
+    only_eligible_reviewers_are_notified_and_once(crate::gateway::POLICY),
+    decided_review_is_not_notified(crate::gateway::POLICY),
+    only_one_of_several_gateways_sends_mail(crate::gateway::POLICY),
+    reminder_and_escalation_notify_their_reviewers(super::reminding()),
+    mail_about_an_interrupt_has_no_text_of_its_host(crate::gateway::POLICY),
 }
 
 const AUTHORITY: &[u8] = include_bytes!("../provider/tls/authority.pem");
@@ -61,7 +62,7 @@ impl MailServer {
         Self { _process: ChildProcess(process), said, port }
     }
 
-    /// The next mail that it takes.
+    /// Returns the next mail that the server receives.
     pub fn mail(&mut self) -> Value {
         line(&mut self.said)
     }
@@ -98,7 +99,7 @@ pub async fn told_at(service: &Service, who: &Account, mail: &str, pace: MailPac
     service.set_contact(&who.id, Some(contact)).await.unwrap();
 }
 
-/// Alice and bob can decide and are told, carol is in another group, and whoever else looks on is told nothing.
+/// Sets the addresses. Alice and Bob can decide and are notified. Carol is in another group and is not notified.
 async fn ready(g: &TestGateway) {
     let carol = person(&g.service, "carol", &["others"]).await;
     for (who, mail) in [(&g.alice, "alice@example.org"), (&g.bob, "bob@example.org"), (&carol, "carol@example.org")] {
@@ -107,10 +108,10 @@ async fn ready(g: &TestGateway) {
     write(&g.service).await;
 }
 
-/// Every event has its place, and it is written down who is to be told.
+/// Sequences every event and queues its notifications.
 pub async fn write(service: &Service) {
     while service.sequence().await.unwrap() > 0 {}
-    // A server frees what a closed connection held when it notices: whoever wrote before may be leaving still.
+    // The server frees the lock of a closed connection with a delay, so the previous holder may still have it.
     while service.queue_mail(HOUR).await.unwrap() != Some(0) {}
 }
 
@@ -122,7 +123,7 @@ pub async fn tell(service: &Service, post: &MailServer) -> usize {
     }
 }
 
-async fn who_can_decide_is_told_once_and_nobody_else(scene: ApiScenario) {
+async fn only_eligible_reviewers_are_notified_and_once(scene: ApiScenario) {
     let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     let thread = g.thread().await;
@@ -142,7 +143,7 @@ async fn who_can_decide_is_told_once_and_nobody_else(scene: ApiScenario) {
         for told in ["payments", review, "target_user_id", &format!("{}/reviews/{review}", g.url), "Message-ID: <"] {
             assert!(data.contains(told), "{told}: {data}");
         }
-        // Nothing of what was proposed, and nothing that decides.
+        // The mail has none of the proposed values, and no link that decides.
         for never in ["918273645", "update_email", "4111111111111111", "approve", "/decision", "csrf"] {
             assert!(!data.replace(review, "").contains(never), "{never}: {data}");
         }
@@ -150,7 +151,7 @@ async fn who_can_decide_is_told_once_and_nobody_else(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_was_decided_meanwhile_is_not_told(scene: ApiScenario) {
+async fn decided_review_is_not_notified(scene: ApiScenario) {
     let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     let denied = g.held(&g.thread().await).await;
@@ -158,7 +159,7 @@ async fn what_was_decided_meanwhile_is_not_told(scene: ApiScenario) {
     g.vote(&g.alice, &denied, VoteVerdict::Deny).await.unwrap();
     g.pass(PATIENCE);
     assert_eq!(tell(&g.service, &post).await, 2, "both letters are done with");
-    // Who may not decide any more is not told either.
+    // A reviewer who may not decide any more is not notified either.
     g.held(&g.thread().await).await;
     write(&g.service).await;
     g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
@@ -173,7 +174,7 @@ fn reminding() -> String {
     policy_with("need = 1", "need = 2").replace("ttl = \"24h\"", notices)
 }
 
-/// Whom the next mail is to, and what it is called.
+/// Returns the recipient and the Message-ID of the next mail.
 fn to_and_name(post: &mut MailServer) -> (String, String) {
     let mail = post.mail();
     let data = mail["data"].as_str().unwrap().to_owned();
@@ -181,7 +182,7 @@ fn to_and_name(post: &mut MailServer) -> (String, String) {
     (mail["to"][0].as_str().unwrap().to_owned(), name.to_owned())
 }
 
-async fn whoever_is_reminded_is_told_once_more_and_whoever_is_asked_later_then(scene: ApiScenario) {
+async fn reminder_and_escalation_notify_their_reviewers(scene: ApiScenario) {
     let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     let sid = person(&g.service, "sid", &["security"]).await;
@@ -210,7 +211,7 @@ async fn whoever_is_reminded_is_told_once_more_and_whoever_is_asked_later_then(s
     scene.passes_an_audit().await;
 }
 
-async fn whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_host_says(scene: ApiScenario) {
+async fn mail_about_an_interrupt_has_no_text_of_its_host(scene: ApiScenario) {
     let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     let taken = g.post("/v1/interrupts", &g.host, asked()).await.expect(202);
@@ -228,7 +229,7 @@ async fn whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_h
     for never in ["target_user_id", "order-8812", "Another user", "the customer wrote so", "7652e9dcf1db4576"] {
         assert!(!data.contains(never), "{never}: {data}");
     }
-    // One that is over by then is told to nobody.
+    // An interrupt that has ended by then notifies no reviewer.
     let mut other = asked();
     other["transition_digest"] = json!("e".repeat(64));
     let taken = g.post("/v1/interrupts", &g.host, other).await.expect(202);
@@ -246,7 +247,7 @@ async fn whoever_can_answer_an_interrupt_is_told_of_it_and_of_nothing_that_its_h
     scene.passes_an_audit().await;
 }
 
-async fn of_several_gateways_one_tells(scene: ApiScenario) {
+async fn only_one_of_several_gateways_sends_mail(scene: ApiScenario) {
     let (g, mut post) = (&scene.gateway, MailServer::start("plain"));
     ready(g).await;
     g.held(&g.thread().await).await;
@@ -270,7 +271,7 @@ async fn of_several_gateways_one_tells(scene: ApiScenario) {
 }
 
 #[tokio::test]
-async fn a_digest_is_one_mail_for_all_that_came_meanwhile() {
+async fn digest_is_one_mail_for_all_new_reviews() {
     let (g, mut post) = (spawn_gateway().await, MailServer::start("plain"));
     ready(&g).await;
     g.service.set_contact(&g.bob.id, None).await.unwrap();
@@ -293,7 +294,7 @@ async fn a_digest_is_one_mail_for_all_that_came_meanwhile() {
 }
 
 #[tokio::test]
-async fn what_the_policy_hides_is_not_named() {
+async fn redacted_key_is_not_named() {
     let policy = POLICY.replace("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"target_user_id\"]");
     let (g, mut post) = (spawn_with_policy(&policy).await, MailServer::start("plain"));
     ready(&g).await;
@@ -305,9 +306,10 @@ async fn what_the_policy_hides_is_not_named() {
     assert!(data.contains("a redacted key") && !data.contains("target_user_id"), "{data}");
 }
 
-/// The server is down, does not know us, is somebody else, or speaks in the clear: nothing is lost, and nothing is said.
+/// If the mail server is down, does not know the gateway, is an impostor or offers no encryption, no notification is
+/// lost or sent.
 #[tokio::test]
-async fn a_server_that_cannot_be_used_is_told_nothing_and_asked_again() {
+async fn unusable_mail_server_gets_no_mail_and_is_tried_again() {
     let g = spawn_gateway().await;
     ready(&g).await;
     g.service.set_contact(&g.bob.id, None).await.unwrap();
@@ -363,9 +365,9 @@ async fn mail_is_handed_over_encrypted_and_by_login() {
     assert_eq!(tls.mail()["tls"], json!(true));
 }
 
-/// One address that does not work keeps nobody else from being told, and is given up after a while.
+/// An address that does not work does not delay other notifications. The gateway gives it up after a while.
 #[tokio::test]
-async fn a_refused_address_holds_up_nobody() {
+async fn refused_address_does_not_delay_other_mail() {
     let (g, mut post) = (spawn_gateway().await, MailServer::start("plain"));
     ready(&g).await;
     told_at(&g.service, &g.alice, "nobody@example.org", MailPace::Each).await;
@@ -386,7 +388,7 @@ async fn a_refused_address_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn people_say_themselves_where_they_are_told() {
+async fn people_set_their_own_address() {
     let g = spawn_gateway().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let still = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
@@ -416,7 +418,7 @@ async fn people_say_themselves_where_they_are_told() {
 
 /// More than one change has room for.
 #[tokio::test]
-async fn a_question_to_thousands_is_told_to_each_of_them_and_holds_up_nothing() {
+async fn review_with_thousands_of_reviewers_notifies_each_and_delays_nothing() {
     const MANY: usize = 4_200;
     let g = spawn_gateway().await;
     write(&g.service).await;

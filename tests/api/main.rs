@@ -1,4 +1,4 @@
-//! The gateway over HTTP, as hosts, agents and writers use it.
+//! Tests the gateway over HTTP, as hosts, agents and writers use it.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[macro_use]

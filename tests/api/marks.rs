@@ -1,4 +1,5 @@
-//! Texts that look like others: marked in answers by what the answer shows, and on a review by what its reader may know.
+//! Tests the marks of look-alike texts: in responses by the values that the response shows, and on a review by the
+//! values that its reader may see.
 
 use serde_json::{Value, json};
 
@@ -31,7 +32,7 @@ need = 1
 hide = ["private"]
 "#;
 
-/// A payee that an agent proposes in the place of `Acme`: what it is told, and the review's page.
+/// Proposes another payee than `Acme`. Returns the response and the page of the review.
 async fn proposed(g: &TestGateway, payee: &str) -> (Value, String) {
     let state = json!({"payee": "Acme", "vendors": [{"payee": "Globex Ltd"}], "private": {"payee": "Initech"}});
     let thread = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -50,7 +51,7 @@ fn codes(answer: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn what_looks_like_the_value_before_is_marked_in_answers_and_on_the_review() {
+async fn look_alike_of_the_earlier_value_is_marked() {
     let g = spawn_with_policy(POLICY).await;
     for (payee, marks) in [
         ("\u{410}cme", ["mixed_scripts", "looks_like_known"].as_slice()),
@@ -75,7 +76,7 @@ async fn what_looks_like_the_value_before_is_marked_in_answers_and_on_the_review
 }
 
 #[tokio::test]
-async fn a_review_compares_with_the_same_key_elsewhere_and_with_nothing_hidden() {
+async fn review_compares_with_the_same_key_and_no_redacted_value() {
     let g = spawn_with_policy(POLICY).await;
     let (held, page) = proposed(&g, "G1obex Ltd").await;
     assert!(page.contains("looks like \u{201c}Globex Ltd\u{201d}"), "{page}");

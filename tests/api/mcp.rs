@@ -1,5 +1,5 @@
-//! An agent's tools by the Model Context Protocol: the official client, over HTTP and with `countersign mcp` as its
-//! server, in the protocol as it was and as it is.
+//! Tests an agent's tools over the Model Context Protocol with the official client. The client connects over HTTP and
+//! through `countersign mcp`, in both versions of the protocol.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -58,7 +58,7 @@ impl McpClient {
         self.ask(&json!({"tool": tool, "arguments": arguments}))
     }
 
-    /// What a tool gives; the text for those that read no structure says the same.
+    /// Returns the result of a tool, and checks that its text form has the same content.
     fn done(&mut self, tool: &str, arguments: Value) -> Value {
         let told = self.call(tool, arguments);
         assert_eq!(told["is_error"], false, "{told:#}");
@@ -66,7 +66,7 @@ impl McpClient {
         told["told"].clone()
     }
 
-    /// What a tool refuses with.
+    /// Returns the error of a tool, and checks that it has a next step.
     fn refused(&mut self, tool: &str, arguments: Value) -> Value {
         let told = self.call(tool, arguments);
         assert_eq!(told["is_error"], true, "{told:#}");
@@ -97,13 +97,13 @@ async fn with<T: Send + 'static>(
 }
 
 async fn begun(g: &TestGateway, way: (&'static str, McpTransport), token: &str) -> McpClient {
-    // It may have to be installed first.
+    // The Python package may have to be installed first.
     tokio::task::spawn_blocking(|| crate::python::with("mcp")).await.unwrap();
     McpClient::begin(g, way, token)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_reads_proposes_waits_and_is_told_the_decision() {
+async fn agent_reads_proposes_waits_and_gets_the_decision() {
     let g = spawn_gateway().await;
     for way in WAYS {
         let thread = g.thread().await;
@@ -136,7 +136,7 @@ async fn an_agent_reads_proposes_waits_and_is_told_the_decision() {
         g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
         let (_, decision) = waiting.await.unwrap();
         assert_eq!((&decision["approved"], &decision["transition_digest"]), (&json!(true), &id), "{way:?}");
-        // The very bytes that everybody is told, the receipt among them: a writer gets in with it.
+        // The decision has the same bytes as everywhere else, including the receipt: the writer is allowed with it.
         assert_eq!(decision, g.decision(&held).await.expect(200));
         g.verify(
             &thread["thread"],
@@ -150,7 +150,7 @@ async fn an_agent_reads_proposes_waits_and_is_told_the_decision() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_tools_say_what_they_take_and_none_of_them_approves() {
+async fn tools_describe_their_arguments_and_none_approves() {
     let g = spawn_gateway().await;
     for way in WAYS {
         let client = begun(&g, way, &g.planner).await;
@@ -180,7 +180,7 @@ async fn the_tools_say_what_they_take_and_none_of_them_approves() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_is_a_result_that_says_what_to_do() {
+async fn refusal_is_a_result_with_a_next_step() {
     let g = spawn_gateway().await;
     let thread = g.thread().await;
     let (name, head) = (thread["thread"].clone(), thread["transition"].clone());
@@ -192,7 +192,7 @@ async fn a_refusal_is_a_result_that_says_what_to_do() {
             let policy = client.refused("propose", ask(json!({"execution_permissions": ["admin"]})));
             assert_eq!((&policy["code"], &policy["status"]), (&json!("rejected"), &json!(422)));
             assert_eq!(policy["errors"][0]["pointer"], "/execution_permissions/0");
-            // Numbers that no double holds are refused where they stand, and said as a tool's refusal.
+            // A number that no double can represent is refused with its path, as an error of the tool.
             let number = client.refused("propose", ask(json!({"payment": {"amount": 12_345_678_901_234_567_890_u64}})));
             assert_eq!(number["code"], "number_not_exact");
             assert_eq!(number["errors"][0]["pointer"], "/patch/payment/amount");
@@ -216,7 +216,7 @@ async fn a_refusal_is_a_result_that_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_longer_wanted_is_taken_back() {
+async fn agent_cancels_its_proposal() {
     let g = spawn_gateway().await;
     let (thread, client) = (g.thread().await, begun(&g, WAYS[3], &g.planner).await);
     let held = g.held(&thread).await;
@@ -231,9 +231,9 @@ async fn what_is_no_longer_wanted_is_taken_back() {
     .await;
 }
 
-/// A stranger's transition is nobody's to look at or take back, and says as little as one that is not there.
+/// An agent cannot read or cancel another agent's transition. The error is the same as for an unknown transition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_has_no_tool_for_what_is_not_its_own() {
+async fn agent_has_no_tool_for_other_agents_transitions() {
     let g = spawn_gateway().await;
     let (thread, client) = (g.thread().await, begun(&g, WAYS[1], &g.parser).await);
     let held = g.held(&thread).await;
@@ -250,9 +250,9 @@ async fn an_agent_has_no_tool_for_what_is_not_its_own() {
     assert_eq!(g.decision(&held).await.status, 202, "still held");
 }
 
-/// Every other role is kept out before a message is read, and so is who has no token.
+/// Every other role is refused before a message is read, and so is a client without a token.
 #[tokio::test]
-async fn only_agents_are_spoken_with() {
+async fn only_agents_use_the_mcp_endpoint() {
     let g = spawn_gateway().await;
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     for token in [&g.host, &g.writer, &g.admin, &g.auditor, &g.monitor] {
@@ -266,9 +266,10 @@ async fn only_agents_are_spoken_with() {
     }
 }
 
-/// Two readers of one message must read the same: keys are said once, whoever parses them later.
+/// Two parsers of one message must read the same content, so duplicate keys are refused before any other parser reads
+/// it.
 #[tokio::test]
-async fn a_message_is_read_strictly_before_anybody_else_reads_it() {
+async fn message_is_parsed_strictly_before_the_sdk_reads_it() {
     let g = spawn_gateway().await;
     let thread = g.thread().await;
     let post = |body: String| {
@@ -295,7 +296,7 @@ async fn a_message_is_read_strictly_before_anybody_else_reads_it() {
     );
     let (status, _) = post(call(r#"{"requested_action":"refund"}"#)).await;
     assert_eq!(status, 200, "the same, said once");
-    // Outside of what a tool is given there is no tool that could be told.
+    // Outside of a tool's arguments there is no tool to return the error, so the HTTP response has it.
     for body in [r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}"#, "{", ""] {
         let (status, told) = post(body.to_owned()).await;
         assert_eq!(status, 400, "{body}: {told:#}");

@@ -1,4 +1,4 @@
-//! A second gateway on the same database, while something happens between what it decides and what it commits.
+//! A second gateway on the same database, and an action that runs between its decision and its commit.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use crate::over::{InterceptedStore, StoreInterceptor};
 
 pub type InterleavedAction = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
-/// What happens before the next commit.
+/// Runs an action before the next commit.
 #[derive(Default)]
 pub struct InterleavedStore(Mutex<Option<InterleavedAction>>);
 
@@ -41,7 +41,7 @@ impl StoreInterceptor for InterleavedStore {
     }
 }
 
-/// A second gateway, on a store on which something can happen.
+/// Returns a second gateway whose store can run an action before a commit.
 pub async fn second_gateway(g: &TestGateway) -> (Arc<InterceptedStore<InterleavedStore>>, Service) {
     let folder = g.folder.path();
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };

@@ -1,4 +1,4 @@
-//! `/metrics`: every number is what happened, as the public parser reads it; who reads it; and what it costs.
+//! Tests `/metrics`: its values as the public parser reads them, who can read it, and its cost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::python;
 use crate::rules::ApiScenario;
 
 on_both! {
-    every_number_is_what_happened(crate::gateway::POLICY),
-    of_several_gateways_each_event_is_counted_by_one(crate::gateway::POLICY),
-    what_waits_for_its_place_is_told_with_its_age(crate::gateway::POLICY),
+    metrics_equal_the_events(crate::gateway::POLICY),
+    each_event_is_counted_by_one_of_several_gateways(crate::gateway::POLICY),
+    unsequenced_events_are_counted_with_their_age(crate::gateway::POLICY),
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Longer than what was read from the database is told again.
+/// Longer than the lifetime of values that were read from the database.
 const LATER: Duration = Duration::from_secs(2);
 
 /// A scrape, as the public parser reads it.
@@ -55,7 +55,7 @@ impl Scrape {
         Self(samples)
     }
 
-    /// The samples of a name, by their labels' values in the order of the labels' names.
+    /// Returns the samples of a metric by the values of its labels, in the order of their names.
     fn all(&self, name: &str) -> BTreeMap<String, f64> {
         let name = format!("countersign_{name}");
         let of = |it: &&Value| it["name"] == name.as_str();
@@ -75,13 +75,14 @@ fn told<const N: usize>(samples: [(&str, f64); N]) -> BTreeMap<String, f64> {
     samples.into_iter().map(|(labels, value)| (labels.to_owned(), value)).collect()
 }
 
-/// Every event has its place, and was counted.
+/// Sequences and counts every event.
 async fn count(g: &TestGateway) {
     while g.service.sequence().await.unwrap() > 0 {}
     while g.service.count_events().await.unwrap() > 0 {}
 }
 
-/// Two are held and decided after one and eleven minutes, one expires, two stay open, one is let in and one turned away.
+/// Creates two reviews decided after one and eleven minutes, one expired review, two open reviews, one commit and one
+/// rejection.
 async fn lived(g: &TestGateway) {
     let expires = g.thread().await;
     g.held(&expires).await;
@@ -103,7 +104,7 @@ async fn lived(g: &TestGateway) {
     g.approved(&approved).await;
 }
 
-async fn every_number_is_what_happened(scene: ApiScenario) {
+async fn metrics_equal_the_events(scene: ApiScenario) {
     let g = &scene.gateway;
     lived(g).await;
     let (first, second) = (g.thread().await, g.thread().await);
@@ -159,7 +160,7 @@ async fn every_number_is_what_happened(scene: ApiScenario) {
     assert_eq!(requests["POST /v1/threads/{thread}/transitions 4xx"], 1.0);
 }
 
-async fn of_several_gateways_each_event_is_counted_by_one(scene: ApiScenario) {
+async fn each_event_is_counted_by_one_of_several_gateways(scene: ApiScenario) {
     let g = &scene.gateway;
     lived(g).await;
     while g.service.sequence().await.unwrap() > 0 {}
@@ -175,7 +176,7 @@ async fn of_several_gateways_each_event_is_counted_by_one(scene: ApiScenario) {
     assert_eq!(held, 5.0);
 }
 
-async fn what_waits_for_its_place_is_told_with_its_age(scene: ApiScenario) {
+async fn unsequenced_events_are_counted_with_their_age(scene: ApiScenario) {
     let g = &scene.gateway;
     while g.service.sequence().await.unwrap() > 0 {}
     g.thread().await;
@@ -199,7 +200,7 @@ async fn a_broken_chain_is_counted() {
     let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let (g, other) = (&scene.gateway, scene.another().await);
     let thread = g.thread().await;
-    // Another gateway changed the row of all, so what this one remembers is not enough.
+    // Another gateway changed the gateway's row, so this gateway's cache is outdated.
     for verifying in [true, false] {
         let halt = Halt { proposing: false, verifying, reason: "drill".to_owned() };
         other.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt).await.unwrap();
@@ -214,7 +215,7 @@ async fn a_broken_chain_is_counted() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_not_told_and_the_rest_is() {
+async fn unreadable_metrics_are_left_out() {
     let g = spawn_gateway().await;
     g.held(&g.thread().await).await;
     assert_eq!(Scrape::of(&g).await.one("open_reviews", "payments"), Some(1.0));
@@ -227,9 +228,9 @@ async fn what_cannot_be_read_is_not_told_and_the_rest_is() {
     assert!(scrape.all("request_seconds_count").contains_key("POST /v1/threads 2xx"));
 }
 
-/// Whatever strangers ask for is one more of what there is already.
+/// Requests of unauthenticated clients are counted under existing labels.
 #[tokio::test]
-async fn nobody_makes_a_number_of_their_own() {
+async fn unauthenticated_clients_add_no_labels() {
     let g = spawn_gateway().await;
     for number in 0..5 {
         let method = Method::from_bytes(format!("MADEUP{number}").as_bytes()).unwrap();
@@ -250,7 +251,7 @@ async fn nobody_makes_a_number_of_their_own() {
 }
 
 #[actix_web::test]
-async fn the_configuration_decides_who_reads_it() {
+async fn configuration_sets_the_readers_of_metrics() {
     let g = spawn_gateway().await;
     for (access, nobody, host, monitor) in [
         (MetricsAccess::Off, 404, 404, 404),

@@ -1,4 +1,5 @@
-//! HMACs of envelopes: who is given a node's secret, how long it is good, and what is not believed. On both databases.
+//! Tests the HMACs of envelopes: who gets a node's secret, how long it is valid, and which HMACs are refused. On both
+//! databases.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +16,14 @@ use crate::gateway::{ApiResponse, POLICY, TestGateway, owned_token, source};
 use crate::rules::ApiScenario;
 
 on_both! {
-    an_hmac_stands_beside_the_signature_where_it_is_asked_for(super::policy()),
-    a_secret_is_given_to_its_own_nodes_agent_and_nobody_else(super::policy()),
-    that_a_secret_was_given_is_told_and_the_secret_is_not(super::policy()),
-    it_is_good_until_the_overlap_is_over_and_no_longer(super::policy()),
-    what_another_could_make_or_move_is_not_believed(super::policy()),
-    where_it_is_asked_for_it_cannot_be_left_out(super::policy()),
-    another_spelling_of_the_same_is_the_same_and_of_another_is_not(super::policy()),
-    two_gateways_of_a_database_give_the_same(super::policy()),
+    requested_hmac_is_beside_the_signature(super::policy()),
+    secret_is_given_only_to_the_agent_of_its_node(super::policy()),
+    access_to_a_secret_is_logged_without_the_secret(super::policy()),
+    secret_is_valid_until_the_end_of_the_overlap(super::policy()),
+    forged_or_moved_hmac_is_refused(super::policy()),
+    required_hmac_cannot_be_left_out(super::policy()),
+    canonically_equal_envelope_has_a_valid_hmac(super::policy()),
+    two_gateways_on_one_database_return_the_same_secret(super::policy()),
 }
 
 const SECRET: &str = "/v1/flows/payments/nodes/planner/envelope-secret";
@@ -32,7 +33,7 @@ fn policy() -> String {
     POLICY.to_owned()
 }
 
-/// No period begins or ends while a test runs, whenever that is.
+/// Sets the clock to noon, so that no period begins or ends during a test.
 fn at_noon(g: &TestGateway) {
     let into_the_day = g.service.now().millis().rem_euclid(DAY_MILLIS);
     g.clock.set_millis(DAY_MILLIS + DAY_MILLIS / 2 - into_the_day);
@@ -57,7 +58,7 @@ async fn given(g: &TestGateway, path: &str, token: &str) -> NodeSecretsView {
     serde_json::from_value(g.get(path, token).await.expect(200)).unwrap()
 }
 
-/// By the published keys and the secrets that the node was given, without the gateway.
+/// Verifies by the published keys and the node's secrets, without the gateway.
 async fn offline(g: &TestGateway, envelope: &Value, shown: &NodeSecretsView) -> Result<(), EnvelopeCode> {
     let jwks: Value =
         g.http.get(format!("{}/.well-known/jwks.json", g.url)).send().await.unwrap().json().await.unwrap();
@@ -67,14 +68,14 @@ async fn offline(g: &TestGateway, envelope: &Value, shown: &NodeSecretsView) -> 
     check(&envelope, &ExpectedEnvelope { secrets: Some(&secrets), ..ExpectedEnvelope::by(&keys) }).map(drop)
 }
 
-/// The same view with an HMAC that whoever has these secrets can make.
+/// Returns the same view with an HMAC that a holder of these secrets can make.
 fn forged(envelope: &Value, shown: &NodeSecretsView, (thread, node): (&str, &str), now: Timestamp) -> Value {
     let (thread, node) = (ThreadId::try_from(thread).unwrap(), NodeId::try_from(node).unwrap());
     let bare: Envelope = serde_json::from_value(envelope.clone()).unwrap();
     json!(NodeSecrets::read(shown, now).unwrap().beside(bare, &thread, &node))
 }
 
-/// Moves the clock to so long after the next period begins.
+/// Moves the clock to this time after the next period begins.
 async fn into_next_period(g: &TestGateway, after_millis: i64) {
     let rotates_at = given(g, SECRET, &g.planner).await.rotates_at;
     let moved = g.service.now().until(rotates_at).as_millis();
@@ -82,7 +83,7 @@ async fn into_next_period(g: &TestGateway, after_millis: i64) {
     g.clock.set_millis(before + i64::try_from(moved).unwrap() + after_millis);
 }
 
-async fn an_hmac_stands_beside_the_signature_where_it_is_asked_for(scene: ApiScenario) {
+async fn requested_hmac_is_beside_the_signature(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Überweisung an Eva 🙂").await;
@@ -103,7 +104,7 @@ async fn an_hmac_stands_beside_the_signature_where_it_is_asked_for(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-async fn a_secret_is_given_to_its_own_nodes_agent_and_nobody_else(scene: ApiScenario) {
+async fn secret_is_given_only_to_the_agent_of_its_node(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let (mine, theirs) = (given(g, SECRET, &g.planner).await, SECRET.replace("planner", "input_parser"));
@@ -141,7 +142,7 @@ async fn a_secret_is_given_to_its_own_nodes_agent_and_nobody_else(scene: ApiScen
     scene.passes_an_audit().await;
 }
 
-async fn that_a_secret_was_given_is_told_and_the_secret_is_not(scene: ApiScenario) {
+async fn access_to_a_secret_is_logged_without_the_secret(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Pay Eva.").await;
@@ -165,7 +166,7 @@ async fn that_a_secret_was_given_is_told_and_the_secret_is_not(scene: ApiScenari
         let text = secret.secret.expose().trim_start_matches("envsec_");
         assert!(!events.to_string().contains(text) && !refused.contains(text) && !sealed.to_string().contains(text));
         for suffix in ["", "-wal"] {
-            // On PostgreSQL there is no such file; rows are made by the same code.
+            // PostgreSQL has no such file, and the same code writes the rows there.
             let path = g.folder.path().join(format!("countersign.db{suffix}"));
             let bytes = std::fs::read(path).unwrap_or_default();
             assert!(!bytes.windows(text.len()).any(|it| it == text.as_bytes()), "it is in no row");
@@ -174,7 +175,7 @@ async fn that_a_secret_was_given_is_told_and_the_secret_is_not(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-async fn it_is_good_until_the_overlap_is_over_and_no_longer(scene: ApiScenario) {
+async fn secret_is_valid_until_the_end_of_the_overlap(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Pay Eva.").await;
@@ -202,7 +203,7 @@ async fn it_is_good_until_the_overlap_is_over_and_no_longer(scene: ApiScenario) 
     assert_eq!(verify(g, &anew).await.code(), "hmac_expired");
 }
 
-async fn what_another_could_make_or_move_is_not_believed(scene: ApiScenario) {
+async fn forged_or_moved_hmac_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let (one, two) = (thread(g, "Pay Eva.").await, thread(g, "Pay Eva.").await);
@@ -236,7 +237,7 @@ async fn what_another_could_make_or_move_is_not_believed(scene: ApiScenario) {
         assert_eq!(unasked.code(), "hmac_mismatch", "{name}: what it bears is looked at unasked");
         assert_eq!(offline(g, &spoiled, &mine).await, Err(EnvelopeCode::HmacMismatch), "{name}");
     }
-    // A secret makes no signature: what is changed with a good HMAC over it is not what was signed.
+    // A secret does not make a signature. A changed envelope with a valid HMAC still has an invalid signature.
     let mut changed = sealed.clone();
     changed["payload"]["target_user_id"] = json!(666);
     let changed = forged(&changed, &mine, (id, "planner"), now);
@@ -253,7 +254,7 @@ async fn what_another_could_make_or_move_is_not_believed(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn where_it_is_asked_for_it_cannot_be_left_out(scene: ApiScenario) {
+async fn required_hmac_cannot_be_left_out(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Pay Eva.").await;
@@ -271,13 +272,13 @@ async fn where_it_is_asked_for_it_cannot_be_left_out(scene: ApiScenario) {
     }
     let ask = json!({"envelope": sealed, "require_hmac": "yes"});
     assert_eq!(g.post("/v1/envelopes/verify", &g.planner, ask).await.code(), "malformed");
-    // What was told of an older head is known to be old only once its HMAC is believed.
+    // The gateway reports an old head as stale only after it has checked the HMAC.
     let patch = json!({"requested_action": "update_email"});
     g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(201);
     assert_eq!(verify(g, &sealed).await.code(), "stale");
 }
 
-async fn another_spelling_of_the_same_is_the_same_and_of_another_is_not(scene: ApiScenario) {
+async fn canonically_equal_envelope_has_a_valid_hmac(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let thread = thread(g, "Zahle Bjo\u{308}rn und Bj\u{f6}rn.").await;
@@ -310,7 +311,7 @@ async fn another_spelling_of_the_same_is_the_same_and_of_another_is_not(scene: A
     assert_eq!(said(twice).await.code(), "duplicate_key");
 }
 
-async fn two_gateways_of_a_database_give_the_same(scene: ApiScenario) {
+async fn two_gateways_on_one_database_return_the_same_secret(scene: ApiScenario) {
     let g = &scene.gateway;
     at_noon(g);
     let (flow, node) = ("payments".try_into().unwrap(), "planner".try_into().unwrap());
@@ -319,7 +320,7 @@ async fn two_gateways_of_a_database_give_the_same(scene: ApiScenario) {
     let token = std::sync::Arc::new(other.token_of(&g.planner).await.unwrap());
     let same = other.node_secrets(&token, &flow, &node).await.unwrap();
     assert_eq!(json!(same), json!(shown));
-    // Nobody is given a secret by a token that was revoked in between.
+    // A token that was revoked in between gets no secret.
     other.revoke_token(&token.record.id).await.unwrap();
     assert!(g.service.node_secrets(&token, &flow, &node).await.is_err());
     scene.passes_an_audit().await;

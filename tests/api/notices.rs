@@ -1,4 +1,4 @@
-//! Reminders, and asking others where nobody decides. On both databases.
+//! Tests reminders and escalations of undecided reviews. On both databases.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ use crate::gateway::{TestGateway, owned_token, person};
 use crate::rules::ApiScenario;
 
 on_both! {
-    each_is_told_once_while_the_review_waits_and_not_after,
-    from_its_moment_on_others_may_vote_whether_or_not_it_was_told,
-    an_escalation_gives_nobody_two_votes_and_no_author_one,
+    reminder_and_escalation_are_logged_once_while_the_review_is_open,
+    escalation_applies_at_its_time_even_before_it_is_logged,
+    escalation_gives_no_second_vote_and_none_to_authors,
     a_review_that_only_an_escalation_could_decide_is_rejected,
 }
 
@@ -57,7 +57,7 @@ async fn mine(g: &TestGateway, who: &Account) -> usize {
     g.service.find(who, &InboxFilter::mine(), &InboxPageSelection::First, 10).await.unwrap().items.len()
 }
 
-async fn each_is_told_once_while_the_review_waits_and_not_after(scene: ApiScenario) {
+async fn reminder_and_escalation_are_logged_once_while_the_review_is_open(scene: ApiScenario) {
     let g = &scene.gateway;
     let (held, denied) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     g.vote(&g.bob, &denied, VoteVerdict::Deny).await.unwrap();
@@ -82,7 +82,7 @@ async fn each_is_told_once_while_the_review_waits_and_not_after(scene: ApiScenar
     let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
     assert_eq!(g.get(&path, &g.host).await.expect(200)["review"]["escalated"]["to"], json!(["security"]));
     scene.passes_an_audit().await;
-    // One that nobody looked at until it was over is not spoken of any more.
+    // A review that expired before its escalation is not escalated any more.
     g.held(&g.thread().await).await;
     g.pass(24 * HOUR);
     assert_eq!(escalate::run_once(&g.service).await.unwrap(), 0);
@@ -91,7 +91,7 @@ async fn each_is_told_once_while_the_review_waits_and_not_after(scene: ApiScenar
     scene.passes_an_audit().await;
 }
 
-async fn from_its_moment_on_others_may_vote_whether_or_not_it_was_told(scene: ApiScenario) {
+async fn escalation_applies_at_its_time_even_before_it_is_logged(scene: ApiScenario) {
     let g = &scene.gateway;
     let sid = person(&g.service, "sid", &["security"]).await;
     let (untold, known) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
@@ -112,7 +112,7 @@ async fn from_its_moment_on_others_may_vote_whether_or_not_it_was_told(scene: Ap
     let people = g.get(&path, &g.auditor).await.expect(200)["review"]["people"].clone();
     let names: Vec<&Value> = people.as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["alice", "bob", "sid"]);
-    // Those who were asked first still are, and whoever left a group is not counted, of either kind.
+    // The first reviewers stay eligible. A reviewer who left a group of either kind is not counted.
     assert_eq!(g.vote(&sid, &known, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     g.service.set_admission("sid", SignInAccess::Barred).await.unwrap();
     assert_eq!(g.vote(&g.alice, &known, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
@@ -120,7 +120,7 @@ async fn from_its_moment_on_others_may_vote_whether_or_not_it_was_told(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn an_escalation_gives_nobody_two_votes_and_no_author_one(scene: ApiScenario) {
+async fn escalation_gives_no_second_vote_and_none_to_authors(scene: ApiScenario) {
     let g = &scene.gateway;
     let both = person(&g.service, "both", &["security", "reviewers"]).await;
     let owner = person(&g.service, "owner", &["security"]).await;

@@ -1,4 +1,4 @@
-//! A flow that only observes: what people should have decided commits, is marked, and is not written once the flow
+//! Tests observe mode. A change that would require approval commits with a mark. It is not written once the flow
 //! enforces its policy.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ fn observing() -> String {
     POLICY.replacen("flow = \"payments\"\n", "flow = \"payments\"\nmode = \"observe\"\n", 1)
 }
 
-/// A thread whose head people would have been asked about.
+/// Creates a thread whose head would have required approval.
 async fn observed(g: &TestGateway) -> (Value, Value) {
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42});
@@ -33,7 +33,7 @@ async fn activate(g: &TestGateway, policy: &str, accepts: &[&Value]) {
 }
 
 #[tokio::test]
-async fn what_would_be_held_commits_is_marked_and_is_written_without_a_receipt() {
+async fn observed_change_commits_marked_and_is_written_without_a_receipt() {
     let g = spawn_with_policy(&observing()).await;
     let (thread, asked) = observed(&g).await;
     assert_eq!((&asked["outcome"], &asked["version"]), (&json!("committed"), &json!(1)));
@@ -58,7 +58,7 @@ async fn what_would_be_held_commits_is_marked_and_is_written_without_a_receipt()
 }
 
 #[tokio::test]
-async fn asking_again_tells_again_why_people_would_have_been_asked() {
+async fn repeated_observed_proposal_shows_its_reasons_again() {
     let g = spawn_with_policy(&observing()).await;
     let thread = g.thread().await;
     let ask =
@@ -69,7 +69,7 @@ async fn asking_again_tells_again_why_people_would_have_been_asked() {
 }
 
 #[tokio::test]
-async fn what_the_policy_rejects_is_rejected_by_a_flow_that_observes_too() {
+async fn observe_mode_still_rejects_forbidden_changes() {
     let g = spawn_with_policy(&observing()).await;
     let thread = g.thread().await;
     let patch = json!({"is_admin": true});
@@ -88,12 +88,12 @@ async fn a_head_that_was_only_observed_is_not_written_once_the_flow_enforces() {
     enforce(&g, &[&policy]).await;
     let refused = g.verify(&thread, &asked["transition"], &Value::Null, "w2").await;
     assert_eq!((refused.status, refused.code()), (403, "receipt_missing"));
-    // Nor is it on top of a harmless change: what was never approved is owed from then on.
+    // A harmless change on top does not help: a change that was never approved requires its own approval from then on.
     let patch = json!({"raw_text": "harmless"});
     let on_top = g.propose(&thread, &asked["transition"], (&g.parser, "input_parser"), patch).await.expect(201);
     let refused = g.verify(&thread, &on_top["transition"], &Value::Null, "w3").await;
     assert_eq!((refused.status, refused.code()), (403, "receipt_missing"));
-    // People sign for it as it stands: the one way on.
+    // The only way on is that reviewers approve the current state.
     let path = format!("/v1/threads/{}/transitions", thread.as_str().unwrap());
     let ask = json!({"node": "planner", "parent": on_top["transition"], "patch": {}, "reaffirm": true});
     let held = g.post(&path, &g.planner, ask).await.expect(202);
@@ -103,20 +103,20 @@ async fn a_head_that_was_only_observed_is_not_written_once_the_flow_enforces() {
 }
 
 #[tokio::test]
-async fn an_abort_gives_an_observed_head_back_and_no_receipt_is_needed_for_it() {
+async fn aborted_write_of_an_observed_head_needs_no_receipt() {
     let g = spawn_with_policy(&observing()).await;
     let (thread, asked) = observed(&g).await;
     g.verify(&thread, &asked["transition"], &Value::Null, "w1").await.expect(200);
     g.post("/v1/writes/w1/abort", &g.writer, json!({"reason": "not now"})).await.expect(200);
     g.verify(&thread, &asked["transition"], &Value::Null, "w2").await.expect(200);
-    // Under enforcement the head that an abort gave back still needs people.
+    // Under enforcement, the head still requires approval after an aborted write.
     g.post("/v1/writes/w2/abort", &g.writer, json!({"reason": "not now"})).await.expect(200);
     enforce(&g, &[&claims(&asked["entry"])["policy"]]).await;
     assert_eq!(g.verify(&thread, &asked["transition"], &Value::Null, "w3").await.code(), "receipt_missing");
 }
 
 #[tokio::test]
-async fn what_people_approved_is_written_with_its_receipt_only_even_while_the_flow_observes() {
+async fn approved_change_needs_its_receipt_even_in_observe_mode() {
     let g = spawn_with_policy(POLICY).await;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -133,7 +133,7 @@ async fn what_people_approved_is_written_with_its_receipt_only_even_while_the_fl
 }
 
 #[tokio::test]
-async fn questions_that_always_go_to_people_commit_and_are_marked_too() {
+async fn observe_mode_marks_proposals_that_always_require_approval() {
     let g = spawn_with_policy(&observing()).await;
     let (thread, asked) = observed(&g).await;
     let path = format!("/v1/threads/{}", thread.as_str().unwrap());

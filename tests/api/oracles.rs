@@ -1,12 +1,12 @@
-//! Nothing an agent sends can read what it may not: two threads that differ only in what the agent may not read are
-//! asked the same, and must answer alike, in everything that is not random.
+//! Tests that no request of an agent can read values that the agent may not read. Two threads differ only in those
+//! values. They get the same requests and must answer alike, except for random values.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, TestGateway, spawn_with_policy};
 
-/// A node that writes what it may not read, beside the usual ones.
+/// One more node, which writes a key that it may not read.
 const BLIND: &str = "[nodes.blind]\nreads = [\"raw_text\"]\nwrites = [\"raw_text\", \"result_ref\", \"payment.card\", \"execution_permissions\"]\n\n[approval]";
 
 /// One of two worlds that look alike to the agent.
@@ -30,7 +30,7 @@ impl OracleWorld {
         Self { g, token }
     }
 
-    /// A thread whose state has this beside what the agent may read.
+    /// Creates a thread whose state has this value and the values that the agent may read.
     async fn place(&self, hidden: &Value) -> OracleThread<'_> {
         let mut state = json!({"requested_action": "none", "target_user_id": 17, "raw_text": "hello"});
         for (key, value) in hidden.as_object().unwrap() {
@@ -49,7 +49,7 @@ impl OracleThread<'_> {
         self.g.post(&path, self.token, body).await
     }
 
-    /// Everything that the agent can learn of a request, without what is random.
+    /// Returns everything that the agent can learn from a request, without random values.
     async fn learns(&self, format: &str, patch: &Value) -> Value {
         let answer = self.ask(format, patch).await;
         let mut learnt = json!({
@@ -68,7 +68,7 @@ impl OracleThread<'_> {
     }
 }
 
-/// What the agent may not read, in pairs of worlds.
+/// Returns pairs of states that differ only in values that the agent may not read.
 fn worlds() -> Vec<(Value, Value)> {
     vec![
         (json!({"result_ref": "secret"}), json!({"result_ref": "guess"})),
@@ -89,7 +89,7 @@ fn worlds() -> Vec<(Value, Value)> {
     ]
 }
 
-/// Everything that might tell the worlds apart.
+/// Returns every request that might distinguish the two states.
 fn questions() -> Vec<(&'static str, Value)> {
     let step = |op: &str, path: &str| json!([{"op": op, "path": path, "value": "guess"}]);
     vec![
@@ -130,7 +130,8 @@ async fn two_states_that_look_alike_answer_alike() {
     let mut told = Vec::new();
     let world = OracleWorld::new().await;
     for (one, two) in worlds() {
-        // Each question to threads of its own, so that no answer depends on the one before; all at once.
+        // Each request goes to its own pair of threads, so that no answer depends on an earlier one. All are sent at
+        // once.
         let ask = async |(format, patch): (&'static str, Value)| {
             let (left, right) = (world.place(&one).await, world.place(&two).await);
             let (a, b) = (left.learns(format, &patch).await, right.learns(format, &patch).await);

@@ -1,4 +1,5 @@
-//! Owners of tokens: accounts and groups that exist, by whatever spelling; and whom they exclude.
+//! Tests the owners of tokens: existing accounts and groups, their spelling, and the people whom they exclude from a
+//! vote.
 
 use std::collections::BTreeSet;
 use std::process::Output;
@@ -60,7 +61,7 @@ async fn an_owner_is_an_account_or_group_that_exists_however_it_is_written() {
 }
 
 #[tokio::test]
-async fn a_new_group_is_nobody_that_exists() {
+async fn group_name_of_an_account_is_refused() {
     let g = spawn_gateway().await;
     for taken in ["alice", "Alice", "a1ice", "Reviewers", "not a group"] {
         assert!(is_refused(g.service.add_token(&group(taken)).await, "/owner"), "{taken}");
@@ -71,9 +72,9 @@ async fn a_new_group_is_nobody_that_exists() {
     assert_eq!(g.service.excluded_by("platform").await.unwrap(), [""; 0]);
 }
 
-/// As a token of an earlier version may be owned: by a name that no account had, and that one looks like.
+/// In an earlier version a token could have an owner that had no account and that looks like an existing name.
 #[tokio::test]
-async fn who_looks_like_the_owner_does_not_approve_what_the_agent_proposed() {
+async fn look_alike_of_the_owner_does_not_approve_the_agents_proposal() {
     let g = spawn_gateway().await;
     for (owner, name, groups) in
         [("Carol", "carol", ["reviewers"].as_slice()), ("Teams", "dora", &["reviewers", "teams"])]
@@ -143,7 +144,7 @@ async fn the_command_line_refuses_an_unknown_owner_and_says_whom_one_excludes() 
     assert!(!told(&list).contains("alice"), "{}", told(&list));
 }
 
-/// What a command says beside its answer.
+/// Returns the standard error of a command.
 fn told(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

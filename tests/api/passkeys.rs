@@ -1,5 +1,4 @@
-//! Passkeys: who may register one, what signing in and voting with one takes, and what a crafted request comes to. On
-//! both databases.
+//! Tests passkeys: registration, sign-in and votes with a passkey, and crafted requests. On both databases.
 
 use std::time::Duration;
 
@@ -40,7 +39,7 @@ on_both! {
     a_passkey_that_was_used_a_moment_ago_is_enough_where_the_policy_says_so(super::fresh()),
     the_first_passkey_takes_the_password_and_every_other_one_that_is_there(super::signed()),
     a_registration_is_bound_to_its_session_and_used_once(super::signed()),
-    a_passkey_signs_in_whose_it_is_and_nobody_else(super::signed()),
+    passkey_signs_in_only_its_owner(super::signed()),
     a_sign_in_that_is_played_again_opens_nothing(super::signed()),
     a_counter_that_goes_back_is_refused_and_told(super::signed()),
     a_removed_passkey_opens_nothing_and_the_sessions_it_opened_end(super::signed()),
@@ -57,7 +56,7 @@ fn fresh() -> String {
     policy_with("need = 1", "need = 1\npasskey_within = \"5m\"")
 }
 
-/// Two stages, each of which asks for a signature.
+/// Returns a policy with two stages, each of which requires a signature.
 fn two_signed() -> String {
     let stage = "[[approval.stages]]\ngroups = [\"reviewers\"]\nneed = 1\npasskey = true\n";
     let before = signed();
@@ -65,7 +64,7 @@ fn two_signed() -> String {
     before.replacen("[[approval.stages]]", &format!("{stage}\n[[approval.stages]]"), 1)
 }
 
-/// Somebody who signed in by password and has one passkey.
+/// A person who signed in by password and has one passkey.
 struct PasskeyUser {
     inside: SignedIn,
     key: Authenticator,
@@ -370,7 +369,7 @@ async fn try_in(
     }
 }
 
-async fn a_passkey_signs_in_whose_it_is_and_nobody_else(scene: ApiScenario) {
+async fn passkey_signs_in_only_its_owner(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut alice = person(g, &g.alice, 1).await;
     let id = g.alice.id.as_str();
@@ -417,7 +416,7 @@ async fn a_passkey_signs_in_whose_it_is_and_nobody_else(scene: ApiScenario) {
 async fn a_sign_in_that_is_played_again_opens_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let inside = inside(g, &g.alice).await;
-    // One that never counts: its counter would give a repetition away.
+    // The counter of this passkey never changes, so it cannot reveal a replay.
     let mut key = Authenticator::synced(1);
     enrol(&g.service, &inside, (&mut key, PASSWORD)).await;
     let challenge = g.service.passkey_challenge(&ChallengePurpose::SignIn { door: "d" }).unwrap();

@@ -1,4 +1,4 @@
-//! The one path through everything.
+//! Tests the main path: propose, approve, verify and write.
 
 use countersign_domain::reviews::VoteVerdict;
 use serde_json::{Value, json};

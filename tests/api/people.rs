@@ -1,4 +1,4 @@
-//! People: invited, changed, disabled, given another password; and what they do with their own account.
+//! Tests accounts: invitations, changes, disabling, new passwords, and changes to one's own account.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ async fn an_invitation_makes_the_account_it_names_once_and_says_by_whom() {
 }
 
 #[tokio::test]
-async fn a_link_that_is_late_or_withdrawn_lets_nobody_in() {
+async fn late_or_withdrawn_link_is_refused() {
     let g = spawn_gateway().await;
     let gus = admin(&g, "gus").await;
     let late = g.service.invite(&gus, &ana()).await.unwrap();
@@ -113,7 +113,7 @@ async fn a_link_that_is_late_or_withdrawn_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn what_somebody_may_do_is_changed_by_others_and_is_told() {
+async fn access_is_changed_only_by_other_administrators_and_logged() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let oneself = g.service.change_access(&gus, &gus.record.id, PersonRole::Reviewer, &groups(&["reviewers"])).await;
@@ -131,7 +131,7 @@ async fn what_somebody_may_do_is_changed_by_others_and_is_told() {
         (&event["by_name"], &event["role"], &event["was"]["role"]),
         (&"gus".into(), &"auditor".into(), &"reviewer".into())
     );
-    // Who is an administrator no more changes nothing, though their page is still open.
+    // A former administrator changes nothing, even if a page of theirs is still open.
     g.service.change_access(&gus, &hal.record.id, PersonRole::Auditor, &groups(&[])).await.unwrap();
     let stale = g.service.change_access(&hal, &g.bob.id, PersonRole::Admin, &groups(&[])).await;
     assert!(stale.is_err(), "{stale:?}");
@@ -140,7 +140,7 @@ async fn what_somebody_may_do_is_changed_by_others_and_is_told() {
 }
 
 #[tokio::test]
-async fn the_last_administrator_stays_one_whoever_asks() {
+async fn last_administrator_is_never_removed() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let none = groups(&[]);
@@ -182,7 +182,7 @@ async fn a_reset_link_ends_sessions_and_lets_the_person_choose() {
 }
 
 #[tokio::test]
-async fn with_another_password_every_older_link_to_choose_one_is_over() {
+async fn new_password_ends_older_password_links() {
     let g = spawn_gateway().await;
     let gus = admin(&g, "gus").await;
     let choose = async |link: &str| g.service.choose_password(link, ANOTHER.to_owned(), None).await;
@@ -203,7 +203,7 @@ async fn with_another_password_every_older_link_to_choose_one_is_over() {
 }
 
 #[tokio::test]
-async fn a_link_lets_nobody_in_once_whoever_made_it_runs_the_gateway_no_more() {
+async fn link_of_a_former_administrator_is_refused() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let invitation = g.service.invite(&hal, &ana()).await.unwrap();
@@ -233,7 +233,7 @@ async fn a_link_lets_nobody_in_once_whoever_made_it_runs_the_gateway_no_more() {
 }
 
 #[tokio::test]
-async fn a_link_lets_nobody_in_though_its_maker_is_disabled_only_just_before_it_counts() {
+async fn link_is_refused_if_its_maker_is_disabled_during_its_use() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let invitation = g.service.invite(&hal, &ana()).await.unwrap();
@@ -255,7 +255,7 @@ async fn a_link_lets_nobody_in_though_its_maker_is_disabled_only_just_before_it_
 }
 
 #[tokio::test]
-async fn links_that_were_made_by_a_password_are_over_with_it() {
+async fn links_made_with_a_password_end_with_it() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let by_hal = g.service.invite(&hal, &ana()).await.unwrap();
@@ -303,13 +303,13 @@ async fn a_person_changes_the_password_and_ends_sessions_of_their_own_only() {
 }
 
 #[tokio::test]
-async fn whose_account_was_changed_since_a_halt_does_not_count_for_lifting_it() {
+async fn account_changed_since_a_halt_does_not_count_for_its_lift() {
     let g = spawn_for_people(PeopleSettings { lift_needs: LiftQuorum::Two, ..people() }).await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let halt =
         countersign_domain::operations::halt::Halt { proposing: true, verifying: true, reason: "drill".to_owned() };
     g.service.request_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Stop(halt.clone())).await.unwrap();
-    // Whoever makes the link may be who opens it.
+    // The administrator who makes the link may open it as well.
     let secret = g.service.reset_link(&gus, &hal.record.id).await.unwrap();
     let (taken, _) = g.service.choose_password(&secret, ANOTHER.to_owned(), None).await.unwrap();
     g.service.request_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Lift(halt.clone())).await.unwrap();
@@ -318,7 +318,7 @@ async fn whose_account_was_changed_since_a_halt_does_not_count_for_lifting_it() 
 }
 
 #[tokio::test]
-async fn a_token_that_a_person_adds_or_revokes_says_so() {
+async fn token_events_name_the_person() {
     let g = spawn_gateway().await;
     let gus = admin(&g, "gus").await;
     let (name, owner, nodes) = ("reader".to_owned(), NewOwner::Existing("gus".to_owned()), BTreeSet::new());

@@ -28,14 +28,14 @@ use crate::python;
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_post_that_the_public_library_signed_is_taken(crate::gateway::POLICY),
-    the_same_post_is_the_same_answer_and_another_under_its_name_is_refused(crate::gateway::POLICY),
-    a_signature_that_is_not_the_hosts_own_lets_nobody_in(crate::gateway::POLICY),
-    a_post_from_another_time_is_refused(crate::gateway::POLICY),
+    post_signed_by_the_public_library_is_accepted(crate::gateway::POLICY),
+    repeated_post_gets_the_same_answer_and_its_id_is_not_reused(crate::gateway::POLICY),
+    signature_of_another_party_is_refused(crate::gateway::POLICY),
+    stale_or_future_post_is_refused(crate::gateway::POLICY),
     a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_old(crate::gateway::POLICY),
-    of_many_same_posts_at_once_one_is_taken(crate::gateway::POLICY),
-    what_could_be_no_id_is_refused_beside_a_token_too(crate::gateway::POLICY),
-    an_overheard_post_takes_no_key_of_the_hosts(crate::gateway::POLICY),
+    only_one_of_many_identical_concurrent_posts_is_recorded(crate::gateway::POLICY),
+    invalid_source_is_refused_beside_a_token_too(crate::gateway::POLICY),
+    replayed_post_uses_no_idempotency_key_of_the_host(crate::gateway::POLICY),
 }
 
 /// A host that signs: its token's id and its secret.
@@ -51,7 +51,7 @@ impl SigningHost {
         Self { id, secret: secret.expose().clone() }
     }
 
-    /// A signature, by our own hand.
+    /// Returns a signature made without the library.
     fn signs(&self, id: &str, timestamp: &str, body: &str) -> String {
         let key = STANDARD.decode(self.secret.strip_prefix("whsec_").unwrap()).unwrap();
         let mac = Hmac::<Sha256>::new_from_slice(&key).unwrap().chain_update(format!("{id}.{timestamp}.{body}"));
@@ -100,7 +100,7 @@ fn body(digit: &str) -> String {
     body.to_string()
 }
 
-async fn a_post_that_the_public_library_signed_is_taken(scene: ApiScenario) {
+async fn post_signed_by_the_public_library_is_accepted(scene: ApiScenario) {
     let g = &scene.gateway;
     let signer = SigningHost::of(g, &g.host).await;
     let (id, now) = ("msg_2KWPBgLlAfxdpx2AI54pPJ85f4W", g.service.now().seconds());
@@ -111,7 +111,7 @@ async fn a_post_that_the_public_library_signed_is_taken(scene: ApiScenario) {
     let taken = post.sent(g).await.expect(202);
     let by_token = g.post("/v1/interrupts", &g.host, serde_json::from_str(&body("d")).unwrap()).await.expect(202);
     assert_eq!(by_token, taken, "it is the same interrupt, however it came");
-    // The host reads the answer by its token: a signature lets it post and nothing else.
+    // The host reads the answer with its token. A signature allows it to post and nothing else.
     let read = g.http.get(format!("{}/v1/interrupts/{}?source={}", g.url, taken["id"].as_str().unwrap(), signer.id));
     let read = read.header("webhook-id", &post.id).header("webhook-timestamp", &post.timestamp);
     let read = read.header("webhook-signature", &post.signature).send().await.unwrap();
@@ -119,35 +119,35 @@ async fn a_post_that_the_public_library_signed_is_taken(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn the_same_post_is_the_same_answer_and_another_under_its_name_is_refused(scene: ApiScenario) {
+async fn repeated_post_gets_the_same_answer_and_its_id_is_not_reused(scene: ApiScenario) {
     let g = &scene.gateway;
     let signer = SigningHost::of(g, &g.host).await;
     let first = signer.post(g, "msg_1", &body("d"));
     let taken = first.sent(g).await.expect(202);
     assert_eq!(first.sent(g).await.expect(202), taken);
     g.pass(Duration::from_secs(3600));
-    // A sender that tries again signs again, under the same name.
+    // A sender that tries again signs again, with the same ID.
     assert_eq!(signer.post(g, "msg_1", &body("d")).sent(g).await.expect(202), taken);
     for other in [body("e"), format!("{} ", body("d"))] {
         let answer = signer.post(g, "msg_1", &other).sent(g).await;
         assert_eq!((answer.status, answer.code()), (422, "webhook_id_reused"));
     }
-    // The same words under another name are the same interrupt; and that name is taken then, too.
+    // The same content under another ID is the same interrupt, and it uses up that ID too.
     assert_eq!(signer.post(g, "msg_2", &body("d")).sent(g).await.expect(202), taken);
     assert_eq!(signer.post(g, "msg_2", &body("e")).sent(g).await.code(), "webhook_id_reused");
-    // What was refused took no name.
+    // A refused request does not use up its name.
     let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
     g.service.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt(true)).await.unwrap();
     assert_eq!(signer.post(g, "msg_3", &body("e")).sent(g).await.code(), "halted");
     g.service.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt(false)).await.unwrap();
     signer.post(g, "msg_3", &body("f")).sent(g).await.expect(202);
-    // Names are each host's own.
+    // Each host has its own IDs.
     let second = SigningHost::of(g, &token(&g.service, "second", MachineRole::Host, &[]).await).await;
     assert_ne!(second.post(g, "msg_1", &body("e")).sent(g).await.expect(202)["id"], taken["id"]);
     scene.passes_an_audit().await;
 }
 
-async fn a_signature_that_is_not_the_hosts_own_lets_nobody_in(scene: ApiScenario) {
+async fn signature_of_another_party_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let signer = SigningHost::of(g, &g.host).await;
     let good = signer.post(g, "msg_1", &body("d"));
@@ -178,7 +178,7 @@ async fn a_signature_that_is_not_the_hosts_own_lets_nobody_in(scene: ApiScenario
     scene.passes_an_audit().await;
 }
 
-async fn a_post_from_another_time_is_refused(scene: ApiScenario) {
+async fn stale_or_future_post_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let signer = SigningHost::of(g, &g.host).await;
     let post = signer.post(g, "msg_1", &body("d"));
@@ -190,7 +190,7 @@ async fn a_post_from_another_time_is_refused(scene: ApiScenario) {
     let answer = UnsentPost { timestamp: ahead, signature, ..post.clone() }.sent(g).await;
     assert_eq!((answer.status, answer.code()), (401, "webhook_stale"));
     signer.post(g, "msg_1", &body("d")).sent(g).await.expect(202);
-    // One that was taken lets nobody in later either, though its answer would be the same.
+    // A request that was accepted is stale later too, though its answer would be the same.
     assert_eq!(post.sent(g).await.code(), "webhook_stale");
 }
 
@@ -216,7 +216,7 @@ async fn a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_o
     scene.passes_an_audit().await;
 }
 
-async fn what_could_be_no_id_is_refused_beside_a_token_too(scene: ApiScenario) {
+async fn invalid_source_is_refused_beside_a_token_too(scene: ApiScenario) {
     let g = &scene.gateway;
     let answer = g.post("/v1/interrupts?source=%C3%97", &g.host, asked()).await;
     assert_eq!((answer.status, answer.code()), (400, "malformed"));
@@ -224,7 +224,7 @@ async fn what_could_be_no_id_is_refused_beside_a_token_too(scene: ApiScenario) {
     assert_eq!(g.post("/v1/interrupts", &g.host, asked()).await.status, 202);
 }
 
-async fn of_many_same_posts_at_once_one_is_taken(scene: ApiScenario) {
+async fn only_one_of_many_identical_concurrent_posts_is_recorded(scene: ApiScenario) {
     let g = &scene.gateway;
     let signer = SigningHost::of(g, &g.host).await;
     let post = signer.post(g, "msg_1", &body("d"));
@@ -260,13 +260,13 @@ async fn a_secret_is_made_on_the_command_line_and_is_in_no_row() {
             assert!(!bytes.windows(bare.len()).any(|it| it == bare), "{file} has it");
         }
     }
-    // What the command line made counts here at once.
+    // A secret that the command line made is valid at once.
     let signer = SigningHost { id: id.as_str().try_into().unwrap(), secret: secret.to_owned() };
     signer.post(&g, "msg_1", &body("d")).sent(&g).await.expect(202);
     assert_eq!(run(&["token", "webhook-secret", "nobody"]).0, Some(1));
 }
 
-async fn an_overheard_post_takes_no_key_of_the_hosts(scene: ApiScenario) {
+async fn replayed_post_uses_no_idempotency_key_of_the_host(scene: ApiScenario) {
     let g = &scene.gateway;
     let overheard = SigningHost::of(g, &g.host).await.post(g, "msg_1", &body("d"));
     let taken = overheard.sent(g).await.expect(202);
@@ -279,7 +279,7 @@ async fn an_overheard_post_takes_no_key_of_the_hosts(scene: ApiScenario) {
 }
 
 #[tokio::test]
-async fn an_overheard_post_takes_little_of_what_the_host_may_ask() {
+async fn replayed_post_uses_little_of_the_hosts_rate_limit() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
     let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());

@@ -1,4 +1,4 @@
-//! Behind a proxy: whom the gateway talks to, and whose word it takes for where a request comes from.
+//! Tests a gateway behind a proxy: which clients it answers, and which forwarded addresses it trusts.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -27,14 +27,14 @@ fn from(peer: &str) -> TestRequest {
 }
 
 #[actix_web::test]
-async fn who_comes_past_the_proxy_is_answered_nothing() {
+async fn request_past_the_proxy_is_misdirected() {
     let g = spawn_gateway().await;
     let site = init_service(site(behind(&g, "10.0.0.7"))).await;
     let thread = format!("/v1/threads/{}", g.thread().await["thread"].as_str().unwrap());
     for peer in ["10.0.0.8:1", "203.0.113.5:1", "[2001:db8::1]:1", "[::ffff:10.0.0.8]:1"] {
         for path in ["/livez", "/sign-in", "/", &thread, "/.well-known/jwks.json", "/nowhere"] {
             let bearer = ("authorization", format!("Bearer {}", g.host));
-            // What it says of itself changes nothing.
+            // The forwarded address in the request changes nothing.
             let request = from(peer).uri(path).insert_header(bearer).insert_header(("x-forwarded-for", "127.0.0.1"));
             let answer = call_service(&site, request.to_request()).await;
             assert_eq!(answer.status(), 421, "{peer} {path}");
@@ -49,7 +49,7 @@ async fn who_comes_past_the_proxy_is_answered_nothing() {
     }
 }
 
-/// A wrong password for alice, with these words on where it comes from; the status.
+/// Sends a wrong password for alice with this forwarded address. Returns the status.
 async fn guess(ask: &impl AsyncFn(TestRequest) -> ServiceResponse, peer: &str, forwarded: &str) -> u16 {
     let page = ask(from(peer).uri("/sign-in")).await;
     let cookie = page.response().cookies().next().unwrap().into_owned();
@@ -62,18 +62,18 @@ async fn guess(ask: &impl AsyncFn(TestRequest) -> ServiceResponse, peer: &str, f
     ask(request.insert_header(("x-forwarded-for", forwarded))).await.status().as_u16()
 }
 
-/// People behind one address have so many times the tries of one account.
+/// An address may have this many times the failed sign-ins of one account.
 const ADDRESS_SHARE: u32 = 5;
 const TRIES: u32 = ADDRESS_SHARE * SIGN_INS;
 
-/// A name that was not tried yet: what is bounded here is the address.
+/// Returns a name without failed sign-ins, since the test is about the limit of the address.
 fn another_name() -> String {
     static NAMES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     format!("name-{}", NAMES.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
 }
 
 #[actix_web::test]
-async fn one_password_on_many_names_is_bounded_for_each_client_behind_a_named_proxy() {
+async fn password_spraying_is_limited_for_each_client_behind_a_proxy() {
     let g = spawn_gateway().await;
     let site = init_service(site(behind(&g, "10.0.0.7"))).await;
     let ask = async |it: TestRequest| call_service(&site, it.to_request()).await.map_into_boxed_body();
@@ -84,7 +84,7 @@ async fn one_password_on_many_names_is_bounded_for_each_client_behind_a_named_pr
         assert_eq!(guess(&ask, PROXY, same).await, 429, "{same}");
     }
     assert_eq!(guess(&ask, PROXY, "203.0.113.6").await, 401, "another client is not held up");
-    // An IPv6 client has more addresses than anybody could bound one by one.
+    // An IPv6 client has too many addresses for a limit on each.
     for at in 0..TRIES {
         assert_eq!(guess(&ask, PROXY, &format!("2001:db8:1:2::{at}")).await, 401);
     }
@@ -93,7 +93,7 @@ async fn one_password_on_many_names_is_bounded_for_each_client_behind_a_named_pr
 }
 
 #[actix_web::test]
-async fn who_is_no_named_proxy_cannot_say_that_it_is_somebody_else() {
+async fn client_that_is_no_configured_proxy_cannot_forge_its_address() {
     let g = spawn_gateway().await;
     let site = init_service(site(behind(&g, "10.0.0.7"))).await;
     let ask = async |it: TestRequest| call_service(&site, it.to_request()).await.map_into_boxed_body();
@@ -103,7 +103,7 @@ async fn who_is_no_named_proxy_cannot_say_that_it_is_somebody_else() {
     assert_eq!(guess(&ask, "127.0.0.1:1", "203.0.113.99").await, 429);
 }
 
-/// A wrong password over the wire, with these words on where it comes from; the status.
+/// Sends a wrong password over the network with this forwarded address. Returns the status.
 async fn guess_over_http(url: &str, forwarded: &str) -> u16 {
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let page = http.get(format!("{url}/sign-in")).send().await.unwrap();
@@ -117,7 +117,7 @@ async fn guess_over_http(url: &str, forwarded: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn a_served_gateway_takes_the_word_of_the_proxies_that_its_configuration_names() {
+async fn served_gateway_trusts_only_configured_proxies() {
     for (named, another_client) in [("127.0.0.1", 401), ("10.0.0.7", 429)] {
         let folder = tempfile::tempdir().unwrap();
         let variables = [

@@ -1,4 +1,4 @@
-//! An operator puts an older, well-sealed row back.
+//! Tests older, validly sealed rows that an operator restores.
 
 use std::collections::BTreeSet;
 
@@ -25,9 +25,9 @@ async fn halts(gateway: &TestGateway, scope: &HaltScope, verifying: bool) {
     gateway.service.set_halt(&"tests".try_into().unwrap(), scope, &halt).await.unwrap();
 }
 
-/// Else one honest change on top would hide that a halt was taken away.
+/// Otherwise one honest change on top would hide that a halt was removed.
 #[tokio::test]
-async fn a_row_that_was_put_back_is_found_after_an_honest_change_on_top_too() {
+async fn restored_old_row_is_found_even_after_an_honest_change() {
     for (table, scope) in [("flows", HaltScope::Flow("payments".try_into().unwrap())), ("gateway", HaltScope::All)] {
         let gateway = spawn_gateway().await;
         let database = Connection::open(gateway.folder.path().join("countersign.db")).unwrap();
@@ -41,9 +41,9 @@ async fn a_row_that_was_put_back_is_found_after_an_honest_change_on_top_too() {
     }
 }
 
-/// Else the next policy would be a first one, which asks nobody and is halted by nothing.
+/// Otherwise the next policy would be the flow's first one, which requires no approval and is not halted.
 #[tokio::test]
-async fn a_flow_whose_row_was_taken_away_does_not_begin_anew() {
+async fn flow_with_a_deleted_row_accepts_no_first_policy() {
     let gateway = spawn_gateway().await;
     let database = Connection::open(gateway.folder.path().join("countersign.db")).unwrap();
     database.execute_batch("DELETE FROM flows").unwrap();
@@ -87,7 +87,7 @@ async fn a_revoked_receipt_stays_revoked_when_its_threads_row_is_put_back() {
         .post(&format!("/v1/receipts/{jti}/revocation"), &gateway.admin, json!({"reason": "a mistake"}))
         .await
         .expect(200);
-    // With the event that tells of it gone, the thread agrees with what is left.
+    // With the event about it deleted, the thread agrees with the remaining rows.
     let put_back = "DELETE FROM threads; INSERT INTO threads SELECT * FROM kept; \
                     DELETE FROM events WHERE id NOT IN (SELECT id FROM known)";
     database.execute_batch(put_back).unwrap();
@@ -96,9 +96,9 @@ async fn a_revoked_receipt_stays_revoked_when_its_threads_row_is_put_back() {
     assert_eq!((answer.status, answer.code()), (403, "revoked"));
 }
 
-/// What nothing inside can refuse: all that a thread ever was, as it truly was once. The log has what came after.
+/// No check inside the gateway can refuse a whole former state of a thread. The log has the later events.
 #[tokio::test]
-async fn a_thread_that_was_put_back_wholly_is_written_again_and_an_audit_finds_it() {
+async fn audit_finds_a_wholly_restored_thread() {
     let gateway = spawn_gateway().await;
     let thread = gateway.thread().await;
     let held = gateway.held(&thread).await;

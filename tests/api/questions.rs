@@ -1,4 +1,4 @@
-//! How many questions a page puts to the store: a handful, however much there is to list.
+//! Tests the number of queries that a page sends to the store. It is small, however many rows there are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +19,8 @@ use crate::interrupts::asked;
 use crate::over::{InterceptedStore, StoreOperation};
 use crate::under_new_policy::{activate, policy_of};
 
-/// Every page that lists, and what it may ask: who asks is two of them, the number in the title four more, whom the
-/// viewer stands in for one.
+/// Every list page and its maximum number of queries. The session takes two of them, the number in the title four, and
+/// the people for whom the viewer is a delegate one.
 const LISTS: &[(&str, usize)] = &[
     ("/", 18),
     ("/?show=mine", 13),
@@ -34,18 +34,18 @@ const LISTS: &[(&str, usize)] = &[
     ("/insight?span=90d&flow=payments", 9),
 ];
 
-/// What deciding several at once may ask for each of them, the page and the vote together with what is told of it; and
-/// what all of them ask once.
+/// The maximum number of queries for each of several decisions, for the page and for the vote with its notifications.
+/// The second constant is for all of them together.
 const FOR_ONE_OF_SEVERAL: (usize, usize) = (23, 9);
 const FOR_ALL_OF_SEVERAL: usize = 15;
 
-/// A gateway, and how much its store was asked.
+/// Starts a gateway that counts the queries to its store.
 async fn counted() -> (TestGateway, Arc<AtomicUsize>) {
-    // How far the log reaches is asked ten times a second for everybody together, so not by each page.
+    // The end of the log is read ten times per second for all pages together, so it is not counted.
     counted_of(|it| it != StoreOperation::LastOf(LOG)).await
 }
 
-/// The same of some questions.
+/// Starts a gateway that counts only some queries.
 async fn counted_of(counts: fn(StoreOperation<'_>) -> bool) -> (TestGateway, Arc<AtomicUsize>) {
     let folder = tempfile::tempdir().unwrap();
     let clock = ClockOffset::default();
@@ -63,7 +63,7 @@ async fn counted_of(counts: fn(StoreOperation<'_>) -> bool) -> (TestGateway, Arc
 }
 
 #[tokio::test]
-async fn what_is_open_is_looked_through_once_under_a_policy() {
+async fn open_reviews_are_judged_once_per_policy() {
     let open = |it: StoreOperation<'_>| matches!(it, StoreOperation::Rows(Table::Holds | Table::Interrupts));
     let (g, questions) = counted_of(open).await;
     let held = g.held(&g.thread().await).await;
@@ -82,7 +82,7 @@ async fn what_is_open_is_looked_through_once_under_a_policy() {
 }
 
 #[tokio::test]
-async fn leases_that_lapsed_long_ago_are_not_looked_through_every_time() {
+async fn old_expired_leases_are_not_read_again() {
     let (g, questions) = counted_of(|it| it == StoreOperation::Rows(Table::Threads)).await;
     let reserved = async |write_id: &str| {
         let thread = g.thread().await;
@@ -112,7 +112,7 @@ async fn leases_that_lapsed_long_ago_are_not_looked_through_every_time() {
 }
 
 #[tokio::test]
-async fn deciding_several_asks_so_much_for_each_and_no_more() {
+async fn queries_for_several_decisions_are_limited_for_each() {
     let (g, questions) = counted().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let field = |html: &str, name: &str| {
@@ -154,7 +154,7 @@ async fn deciding_several_asks_so_much_for_each_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_page_that_lists_asks_a_handful_of_questions_however_much_there_is() {
+async fn list_page_makes_a_fixed_number_of_queries() {
     let (g, questions) = counted().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let mut asked: Vec<Vec<usize>> = Vec::new();
@@ -179,9 +179,9 @@ async fn a_page_that_lists_asks_a_handful_of_questions_however_much_there_is() {
     assert_eq!(asked[0], asked[1], "twice as many rows are no more questions");
 }
 
-/// What watches the gateway asks once for all who look at the same time, and a handful of questions.
+/// Monitoring makes a handful of queries, once for all concurrent scrapes.
 #[tokio::test]
-async fn a_thousand_scrapes_ask_as_much_as_one() {
+async fn thousand_scrapes_make_as_many_queries_as_one() {
     let (g, questions) = counted().await;
     for _ in 0..30 {
         let thread = g.thread().await;
@@ -193,13 +193,13 @@ async fn a_thousand_scrapes_ask_as_much_as_one() {
     let texts = futures_util::future::join_all(scrapes).await;
     assert!(texts.iter().all(|it| it.contains("countersign_open_reviews{flow=\"payments\"} 30\n")), "{}", texts[0]);
     let asked = questions.load(Ordering::SeqCst);
-    // What was told two seconds ago is asked anew.
+    // Values older than two seconds are read again.
     let took = (SystemClock.instant() - began).as_secs();
     assert!((1..=10 * (1 + took / 2)).contains(&u64::try_from(asked).unwrap()), "{asked} questions in {took} s");
 }
 
-/// Every page about one thread and every list of what was, and what it may ask. `R` is a review that waits, `D` one that
-/// was denied, `T` their thread.
+/// Every page about one thread and every list of history, with its maximum number of queries. `R` is an open review,
+/// `D` a denied one, `T` their thread.
 const PAGES: &[(&str, usize)] = &[
     ("/reviews/R", 30),
     ("/reviews/D", 30),
@@ -217,7 +217,7 @@ const PAGES: &[(&str, usize)] = &[
 ];
 
 #[tokio::test]
-async fn a_page_about_one_thread_asks_no_more_when_its_past_is_long() {
+async fn thread_page_makes_no_more_queries_for_a_long_history() {
     let (g, questions) = counted().await;
     let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let mut asked: Vec<Vec<usize>> = Vec::new();
@@ -250,7 +250,7 @@ async fn a_page_about_one_thread_asks_no_more_when_its_past_is_long() {
         }
         asked.push(counts);
     }
-    // A thread's events are read by hundreds, and a page of them is of one hundred or of two.
+    // Events of a thread are read in hundreds, so one page may take one query more than another.
     let as_many = asked[0].iter().zip(&asked[1]).all(|(one, other)| one.abs_diff(*other) <= 1);
     assert!(as_many, "twice as long a past is no more questions: {asked:?}");
 }

@@ -1,4 +1,4 @@
-//! What is hidden, by what it is and by where else it stands, where machines and people are told.
+//! Tests redaction by key and by value, in every response and on every page.
 
 use countersign_domain::chain::hash::{Digest, Tag};
 use countersign_domain::json::canonical::canonical;
@@ -17,13 +17,13 @@ use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
-    a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(super::written_elsewhere()),
-    a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(super::written_elsewhere()),
-    a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(super::without_schema()),
-    what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(super::written_elsewhere()),
+    redacted_value_is_redacted_wherever_it_is_written(super::written_elsewhere()),
+    redacted_value_in_a_rejected_request_is_shown_only_to_its_proposer(super::written_elsewhere()),
+    warning_path_shows_a_redacted_value_only_to_its_proposer(super::without_schema()),
+    current_policy_redacts_values_in_earlier_decisions(super::written_elsewhere()),
 }
 
-/// What `TestGateway::thread` has at `/payment/card`, which is hidden.
+/// The value at `/payment/card` in `TestGateway::thread`, which is redacted.
 const CARD: &str = "4111111111111111";
 
 fn written_elsewhere() -> String {
@@ -39,7 +39,7 @@ fn without_schema() -> String {
     written_elsewhere().replace("schema = \"payments.schema.json\"\ntrust_initial = true\n", "")
 }
 
-/// A held change with the hidden card in a text, in the rationale and in what a tool is called with.
+/// Proposes a change with the redacted card in a text, in the rationale and in the arguments of a tool.
 async fn written(g: &TestGateway, thread: &Value) -> Value {
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let ask = json!({
@@ -51,7 +51,7 @@ async fn written(g: &TestGateway, thread: &Value) -> Value {
     g.post(&path, &g.planner, ask).await.expect(202)
 }
 
-async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: ApiScenario) {
+async fn redacted_value_is_redacted_wherever_it_is_written(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = written(g, &thread).await;
@@ -76,7 +76,7 @@ async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: ApiS
     assert_eq!(inbox.len(), 1);
     assert!(!format!("{:?}", inbox[0].diff).contains(CARD), "{:?}", inbox[0].diff);
 
-    // It may be looked at like any hidden value, and is what was signed.
+    // It can be revealed like any redacted value, and is the signed value.
     let grace = person(&g.service, "grace", &["security"]).await;
     let pointer = Pointer::try_from("/raw_text").unwrap();
     let look = RevealRequest { transition: facts.hold.transition, pointer, reason: format!("is {CARD} in it?") };
@@ -103,10 +103,10 @@ async fn a_hidden_value_that_is_written_elsewhere_is_shown_to_nobody(scene: ApiS
     scene.passes_an_audit().await;
 }
 
-/// How much is paid, which nobody hides at first.
+/// The amount, which the first policy does not redact.
 const AMOUNT: &str = "7771234567";
 
-async fn what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(scene: ApiScenario) {
+async fn current_policy_redacts_values_in_earlier_decisions(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -149,7 +149,7 @@ async fn what_the_policy_of_today_hides_is_hidden_in_what_was_decided_before(sce
     scene.passes_an_audit().await;
 }
 
-async fn a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(scene: ApiScenario) {
+async fn warning_path_shows_a_redacted_value_only_to_its_proposer(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42, "raw_text": {(format!("of {CARD}")): 1}});
@@ -167,7 +167,7 @@ async fn a_warnings_place_has_no_hidden_value_but_for_its_own_proposer(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(scene: ApiScenario) {
+async fn redacted_value_in_a_rejected_request_is_shown_only_to_its_proposer(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"is_admin": {(format!("of {CARD}")): 1}, "result_ref": CARD});
@@ -187,8 +187,8 @@ async fn a_hidden_value_in_a_rejected_request_is_told_to_its_own_proposer_alone(
     scene.passes_an_audit().await;
 }
 
-/// Whoever guesses the very request finds none of its hashes in what is told: neither as an auditor nor as a host, nor as
-/// any person on the pages.
+/// An attacker who guesses the exact request finds none of its hashes in a response: not as an auditor, not as a host,
+/// and not on a page.
 async fn guesses_are_not_answered(g: &TestGateway, identity: &Value, patch: &Value, thread: &Value) {
     let guess = json!({"is_admin": {(format!("of {CARD}")): 1}, "result_ref": CARD});
     let plain = Digest::of(Tag::Patch, &[canonical(&guess).as_bytes()]).to_string();
@@ -209,7 +209,7 @@ async fn guesses_are_not_answered(g: &TestGateway, identity: &Value, patch: &Val
 }
 
 #[tokio::test]
-async fn what_detectors_find_is_neither_in_a_redacted_diff_nor_in_a_comment() {
+async fn detected_values_are_not_in_diffs_or_comments() {
     let detecting = POLICY.replace("hide = [\"payment.card\"]", "detect = [\"email\", \"card_number\"]");
     assert_ne!(detecting, POLICY);
     let g = spawn_with_policy(&detecting).await;

@@ -26,7 +26,7 @@ async fn the_reference_has_every_call_and_type_and_nothing_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_is_told_to_shows_no_reference() {
+async fn api_reference_can_be_switched_off() {
     let g = spawn_gateway().await;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -1,11 +1,11 @@
-//! Rejected attempts: listed for those who read everything, and never more of them than others may see.
+//! Tests the list of rejected attempts. It is for auditors, and never shows more than they may read.
 
 use serde_json::{Value, json};
 
 use crate::gateway::spawn_gateway;
 
 #[tokio::test]
-async fn what_was_turned_away_is_listed_the_latest_first_and_in_pages() {
+async fn rejections_are_listed_latest_first_and_in_pages() {
     let g = spawn_gateway().await;
     let thread = g.thread().await;
     for text in ["a", "b", "c"] {
@@ -34,7 +34,7 @@ async fn what_was_turned_away_is_listed_the_latest_first_and_in_pages() {
 }
 
 #[tokio::test]
-async fn what_the_policy_hides_is_hidden_in_a_rejected_attempt_too() {
+async fn redacted_value_is_redacted_in_a_rejected_attempt_too() {
     let g = spawn_gateway().await;
     let thread = g.thread().await;
     let patch = json!({"payment": {"card": "4111111111111111"}, "is_admin": true});

@@ -1,4 +1,5 @@
-//! Recorded proposals, judged by another policy: exactly as they were made, and without effect; on both databases.
+//! Tests recorded proposals that another policy judges: exactly as they were made, and without effect. On both
+//! databases.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -12,15 +13,15 @@ use crate::rules::ApiScenario;
 const CALL: &str = "/v1/flows/payments/replays";
 
 on_both! {
-    by_the_same_policy_everything_is_the_same(super::POLICY),
-    each_is_judged_on_its_own_head_and_after_what_had_committed_then(super::POLICY),
-    what_was_used_before_counts_and_what_is_said_along_is_judged(super::POLICY),
-    pages_together_are_the_whole(super::POLICY),
-    what_cannot_be_told_is_unknown(super::policy_with("trust_initial = true\n", "trust_initial = true\non_violation = \"retry_once\"\n")),
+    replay_by_the_same_policy_has_no_differences(super::POLICY),
+    proposals_are_replayed_on_their_own_head(super::POLICY),
+    replay_counts_earlier_usage_and_judges_tool_calls(super::POLICY),
+    pages_cover_the_whole_replay(super::POLICY),
+    request_that_was_not_stored_is_unknown(super::policy_with("trust_initial = true\n", "trust_initial = true\non_violation = \"retry_once\"\n")),
     a_rollback_and_a_reaffirmation_are_judged_again(super::POLICY),
-    what_was_only_observed_would_be_held(super::policy_with("trust_initial = true\n", "trust_initial = true\nmode = \"observe\"\n")),
-    what_the_gateway_stated_anew_is_no_proposal(super::POLICY),
-    nothing_hidden_is_told_and_nothing_changes(super::POLICY),
+    observed_change_would_be_held(super::policy_with("trust_initial = true\n", "trust_initial = true\nmode = \"observe\"\n")),
+    restatement_by_the_gateway_is_no_proposal(super::POLICY),
+    replay_shows_no_redacted_value_and_changes_nothing(super::POLICY),
 }
 
 async fn sends(g: &TestGateway, thread: &Value, body: Value) -> ApiResponse {
@@ -28,12 +29,12 @@ async fn sends(g: &TestGateway, thread: &Value, body: Value) -> ApiResponse {
     g.post(&format!("/v1/threads/{}/transitions", thread.as_str().unwrap()), token, body).await
 }
 
-/// A node's patch on a head; what it came to.
+/// Proposes a node's patch on a head. Returns the response.
 async fn asks(g: &TestGateway, thread: &Value, parent: &Value, node: &str, patch: Value) -> Value {
     sends(g, thread, json!({"node": node, "parent": parent, "patch": patch})).await.body
 }
 
-/// Two commits, a rejection and a hold that is approved, in one thread.
+/// Makes two commits, a rejection and an approved review in one thread.
 async fn story(g: &TestGateway) -> Value {
     let thread = g.thread().await;
     let id = &thread["thread"];
@@ -58,7 +59,7 @@ async fn rows(g: &TestGateway, policy: &str) -> Vec<Value> {
     answer["proposals"].as_array().unwrap().clone()
 }
 
-/// Comparison, what was, what would be.
+/// Returns the comparison, the actual and the replayed outcome.
 fn outcomes(rows: &[Value]) -> Vec<[String; 3]> {
     let of = |it: &Value| {
         let three = [&it["comparison"], &it["was"]["outcome"], &it["would_be"]["outcome"]];
@@ -67,7 +68,7 @@ fn outcomes(rows: &[Value]) -> Vec<[String; 3]> {
     rows.iter().map(of).collect()
 }
 
-async fn by_the_same_policy_everything_is_the_same(scene: ApiScenario) {
+async fn replay_by_the_same_policy_has_no_differences(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = story(g).await;
     let rows = rows(g, POLICY).await;
@@ -87,7 +88,7 @@ async fn by_the_same_policy_everything_is_the_same(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn each_is_judged_on_its_own_head_and_after_what_had_committed_then(scene: ApiScenario) {
+async fn proposals_are_replayed_on_their_own_head(scene: ApiScenario) {
     let g = &scene.gateway;
     story(g).await;
     let rule = |when: &str| {
@@ -103,7 +104,7 @@ async fn each_is_judged_on_its_own_head_and_after_what_had_committed_then(scene:
     ] {
         let rows = rows(g, &rule(when)).await;
         let found: Vec<_> = rows.iter().map(|it| it["would_be"]["codes"].to_string().contains("rule_denied")).collect();
-        // A rule is not asked of a request that may not name what it names.
+        // A rule is not evaluated for a request that may not name its paths.
         let expected = [denied[0], denied[1], false, denied[3]];
         assert_eq!(found, expected, "{when}");
         for (row, denied) in rows.iter().zip(expected) {
@@ -118,7 +119,7 @@ async fn each_is_judged_on_its_own_head_and_after_what_had_committed_then(scene:
     assert_eq!(rows[1]["would_be"], would_be);
 }
 
-async fn what_was_used_before_counts_and_what_is_said_along_is_judged(scene: ApiScenario) {
+async fn replay_counts_earlier_usage_and_judges_tool_calls(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, mut head) = (thread["thread"].clone(), thread["transition"].clone());
@@ -142,7 +143,7 @@ async fn what_was_used_before_counts_and_what_is_said_along_is_judged(scene: Api
     scene.passes_an_audit().await;
 }
 
-async fn pages_together_are_the_whole(scene: ApiScenario) {
+async fn pages_cover_the_whole_replay(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..3 {
         story(g).await;
@@ -175,7 +176,7 @@ async fn pages_together_are_the_whole(scene: ApiScenario) {
     assert_eq!(g.post(CALL, &g.admin, ask).await.status, 404);
 }
 
-async fn what_cannot_be_told_is_unknown(scene: ApiScenario) {
+async fn request_that_was_not_stored_is_unknown(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -221,7 +222,7 @@ async fn a_rollback_and_a_reaffirmation_are_judged_again(scene: ApiScenario) {
     );
 }
 
-async fn what_was_only_observed_would_be_held(scene: ApiScenario) {
+async fn observed_change_would_be_held(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42});
@@ -231,7 +232,7 @@ async fn what_was_only_observed_would_be_held(scene: ApiScenario) {
     assert_eq!(outcomes(&rows(g, &observing).await), [["same", "observe", "observe"]]);
 }
 
-async fn what_the_gateway_stated_anew_is_no_proposal(scene: ApiScenario) {
+async fn restatement_by_the_gateway_is_no_proposal(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -245,13 +246,13 @@ async fn what_the_gateway_stated_anew_is_no_proposal(scene: ApiScenario) {
     assert_eq!(rows[0]["transition"], held["transition"]);
 }
 
-async fn nothing_hidden_is_told_and_nothing_changes(scene: ApiScenario) {
+async fn replay_shows_no_redacted_value_and_changes_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
     let patch = json!({"payment": {"card": {"4999-secret": "4999888877776666"}}, "is_admin": true});
     asks(g, id, head, "planner", patch.clone()).await;
-    // The same while nothing is hidden: then it is kept, and hidden again before it is looked at.
+    // The same attempt without redaction is stored. The values are redacted again before the replay.
     let open = policy_with("hide = [\"payment.card\"]", "hide = []");
     g.service.activate_policy(&"tests".try_into().unwrap(), None, source(&open), BTreeSet::new()).await.unwrap();
     sends(g, id, json!({"node": "planner", "parent": head, "patch": patch, "attempt": 2})).await;
@@ -285,7 +286,7 @@ async fn another_flows_policy_and_an_unsound_one_are_refused() {
     assert_eq!((gone.status, gone.code()), (404, "not_found"));
 }
 
-/// The command line, beside the running gateway.
+/// Runs the command line beside the running gateway.
 fn line(g: &TestGateway, policy: &str, rest: &[&str]) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("policy.toml");

@@ -1,4 +1,5 @@
-//! Looking at hidden values: who may, at which, how it is recorded, and who is told. On both databases.
+//! Tests revealing redacted values: who may reveal which value, how it is recorded, and who is notified. On both
+//! databases.
 
 use std::sync::Arc;
 
@@ -25,15 +26,15 @@ use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
 on_both! {
-    a_look_is_recorded_with_its_event_and_shown_to_everyone_after,
-    only_members_of_a_named_group_look_and_nothing_is_recorded_of_others,
-    who_was_disabled_looks_no_more,
-    only_single_hidden_values_of_that_very_transition_are_shown,
-    a_reason_is_asked_for_bounded_and_masked,
-    what_is_stopped_closed_or_over_may_be_looked_into,
-    looks_beyond_what_can_be_recorded_show_nothing,
-    whom_the_policy_of_today_lets_look_no_more_looks_at_nothing_of_before,
-    auditors_are_told_the_kind_of_what_is_hidden_and_agents_and_hosts_are_not,
+    reveal_is_recorded_with_its_event_and_shown_later,
+    only_members_of_a_named_group_reveal,
+    disabled_person_reveals_nothing,
+    only_redacted_values_of_the_transition_are_revealed,
+    reveal_requires_a_limited_and_masked_reason,
+    values_of_halted_closed_or_decided_reviews_can_be_revealed,
+    reveals_above_the_limit_show_nothing,
+    reveal_requires_permission_under_the_current_and_the_earlier_policy,
+    only_auditors_see_the_kind_of_a_redacted_value,
 }
 
 const CARD: &str = "4929 0000 0000 0000";
@@ -56,7 +57,7 @@ struct RedactedHold {
     grace: Account,
 }
 
-/// A held change of whom and of a card, and somebody of `security`.
+/// Proposes a change of the user and of a card. Also adds a person of `security`.
 async fn held(g: &TestGateway) -> RedactedHold {
     let grace = person(&g.service, "grace", &["security", "reviewers"]).await;
     let thread = g.thread().await;
@@ -96,7 +97,7 @@ async fn nothing_is_recorded(g: &TestGateway, held: &RedactedHold) {
     assert_eq!(told(g).await, []);
 }
 
-/// What the trees that were opened for the viewer say, and the ones that everybody gets.
+/// Returns the opening with the revealed value, and the opening for everybody else.
 fn opened(facts: &ReviewFacts) -> (String, String) {
     let (_, open) = facts.revealed.as_ref().expect("somebody looked");
     assert_eq!(open.from.root(), facts.opening.from.root(), "the value is the one that is committed to");
@@ -104,7 +105,7 @@ fn opened(facts: &ReviewFacts) -> (String, String) {
     (json!(open).to_string(), json!(facts.opening).to_string())
 }
 
-async fn a_look_is_recorded_with_its_event_and_shown_to_everyone_after(scene: ApiScenario) {
+async fn reveal_is_recorded_with_its_event_and_shown_later(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     let facts = looks(g, &held.grace, &held, "/payment/card").await.unwrap();
@@ -128,7 +129,7 @@ async fn a_look_is_recorded_with_its_event_and_shown_to_everyone_after(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn only_members_of_a_named_group_look_and_nothing_is_recorded_of_others(scene: ApiScenario) {
+async fn only_members_of_a_named_group_reveal(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     let refused = looks(g, &g.alice, &held, "/payment/card").await;
@@ -138,7 +139,7 @@ async fn only_members_of_a_named_group_look_and_nothing_is_recorded_of_others(sc
     nothing_is_recorded(g, &held).await;
 }
 
-async fn who_was_disabled_looks_no_more(scene: ApiScenario) {
+async fn disabled_person_reveals_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     g.service.set_admission("grace", SignInAccess::Barred).await.unwrap();
@@ -149,7 +150,7 @@ async fn who_was_disabled_looks_no_more(scene: ApiScenario) {
     looks(g, &held.grace, &held, "/payment/card").await.unwrap();
 }
 
-async fn only_single_hidden_values_of_that_very_transition_are_shown(scene: ApiScenario) {
+async fn only_redacted_values_of_the_transition_are_revealed(scene: ApiScenario) {
     let g = &scene.gateway;
     let this = held(g).await;
     let pointers = ["", "/payment", "/payment/amount", "/target_user_id", "/payment/card/0", "/nothing", "/raw_text"];
@@ -166,7 +167,7 @@ async fn only_single_hidden_values_of_that_very_transition_are_shown(scene: ApiS
     assert!(matches!(refused, Err(Error::NotFound("review"))), "{:?}", refused.err());
     nothing_is_recorded(g, &this).await;
 
-    // What a detector finds is hidden as well.
+    // A value that a detector finds is redacted as well.
     g.approved(&this.answer).await;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 43, "raw_text": "write to ana@example.org"});
@@ -181,7 +182,7 @@ async fn only_single_hidden_values_of_that_very_transition_are_shown(scene: ApiS
     assert!(open.contains("ana@example.org") && !closed.contains("ana@example.org"));
 }
 
-async fn a_reason_is_asked_for_bounded_and_masked(scene: ApiScenario) {
+async fn reveal_requires_a_limited_and_masked_reason(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     for reason in ["", "  \n\t ", &"x".repeat(REVEAL_REASON_CHARS_MAX + 1)] {
@@ -195,7 +196,7 @@ async fn a_reason_is_asked_for_bounded_and_masked(scene: ApiScenario) {
     assert_eq!(told(g).await[0].data["reason"], "[email] asked");
 }
 
-async fn what_is_stopped_closed_or_over_may_be_looked_into(scene: ApiScenario) {
+async fn values_of_halted_closed_or_decided_reviews_can_be_revealed(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     let by = PrincipalId::try_from("tests").unwrap();
@@ -212,7 +213,7 @@ async fn what_is_stopped_closed_or_over_may_be_looked_into(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn whom_the_policy_of_today_lets_look_no_more_looks_at_nothing_of_before(scene: ApiScenario) {
+async fn reveal_requires_permission_under_the_current_and_the_earlier_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     g.approved(&held.answer).await;
@@ -228,7 +229,7 @@ async fn whom_the_policy_of_today_lets_look_no_more_looks_at_nothing_of_before(s
     scene.passes_an_audit().await;
 }
 
-async fn looks_beyond_what_can_be_recorded_show_nothing(scene: ApiScenario) {
+async fn reveals_above_the_limit_show_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     for _ in 0..REVEALS_MAX {
@@ -239,7 +240,7 @@ async fn looks_beyond_what_can_be_recorded_show_nothing(scene: ApiScenario) {
     assert_eq!(recorded(g, &held).await.len(), REVEALS_MAX);
 }
 
-async fn auditors_are_told_the_kind_of_what_is_hidden_and_agents_and_hosts_are_not(scene: ApiScenario) {
+async fn only_auditors_see_the_kind_of_a_redacted_value(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     let path = format!("/v1/transitions/{}", held.transition);
@@ -269,13 +270,13 @@ async fn auditors_are_told_the_kind_of_what_is_hidden_and_agents_and_hosts_are_n
 }
 
 #[tokio::test]
-async fn a_look_that_cannot_be_recorded_shows_nothing() {
+async fn reveal_that_cannot_be_recorded_shows_nothing() {
     let (folder, stores) = (tempfile::tempdir().unwrap(), ClockOffset::default());
     let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     let g = spawn_on(folder, ClockOffset::default(), store, &policy()).await;
     let held = held(&g).await;
-    // The database refuses whoever's clock is wrong: nothing can be written, and everything can be read.
+    // The database refuses writes of a gateway with a wrong clock, and allows reads.
     stores.set_millis(60_000);
     let refused = looks(&g, &held.grace, &held, "/payment/card").await;
     assert!(matches!(refused, Err(Error::ClockSkew)), "{:?}", refused.err());
@@ -284,7 +285,7 @@ async fn a_look_that_cannot_be_recorded_shows_nothing() {
 }
 
 #[tokio::test]
-async fn what_has_parts_is_not_shown_as_a_whole() {
+async fn object_is_not_revealed_as_a_whole() {
     let whole = policy().replace("hide = [\"payment.card\"]", "hide = [\"payment\"]");
     let g = spawn_with_policy(&whole).await;
     let held = held(&g).await;

@@ -1,5 +1,5 @@
-//! Who may call what: every route of the gateway's table with every role, against the table of the specification,
-//! which stands here once more in its own words.
+//! Tests every route of the gateway's table with every role, against the table in the specification. The test has its
+//! own copy of that table.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ const ADMIN: &str = "admin";
 const MONITOR: &str = "monitor";
 const ROLES: [&str; 6] = [HOST, AGENT, WRITER, AUDITOR, ADMIN, MONITOR];
 
-/// "Who may call what", line by line.
+/// The table "Who may call what", one entry for each line.
 const MAY: &[(&str, &str, &[&str])] = &[
     ("POST", "/v1/threads", &[HOST]),
     ("GET", "/v1/threads/{thread}", &[HOST, WRITER, AUDITOR]),
@@ -84,7 +84,7 @@ fn token_of<'a>(g: &'a TestGateway, role: &str) -> &'a str {
     }
 }
 
-/// The route with names of things in it that there are not.
+/// Returns the route with names of things that do not exist.
 pub fn path_of(route: &str) -> String {
     let digest = format!("sha256:{}", "0".repeat(64));
     route
@@ -118,7 +118,7 @@ async fn call(g: &TestGateway, method: &str, path: &str, token: Option<&str>) ->
 }
 
 #[test]
-fn the_gateways_table_is_the_specifications() {
+fn role_table_equals_the_specification() {
     let ours: BTreeSet<_> = TABLE
         .iter()
         .filter(|rule| !rule.machines.is_empty())
@@ -135,7 +135,7 @@ fn the_gateways_table_is_the_specifications() {
 }
 
 #[tokio::test]
-async fn every_route_lets_in_its_roles_and_nobody_else() {
+async fn every_route_admits_only_its_roles() {
     let g = spawn_gateway().await;
     for (method, route, roles) in MAY {
         let path = path_of(route);
@@ -182,7 +182,7 @@ async fn a_machine_is_no_person_and_a_person_no_machine() {
     }
 }
 
-/// One request with one header; where it is led to is not looked at.
+/// Sends one request with one header, and does not follow redirects.
 async fn call_once(g: &TestGateway, method: &str, path: &str, header: (&str, &str)) -> ApiResponse {
     let still = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let method = Method::from_bytes(method.as_bytes()).unwrap();
@@ -191,9 +191,9 @@ async fn call_once(g: &TestGateway, method: &str, path: &str, header: (&str, &st
     ApiResponse::of(request.send().await.unwrap()).await
 }
 
-/// Everything that names a thread, a transition or a flow, asked by tokens of another flow.
+/// Calls every route that names a thread, a transition or a flow with tokens of another flow.
 #[tokio::test]
-async fn a_token_of_another_flow_is_told_nothing_and_changes_nothing() {
+async fn token_of_another_flow_reads_and_changes_nothing() {
     let g = spawn_gateway().await;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -231,7 +231,7 @@ async fn a_token_of_another_flow_is_told_nothing_and_changes_nothing() {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let answer = g.send(method.clone(), &path, token, body.clone()).await;
         assert!([403, 404].contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.body);
-        // In every word what is said where there is no such thread and no such transition.
+        // The answer has the same text as for an unknown thread and an unknown transition.
         let other = path.replace(id, "no-such-thread").replace(digest, &nowhere);
         let other = other.replace(interrupt, "no-such-interrupt");
         let none = g.send(method.clone(), &other, token, body).await;
@@ -242,7 +242,7 @@ async fn a_token_of_another_flow_is_told_nothing_and_changes_nothing() {
     assert_eq!(g.decision(&held).await.expect(202)["status"], "held");
 }
 
-/// An answer without what names the one request.
+/// Returns a response without its request ID.
 fn said(answer: ApiResponse) -> (u16, Value) {
     let mut body = answer.body;
     for name in ["instance", "request_id"] {
@@ -286,18 +286,18 @@ async fn a_node_that_is_not_the_tokens_own_is_forbidden() {
         let answer = g.send(Method::from_bytes(method.as_bytes()).unwrap(), &path, &g.parser, body).await;
         assert_eq!((answer.status, answer.code()), (403, "forbidden"), "{method} {path}");
     }
-    // And another agent's held proposal is not this one's to take back.
+    // An agent cannot cancel another agent's pending proposal.
     let held = g.held(&thread).await;
     let path = format!("/v1/transitions/{}/cancellation", held["transition"].as_str().unwrap());
     let answer = g.post(&path, &g.parser, json!({"reason": "not mine"})).await;
     assert_eq!((answer.status, answer.code()), (403, "forbidden"));
 }
 
-/// Everybody who could call: nobody in particular, people by their cookie, machines by their token.
+/// Every kind of caller: unauthenticated clients, people with a session cookie, and machines with a token.
 const PEOPLE: [(&str, PersonRole); 3] =
     [("reviewer", PersonRole::Reviewer), ("auditor", PersonRole::Auditor), ("admin", PersonRole::Admin)];
 
-/// What a person is told whose role may not do that; a form that is not from a page of theirs is told otherwise.
+/// The error for a person whose role may not do this. A form from another site gets another error.
 const REFUSED: &str = "may not do that: it takes";
 
 /// One line of the table in the docs.
@@ -333,12 +333,12 @@ fn documented() -> Vec<RoleTableLine> {
     lines.map(read).collect()
 }
 
-/// Every method and route that is registered, as the sources say it.
+/// Returns every registered method and route, as the source code has them.
 fn registered() -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     let api = source_of("src/web/api/mod.rs") + &source_of("src/web/api/endpoints/mod.rs");
     let (pages, site) = (source_of("src/web/pages/mod.rs"), source_of("src/web/server.rs"));
-    // A long route begins on a line of its own.
+    // A long route is on its own line.
     let api = api.split(".route(").map(str::trim_start).collect::<Vec<_>>().join(".route(");
     let pieces = api.split(".route(\"").skip(1);
     let pieces = pieces.chain([&pages, &site].into_iter().flat_map(|it| it.split("web::resource(\"").skip(1)));
@@ -360,7 +360,7 @@ fn row(method: &str, route: &str, people: &str, machines: &str) -> String {
 }
 
 #[test]
-fn the_table_in_the_docs_has_every_route_and_says_who_may_call_it() {
+fn documented_role_table_has_every_route() {
     let name = |role: &PersonRole| PEOPLE.iter().find(|it| it.1 == *role).unwrap().0;
     let asked: BTreeSet<(String, String)> =
         TABLE.iter().map(|it| (it.method.to_owned(), it.route.to_owned())).collect();
@@ -389,7 +389,7 @@ fn the_table_in_the_docs_has_every_route_and_says_who_may_call_it() {
     );
 }
 
-/// What they are called, whether they are a person or a machine, and the header that says so.
+/// The name of the caller, whether it is a person or a machine, and the header that authenticates it.
 type RoleCaller = (&'static str, Option<&'static str>, Option<(&'static str, String)>);
 
 #[derive(PartialEq, Eq, Debug)]
@@ -399,7 +399,7 @@ enum AccessResult {
     Refused,
 }
 
-/// Reads off an answer whether the caller came past the one place that lets anybody in.
+/// Returns whether the response shows that the caller passed the role check.
 fn door(status: u16, to: &str, text: &str) -> AccessResult {
     let code = serde_json::from_str::<Value>(text).map(|it| it["code"].clone()).unwrap_or_default();
     match status {
@@ -411,7 +411,7 @@ fn door(status: u16, to: &str, text: &str) -> AccessResult {
 }
 
 #[tokio::test]
-async fn every_route_is_walked_as_everybody_and_lets_in_whom_the_docs_say() {
+async fn every_route_admits_only_the_documented_callers() {
     let g = spawn_gateway().await;
     let mut callers: Vec<RoleCaller> = vec![("anyone", None, None)];
     for (name, role) in PEOPLE {
@@ -429,7 +429,7 @@ async fn every_route_is_walked_as_everybody_and_lets_in_whom_the_docs_say() {
         let anyone = line.people.contains("anyone");
         let for_machines = !line.machines.is_empty();
         for (name, kind, header) in &callers {
-            // A person who signs out is gone for what comes after.
+            // A person who signs out could not make the later calls.
             if line.route == "/sign-out" && *kind == Some("person") {
                 continue;
             }
@@ -461,7 +461,7 @@ async fn every_route_is_walked_as_everybody_and_lets_in_whom_the_docs_say() {
                 _ => AccessResult::Unknown,
             };
             assert_eq!(seen, expected, "{} {} as {name} ({kind:?}): {status} {text}", line.method, line.route);
-            // Whoever may send it: not so. What it is sent with stands in no page of theirs.
+            // The role may send this form, but the test sends it without the values of a page.
             if seen == AccessResult::Open && method == Method::POST && line.machines.is_empty() {
                 assert!(status == 403 && text.contains("open the page again"), "{}: {status} {text}", line.route);
             }

@@ -1,4 +1,4 @@
-//! Rules, what a rejection tells its node to do, and how many tries a node has: over HTTP, on both databases.
+//! Tests rules, the advice in a rejection, and the limit on attempts, over HTTP and on both databases.
 
 use std::sync::Arc;
 
@@ -24,16 +24,16 @@ use crate::gateway::{ApiResponse, MovedClock, TestGateway, owned_token, settings
 use crate::over::{InterceptedStore, StoreInterceptor};
 
 on_both! {
-    a_rules_denial_tells_its_name_its_reason_and_what_was_sent(super::ruled()),
-    a_rule_that_holds_asks_people(super::ruled()),
+    denial_by_a_rule_has_its_name_reason_and_value(super::ruled()),
+    holding_rule_requires_approval(super::ruled()),
     a_value_waits_until_another_node_has_committed(super::ruled()),
-    a_rule_knows_whose_the_asker_is(super::ruled()),
-    the_second_violation_ends_the_nodes_tries_on_that_head_and_nobody_elses(super::on_violation("retry_once")),
-    of_many_violations_at_once_none_gets_an_extra_try(super::on_violation("retry_once")),
-    a_retry_that_is_right_commits(super::on_violation("retry_once")),
-    what_people_could_not_approve_costs_no_try(super::on_violation("retry_once").replace("\"reviewers\"", "\"nobody\"")),
+    rule_reads_the_owner_of_the_caller(super::ruled()),
+    second_violation_ends_only_the_nodes_attempts_on_that_head(super::on_violation("retry_once")),
+    concurrent_violations_get_no_extra_attempt(super::on_violation("retry_once")),
+    corrected_retry_commits(super::on_violation("retry_once")),
+    proposal_without_eligible_reviewers_uses_no_attempt(super::on_violation("retry_once").replace("\"reviewers\"", "\"nobody\"")),
     a_patch_is_dropped_whole_and_its_node_skipped(super::on_violation("skip_node")),
-    what_fails_fast_is_told_to_stop(super::on_violation("fail_fast")),
+    fail_fast_rejection_instructs_the_node_to_stop(super::on_violation("fail_fast")),
 }
 
 /// A gateway, and its store for an audit afterwards.
@@ -66,12 +66,12 @@ impl ApiScenario {
         self.another_within(StateLimits::default()).await
     }
 
-    /// Another whose states have other limits.
+    /// Returns another gateway with other state limits.
     pub async fn another_within(&self, limits: StateLimits) -> Service {
         self.another_on(Arc::clone(&self.store), limits).await
     }
 
-    /// Another whose store somebody watches.
+    /// Returns another gateway with an interceptor in its store.
     pub async fn another_watched(&self, watching: impl StoreInterceptor) -> Service {
         self.another_on(self.watched(watching), StateLimits::default()).await
     }
@@ -83,12 +83,12 @@ impl ApiScenario {
         Service::open(store, keyring, clock, settings).await.unwrap()
     }
 
-    /// What is counted and remembered is what an audit comes to.
+    /// Checks that the stored counts agree with an audit.
     pub async fn passes_an_audit(&self) {
         assert_eq!(self.findings().await, Vec::<String>::new());
     }
 
-    /// The last try of a step is taken out of its row, under a good seal. How many there were.
+    /// Removes the last attempt of a step from its row under a valid seal. Returns the number of attempts before.
     pub async fn forgets_a_try(&self, thread: &str, node: &str, step: &str) -> usize {
         let keys = self.gateway.service.keys().unwrap();
         let reader = RecordReader { store: &*self.store, key: keys.row() };
@@ -101,7 +101,7 @@ impl ApiScenario {
         stored.record.tries.len()
     }
 
-    /// A row says something else, under a good seal.
+    /// Changes the content of a row under a valid seal.
     pub async fn retells<R: Record>(&self, id: &str, other: impl FnOnce(R) -> R) {
         let keys = self.gateway.service.keys().unwrap();
         let reader = RecordReader { store: &*self.store, key: keys.row() };
@@ -111,17 +111,17 @@ impl ApiScenario {
         self.store.commit(draft.finish().change).await.unwrap();
     }
 
-    /// What an audit finds, each in a line.
+    /// Returns the findings of an audit, one per line.
     pub async fn findings(&self) -> Vec<String> {
         self.found_in(&*self.store, self.gateway.service.now()).await
     }
 
-    /// The store with somebody who watches it.
+    /// Returns the store with an interceptor.
     pub fn watched<W: StoreInterceptor>(&self, watching: W) -> Arc<InterceptedStore<W>> {
         InterceptedStore::new(Arc::clone(&self.store), watching)
     }
 
-    /// What an audit finds there that begins at that moment.
+    /// Returns the findings of an audit of this store that begins at `now`.
     pub async fn found_in(&self, store: &dyn Store, now: Timestamp) -> Vec<String> {
         let keys = self.gateway.service.keys().unwrap();
         let archives = crate::gateway::archives_in(self.gateway.folder.path());
@@ -129,7 +129,7 @@ impl ApiScenario {
         report.findings.into_iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
     }
 
-    /// The store itself, for a look beside the gateway.
+    /// Returns the store itself, for tests that read it directly.
     pub fn store(&self) -> &dyn Store {
         &*self.store
     }
@@ -170,7 +170,7 @@ fn on_violation(what: &str) -> String {
     policy_with("trust_initial = true\n", &format!("trust_initial = true\non_violation = \"{what}\"\n"))
 }
 
-/// The planner's try, as that attempt.
+/// Sends the planner's patch as this attempt.
 async fn tries(g: &TestGateway, thread: &Value, parent: &Value, patch: Value, attempt: u32) -> ApiResponse {
     let body = json!({"node": "planner", "parent": parent, "patch": patch, "attempt": attempt});
     g.post(&format!("/v1/threads/{}/transitions", thread.as_str().unwrap()), &g.planner, body).await
@@ -180,7 +180,7 @@ pub fn codes(answer: &ApiResponse) -> Vec<&str> {
     answer.body["errors"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect()
 }
 
-async fn a_rules_denial_tells_its_name_its_reason_and_what_was_sent(scene: ApiScenario) {
+async fn denial_by_a_rule_has_its_name_reason_and_value(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -200,7 +200,7 @@ async fn a_rules_denial_tells_its_name_its_reason_and_what_was_sent(scene: ApiSc
     assert!(!hidden.body.to_string().contains("4999888877776666"), "{}", hidden.body);
 }
 
-async fn a_rule_that_holds_asks_people(scene: ApiScenario) {
+async fn holding_rule_requires_approval(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = tries(g, &thread["thread"], &thread["transition"], json!({"requested_action": "refund"}), 1).await;
@@ -219,7 +219,7 @@ async fn a_value_waits_until_another_node_has_committed(scene: ApiScenario) {
     tries(g, id, &next["transition"], json!({"requested_action": "update_email"}), 1).await.expect(201);
 }
 
-async fn a_rule_knows_whose_the_asker_is(scene: ApiScenario) {
+async fn rule_reads_the_owner_of_the_caller(scene: ApiScenario) {
     let g = &scene.gateway;
     let stranger = owned_token(&g.service, "stranger", MachineRole::Agent, &["planner"], "strangers").await;
     let thread = g.thread().await;
@@ -229,7 +229,7 @@ async fn a_rule_knows_whose_the_asker_is(scene: ApiScenario) {
     g.propose(id, head, (&g.planner, "planner"), json!({"requested_action": "none"})).await.expect(201);
 }
 
-async fn the_second_violation_ends_the_nodes_tries_on_that_head_and_nobody_elses(scene: ApiScenario) {
+async fn second_violation_ends_only_the_nodes_attempts_on_that_head(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -257,7 +257,7 @@ async fn the_second_violation_ends_the_nodes_tries_on_that_head_and_nobody_elses
     scene.passes_an_audit().await;
 }
 
-async fn of_many_violations_at_once_none_gets_an_extra_try(scene: ApiScenario) {
+async fn concurrent_violations_get_no_extra_attempt(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -275,7 +275,7 @@ async fn of_many_violations_at_once_none_gets_an_extra_try(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_retry_that_is_right_commits(scene: ApiScenario) {
+async fn corrected_retry_commits(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -287,7 +287,7 @@ async fn a_retry_that_is_right_commits(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_people_could_not_approve_costs_no_try(scene: ApiScenario) {
+async fn proposal_without_eligible_reviewers_uses_no_attempt(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -315,7 +315,7 @@ async fn a_patch_is_dropped_whole_and_its_node_skipped(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_fails_fast_is_told_to_stop(scene: ApiScenario) {
+async fn fail_fast_rejection_instructs_the_node_to_stop(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let stopped = tries(g, &thread["thread"], &thread["transition"], json!({"result_ref": "x"}), 1).await;

@@ -1,4 +1,4 @@
-//! Votes taken back, words without a vote, and who is told that they can decide. On both databases.
+//! Tests withdrawn votes, comments without a vote, and notifications of reviewers who can decide. On both databases.
 
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ use crate::gateway::{TestGateway, ballot, person};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_vote_taken_back_counts_no_more_and_its_voter_may_vote_again,
-    a_denial_taken_back_ends_nothing,
-    taking_back_and_the_last_vote_race_and_one_wins,
-    only_ones_own_standing_vote_is_taken_back_and_each_once,
-    nothing_is_taken_back_after_the_end,
-    a_stop_does_not_keep_an_approval_from_being_taken_back,
-    whoever_changes_their_mind_for_ever_is_stopped,
-    words_without_a_vote_are_for_people_alone,
-    words_are_bounded_and_a_form_says_them_once,
-    who_can_decide_is_worked_out_and_told_with_a_reason,
+    withdrawn_vote_is_invalid_and_its_voter_may_vote_again,
+    withdrawn_denial_ends_nothing,
+    only_one_of_a_withdrawal_and_a_concurrent_last_vote_succeeds,
+    only_an_active_vote_is_withdrawn_by_its_voter_and_once,
+    no_vote_is_withdrawn_after_the_decision,
+    approval_can_be_withdrawn_during_a_halt,
+    withdrawals_are_limited,
+    comments_are_shown_only_to_people,
+    comments_are_limited_and_a_form_posts_once,
+    eligible_people_are_listed_with_reasons,
 }
 
 fn policy() -> String {
@@ -81,7 +81,7 @@ async fn halt(g: &TestGateway, proposing: bool) {
     g.service.set_halt(&PrincipalId::try_from("tests").unwrap(), &HaltScope::All, &halt).await.unwrap();
 }
 
-async fn a_vote_taken_back_counts_no_more_and_its_voter_may_vote_again(scene: ApiScenario) {
+async fn withdrawn_vote_is_invalid_and_its_voter_may_vote_again(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
@@ -103,7 +103,7 @@ async fn a_vote_taken_back_counts_no_more_and_its_voter_may_vote_again(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn a_denial_taken_back_ends_nothing(scene: ApiScenario) {
+async fn withdrawn_denial_ends_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let carol = person(&g.service, "carol", &["reviewers"]).await;
     let held = g.held(&g.thread().await).await;
@@ -115,7 +115,7 @@ async fn a_denial_taken_back_ends_nothing(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn taking_back_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
+async fn only_one_of_a_withdrawal_and_a_concurrent_last_vote_succeeds(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;
@@ -130,7 +130,7 @@ async fn taking_back_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn only_ones_own_standing_vote_is_taken_back_and_each_once(scene: ApiScenario) {
+async fn only_an_active_vote_is_withdrawn_by_its_voter_and_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let (held, other) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
@@ -141,7 +141,7 @@ async fn only_ones_own_standing_vote_is_taken_back_and_each_once(scene: ApiScena
     let nobody = "nobody".try_into().unwrap();
     let by_nobody = g.service.withdraw_vote(&nobody, &review(&held), &withdrawing(&held, 0)).await;
     assert_eq!(code(by_nobody), "unauthenticated");
-    // A form that is sent again after another vote does not take that one back.
+    // A form that is sent again after another vote does not withdraw that vote.
     let form = withdrawing(&held, 0);
     g.service.withdraw_vote(&g.alice.id, &review(&held), &form).await.unwrap();
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
@@ -155,7 +155,7 @@ async fn only_ones_own_standing_vote_is_taken_back_and_each_once(scene: ApiScena
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_taken_back_after_the_end(scene: ApiScenario) {
+async fn no_vote_is_withdrawn_after_the_decision(scene: ApiScenario) {
     let g = &scene.gateway;
     let (approved, late) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     for who in [&g.alice, &g.bob] {
@@ -168,7 +168,7 @@ async fn nothing_is_taken_back_after_the_end(scene: ApiScenario) {
     assert_eq!(told(g, EventType::ReviewWithdrawn).await, []);
 }
 
-async fn a_stop_does_not_keep_an_approval_from_being_taken_back(scene: ApiScenario) {
+async fn approval_can_be_withdrawn_during_a_halt(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
@@ -179,7 +179,7 @@ async fn a_stop_does_not_keep_an_approval_from_being_taken_back(scene: ApiScenar
     scene.passes_an_audit().await;
 }
 
-async fn whoever_changes_their_mind_for_ever_is_stopped(scene: ApiScenario) {
+async fn withdrawals_are_limited(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     for turn in 0..=WITHDRAWALS_MAX {
@@ -191,7 +191,7 @@ async fn whoever_changes_their_mind_for_ever_is_stopped(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn words_without_a_vote_are_for_people_alone(scene: ApiScenario) {
+async fn comments_are_shown_only_to_people(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     say(g, &g.bob, &held, "who is user 42?").await.unwrap();
@@ -212,7 +212,7 @@ async fn words_without_a_vote_are_for_people_alone(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn words_are_bounded_and_a_form_says_them_once(scene: ApiScenario) {
+async fn comments_are_limited_and_a_form_posts_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     assert_eq!(code(say(g, &g.alice, &held, " \n").await), "invalid");
@@ -231,7 +231,7 @@ async fn words_are_bounded_and_a_form_says_them_once(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn who_can_decide_is_worked_out_and_told_with_a_reason(scene: ApiScenario) {
+async fn eligible_people_are_listed_with_reasons(scene: ApiScenario) {
     let g = &scene.gateway;
     person(&g.service, "carol", &["reviewers", "platform"]).await;
     person(&g.service, "dave", &["elsewhere"]).await;

@@ -1,5 +1,5 @@
-//! Giving events their place in the log: what waits for one that was taken away keeps nobody else's waiting, and does not wait
-//! unsaid. On both databases.
+//! Tests the sequencing of events. An event whose predecessor was deleted is reported and does not delay other threads.
+//! On both databases.
 
 use countersign_domain::log::event::Event;
 
@@ -14,10 +14,10 @@ use crate::gateway::{POLICY, TestGateway};
 use crate::rules::ApiScenario;
 
 on_both! {
-    what_waits_for_an_event_that_was_taken_away_keeps_nobody_elses_waiting(super::POLICY),
+    event_after_a_deleted_event_does_not_delay_other_threads(super::POLICY),
 }
 
-/// So many that one look at those that wait the longest sees no others.
+/// So many that one read of the oldest unsequenced events finds no others.
 const STUCK: usize = 260;
 
 async fn says(g: &TestGateway, thread: &Value, head: &mut Value, text: &str) {
@@ -29,7 +29,7 @@ async fn placed(g: &TestGateway) -> Vec<Event> {
     g.service.events_after(0, None, 1000).await.unwrap().0.into_iter().map(|it| it.event).collect()
 }
 
-async fn what_waits_for_an_event_that_was_taken_away_keeps_nobody_elses_waiting(scene: ApiScenario) {
+async fn event_after_a_deleted_event_does_not_delay_other_threads(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     while g.service.sequence().await.unwrap() > 0 {}

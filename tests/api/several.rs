@@ -1,4 +1,4 @@
-//! Votes on several at once, as the service counts them: each by itself, and never where more is asked for.
+//! Tests votes on several reviews at once. Each vote counts separately, and none counts if its review requires more.
 
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::{Ballot, NotBulkDecidable, VoteRejected, VoteVerdict, VoterProof};
@@ -25,7 +25,7 @@ async fn several(g: &TestGateway, number: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn one_that_does_not_count_stops_none_of_the_others() {
+async fn invalid_vote_among_several_does_not_stop_the_others() {
     let g = spawn_gateway().await;
     let held = several(&g, 3).await;
     g.vote(&g.bob, &held[1], VoteVerdict::Deny).await.unwrap();
@@ -40,7 +40,7 @@ async fn one_that_does_not_count_stops_none_of_the_others() {
 }
 
 #[tokio::test]
-async fn where_a_stage_asks_for_a_passkey_nothing_counts_among_several_whatever_the_session_shows() {
+async fn votes_on_several_reviews_are_refused_if_a_stage_requires_a_passkey() {
     let g = spawn_with_policy(&policy_with("need = 1", "need = 1\npasskey_within = \"5m\"")).await;
     let mut key = Authenticator::new(1);
     let (person, _) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
@@ -60,7 +60,7 @@ async fn where_a_stage_asks_for_a_passkey_nothing_counts_among_several_whatever_
 }
 
 #[tokio::test]
-async fn where_something_is_typed_nothing_counts_among_several() {
+async fn votes_on_several_reviews_are_refused_if_confirmation_is_typed() {
     let g = spawn_with_policy(&policy_with("need = 1", "need = 1\nconfirm = \"typed\"")).await;
     let held = several(&g, 2).await;
     let digits = |it: &Value| it["transition"].as_str().map(|it| it[it.len() - 6..].to_owned());

@@ -1,5 +1,5 @@
-//! Steps: of one name there is one effect, whoever asks again, on whatever head and however late; and a step that is
-//! turned away is tried a bounded number of times. On both databases.
+//! Tests steps. A step name has one effect, for every retry, on every head and at any time. A rejected step has a
+//! limited number of attempts. On both databases.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::gateway::{ApiResponse, POLICY, TestGateway, person, token};
 use crate::rules::{ApiScenario, codes};
 
 on_both! {
-    a_step_has_one_effect_whoever_asks_again_on_whatever_head(super::POLICY),
-    a_step_that_was_done_does_nothing_else(super::POLICY),
-    a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(super::bounded()),
-    a_step_that_people_decide_on_is_theirs_until_they_have(super::POLICY),
-    of_one_step_at_once_on_two_gateways_one_is_done(super::POLICY),
+    step_has_one_effect_for_every_retry_on_every_head(super::POLICY),
+    completed_step_has_no_other_effect(super::POLICY),
+    attempts_of_a_rejected_step_are_limited(super::bounded()),
+    held_step_waits_for_its_decision(super::POLICY),
+    concurrent_step_on_two_gateways_has_one_effect(super::POLICY),
     a_step_may_be_a_rollback_a_join_or_a_question(super::POLICY),
-    what_took_the_place_of_a_held_step_is_the_step(super::POLICY),
+    proposal_that_superseded_a_held_step_is_the_step(super::POLICY),
     a_step_that_a_write_overtook_is_tried_again(super::POLICY),
-    an_audit_knows_what_was_tried(super::bounded()),
+    audit_checks_the_attempts_of_steps(super::bounded()),
 }
 
 fn bounded() -> String {
@@ -46,7 +46,7 @@ fn action(what: &str) -> Value {
     json!({"requested_action": what})
 }
 
-async fn a_step_has_one_effect_whoever_asks_again_on_whatever_head(scene: ApiScenario) {
+async fn step_has_one_effect_for_every_retry_on_every_head(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let first = steps(g, &thread, &thread["transition"], "s1", action("update_email")).await.expect(201);
@@ -63,7 +63,7 @@ async fn a_step_has_one_effect_whoever_asks_again_on_whatever_head(scene: ApiSce
     let next = steps(g, &thread, on, "s2", action("none")).await.expect(201);
     assert_eq!(steps(g, &thread, &next["transition"], "s1", action("update_email")).await.expect(201), first);
     assert_eq!(version(g, &thread).await, 2);
-    // What has another name, or is another node's or thread's, is another step.
+    // The same name at another node or in another thread is another step, and so is another name.
     let other = g.thread().await;
     let elsewhere = steps(g, &other, &other["transition"], "s1", action("update_email")).await.expect(201);
     assert_ne!(elsewhere["transition"], first["transition"]);
@@ -74,7 +74,7 @@ async fn a_step_has_one_effect_whoever_asks_again_on_whatever_head(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-async fn a_step_that_was_done_does_nothing_else(scene: ApiScenario) {
+async fn completed_step_has_no_other_effect(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let first = steps(g, &thread, &thread["transition"], "s1", action("update_email")).await.expect(201);
@@ -92,7 +92,7 @@ async fn a_step_that_was_done_does_nothing_else(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(scene: ApiScenario) {
+async fn attempts_of_a_rejected_step_are_limited(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let head = &thread["transition"];
@@ -102,7 +102,7 @@ async fn a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(scen
     for _ in 0..3 {
         assert_eq!(steps(g, &thread, head, "s1", wrong(1)).await.body["errors"], first.body["errors"], "asked twice");
     }
-    // The same under another name is another step's try.
+    // The same request under another name counts as an attempt of that step.
     for n in [1, 9] {
         assert_eq!(codes(&steps(g, &thread, head, "s0", wrong(n)).await)[0], "write_not_allowed");
     }
@@ -115,14 +115,14 @@ async fn a_step_that_is_turned_away_is_tried_as_often_as_the_policy_lets_it(scen
     let over = steps(g, &thread, on, "s2", action("refund")).await;
     assert_eq!((over.status, codes(&over)), (422, vec!["attempts_exhausted"]));
     assert_eq!((&over.body["instruction"]["action"], &over.body["checkpoint"]["version"]), (&json!("stop"), &json!(1)));
-    // A new head is no new try.
+    // A new head does not give a new attempt.
     let moved = steps(g, &thread, on, "s3", action("none")).await.expect(201);
     assert_eq!(codes(&steps(g, &thread, &moved["transition"], "s2", action("refund")).await), ["attempts_exhausted"]);
     assert_eq!(version(g, &thread).await, 2);
     scene.passes_an_audit().await;
 }
 
-async fn a_step_that_people_decide_on_is_theirs_until_they_have(scene: ApiScenario) {
+async fn held_step_waits_for_its_decision(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let head = &thread["transition"];
@@ -134,7 +134,7 @@ async fn a_step_that_people_decide_on_is_theirs_until_they_have(scene: ApiScenar
     g.vote(&ada, &held, VoteVerdict::Deny).await.unwrap();
     let told = steps(g, &thread, head, "s1", user(42)).await.expect(202);
     assert_eq!(told["transition"], held["transition"], "people said no, and that stands");
-    // What did not happen can be tried differently; a deadline that nobody saw has passed all the same.
+    // A step without an effect can be proposed differently. An expired review ends even if no worker has seen it.
     let second = steps(g, &thread, head, "s1", user(44)).await.expect(202);
     g.pass(Duration::from_secs(25 * 3600));
     let third = steps(g, &thread, head, "s1", user(45)).await.expect(202);
@@ -149,7 +149,7 @@ async fn a_step_that_people_decide_on_is_theirs_until_they_have(scene: ApiScenar
     scene.passes_an_audit().await;
 }
 
-async fn of_one_step_at_once_on_two_gateways_one_is_done(scene: ApiScenario) {
+async fn concurrent_step_on_two_gateways_has_one_effect(scene: ApiScenario) {
     let g = &scene.gateway;
     let other = scene.another().await;
     let thread = g.thread().await;
@@ -201,7 +201,7 @@ async fn a_step_may_be_a_rollback_a_join_or_a_question(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_took_the_place_of_a_held_step_is_the_step(scene: ApiScenario) {
+async fn proposal_that_superseded_a_held_step_is_the_step(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let head = &thread["transition"];
@@ -231,7 +231,7 @@ async fn a_step_that_a_write_overtook_is_tried_again(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn an_audit_knows_what_was_tried(scene: ApiScenario) {
+async fn audit_checks_the_attempts_of_steps(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     steps(g, &thread, &thread["transition"], "s1", json!({"result_ref": 1})).await.expect(422);

@@ -1,5 +1,5 @@
-//! What was let through, and is not any more: its decision stays as it is, and what became of it is told beside it. And
-//! what only looks as if it had been let through. On both databases.
+//! Tests approvals that are blocked later. The decision stays as it is, and the response shows the reason beside it.
+//! Also tests proposals that only look approved. On both databases.
 
 use countersign_domain::reviews::VoteVerdict;
 use reqwest::Method;
@@ -11,10 +11,10 @@ use crate::gateway::{POLICY, TestGateway, ballot};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_write_that_was_confirmed_meanwhile_approves_nothing(super::POLICY),
-    what_stops_an_approval_is_told_with_its_transition(super::POLICY),
-    what_nobody_was_asked_about_is_stopped_as_well(super::POLICY),
-    a_comment_shows_nothing_that_a_later_policy_hides(super::POLICY),
+    write_confirmed_during_a_review_approves_nothing(super::POLICY),
+    reason_that_stops_an_approval_is_shown_with_its_transition(super::POLICY),
+    commit_without_a_review_is_stopped_as_well(super::POLICY),
+    comment_shows_no_value_that_a_later_policy_redacts(super::POLICY),
 }
 
 async fn stopped(g: &TestGateway, transition: &Value) -> Value {
@@ -27,7 +27,7 @@ async fn halt(g: &TestGateway, verifying: bool) {
     g.send(Method::PUT, "/v1/halts/payments", &g.admin, Some(body)).await.expect(200);
 }
 
-async fn a_write_that_was_confirmed_meanwhile_approves_nothing(scene: ApiScenario) {
+async fn write_confirmed_during_a_review_approves_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -35,14 +35,14 @@ async fn a_write_that_was_confirmed_meanwhile_approves_nothing(scene: ApiScenari
     let written = g.confirm("w1").await.expect(200);
     let decision = g.decision(&held).await.expect(200);
     assert_eq!((&decision["approved"], &decision["decision"]), (&json!(false), &json!("superseded")));
-    // The write is approved for itself; whoever waits for the held one must not be sent there.
+    // The write has its own approval. A caller that waits for the held proposal must not be sent there.
     assert_eq!(g.decision(&written).await.expect(200)["approved"], true);
     assert_eq!(decision["superseded_by"], Value::Null, "nobody is asked about anything in its place");
     assert_eq!(stopped(g, &held["transition"]).await, Value::Null, "it is not in the chain at all");
     scene.passes_an_audit().await;
 }
 
-async fn what_stops_an_approval_is_told_with_its_transition(scene: ApiScenario) {
+async fn reason_that_stops_an_approval_is_shown_with_its_transition(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -72,7 +72,7 @@ async fn what_stops_an_approval_is_told_with_its_transition(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_was_asked_about_is_stopped_as_well(scene: ApiScenario) {
+async fn commit_without_a_review_is_stopped_as_well(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"requested_action": "refund"});
@@ -85,7 +85,7 @@ async fn what_nobody_was_asked_about_is_stopped_as_well(scene: ApiScenario) {
     assert_eq!(stopped(g, &done["transition"]).await, "policy_mismatch");
 }
 
-async fn a_comment_shows_nothing_that_a_later_policy_hides(scene: ApiScenario) {
+async fn comment_shows_no_value_that_a_later_policy_redacts(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     let mut vote = ballot(&held, VoteVerdict::Deny);

@@ -1,4 +1,5 @@
-//! A gateway that is told to stop: what is under way is answered, nothing new is taken, and it ends in order.
+//! Tests the shutdown of a gateway. Requests in progress are answered, new ones are refused, and the process ends in
+//! order.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,7 +12,7 @@ use crate::program::{ChildProcess, PROGRAM, told};
 
 const POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/payments/policy.toml");
 
-/// A gateway of its own, which does not outlive the test.
+/// A gateway that ends with the test.
 struct ShutdownGateway {
     process: ChildProcess,
     at: String,
@@ -29,7 +30,7 @@ impl ShutdownGateway {
         Self { process: ChildProcess(process), at }
     }
 
-    /// Begins a request: its headers are sent, and the gateway has said that it reads on.
+    /// Sends the headers of a request. The gateway has confirmed that it reads on.
     fn begin(&self, request: &str, token: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.at).unwrap();
         let length = body.len();
@@ -47,7 +48,7 @@ impl ShutdownGateway {
     }
 }
 
-/// All that comes until the gateway closes, and the body as JSON.
+/// Returns the whole response until the gateway closes the connection, and the body as JSON.
 fn answer(mut stream: TcpStream) -> (String, Value) {
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
@@ -56,7 +57,7 @@ fn answer(mut stream: TcpStream) -> (String, Value) {
 }
 
 #[test]
-fn what_is_under_way_is_answered_and_nothing_new_is_taken() {
+fn shutdown_answers_open_requests_and_refuses_new_ones() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
     let mut gateway = ShutdownGateway::start(data);
@@ -86,7 +87,7 @@ fn what_is_under_way_is_answered_and_nothing_new_is_taken() {
     let (status, held) = send("POST /v1/threads/order-1/transitions", &agent, &patch);
     assert_eq!(status, "HTTP/1.1 202 Accepted", "{held}");
 
-    // One waits for people, and one has only begun to say what it wants.
+    // One request waits for a decision, and one has sent only a part of its body.
     let decision = format!("GET /v1/transitions/{}/decision", held["transition"].as_str().unwrap());
     let waiting = gateway.begin(&decision, &agent, "");
     let body = make("order-2");

@@ -1,4 +1,4 @@
-//! The log as a stream: everything once and in order, for whoever may listen, for as long as they may.
+//! Tests the log as a stream. A client gets every event that it may read once and in order, until its access ends.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::gateway::{
     MovedClock, POLICY, TestGateway, edge, settings, spawn_gateway, spawn_on, spawn_with_policy, token,
 };
 
-/// Longer than anything takes on a busy machine; only a stream that fails waits for it.
+/// Longer than any step on a busy machine. Only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, PartialEq)]
@@ -89,7 +89,7 @@ async fn page(g: &TestGateway, token: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_stream_tells_what_pages_tell_and_goes_on_from_what_was_seen_last() {
+async fn stream_equals_the_pages_and_resumes_after_the_last_event() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;
     sequence::run_once(&g.service).await.unwrap();
@@ -119,7 +119,7 @@ async fn a_stream_tells_what_pages_tell_and_goes_on_from_what_was_seen_last() {
 }
 
 #[tokio::test]
-async fn who_is_bound_to_a_flow_hears_of_no_other() {
+async fn token_of_a_flow_gets_no_events_of_other_flows() {
     let g = spawn_gateway().await;
     let other = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
     let by = "tests".try_into().unwrap();
@@ -141,9 +141,9 @@ async fn who_is_bound_to_a_flow_hears_of_no_other() {
     assert_eq!(StreamClient::of(&g, "cs_x_y", 0).await.answer.status(), 401);
 }
 
-/// Else whoever has a token of one flow sees when others are at work.
+/// Otherwise a client with a token for one flow could see when other flows are active.
 #[tokio::test]
-async fn what_happens_elsewhere_is_no_sign_to_who_is_bound_to_a_flow() {
+async fn events_of_other_flows_send_no_sign_to_a_token_of_one_flow() {
     let g = spawn_gateway().await;
     sequence::run_once(&g.service).await.unwrap();
     let reach = g.service.log_length().await.unwrap();
@@ -173,7 +173,7 @@ async fn a_stream_ends_before_it_tells_a_revoked_token_anything() {
 }
 
 #[tokio::test]
-async fn where_a_stream_cannot_begin_is_said() {
+async fn invalid_start_of_a_stream_is_refused_with_its_path() {
     let g = spawn_gateway().await;
     let bearer = format!("Bearer {}", g.auditor);
     let ask = async |query: &str, seen: Option<&str>| {
@@ -195,7 +195,7 @@ async fn where_a_stream_cannot_begin_is_said() {
 }
 
 #[tokio::test]
-async fn a_token_has_so_many_streams_at_once() {
+async fn concurrent_streams_of_a_token_are_limited() {
     let g = spawn_gateway().await;
     let mut listeners = Vec::new();
     let refused = loop {
@@ -211,7 +211,7 @@ async fn a_token_has_so_many_streams_at_once() {
     drop(listeners);
     let again = async {
         while StreamClient::of(&g, &g.auditor, 0).await.answer.status() != 200 {
-            // That a client went away is noticed when it is told something, and sooner or later of that.
+            // The gateway notices that a client has left when it sends an event to it.
             g.thread().await;
             sequence::run_once(&g.service).await.unwrap();
         }
@@ -219,7 +219,7 @@ async fn a_token_has_so_many_streams_at_once() {
     tokio::time::timeout(PATIENCE, again).await.expect("a seat is given back");
 }
 
-/// Another gateway on what the first one has.
+/// Starts another gateway on the same data.
 async fn beside(g: &TestGateway, store: Arc<dyn Store>) -> (Arc<Service>, String, EventStreams) {
     let keyring = Keyring::open_or_create(&g.folder.path().join("keyring.json"), None, &SystemClock).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -240,14 +240,14 @@ async fn hears(g: &TestGateway, store: Arc<dyn Store>) {
     let mut listener = StreamClient::at(&format!("{url}/v1/events?after={reach}"), &[("authorization", &bearer)]).await;
     assert_eq!(listener.frame().await.unwrap().id, reach);
     let thread = g.thread().await;
-    // Whichever of them gives events their places.
+    // Either gateway may sequence the events.
     sequence::run_once(&there).await.unwrap();
     let frame = listener.event().await.unwrap();
     assert_eq!((frame.id, &frame.data["thread"]), (reach + 1, &thread["thread"]));
 }
 
 #[tokio::test]
-async fn what_happens_at_one_gateway_is_heard_at_the_other() {
+async fn event_of_one_gateway_reaches_the_stream_of_another() {
     let g = spawn_gateway().await;
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap();
@@ -263,7 +263,7 @@ async fn what_happens_at_one_gateway_is_heard_at_the_other() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_ends_ends_its_streams_and_those_who_wait_for_a_decision() {
+async fn shutdown_ends_streams_and_long_polls() {
     let g = spawn_gateway().await;
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap();
@@ -285,9 +285,9 @@ async fn a_gateway_that_ends_ends_its_streams_and_those_who_wait_for_a_decision(
     assert_eq!(waited.expect("it is answered").unwrap().status(), 202);
 }
 
-/// A person's stream tells that something happened, and to whom it may be told; and ends with the session.
+/// A person's stream reports that there is a new event which this person may read. It ends with the session.
 #[tokio::test]
-async fn a_persons_stream_hints_at_what_they_may_know_and_ends_with_their_session() {
+async fn persons_stream_signals_visible_events_until_the_session_ends() {
     let g = spawn_gateway().await;
     let new = NewAccount { name: "olga".to_owned(), role: PersonRole::Auditor, groups: Default::default() };
     g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
@@ -324,9 +324,9 @@ async fn a_persons_stream_hints_at_what_they_may_know_and_ends_with_their_sessio
     assert_eq!(answer.status(), 303);
 }
 
-/// What people say may quote what the policy hides, even where it stands no more.
+/// A comment may quote a redacted value, even if the state does not contain the value any more.
 #[tokio::test]
-async fn a_host_is_told_nothing_that_is_hidden_and_an_auditor_everything() {
+async fn host_gets_redacted_events_and_auditor_gets_all() {
     const CARD: &str = "4111111111111111";
     let writes = POLICY.replace("writes = [\"requested_action\", ", "writes = [\"payment\", ");
     assert_ne!(writes, POLICY);

@@ -1,4 +1,4 @@
-//! Judging without effect.
+//! Tests dry runs: judgements without effect.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ async fn judged(g: &TestGateway, patch: Value) -> ApiResponse {
 }
 
 #[tokio::test]
-async fn a_supposed_proposal_is_judged_and_nothing_comes_of_it() {
+async fn dry_run_judges_a_proposal_without_effect() {
     let g = spawn_gateway().await;
     let before = g.get("/v1/events?limit=500", &g.auditor).await.expect(200);
     let told = judged(&g, json!({"requested_action": "refund"})).await.expect(200);
@@ -29,7 +29,7 @@ async fn a_supposed_proposal_is_judged_and_nothing_comes_of_it() {
 }
 
 #[tokio::test]
-async fn a_candidate_is_judged_by_instead_of_the_active_policy() {
+async fn dry_run_can_use_a_candidate_policy() {
     let g = spawn_gateway().await;
     let ask = |policy: &str| json!({"state": {"target_user_id": 17}, "node": "planner", "patch": {"target_user_id": 42}, "policy": policy});
     let open = "flow = \"payments\"\n[nodes.planner]\nreads = [\"target_user_id\"]\nwrites = [\"target_user_id\"]\n";
@@ -48,7 +48,7 @@ async fn a_candidate_is_judged_by_instead_of_the_active_policy() {
 }
 
 #[tokio::test]
-async fn who_asks_and_what_came_before_can_be_supposed() {
+async fn dry_run_can_suppose_a_caller_and_earlier_steps() {
     let g = spawn_gateway().await;
     let rules = r#"
 flow = "payments"

@@ -1,4 +1,5 @@
-//! Access that is taken back on the command line, by the real binary beside a running gateway: it acts there at once.
+//! Tests the revocation of access on the command line. The real binary runs beside a running gateway, and the
+//! revocation applies at once.
 
 use std::process::{Command, Output};
 
@@ -27,7 +28,7 @@ pub fn line(g: &TestGateway, words: &str, input: &str) -> Output {
         .unwrap()
 }
 
-/// What it says where it says yes.
+/// Returns the output of a command that succeeds.
 fn said(g: &TestGateway, words: &str) -> String {
     let output = line(g, words, "");
     assert_eq!(output.status.code(), Some(0), "{words}: {}", String::from_utf8_lossy(&output.stderr));
@@ -96,7 +97,7 @@ async fn the_list_of_tokens_says_which_are_revoked_and_no_secret() {
     assert_eq!(line(&g, "token revoke no-such-token", "").status.code(), Some(1));
 }
 
-/// Where a page leads somebody with that cookie; empty if it is shown.
+/// Returns the redirect that the inbox gives to this session cookie, or an empty text if there is none.
 async fn led_to(g: &TestGateway, secret: &str) -> String {
     let still = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let answer = still.get(format!("{}/", g.url)).header(COOKIE, format!("countersign={secret}")).send().await.unwrap();
@@ -104,7 +105,7 @@ async fn led_to(g: &TestGateway, secret: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_disabled_account_is_out_and_its_sessions_stay_ended() {
+async fn disabling_an_account_ends_its_sessions_permanently() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;
     let (_, before) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();

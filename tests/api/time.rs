@@ -1,4 +1,4 @@
-//! What time does: clocks that disagree, deadlines that pass, and what ended last.
+//! Tests clocks that disagree, deadlines that pass, and the order of ended reviews.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::gateway::{ApiResponse, POLICY, TestGateway, spawn_gateway, spawn_on};
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 #[tokio::test]
-async fn a_gateway_whose_clock_is_off_says_so_and_that_nothing_was_done() {
+async fn wrong_clock_is_reported_and_nothing_is_changed() {
     let folder = tempfile::tempdir().unwrap();
     let (gateways, stores) = (ClockOffset::default(), ClockOffset::default());
     let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
@@ -37,7 +37,7 @@ async fn a_gateway_whose_clock_is_off_says_so_and_that_nothing_was_done() {
     assert!(request.send().await.unwrap().headers().contains_key("retry-after"));
     stores.set_millis(0);
     g.post("/v1/verify", &g.writer, case.ask("w")).await.expect(200);
-    // Asked again, it is answered by the database's clock as well.
+    // A repeated request is checked against the database's clock as well.
     for offset in [-60_000, 60_000] {
         stores.set_millis(offset);
         let again = g.post("/v1/verify", &g.writer, case.ask("w")).await;
@@ -53,7 +53,7 @@ async fn cancel(g: &TestGateway, held: &Value) -> ApiResponse {
 }
 
 #[tokio::test]
-async fn taking_a_proposal_back_after_its_deadline_is_too_late() {
+async fn proposal_is_not_cancelled_after_its_deadline() {
     let g = spawn_gateway().await;
     let (early, late) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     cancel(&g, &early).await.expect(200);
@@ -67,7 +67,7 @@ async fn taking_a_proposal_back_after_its_deadline_is_too_late() {
 }
 
 #[tokio::test]
-async fn a_thread_closed_after_a_deadline_leaves_an_expired_hold() {
+async fn review_of_a_thread_closed_after_its_deadline_is_expired() {
     let g = spawn_gateway().await;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -78,10 +78,10 @@ async fn a_thread_closed_after_a_deadline_leaves_an_expired_hold() {
 }
 
 #[tokio::test]
-async fn the_inbox_lists_what_ended_last_before_what_ended_earlier() {
+async fn inbox_lists_ended_reviews_latest_first() {
     let g = spawn_gateway().await;
     let mut ended = Vec::new();
-    // Held in one order and ended in another: the deadline says nothing about the end.
+    // The reviews are opened in one order and end in another. The deadline does not give the end.
     let (first, second) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     let third = g.held(&g.thread().await).await;
     for held in [&second, &third, &first] {

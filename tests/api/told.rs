@@ -1,5 +1,5 @@
-//! What somebody was told that their vote comes to: where others were faster and something else would follow, nothing
-//! does. On both databases.
+//! Tests the outcome of a vote that its page announced. If another vote was faster and the outcome would differ, the
+//! vote is refused. On both databases.
 
 use countersign_domain::identity::account::Account;
 use countersign_domain::primitives::id::{InterruptId, ReviewId};
@@ -15,10 +15,10 @@ use crate::gateway::{TestGateway, ballot};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_vote_comes_to_what_its_voter_was_told_or_to_nothing,
-    of_two_who_were_both_told_that_others_are_waited_for_one_decides_nothing,
-    what_somebody_said_since_is_read_before_one_of_several_counts,
-    an_answer_to_a_host_comes_to_what_its_voter_was_told_or_to_nothing,
+    vote_has_its_previewed_outcome_or_none,
+    second_concurrent_vote_with_an_outdated_preview_is_refused,
+    new_comment_stops_a_vote_on_several_reviews,
+    interrupt_vote_has_its_previewed_outcome_or_none,
 }
 
 fn policy() -> String {
@@ -43,7 +43,7 @@ fn moved_on(voted: &Result<VoteOutcome>) -> bool {
     matches!(voted, Err(Error::Vote(VoteRejected::MovedOn)))
 }
 
-async fn a_vote_comes_to_what_its_voter_was_told_or_to_nothing(scene: ApiScenario) {
+async fn vote_has_its_previewed_outcome_or_none(scene: ApiScenario) {
     let g = &scene.gateway;
     for (verdict, last, done) in [
         (VoteVerdict::Approve, VotePreview::Passes, VoteOutcome::Approved),
@@ -61,7 +61,7 @@ async fn a_vote_comes_to_what_its_voter_was_told_or_to_nothing(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-async fn of_two_who_were_both_told_that_others_are_waited_for_one_decides_nothing(scene: ApiScenario) {
+async fn second_concurrent_vote_with_an_outdated_preview_is_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     for _ in 0..5 {
         let held = g.held(&g.thread().await).await;
@@ -74,7 +74,7 @@ async fn of_two_who_were_both_told_that_others_are_waited_for_one_decides_nothin
     scene.passes_an_audit().await;
 }
 
-async fn what_somebody_said_since_is_read_before_one_of_several_counts(scene: ApiScenario) {
+async fn new_comment_stops_a_vote_on_several_reviews(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut held = Vec::new();
     for _ in 0..3 {
@@ -95,7 +95,7 @@ async fn what_somebody_said_since_is_read_before_one_of_several_counts(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn an_answer_to_a_host_comes_to_what_its_voter_was_told_or_to_nothing(scene: ApiScenario) {
+async fn interrupt_vote_has_its_previewed_outcome_or_none(scene: ApiScenario) {
     let g = &scene.gateway;
     let taken = g.post("/v1/interrupts", &g.host, crate::interrupts::asked()).await.expect(202);
     let id: InterruptId = taken["id"].as_str().unwrap().try_into().unwrap();

@@ -1,4 +1,4 @@
-//! Tools and budgets: what comes along with a proposal, over HTTP, on both databases.
+//! Tests tools and budgets in proposals, over HTTP and on both databases.
 
 use countersign_domain::identity::account::MachineRole;
 use futures_util::future::join_all;
@@ -9,15 +9,15 @@ use crate::gateway::{ApiResponse, TestGateway, owned_token};
 use crate::rules::{ApiScenario, codes};
 
 on_both! {
-    a_call_is_stated_by_name_and_commitment_and_shown_to_few(super::tooled()),
-    a_tool_that_is_not_named_is_not_called(super::tooled()),
-    what_is_malformed_is_refused_with_its_place(super::tooled()),
+    statement_has_only_the_commitment_of_tool_arguments(super::tooled()),
+    tool_outside_the_allow_list_is_rejected(super::tooled()),
+    malformed_tool_call_is_refused_with_its_path(super::tooled()),
     a_call_that_is_held_counts_once_it_is_approved(super::tooled()),
     a_call_that_is_denied_does_not_count(super::tooled()),
-    of_many_calls_at_once_no_more_commit_than_the_budget_has(super::tooled()),
-    an_answer_about_one_call_is_none_about_another(super::tooled()),
-    another_usage_makes_no_other_proposal(super::tooled()),
-    what_a_call_would_do_can_be_asked_without_effect(super::tooled()),
+    concurrent_calls_commit_only_within_the_budget(super::tooled()),
+    response_to_one_tool_call_is_not_repeated_for_another(super::tooled()),
+    usage_does_not_change_the_identity_of_a_proposal(super::tooled()),
+    dry_run_of_a_tool_call_has_no_effect(super::tooled()),
 }
 
 fn tooled() -> String {
@@ -54,7 +54,7 @@ fn refund(amount: i64) -> Value {
     json!({"name": "payments.refund", "arguments": {"amount": amount}})
 }
 
-/// The planner's call along with an empty patch, which says that it took a token.
+/// Sends the planner's tool call with an empty patch and a usage of one token.
 async fn calls(g: &TestGateway, thread: &Value, parent: &Value, tool: Value) -> ApiResponse {
     sends(g, thread, json!({"node": "planner", "parent": parent, "patch": {}, "tool": tool, "usage": {"tokens": 1}}))
         .await
@@ -68,7 +68,7 @@ async fn spent(g: &TestGateway, thread: &Value) -> Value {
     g.get(&format!("/v1/threads/{}", thread.as_str().unwrap()), &g.host).await.expect(200)["spent"].clone()
 }
 
-async fn a_call_is_stated_by_name_and_commitment_and_shown_to_few(scene: ApiScenario) {
+async fn statement_has_only_the_commitment_of_tool_arguments(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let done = calls(g, &thread["thread"], &thread["transition"], find("who")).await.expect(201);
@@ -94,7 +94,7 @@ async fn a_call_is_stated_by_name_and_commitment_and_shown_to_few(scene: ApiScen
     scene.passes_an_audit().await;
 }
 
-async fn a_tool_that_is_not_named_is_not_called(scene: ApiScenario) {
+async fn tool_outside_the_allow_list_is_rejected(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -110,7 +110,7 @@ async fn a_tool_that_is_not_named_is_not_called(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_malformed_is_refused_with_its_place(scene: ApiScenario) {
+async fn malformed_tool_call_is_refused_with_its_path(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -168,7 +168,7 @@ async fn a_call_that_is_denied_does_not_count(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn of_many_calls_at_once_no_more_commit_than_the_budget_has(scene: ApiScenario) {
+async fn concurrent_calls_commit_only_within_the_budget(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let id = &thread["thread"];
@@ -193,7 +193,7 @@ async fn of_many_calls_at_once_no_more_commit_than_the_budget_has(scene: ApiScen
     scene.passes_an_audit().await;
 }
 
-async fn an_answer_about_one_call_is_none_about_another(scene: ApiScenario) {
+async fn response_to_one_tool_call_is_not_repeated_for_another(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -208,7 +208,7 @@ async fn an_answer_about_one_call_is_none_about_another(scene: ApiScenario) {
     assert_eq!(spent(g, id).await["calls"], 1);
 }
 
-async fn another_usage_makes_no_other_proposal(scene: ApiScenario) {
+async fn usage_does_not_change_the_identity_of_a_proposal(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, head) = (&thread["thread"], &thread["transition"]);
@@ -222,7 +222,7 @@ async fn another_usage_makes_no_other_proposal(scene: ApiScenario) {
     sends(g, id, anew).await.expect(201);
 }
 
-async fn what_a_call_would_do_can_be_asked_without_effect(scene: ApiScenario) {
+async fn dry_run_of_a_tool_call_has_no_effect(scene: ApiScenario) {
     let g = &scene.gateway;
     let ask = |tool: Value| json!({"state": {"requested_action": "none", "target_user_id": 17}, "patch": {}, "node": "planner", "tool": tool, "usage": {"tokens": 1}});
     for (tool, outcome) in

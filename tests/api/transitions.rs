@@ -1,4 +1,4 @@
-//! Transition rules and rules that warn: over HTTP, on both databases.
+//! Tests transition rules and rules that warn, over HTTP and on both databases.
 
 use serde_json::{Value, json};
 
@@ -7,11 +7,11 @@ use crate::gateway::TestGateway;
 use crate::rules::ApiScenario;
 
 on_both! {
-    what_goes_back_is_rejected_and_what_goes_on_commits(super::following()),
-    a_thread_begins_with_what_its_rules_are_about(super::following()),
+    value_that_goes_back_in_its_order_is_rejected(super::following()),
+    new_thread_must_satisfy_its_rules(super::following()),
     a_rollback_goes_back_on_purpose(super::following()),
-    a_writers_result_is_held_to_the_rules(super::following()),
-    a_warning_is_kept_and_told_to_who_may_know(super::warning()),
+    result_of_a_writer_must_satisfy_the_rules(super::following()),
+    warning_is_stored_and_shown_to_permitted_readers(super::warning()),
     a_held_request_has_its_warnings(super::warning()),
 }
 
@@ -42,7 +42,7 @@ reason = "a refund: look twice"
     )
 }
 
-async fn what_goes_back_is_rejected_and_what_goes_on_commits(scene: ApiScenario) {
+async fn value_that_goes_back_in_its_order_is_rejected(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let ask = |parent: Value, patch: Value| {
@@ -61,7 +61,7 @@ async fn what_goes_back_is_rejected_and_what_goes_on_commits(scene: ApiScenario)
     scene.passes_an_audit().await;
 }
 
-async fn a_thread_begins_with_what_its_rules_are_about(scene: ApiScenario) {
+async fn new_thread_must_satisfy_its_rules(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10}});
     let refused = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await;
@@ -81,7 +81,7 @@ async fn a_rollback_goes_back_on_purpose(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_writers_result_is_held_to_the_rules(scene: ApiScenario) {
+async fn result_of_a_writer_must_satisfy_the_rules(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let patch = json!({"requested_action": "update_email"});
@@ -106,7 +106,7 @@ fn refunds() -> Value {
     json!([{"rule": "refunds", "pointer": "/requested_action", "detail": "a refund: look twice"}])
 }
 
-async fn a_warning_is_kept_and_told_to_who_may_know(scene: ApiScenario) {
+async fn warning_is_stored_and_shown_to_permitted_readers(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let ask = || {

@@ -1,4 +1,5 @@
-//! What takes long is done a little at a time: one thing of each asker, and two of all of them, whatever else is asked.
+//! Tests the concurrency limits of slow requests: one for each caller and two for all callers together, whatever else
+//! is requested.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::over::{InterceptedStore, StoreInterceptor, StoreOperation};
 use crate::retention::grown;
 use crate::rules::ApiScenario;
 
-/// Whoever reads a table is kept there.
+/// Blocks every reader of a table.
 struct BlockingStore {
     at: Table,
     arrived: AtomicUsize,
@@ -47,7 +48,7 @@ impl BlockingStore {
     }
 }
 
-/// A second gateway, whose readers of that table are kept there.
+/// Starts a second gateway whose reads of this table block.
 async fn keeping(g: &TestGateway, at: Table) -> (Arc<InterceptedStore<BlockingStore>>, Arc<Service>) {
     let folder = g.folder.path();
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
@@ -60,7 +61,7 @@ async fn keeping(g: &TestGateway, at: Table) -> (Arc<InterceptedStore<BlockingSt
     (store, Arc::new(service.archiving_in(archives_in(folder))))
 }
 
-/// Asks for all of them at once. Two come to be kept, no third, and in the end everybody is answered.
+/// Sends all requests at once. Checks that two arrive at the table and no third, and that all are answered in the end.
 async fn two_at_once<T: Send + 'static>(
     store: &InterceptedStore<BlockingStore>,
     asked: Vec<impl Future<Output = T> + Send + 'static>,
@@ -77,7 +78,7 @@ async fn so_many_at_once<T: Send + 'static>(
     while store.watching.arrived() < many {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // Long enough for the others to come there, if nothing kept them from it.
+    // Long enough for the other requests to arrive, if no limit stopped them.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(store.watching.arrived(), many, "one of each asker, and two of all");
     store.watching.go_on.add_permits(1_000);
@@ -93,7 +94,7 @@ fn named(thread: &Value) -> ThreadId {
 }
 
 #[tokio::test]
-async fn views_are_sealed_for_one_asker_after_another() {
+async fn envelopes_are_signed_one_at_a_time_for_each_caller() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let thread = named(&scene.gateway.thread().await["thread"]);
     let (store, service) = keeping(&scene.gateway, Table::Threads).await;
@@ -108,7 +109,7 @@ async fn views_are_sealed_for_one_asker_after_another() {
 }
 
 #[tokio::test]
-async fn runs_are_told_for_one_asker_after_another() {
+async fn runs_are_read_one_at_a_time_for_each_caller() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let thread = named(&crate::episodes::begun(&scene.gateway).await["thread"]);
     for (askers, at_once) in [(["a", "a", "a"], 1), (["a", "b", "c"], 2)] {
@@ -122,7 +123,7 @@ async fn runs_are_told_for_one_asker_after_another() {
 }
 
 #[tokio::test]
-async fn files_are_unpacked_for_one_reader_of_a_thread_after_another() {
+async fn archives_are_unpacked_one_at_a_time_for_each_thread() {
     let scene = ApiScenario::on_sqlite(&format!("{POLICY}\n[retain]\nversions = 10\n")).await;
     let g = &scene.gateway;
     let mut threads = Vec::new();
@@ -130,7 +131,7 @@ async fn files_are_unpacked_for_one_reader_of_a_thread_after_another() {
         threads.push(named(&grown(g, 60).await.0));
     }
     assert!(Archiver::default().run_once(&g.service).await.unwrap() >= 3);
-    // Where what has gone is found, after its file was opened.
+    // These are the reads that locate archived versions, after their file was opened.
     let (store, service) = keeping(g, Table::Whereabouts).await;
     let asked = [0, 0, 0, 1, 2].map(|it: usize| {
         let (service, thread) = (Arc::clone(&service), threads[it].clone());
@@ -140,7 +141,7 @@ async fn files_are_unpacked_for_one_reader_of_a_thread_after_another() {
 }
 
 #[tokio::test]
-async fn imported_runs_are_loaded_for_one_reader_after_another() {
+async fn imported_runs_are_loaded_one_at_a_time() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let (by, run) = ("tests".try_into().unwrap(), crate::imports::golden());
     let ImportOutcome::Kept(kept, _) = scene.gateway.service.import_episode(&by, &run, None).await.unwrap() else {

@@ -1,5 +1,5 @@
-//! Another policy is activated while people are asked: what was voted under the old one is never an approval under the
-//! new one unless that one asks just the same. On both databases.
+//! Tests a policy that is activated during a review. A vote under the old policy is no approval under the new one
+//! unless both require the same approval. On both databases.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,23 +19,23 @@ use crate::gateway::{ApiResponse, POLICY, TestGateway, source};
 use crate::rules::ApiScenario;
 
 on_both! {
-    a_hold_is_stated_anew_and_voted_on_anew(super::two_needed()),
-    a_vote_alone_finds_that_the_policy_changed(super::two_needed()),
-    a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(super::two_needed()),
-    a_kept_hold_is_judged_again_by_every_further_policy(super::two_needed()),
-    what_the_policy_rejects_now_is_not_asked_any_more(crate::gateway::POLICY),
-    what_the_policy_would_commit_now_is_not_committed(crate::gateway::POLICY),
-    a_flow_that_only_observes_asks_nobody(crate::gateway::POLICY),
-    what_nobody_could_approve_any_more_is_not_asked(crate::gateway::POLICY),
-    a_rollback_and_a_reaffirmation_are_stated_anew_too(crate::gateway::POLICY),
-    a_hold_past_its_deadline_has_expired_and_is_not_asked_anew(crate::gateway::POLICY),
-    while_proposing_is_halted_no_hold_is_touched(crate::gateway::POLICY),
-    a_call_is_stated_anew_with_its_arguments(crate::gateway::POLICY),
-    nothing_is_stated_anew_in_a_revoked_tokens_name(crate::gateway::POLICY),
-    an_agent_without_tries_keeps_no_person_from_rolling_back(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
-    what_another_policy_ended_is_no_try(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
-    a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(crate::gateway::POLICY),
-    what_a_withdrawn_policy_admitted_below_the_head_is_not_written(crate::gateway::POLICY),
+    pending_review_is_restated_and_needs_new_votes(super::two_needed()),
+    vote_detects_a_changed_policy_without_the_worker(super::two_needed()),
+    review_with_unchanged_requirements_keeps_its_votes(super::two_needed()),
+    kept_review_is_judged_again_by_every_later_policy(super::two_needed()),
+    proposal_that_the_new_policy_rejects_is_set_aside(crate::gateway::POLICY),
+    proposal_that_needs_no_approval_any_more_is_set_aside(crate::gateway::POLICY),
+    pending_review_is_set_aside_in_observe_mode(crate::gateway::POLICY),
+    proposal_without_eligible_reviewers_is_set_aside(crate::gateway::POLICY),
+    rollback_and_reaffirmation_are_restated_too(crate::gateway::POLICY),
+    review_past_its_deadline_expires_and_is_not_restated(crate::gateway::POLICY),
+    no_review_is_judged_again_during_a_halt(crate::gateway::POLICY),
+    tool_call_is_restated_with_its_arguments(crate::gateway::POLICY),
+    proposal_of_a_revoked_token_is_not_restated(crate::gateway::POLICY),
+    exhausted_attempts_of_an_agent_do_not_block_a_rollback(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
+    review_ended_by_a_new_policy_uses_no_attempt(crate::attacks::policy_with("[approval]\n", "[approval]\nattempts = 1\n")),
+    worker_ends_a_kept_review_whose_policy_is_not_accepted_any_more(crate::gateway::POLICY),
+    head_over_a_withdrawn_policy_is_not_written(crate::gateway::POLICY),
 }
 
 fn two_needed() -> String {
@@ -61,7 +61,7 @@ async fn told(g: &TestGateway, transition: &Value) -> Value {
     g.get(&format!("/v1/transitions/{}", transition.as_str().unwrap()), &g.auditor).await.expect(200)
 }
 
-/// What took its place, in the shape of a 202 answer.
+/// Returns the proposal that superseded `held`, in the shape of a 202 response.
 async fn followed(g: &TestGateway, held: &Value) -> Value {
     let decision = g.decision(held).await.expect(200);
     assert_eq!((&decision["decision"], &decision["approved"]), (&json!("superseded"), &json!(false)));
@@ -70,7 +70,7 @@ async fn followed(g: &TestGateway, held: &Value) -> Value {
     json!({"transition": decision["superseded_by"], "review": next["review"]})
 }
 
-/// Nothing took its place, and nothing came of it.
+/// Checks that the proposal was set aside without a successor.
 async fn was_set_aside(g: &TestGateway, thread: &Value, held: &Value) {
     let decision = g.decision(held).await.expect(200);
     assert_eq!((&decision["decision"], &decision["superseded_by"]), (&json!("superseded"), &Value::Null));
@@ -88,7 +88,7 @@ fn changed(voted: Result<VoteOutcome, Error>) {
     assert!(matches!(voted, Err(Error::Vote(VoteRejected::PolicyChanged))), "{voted:?}");
 }
 
-async fn a_hold_is_stated_anew_and_voted_on_anew(scene: ApiScenario) {
+async fn pending_review_is_restated_and_needs_new_votes(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -97,7 +97,7 @@ async fn a_hold_is_stated_anew_and_voted_on_anew(scene: ApiScenario) {
     activate(g, &stricter, &[]).await;
     assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
     let next = followed(g, &held).await;
-    // The old one cannot be decided any more, and the first vote counts for nothing.
+    // The old review cannot be decided any more, and the first vote is invalid.
     assert!(matches!(g.vote(&g.bob, &held, VoteVerdict::Approve).await, Err(Error::Vote(VoteRejected::Ended))));
     assert_ne!(policy_of(g, &next["transition"]).await, policy_of(g, &held["transition"]).await);
     let statement = told(g, &next["transition"]).await["statement"].clone();
@@ -110,7 +110,7 @@ async fn a_hold_is_stated_anew_and_voted_on_anew(scene: ApiScenario) {
         let review = next["review"]["id"].as_str().unwrap().try_into().unwrap();
         assert_eq!(g.service.vote(&who.id, &review, &ballot).await.unwrap(), so_far);
     }
-    // Asking the same again as either try gives what became of it.
+    // The same request as either attempt returns the outcome of that attempt.
     assert_eq!(again(g, &thread, 1).await.expect(202)["transition"], held["transition"]);
     assert_eq!(again(g, &thread, 2).await.expect(202)["transition"], next["transition"]);
     let decision = g.decision(&next).await.expect(200);
@@ -119,13 +119,13 @@ async fn a_hold_is_stated_anew_and_voted_on_anew(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_vote_alone_finds_that_the_policy_changed(scene: ApiScenario) {
+async fn vote_detects_a_changed_policy_without_the_worker(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
     assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     activate(g, &policy_with("payment.card\"", "payment.card\", \"payment.amount\""), &[]).await;
-    // No worker has looked: it would be the last vote.
+    // No worker has run yet, so this vote would be the last one.
     changed(g.vote(&g.bob, &held, VoteVerdict::Approve).await);
     let next = followed(g, &held).await;
     let decision = g.approved(&next).await;
@@ -133,7 +133,7 @@ async fn a_vote_alone_finds_that_the_policy_changed(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(scene: ApiScenario) {
+async fn review_with_unchanged_requirements_keeps_its_votes(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -141,7 +141,7 @@ async fn a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(scene: ApiSce
     assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     activate(g, &retold(&two_needed()), &[old]).await;
     assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 1);
-    // It is remembered, so that nobody looks at it every second.
+    // The result is stored, so that the worker does not judge it again every second.
     assert_eq!(rejudge::run_once(&g.service).await.unwrap(), 0);
     assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     let decision = g.decision(&held).await.expect(200);
@@ -149,8 +149,8 @@ async fn a_hold_that_is_asked_just_the_same_is_kept_with_its_votes(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-/// Whatever people decide by may not differ, or they decide anew.
-async fn a_kept_hold_is_judged_again_by_every_further_policy(scene: ApiScenario) {
+/// If a new policy changes anything that reviewers decide by, they decide again.
+async fn kept_review_is_judged_again_by_every_later_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let two = two_needed();
     let differing = [
@@ -184,7 +184,7 @@ async fn a_kept_hold_is_judged_again_by_every_further_policy(scene: ApiScenario)
     scene.passes_an_audit().await;
 }
 
-async fn what_the_policy_rejects_now_is_not_asked_any_more(scene: ApiScenario) {
+async fn proposal_that_the_new_policy_rejects_is_set_aside(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -197,7 +197,7 @@ async fn what_the_policy_rejects_now_is_not_asked_any_more(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_the_policy_would_commit_now_is_not_committed(scene: ApiScenario) {
+async fn proposal_that_needs_no_approval_any_more_is_set_aside(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -209,7 +209,7 @@ async fn what_the_policy_would_commit_now_is_not_committed(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_flow_that_only_observes_asks_nobody(scene: ApiScenario) {
+async fn pending_review_is_set_aside_in_observe_mode(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -220,7 +220,7 @@ async fn a_flow_that_only_observes_asks_nobody(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_nobody_could_approve_any_more_is_not_asked(scene: ApiScenario) {
+async fn proposal_without_eligible_reviewers_is_set_aside(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -230,7 +230,7 @@ async fn what_nobody_could_approve_any_more_is_not_asked(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_rollback_and_a_reaffirmation_are_stated_anew_too(scene: ApiScenario) {
+async fn rollback_and_reaffirmation_are_restated_too(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}", thread["thread"].as_str().unwrap());
@@ -255,7 +255,7 @@ async fn a_rollback_and_a_reaffirmation_are_stated_anew_too(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn a_hold_past_its_deadline_has_expired_and_is_not_asked_anew(scene: ApiScenario) {
+async fn review_past_its_deadline_expires_and_is_not_restated(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -266,7 +266,7 @@ async fn a_hold_past_its_deadline_has_expired_and_is_not_asked_anew(scene: ApiSc
     scene.passes_an_audit().await;
 }
 
-async fn while_proposing_is_halted_no_hold_is_touched(scene: ApiScenario) {
+async fn no_review_is_judged_again_during_a_halt(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -285,7 +285,7 @@ async fn while_proposing_is_halted_no_hold_is_touched(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_call_is_stated_anew_with_its_arguments(scene: ApiScenario) {
+async fn tool_call_is_restated_with_its_arguments(scene: ApiScenario) {
     let g = &scene.gateway;
     let tooled = policy_with("[approval]\n", "[tools]\nallow = [\"crm.*\"]\n\n[approval]\n");
     activate(g, &tooled, &[]).await;
@@ -307,7 +307,7 @@ async fn a_call_is_stated_anew_with_its_arguments(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_stated_anew_in_a_revoked_tokens_name(scene: ApiScenario) {
+async fn proposal_of_a_revoked_token_is_not_restated(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
@@ -322,7 +322,7 @@ async fn nothing_is_stated_anew_in_a_revoked_tokens_name(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_another_policy_ended_is_no_try(scene: ApiScenario) {
+async fn review_ended_by_a_new_policy_uses_no_attempt(scene: ApiScenario) {
     let g = &scene.gateway;
     let once = policy_with("[approval]\n", "[approval]\nattempts = 1\n");
     let thread = g.thread().await;
@@ -330,7 +330,7 @@ async fn what_another_policy_ended_is_no_try(scene: ApiScenario) {
     activate(g, &retold(&once), &[]).await;
     rejudge::run_once(&g.service).await.unwrap();
     let next = followed(g, &held).await;
-    // And what nobody is asked about any more is none, either.
+    // A proposal that requires no approval any more does not count as an attempt either.
     activate(g, &once.replace("rollback = true", "deny = [\"target_user_id\"]"), &[]).await;
     rejudge::run_once(&g.service).await.unwrap();
     was_set_aside(g, &thread, &next).await;
@@ -339,7 +339,7 @@ async fn what_another_policy_ended_is_no_try(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn an_agent_without_tries_keeps_no_person_from_rolling_back(scene: ApiScenario) {
+async fn exhausted_attempts_of_an_agent_do_not_block_a_rollback(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let (id, first) = (&thread["thread"], &thread["transition"]);
@@ -365,7 +365,7 @@ async fn an_agent_without_tries_keeps_no_person_from_rolling_back(scene: ApiScen
     scene.passes_an_audit().await;
 }
 
-async fn a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(scene: ApiScenario) {
+async fn worker_ends_a_kept_review_whose_policy_is_not_accepted_any_more(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = g.held(&g.thread().await).await;
     let old = policy_of(g, &held["transition"]).await;
@@ -378,7 +378,7 @@ async fn a_kept_hold_that_is_accepted_no_more_is_seen_by_the_worker(scene: ApiSc
     scene.passes_an_audit().await;
 }
 
-async fn what_a_withdrawn_policy_admitted_below_the_head_is_not_written(scene: ApiScenario) {
+async fn head_over_a_withdrawn_policy_is_not_written(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, twin) = (g.thread().await, g.thread().await);
     let harmless = async |thread: &Value, parent: &Value, what: &str| {
@@ -398,10 +398,10 @@ async fn what_a_withdrawn_policy_admitted_below_the_head_is_not_written(scene: A
     let second = policy_of(g, &head).await;
     verify(&twin, &twins, &Value::Null, "while-accepted").await.expect(200);
 
-    // The first one is withdrawn; the head stands under the second, which is accepted.
+    // The first policy is withdrawn. The head was committed under the second, which is accepted.
     activate(g, &retold(&retold(POLICY)), &[second]).await;
     assert_eq!(verify(&thread, &head, &Value::Null, "w1").await.code(), "policy_mismatch");
-    // Nor by something harmless on top of it, but by people.
+    // A harmless change on top does not help either. The reviewers must approve it.
     let next = harmless(&thread, &head, "update_email").await;
     assert_eq!(verify(&thread, &next, &Value::Null, "w2").await.code(), "receipt_missing");
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());

@@ -1,4 +1,4 @@
-//! Sessions and one-time links: how long they are good for, and for whom.
+//! Tests sessions and one-time links: how long they are valid, and for whom.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::gateway::{settings, spawn_gateway};
 const PASSWORD: &str = "correct horse battery";
 
 #[tokio::test]
-async fn a_session_is_over_when_its_time_is() {
+async fn session_ends_at_its_time() {
     let g = spawn_gateway().await;
     let (signed_in, secret) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     let session = signed_in.session.record;
@@ -33,7 +33,7 @@ async fn a_session_is_over_when_its_time_is() {
 }
 
 #[tokio::test]
-async fn a_link_signs_in_once_and_not_after_its_hour() {
+async fn sign_in_link_is_valid_once_and_for_an_hour() {
     let g = spawn_gateway().await;
     let used = g.service.sign_in_link(&g.alice.id).await.unwrap();
     g.service.use_sign_in_link(&used).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_session_row_put_back_to_before_its_end_lets_no_disabled_account_in() 
 }
 
 #[tokio::test]
-async fn a_right_password_of_a_disabled_account_is_logged_as_a_failed_try() {
+async fn correct_password_of_a_disabled_account_is_logged_as_failed() {
     let g = spawn_gateway().await;
     g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
     let refused = g.service.sign_in("alice", PASSWORD.to_owned()).await;
@@ -69,12 +69,12 @@ async fn a_right_password_of_a_disabled_account_is_logged_as_a_failed_try() {
     assert_eq!(events.iter().filter(|it| it.event.kind == EventType::SignInFailed).count(), 1);
 }
 
-/// Two of them were made before anybody had an account, as by two starts.
+/// Two links exist before the first account, as after two starts.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "on the writing thread, which has nothing else to do")]
-async fn of_two_who_use_set_up_links_at_once_one_makes_the_first_account() {
+async fn only_one_of_two_concurrent_set_up_links_makes_the_first_account() {
     let folder = tempfile::tempdir().unwrap();
-    // A commit takes so long that whoever comes second has looked before it is there.
+    // A commit is so slow that the second request reads the database before the commit is there.
     let slow = |point| {
         if point == CommitPoint::Locked {
             std::thread::sleep(Duration::from_millis(400))

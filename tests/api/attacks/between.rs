@@ -1,4 +1,4 @@
-//! Something happens between a decision and the transaction that makes it true: the store looks again.
+//! Tests changes between a decision and its transaction. The store checks again in the transaction.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,8 @@ use super::AttackScenario;
 use crate::gateway::{POLICY, TestGateway, ballot, person, spawn_with_policy};
 use crate::meanwhile::{InterleavedAction, second_gateway};
 
-/// Verifies on a second gateway, while this happens between its decision and its commit; whether it let through.
+/// Verifies on a second gateway while `happening` runs between its decision and its commit. Returns whether it allowed
+/// the write.
 async fn lets_through(scene: &AttackScenario, happening: InterleavedAction) -> bool {
     let (store, second) = second_gateway(&scene.g).await;
     let token = second.token_of(&scene.g.writer).await.unwrap();
@@ -54,7 +55,7 @@ fn halts(scene: &AttackScenario, scope: HaltScope) -> InterleavedAction {
 }
 
 #[tokio::test]
-async fn nothing_between_lets_through() {
+async fn undisturbed_write_is_allowed() {
     let scene = AttackScenario::new(POLICY).await;
     assert!(lets_through(&scene, Box::new(|| Box::pin(async {}))).await);
 }
@@ -115,7 +116,8 @@ async fn a_receipt_revoked_between_decision_and_commit_counts() {
 async fn a_receipt_that_expires_between_decision_and_commit_is_expired() {
     let scene = AttackScenario::new(POLICY).await;
     let expiry = super::forge::take_apart(scene.case.receipt()).claims["exp"].as_i64().unwrap() * 1000;
-    // Half a second before; then one second passes, by which the clocks of gateway and store may well differ.
+    // Half a second before the expiry, and then one second passes. The clocks of gateway and store may differ in
+    // between.
     let so_far = scene.g.service.now().millis();
     scene.g.clock.set_millis(expiry - 500 - so_far);
     let clock = scene.g.clock.clone();
@@ -150,7 +152,7 @@ fn nothing() -> InterleavedAction {
     Box::new(|| Box::pin(async {}))
 }
 
-/// A last vote on a second gateway, while this happens between its decision and its commit; what comes of it.
+/// Casts a last vote on a second gateway while this happens between its decision and its commit. Returns the result.
 async fn votes(happening: impl FnOnce(&TestGateway, &Value) -> InterleavedAction) -> Result<VoteOutcome, Error> {
     let g = spawn_with_policy(POLICY).await;
     let held = g.held(&g.thread().await).await;
@@ -165,7 +167,7 @@ async fn votes(happening: impl FnOnce(&TestGateway, &Value) -> InterleavedAction
 }
 
 #[tokio::test]
-async fn a_vote_with_nothing_between_approves() {
+async fn undisturbed_vote_approves() {
     assert_eq!(votes(|_, _| nothing()).await.unwrap(), VoteOutcome::Approved);
 }
 
@@ -184,7 +186,7 @@ async fn a_policy_activated_between_a_vote_and_its_commit_counts() {
 }
 
 #[tokio::test]
-async fn a_voter_who_is_barred_between_their_vote_and_its_commit_does_not_count() {
+async fn vote_of_a_person_barred_before_its_commit_is_invalid() {
     let bars = |g: &TestGateway, _: &Value| -> InterleavedAction {
         let service = Arc::clone(&g.service);
         Box::new(move || {
@@ -195,10 +197,11 @@ async fn a_voter_who_is_barred_between_their_vote_and_its_commit_does_not_count(
     assert!(matches!(voted, Err(Error::Vote(_) | Error::Unauthenticated)), "{voted:?}");
 }
 
-/// A review's deadline passes.
+/// Lets a review's deadline pass.
 fn deadline_passes(g: &TestGateway, held: &Value) -> InterleavedAction {
     let deadline: Timestamp = serde_json::from_value(held["review"]["expires_at"].clone()).unwrap();
-    // Half a second before; then one second passes, by which the clocks of gateway and store may well differ.
+    // Half a second before the deadline, and then one second passes. The clocks of gateway and store may differ in
+    // between.
     let to_go = deadline.millis() - g.service.now().millis();
     let clock = g.clock.clone();
     clock.set_millis(to_go - 500);
@@ -212,7 +215,7 @@ async fn a_deadline_that_passes_between_a_vote_and_its_commit_counts() {
 }
 
 #[tokio::test]
-async fn a_hold_whose_deadline_passes_while_it_is_taken_back_has_expired() {
+async fn review_whose_deadline_passes_during_a_cancellation_expires() {
     let g = spawn_with_policy(POLICY).await;
     let held = g.held(&g.thread().await).await;
     let (store, second) = second_gateway(&g).await;
@@ -238,7 +241,7 @@ fn proposal(thread: &Value, node: &str, patch: Value) -> Proposal {
     }
 }
 
-/// A harmless proposal on a second gateway, while this happens between its decision and its commit.
+/// Makes a harmless proposal on a second gateway while this happens between its decision and its commit.
 async fn proposes(happening: impl FnOnce(&TestGateway) -> InterleavedAction) -> Result<ProposalOutcome, Error> {
     let g = spawn_with_policy(POLICY).await;
     let thread = g.thread().await;
@@ -254,7 +257,7 @@ async fn proposes(happening: impl FnOnce(&TestGateway) -> InterleavedAction) -> 
 }
 
 #[tokio::test]
-async fn a_proposal_with_nothing_between_commits() {
+async fn undisturbed_proposal_commits() {
     assert!(matches!(proposes(|_| nothing()).await, Ok(ProposalOutcome::Committed { version: 1, .. })));
 }
 
@@ -303,7 +306,7 @@ async fn a_policy_activated_between_a_proposal_and_its_commit_judges_it() {
     assert!(store.watching.is_over() && matches!(answer, ProposalOutcome::Held { .. }), "{answer:?}");
 }
 
-/// A vote on a second gateway, while the delegation that it counts on is ended between its decision and its commit.
+/// Votes on a second gateway while the delegation ends between the decision and the commit.
 async fn votes_while_it_ends(need: u32, last: impl FnOnce(Result<VoteOutcome, Error>)) {
     let g = spawn_with_policy(&super::policy_with("need = 1", &format!("need = {need}"))).await;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
@@ -341,7 +344,7 @@ async fn a_delegation_that_ends_between_the_last_vote_and_its_commit_does_not_co
     votes_while_it_ends(2, |voted| assert_eq!(voted.unwrap(), VoteOutcome::Waiting)).await;
 }
 
-/// A thread is created on a second gateway, while this happens between its decision and its commit.
+/// Creates a thread on a second gateway while this happens between its decision and its commit.
 async fn creates(happening: impl FnOnce(&TestGateway) -> InterleavedAction) -> Result<CreatedThread, Error> {
     let g = spawn_with_policy(POLICY).await;
     let (store, second) = second_gateway(&g).await;
@@ -361,7 +364,7 @@ async fn creates(happening: impl FnOnce(&TestGateway) -> InterleavedAction) -> R
 }
 
 #[tokio::test]
-async fn a_thread_is_created_by_what_stands_when_it_is() {
+async fn thread_is_created_under_the_policy_active_at_its_commit() {
     let created = creates(|_| nothing()).await;
     assert!(created.is_ok(), "{created:?}");
     let created = creates(activates_another).await;

@@ -1,4 +1,4 @@
-//! Receipts that are signed by the gateway's own key and are for something else: every claim is checked for itself.
+//! Tests receipts that the gateway's own key signed for something else. Every claim is checked separately.
 
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::reviews::VoteVerdict;
@@ -16,7 +16,7 @@ fn add(claims: &mut Value, name: &str, by: i64) {
     claims[name] = json!(claims[name].as_i64().unwrap() + by);
 }
 
-/// The receipt of the very same change, really approved in another flow of this gateway.
+/// Returns the receipt of the same change, approved in another flow of this gateway.
 async fn approved_in_refunds(scene: &AttackScenario) -> String {
     let g = &scene.g;
     let policy = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");

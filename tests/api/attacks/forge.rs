@@ -1,4 +1,5 @@
-//! Taking tokens apart and making others: written anew, so that a slip in the gateway's own JWS code is not shared.
+//! Takes tokens apart and forges others. Independent of the gateway's own JWS code, so that the two do not share a
+//! mistake.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -29,25 +30,25 @@ pub fn join(header: &[u8], claims: &[u8], signature: &[u8]) -> String {
     [header, claims, signature].map(|it| URL_SAFE_NO_PAD.encode(it)).join(".")
 }
 
-/// What a signature is over.
+/// Returns the signing input of a JWS.
 pub fn signed(header: &[u8], claims: &[u8]) -> String {
     [header, claims].map(|it| URL_SAFE_NO_PAD.encode(it)).join(".")
 }
 
-/// Header and claims in canonical form, signed with this key.
+/// Returns header and claims in canonical form, signed with this key.
 pub fn sign(header: &Value, claims: &Value, key: &SigningKey) -> String {
     let (header, claims) = (canonical(header), canonical(claims));
     let signature = key.sign(signed(header.as_bytes(), claims.as_bytes()).as_bytes());
     join(header.as_bytes(), claims.as_bytes(), &signature.to_bytes())
 }
 
-/// The thumbprint of a key, as RFC 7638 has it.
+/// Returns the thumbprint of a key by RFC 7638.
 pub fn kid_of(key: &[u8; 32]) -> String {
     let text = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, URL_SAFE_NO_PAD.encode(key));
     URL_SAFE_NO_PAD.encode(Sha256::digest(text))
 }
 
-/// The gateway's own private key, copied out of its keyring: what a thief would have.
+/// Returns the gateway's own private key from its keyring, as a thief would have it.
 pub fn stolen(scene: &AttackScenario, purpose: &str, state: &str) -> SigningKey {
     let text = std::fs::read_to_string(scene.g.folder.path().join("keyring.json")).unwrap();
     let keyring: Value = serde_json::from_str(&text).unwrap();
@@ -70,7 +71,7 @@ pub fn header_of(key: &SigningKey, typ: &str) -> Value {
 
 pub const RECEIPT: &str = "countersign-receipt+jwt";
 
-/// The case's receipt with other claims, signed by the gateway's own key: each claim is checked for itself.
+/// Returns the case's receipt with other claims, signed by the gateway's own key. Each claim is checked separately.
 pub fn with_claims(scene: &AttackScenario, change: impl FnOnce(&mut Value)) -> Value {
     let mut claims = take_apart(scene.case.receipt()).claims;
     change(&mut claims);
@@ -78,7 +79,7 @@ pub fn with_claims(scene: &AttackScenario, change: impl FnOnce(&mut Value)) -> V
     with_receipt(scene, sign(&header_of(&key, RECEIPT), &claims, &key))
 }
 
-/// The case's ask with another receipt.
+/// Returns the case's request with another receipt.
 pub fn with_receipt(scene: &AttackScenario, receipt: String) -> Value {
     let mut ask = scene.case.ask("spoiled");
     ask["receipt"] = json!(receipt);

@@ -1,10 +1,10 @@
-//! The head is not the one that people approved, or does not stand as they approved it.
+//! Tests heads that the reviewers did not approve, or whose approval does not apply any more.
 
 use serde_json::{Value, json};
 
 use super::{AttackScenario, cases, policy_with};
 
-/// An ask for another transition of the same thread.
+/// Returns a request for another transition of the same thread.
 fn ask_for(scene: &AttackScenario, transition: &Value, receipt: &Value) -> Value {
     let mut ask = scene.case.ask("spoiled");
     ask["transition"] = transition.clone();
@@ -15,7 +15,7 @@ fn ask_for(scene: &AttackScenario, transition: &Value, receipt: &Value) -> Value
     ask
 }
 
-/// A harmless change on the approved head, and an ask for that without a receipt.
+/// Commits a harmless change on the approved head. Returns a request for it without a receipt.
 async fn harmless_on_top(scene: &AttackScenario) -> Value {
     let parent = scene.case.held["transition"].clone();
     let top = scene.harmless(&parent, "delete all of it").await;
@@ -40,7 +40,7 @@ async fn abort(scene: &AttackScenario) {
     assert_eq!(ended["outcome"], "aborted");
 }
 
-/// Rolls back to version 0 on top of the head, approved; (held, decision).
+/// Rolls back to version 0 on top of the head and has it approved. Returns (held, decision).
 async fn rolled_back(scene: &AttackScenario) -> (Value, Value) {
     let parent = &scene.case.held["transition"];
     let held =
@@ -50,7 +50,7 @@ async fn rolled_back(scene: &AttackScenario) -> (Value, Value) {
 }
 
 cases! {
-    what_was_approved_is_not_the_head_any_more: "not_head", Before, |s| {
+    approved_transition_is_not_the_head_any_more: "not_head", Before, |s| {
         harmless_on_top(s).await;
         s.case.ask("spoiled")
     };
@@ -59,7 +59,7 @@ cases! {
         let top = harmless_on_top(s).await;
         ask_for(s, &top["transition"], &s.case.decision["receipt"])
     };
-    ten_harmless_changes_on_top_still_owe: "receipt_missing", Before, |s| {
+    ten_harmless_changes_on_top_still_require_approval: "receipt_missing", Before, |s| {
         let mut parent = s.case.held["transition"].clone();
         for turn in 0..10 {
             parent = s.harmless(&parent, &format!("turn {turn}")).await["transition"].clone();
@@ -70,7 +70,7 @@ cases! {
         s.pass_seconds(600);
         s.case.ask("spoiled")
     };
-    a_clock_before_the_approval_lets_nobody_through: "not_yet_valid", Before, |s| {
+    clock_before_the_approval_refuses_its_receipt: "not_yet_valid", Before, |s| {
         s.g.clock.set_millis(-60_000);
         s.case.ask("spoiled")
     };
@@ -121,7 +121,7 @@ cases! {
         let (held, _) = rolled_back(s).await;
         ask_for(s, &held["transition"], &s.case.decision["receipt"])
     };
-    what_was_rolled_back_is_not_the_head: "not_head", Before, |s| {
+    rolled_back_transition_is_not_the_head: "not_head", Before, |s| {
         rolled_back(s).await;
         s.case.ask("spoiled")
     };
@@ -150,8 +150,8 @@ cases! {
         s.activate(&policy_with("24h", "12h"), json!([])).await;
         s.case.ask("spoiled")
     };
-    a_head_on_one_of_a_policy_that_is_not_accepted_owes: "receipt_missing", Before, |s| {
-        // A thread that owes nothing, judged by the policy before.
+    head_on_top_of_an_unaccepted_policy_requires_approval: "receipt_missing", Before, |s| {
+        // A thread that requires no approval, judged by the previous policy.
         let thread = s.g.thread().await;
         s.activate(&policy_with("24h", "12h"), json!([])).await;
         let node = (s.g.parser.as_str(), "input_parser");
@@ -180,7 +180,7 @@ cases! {
         ask["expect"] = json!({"/target_user_id": "42"});
         ask
     };
-    what_the_writer_may_not_read_it_may_not_compare: "expectation_failed", Same, |s| {
+    writer_does_not_compare_unreadable_values: "expectation_failed", Same, |s| {
         let mut ask = s.case.ask("spoiled");
         ask["expect"] = json!({"/payment/card": "4111111111111111"});
         ask
@@ -193,7 +193,7 @@ cases! {
 }
 
 #[tokio::test]
-async fn an_expectation_that_is_met_lets_through() {
+async fn write_with_a_met_expectation_is_allowed() {
     let scene = AttackScenario::new(crate::gateway::POLICY).await;
     let mut ask = scene.case.ask("w1");
     ask["expect"] = json!({"/target_user_id": 42.0, "/payment/amount": 10});
@@ -202,8 +202,8 @@ async fn an_expectation_that_is_met_lets_through() {
 }
 
 #[tokio::test]
-async fn a_writer_sees_no_more_of_an_approved_head_than_people_were_shown() {
-    // A later policy lets the writer read more and accepts the old one: what people signed did not show that.
+async fn writer_sees_no_more_of_an_approved_head_than_its_reviewers() {
+    // A later policy lets the writer read more and accepts the old one. The reviewers approved without seeing that.
     let scene = AttackScenario::new(crate::gateway::POLICY).await;
     let digest = scene.case.held["transition"].as_str().unwrap();
     let told = scene.g.get(&format!("/v1/transitions/{digest}"), &scene.g.host).await.expect(200);

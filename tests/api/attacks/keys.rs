@@ -1,4 +1,4 @@
-//! Receipts by keys that do not sign receipts, or not any more.
+//! Tests receipts by keys that do not sign receipts, or that are retired or revoked.
 
 use countersign_domain::keys::{KeyUse, Keys, KeysError};
 
@@ -23,7 +23,7 @@ fn revoke(scene: &AttackScenario, kid: &Value) {
     update(scene, |keys| keys.revoke(kid.as_str().unwrap(), SystemClock.now(), &mut countersign::random::fill));
 }
 
-/// The case's own claims, signed by another key in its own name.
+/// Returns the case's own claims, signed by another key under its own ID.
 fn signed_by(scene: &AttackScenario, key: &ed25519_dalek::SigningKey) -> Value {
     let claims = take_apart(scene.case.receipt()).claims;
     with_receipt(scene, sign(&header_of(key, RECEIPT), &claims, key))
@@ -90,7 +90,7 @@ cases! {
 }
 
 #[tokio::test]
-async fn a_receipt_of_a_retired_key_is_good_in_its_own_bytes() {
+async fn unchanged_receipt_of_a_retired_key_is_valid() {
     let scene = AttackScenario::new(crate::gateway::POLICY).await;
     rotate(&scene);
     scene.write(&scene.case.ask("w1")).await.expect(200);

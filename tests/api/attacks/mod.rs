@@ -1,8 +1,9 @@
-//! The write is unreachable: one harness for every way in that somebody may try.
+//! Tests that no attack reaches the write. One harness runs every case.
 //!
-//! A real gateway, a writer that asks it over HTTP, in a process of its own, and inserts a row into a real table only on a
-//! 200 that allows it, and a harness that counts rows. Every case spoils one thing and must leave no row and its stated code; in the same
-//! test its unspoiled twin writes exactly one. Bad states come about through public calls only.
+//! The harness starts a real gateway and a writer in its own process. The writer calls `verify` over HTTP and inserts a
+//! row into a real table only on a 200 that allows it. The harness counts the rows. Every case spoils one thing and
+//! must leave no row and its stated code. In the same test its unspoiled twin writes exactly one row. Bad states come
+//! about through public calls only.
 
 mod between;
 mod claims;
@@ -29,7 +30,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, TestGateway, spawn_on, spawn_with_policy};
 
-/// A thread whose change of the target user people approved, and the receipt of that.
+/// A thread with an approved change of the target user, and its receipt.
 #[derive(Clone)]
 pub struct ApprovedChange {
     pub thread: Value,
@@ -38,7 +39,7 @@ pub struct ApprovedChange {
 }
 
 impl ApprovedChange {
-    /// What an honest writer asks.
+    /// Returns the request that an honest writer sends.
     pub fn ask(&self, write_id: &str) -> Value {
         json!({
             "thread": self.thread["thread"], "transition": self.held["transition"],
@@ -67,7 +68,7 @@ impl AttackScenario {
         Self::around(spawn_with_policy(policy).await).await
     }
 
-    /// The same on a PostgreSQL of its own.
+    /// Starts the same scenario on its own PostgreSQL database.
     pub async fn on_postgres(policy: &str) -> Self {
         let clock = ClockOffset::default();
         let options = crate::up_to_date::patient(&clock);
@@ -86,7 +87,7 @@ impl AttackScenario {
         Self { g, case, target: Mutex::new(target) }
     }
 
-    /// The writer: whatever is not a 200 that allows it is a no.
+    /// Sends the writer's request. Every response except a 200 that allows the write is a refusal.
     pub async fn write_as(&self, token: &str, ask: &Value) -> ApiResponse {
         writer::tries(&self.g, token, ask, &target_of(&self.g)).await
     }
@@ -95,14 +96,14 @@ impl AttackScenario {
         self.write_as(&self.g.writer, ask).await
     }
 
-    /// How many rows were written for a thread.
+    /// Returns the number of rows that were written for a thread.
     pub fn rows(&self, thread: &Value) -> i64 {
         let target = self.target.lock().unwrap();
         let count = "SELECT count(*) FROM users_changed WHERE thread = ?1";
         target.query_row(count, [thread.as_str().unwrap()], |row| row.get(0)).unwrap()
     }
 
-    /// How many rows there are at all.
+    /// Returns the number of all rows.
     pub fn rows_all(&self) -> i64 {
         self.target.lock().unwrap().query_row("SELECT count(*) FROM users_changed", [], |row| row.get(0)).unwrap()
     }
@@ -112,13 +113,13 @@ impl AttackScenario {
         self.g.post(&format!("/v1/threads/{thread}/{path}"), &self.g.planner, body).await
     }
 
-    /// A harmless change on top of a head, by another agent.
+    /// Commits a harmless change on top of a head, by another agent.
     pub async fn harmless(&self, parent: &Value, text: &str) -> Value {
         let node = (self.g.parser.as_str(), "input_parser");
         self.g.propose(self.case.id(), parent, node, json!({"raw_text": text})).await.expect(201)
     }
 
-    /// People are asked for a receipt for the head as it stands, and approve; (held, decision).
+    /// Proposes to reaffirm the head and has it approved. Returns (held, decision).
     pub async fn reaffirmed(&self, parent: &Value) -> (Value, Value) {
         let body = json!({"node": "planner", "parent": parent, "patch": {}, "reaffirm": true});
         let held = self.agent_path("transitions", body).await.expect(202);
@@ -126,7 +127,7 @@ impl AttackScenario {
         (held, decision)
     }
 
-    /// Activates a policy over HTTP; its digest.
+    /// Activates a policy over HTTP. Returns its digest.
     pub async fn activate(&self, policy: &str, accepts: Value) -> Value {
         let schemas = json!({"payments.schema.json": crate::gateway::SCHEMA});
         let body = json!({"policy": policy, "schemas": schemas, "accepts": accepts});
@@ -157,27 +158,27 @@ pub async fn approve(g: &TestGateway) -> ApprovedChange {
     ApprovedChange { thread, held, decision }
 }
 
-/// Where the unspoiled twin is written.
+/// Selects the thread that writes the unspoiled twin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ControlCase {
-    /// The very head that was attacked still is good for exactly one write, afterwards.
+    /// The attacked head itself is valid for exactly one write afterwards.
     Same,
-    /// What was done spoils the head for good: its twin is another thread of the same gateway, written before.
+    /// The attack spoils the head permanently. Its twin is another thread of the same gateway, written before.
     Before,
 }
 
-/// One way in that must be shut.
+/// One attack that must be refused.
 pub struct AttackCase {
     pub name: &'static str,
     pub policy: &'static str,
     pub status: u16,
     pub code: &'static str,
     pub twin: ControlCase,
-    /// Brings the bad state about, and says what the writer then asks.
+    /// Creates the bad state and returns the writer's request.
     pub spoil: for<'a> fn(&'a mut AttackScenario) -> BoxFuture<'a, Value>,
 }
 
-/// Runs a case: no row by the spoiled ask, exactly one by its twin.
+/// Runs a case. The spoiled request must leave no row, and its twin exactly one.
 pub async fn run(case: AttackCase) {
     let mut scene = AttackScenario::new(case.policy).await;
     if case.twin == ControlCase::Before {
@@ -200,7 +201,7 @@ pub async fn run(case: AttackCase) {
     }
 }
 
-/// Cases as a table; each is a test of its own name.
+/// Turns each case of a table into a test with the case's name.
 macro_rules! cases {
     ($($name:ident: $code:literal, $twin:ident, |$scene:ident| $body:expr;)*) => {$(
         #[tokio::test]
@@ -222,7 +223,7 @@ macro_rules! cases {
 }
 pub(crate) use cases;
 
-/// The payments policy with something else in it.
+/// Returns the payments policy with one text replaced.
 pub fn policy_with(from: &str, to: &str) -> String {
     assert!(POLICY.contains(from), "the policy has no {from}");
     POLICY.replace(from, to)

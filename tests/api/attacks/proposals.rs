@@ -1,20 +1,20 @@
-//! What a node returns that it may not: nothing of it comes into the state, and no writer writes it.
+//! Tests that values which a node may not return never enter the state and are never written.
 
 use serde_json::{Value, json};
 
 use super::{AttackScenario, approve};
 use crate::gateway::{ApiResponse, POLICY};
 
-/// One proposal that must come to nothing.
+/// A proposal that must not be committed.
 struct RejectedAttempt {
     name: &'static str,
     node: &'static str,
-    /// The patch, as text: duplicate keys cannot be said otherwise.
+    /// The patch as text, since a JSON value cannot have duplicate keys.
     patch: String,
     format: Option<&'static str>,
     status: u16,
     code: &'static str,
-    /// The code of the first of `errors`, where it is the policy that says no.
+    /// The code of the first of `errors`, if the policy rejects the proposal.
     error: Option<&'static str>,
 }
 
@@ -128,7 +128,7 @@ async fn send(scene: &AttackScenario, attempt: &RejectedAttempt) -> ApiResponse 
     ApiResponse::of(request.body(body).send().await.unwrap()).await
 }
 
-/// What each attempt would have the writer write.
+/// Returns the write requests for the values that the attempts proposed.
 fn asks(thread: &Value, transition: &Value) -> Vec<Value> {
     let ask =
         |expect: Value| json!({"thread": thread, "transition": transition, "write_id": "spoiled", "expect": expect});
@@ -140,7 +140,7 @@ fn asks(thread: &Value, transition: &Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_a_node_may_not_return_comes_to_nothing() {
+async fn forbidden_values_of_a_node_are_not_committed_or_written() {
     let mut scene = AttackScenario::new(POLICY).await;
     let twin = scene.case.clone();
     // The thread under attack is a fresh one; the approved one is the twin.
@@ -171,9 +171,9 @@ async fn what_a_node_may_not_return_comes_to_nothing() {
     assert_eq!(scene.rows_all(), 1);
 }
 
-/// The page shows what is signed, or says that it cannot: of a box with nothing in it nobody could decide.
+/// The page shows the signed text, or says that it cannot. A reviewer could not decide about an empty box.
 #[tokio::test]
-async fn words_that_say_nothing_hold_nothing_that_nobody_could_decide() {
+async fn blank_rationale_is_malformed() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -189,7 +189,7 @@ async fn words_that_say_nothing_hold_nothing_that_nobody_could_decide() {
 }
 
 #[tokio::test]
-async fn a_stale_parent_is_refused_whatever_is_asked_on_it() {
+async fn proposal_on_a_stale_parent_is_refused() {
     let scene = AttackScenario::new(POLICY).await;
     let stale = &scene.case.thread["transition"];
     let node = (scene.g.parser.as_str(), "input_parser");
@@ -210,7 +210,7 @@ async fn a_stale_parent_is_refused_whatever_is_asked_on_it() {
 }
 
 #[tokio::test]
-async fn a_held_thread_takes_no_other_proposal_and_gives_no_write_of_it() {
+async fn thread_with_a_pending_review_accepts_no_proposal_and_no_write() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
@@ -227,7 +227,7 @@ async fn a_held_thread_takes_no_other_proposal_and_gives_no_write_of_it() {
 }
 
 #[tokio::test]
-async fn version_0_with_protected_values_owes_where_it_is_not_trusted() {
+async fn untrusted_version_0_with_protected_values_requires_approval() {
     let scene = AttackScenario::new(POLICY).await;
     let untrusting = super::policy_with("trust_initial = true", "trust_initial = false");
     scene.activate(&untrusting, json!([])).await;
@@ -242,7 +242,7 @@ async fn version_0_with_protected_values_owes_where_it_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn a_node_of_another_token_or_flow_proposes_nothing() {
+async fn token_does_not_propose_for_another_node_or_flow() {
     let scene = AttackScenario::new(POLICY).await;
     let (id, head) = (scene.case.id(), &scene.case.held["transition"]);
     let as_other = scene.g.propose(id, head, (&scene.g.parser, "planner"), json!({"target_user_id": 99})).await;
@@ -255,9 +255,9 @@ async fn a_node_of_another_token_or_flow_proposes_nothing() {
     assert_eq!(scene.rows_all(), 1);
 }
 
-/// Nothing is proposed where somebody said stop, and what stood before is written once afterwards.
+/// A halt rejects proposals. The head from before the halt is written once afterwards.
 #[tokio::test]
-async fn a_stop_takes_no_proposal() {
+async fn halted_flow_accepts_no_proposal() {
     let scene = AttackScenario::new(POLICY).await;
     let head = scene.case.held["transition"].clone();
     let node = (scene.g.parser.as_str(), "input_parser");

@@ -1,4 +1,4 @@
-//! Many at once: of any number exactly one is let through.
+//! Tests that exactly one of many concurrent writes is allowed.
 
 use std::sync::Arc;
 
@@ -34,16 +34,16 @@ macro_rules! on_both {
 }
 
 on_both! {
-    of_twenty_proposals_on_one_head_exactly_one_commits,
-    of_twenty_writes_of_one_head_exactly_one_is_let_through,
-    one_write_id_asked_for_two_threads_at_once_is_one_write,
-    a_write_and_a_change_on_top_race_and_one_wins,
-    a_write_and_a_halt_race_and_after_the_halt_nobody_is_let_through,
-    two_last_votes_at_once_make_one_receipt,
-    what_was_written_is_not_written_again,
+    exactly_one_of_twenty_proposals_on_one_head_commits,
+    exactly_one_of_twenty_writes_of_one_head_is_allowed,
+    write_id_used_for_two_threads_at_once_allows_one_write,
+    only_one_of_a_write_and_a_concurrent_change_succeeds,
+    no_write_is_allowed_after_a_concurrent_halt,
+    concurrent_last_votes_make_one_receipt,
+    written_head_is_not_written_again,
 }
 
-async fn what_was_written_is_not_written_again(scene: AttackScenario) {
+async fn written_head_is_not_written_again(scene: AttackScenario) {
     let first = scene.write(&scene.case.ask("w1")).await.expect(200);
     let again = scene.write(&scene.case.ask("w1")).await.expect(200);
     assert_eq!((&first["fence"], &again["replayed"]), (&again["fence"], &json!(true)));
@@ -58,7 +58,7 @@ async fn what_was_written_is_not_written_again(scene: AttackScenario) {
     assert_eq!(scene.rows_all(), 1);
 }
 
-async fn of_twenty_proposals_on_one_head_exactly_one_commits(scene: AttackScenario) {
+async fn exactly_one_of_twenty_proposals_on_one_head_commits(scene: AttackScenario) {
     let thread = scene.g.thread().await;
     let node = (scene.g.parser.as_str(), "input_parser");
     let ask = |turn: usize| {
@@ -76,7 +76,7 @@ async fn of_twenty_proposals_on_one_head_exactly_one_commits(scene: AttackScenar
     assert_eq!(scene.rows_all(), 1);
 }
 
-async fn of_twenty_writes_of_one_head_exactly_one_is_let_through(scene: AttackScenario) {
+async fn exactly_one_of_twenty_writes_of_one_head_is_allowed(scene: AttackScenario) {
     let asks: Vec<_> = (0..MANY).map(|turn| scene.case.ask(&format!("w{turn}"))).collect();
     let answers = join_all(asks.iter().map(|ask| scene.write(ask))).await;
     assert_eq!(answers.iter().filter(|it| it.status == 200).count(), 1);
@@ -86,7 +86,7 @@ async fn of_twenty_writes_of_one_head_exactly_one_is_let_through(scene: AttackSc
     assert_eq!(scene.rows_all(), 1);
 }
 
-async fn one_write_id_asked_for_two_threads_at_once_is_one_write(scene: AttackScenario) {
+async fn write_id_used_for_two_threads_at_once_allows_one_write(scene: AttackScenario) {
     for turn in 0..5 {
         let (one, two) = (approve(&scene.g).await, approve(&scene.g).await);
         let name = format!("w{turn}");
@@ -99,7 +99,7 @@ async fn one_write_id_asked_for_two_threads_at_once_is_one_write(scene: AttackSc
     }
 }
 
-async fn a_write_and_a_change_on_top_race_and_one_wins(scene: AttackScenario) {
+async fn only_one_of_a_write_and_a_concurrent_change_succeeds(scene: AttackScenario) {
     for turn in 0..5 {
         let case = approve(&scene.g).await;
         let ask = case.ask(&format!("w{turn}"));
@@ -114,7 +114,7 @@ async fn a_write_and_a_change_on_top_race_and_one_wins(scene: AttackScenario) {
     }
 }
 
-async fn a_write_and_a_halt_race_and_after_the_halt_nobody_is_let_through(scene: AttackScenario) {
+async fn no_write_is_allowed_after_a_concurrent_halt(scene: AttackScenario) {
     let asks: Vec<_> = (0..MANY).map(|turn| scene.case.ask(&format!("w{turn}"))).collect();
     let (_, answers) =
         tokio::join!(scene.halt("payments", true, true), join_all(asks.iter().map(|ask| scene.write(ask))));
@@ -124,7 +124,7 @@ async fn a_write_and_a_halt_race_and_after_the_halt_nobody_is_let_through(scene:
     assert_eq!(scene.rows_all(), i64::try_from(allowed).unwrap());
 }
 
-async fn two_last_votes_at_once_make_one_receipt(scene: AttackScenario) {
+async fn concurrent_last_votes_make_one_receipt(scene: AttackScenario) {
     use countersign_domain::reviews::VoteVerdict;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
@@ -151,7 +151,7 @@ async fn second_gateway(scene: &AttackScenario) -> Service {
 }
 
 #[tokio::test]
-async fn of_two_gateways_on_one_database_exactly_one_lets_through() {
+async fn exactly_one_of_two_gateways_on_one_database_allows_the_write() {
     let scene = AttackScenario::new(POLICY).await;
     let second = second_gateway(&scene).await;
     let token = scene.g.service.token_of(&scene.g.writer).await.unwrap();
@@ -172,11 +172,11 @@ async fn of_two_gateways_on_one_database_exactly_one_lets_through() {
 }
 
 #[tokio::test]
-async fn what_one_gateway_commits_the_other_does_not_write_from_memory() {
+async fn commit_at_one_gateway_invalidates_the_cached_head_of_another() {
     let scene = AttackScenario::new(POLICY).await;
     let second = second_gateway(&scene).await;
     let token = scene.g.service.token_of(&scene.g.writer).await.unwrap();
-    // The second gateway has seen and kept the approved head; then the first commits on top of it.
+    // The second gateway has read and cached the approved head. Then the first gateway commits on top of it.
     second
         .state_view(&scene.case.id().as_str().unwrap().try_into().unwrap(), &"planner".try_into().unwrap(), None)
         .await

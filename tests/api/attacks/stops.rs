@@ -1,4 +1,4 @@
-//! Who asks may not, or somebody said stop.
+//! Tests that callers without permission, and callers during a halt, cannot write.
 
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::primitives::id::TokenId;
@@ -13,11 +13,11 @@ async fn close(scene: &AttackScenario, action: &str) {
 }
 
 cases! {
-    a_halted_flow_lets_nobody_through: "halted", Before, |s| {
+    halted_flow_allows_no_write: "halted", Before, |s| {
         s.halt("payments", false, true).await;
         s.case.ask("spoiled")
     };
-    a_halt_of_all_lets_nobody_through: "halted", Before, |s| {
+    halt_of_all_flows_allows_no_write: "halted", Before, |s| {
         s.halt("all", false, true).await;
         s.case.ask("spoiled")
     };
@@ -32,11 +32,11 @@ cases! {
         s.halt("payments", false, true).await;
         ask
     };
-    a_closed_thread_lets_nobody_through: "closed", Before, |s| {
+    closed_thread_allows_no_write: "closed", Before, |s| {
         close(s, "closing").await;
         s.case.ask("spoiled")
     };
-    an_unknown_thread_lets_nobody_through: "unknown_thread", Same, |s| {
+    unknown_thread_allows_no_write: "unknown_thread", Same, |s| {
         let mut ask = s.case.ask("spoiled");
         ask["thread"] = json!("no-such-thread");
         ask
@@ -63,10 +63,9 @@ cases! {
     };
 }
 
-/// Each ask, sent as text: what is not strict JSON is denied with 403, so that a client that looks at the status alone
-/// stays closed.
+/// Requests that are not strict JSON are denied with 403, so that a client that reads only the status does not write.
 #[tokio::test]
-async fn an_ask_that_is_not_strict_json_is_denied() {
+async fn request_that_is_not_strict_json_is_denied() {
     let scene = AttackScenario::new(POLICY).await;
     let honest = scene.case.ask("w1").to_string();
     let twice = honest.replacen('{', r#"{"write_id":"w0","#, 1);
@@ -81,9 +80,9 @@ async fn an_ask_that_is_not_strict_json_is_denied() {
     assert_eq!(scene.rows_all(), 1);
 }
 
-/// Everybody else's token, each with the very ask that is good for the writer.
+/// Sends the writer's valid request with every other token.
 #[tokio::test]
-async fn nobody_but_the_writer_of_the_flow_is_let_through() {
+async fn only_the_writer_of_the_flow_is_allowed() {
     let scene = AttackScenario::new(POLICY).await;
     let ask = scene.case.ask("w1");
     let refunds = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
@@ -141,7 +140,7 @@ fn token_id(text: &str) -> TokenId {
 }
 
 #[tokio::test]
-async fn a_revoked_token_is_nobodys_even_while_its_reservation_lives() {
+async fn revoked_token_is_refused_even_during_its_lease() {
     let scene = AttackScenario::new(POLICY).await;
     let second = token(&scene.g.service, "second", MachineRole::Writer, &["database_writer"]).await;
     let reserved = scene.case.ask("w1");
@@ -159,7 +158,7 @@ async fn a_revoked_token_is_nobodys_even_while_its_reservation_lives() {
 }
 
 #[tokio::test]
-async fn a_token_revoked_between_reading_and_committing_is_not_let_through() {
+async fn token_revoked_between_read_and_commit_is_refused() {
     // The handler has looked the token up; the transaction that reserves looks again.
     let scene = AttackScenario::new(POLICY).await;
     let second = token(&scene.g.service, "second", MachineRole::Writer, &["database_writer"]).await;
@@ -179,7 +178,7 @@ async fn a_token_revoked_between_reading_and_committing_is_not_let_through() {
 }
 
 #[tokio::test]
-async fn a_lifted_halt_and_a_reopened_thread_let_the_one_write_through() {
+async fn lifted_halt_and_reopened_thread_allow_one_write() {
     let scene = AttackScenario::new(POLICY).await;
     scene.halt("payments", true, true).await;
     close(&scene, "closing").await;

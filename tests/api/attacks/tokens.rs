@@ -1,4 +1,4 @@
-//! Receipts that are not receipts by their form, their algorithm or their signature.
+//! Tests receipts that are invalid by their form, their algorithm or their signature.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -10,7 +10,7 @@ use sha2::Sha256;
 use super::forge::{RECEIPT, attackers, header_of, join, sign, signed, stolen, take_apart, with_receipt};
 use super::{AttackScenario, cases};
 
-/// The receipt with its header changed and signed anew by the gateway's own key.
+/// Returns the receipt with a changed header, signed again by the gateway's own key.
 fn with_header(scene: &AttackScenario, change: impl FnOnce(&mut Value)) -> Value {
     let parts = take_apart(scene.case.receipt());
     let mut header = parts.header;
@@ -48,7 +48,7 @@ fn hmac_signed(scene: &AttackScenario, alg: &str, length: usize) -> Value {
     with_receipt(scene, join(header.as_bytes(), claims.as_bytes(), &signature))
 }
 
-/// The last character of a base64 text whose surplus bits are not zero.
+/// Returns a base64 text whose surplus bits are not zero in the last character.
 fn surplus_bits(text: &str) -> String {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let (front, last) = text.split_at(text.len() - 1);
@@ -161,7 +161,7 @@ cases! {
     a_small_order_signature_is_refused: "signature_invalid", Same, |s| with_signature(s, |it| { *it = vec![0; 64]; it[0] = 1; });
     a_small_order_nonce_with_the_true_s_is_refused: "signature_invalid", Same, |s| with_signature(s, |it| { it[..32].fill(0); it[0] = 1; });
     a_small_order_key_is_unknown: "unknown_key", Same, |s| {
-        // The neutral element: R = 1, S = 0 is a signature by it of every message, for who is not strict.
+        // The neutral element: R = 1, S = 0 is its signature of every message, for a verifier that is not strict.
         let mut neutral = [0; 32];
         neutral[0] = 1;
         let parts = take_apart(s.case.receipt());

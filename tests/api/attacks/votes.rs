@@ -1,4 +1,4 @@
-//! Votes that do not count: what they were on stays unwritten until people who may have approved it.
+//! Tests that invalid votes leave their proposal unwritten until eligible reviewers have approved it.
 
 use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
 use countersign_domain::identity::party::Party;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{AttackScenario, BoxFuture, policy_with};
 use crate::gateway::{POLICY, ballot, owned_token, person};
 
-/// The code that a refused vote has on the wire.
+/// Returns the wire code of a refused vote.
 fn code(error: &Error) -> &'static str {
     match error {
         Error::Vote(refused) => vote_code(refused),
@@ -43,15 +43,15 @@ async fn votes(scene: &AttackScenario, who: &Account, held: &Value) -> &'static 
     cast(scene, who, held, ballot(held, VoteVerdict::Approve)).await
 }
 
-/// A hold, how a vote on it is spoiled, and the code that the vote gets.
+/// A pending review, how a vote on it is spoiled, and the code that the gateway returns for the vote.
 struct VoteAttackCase {
     policy: String,
     code: &'static str,
     spoil: for<'a> fn(&'a AttackScenario, &'a Value) -> BoxFuture<'a, &'static str>,
 }
 
-/// The unspoiled twin: a hold of a thread of its own, by the same policy, that everybody who is needed approves as it
-/// asks; exactly one row.
+/// Writes the unspoiled twin: another thread under the same policy, approved by every required reviewer. It has exactly
+/// one row.
 async fn twin(scene: &AttackScenario, policy: &str) {
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
@@ -71,7 +71,7 @@ async fn twin(scene: &AttackScenario, policy: &str) {
     assert_eq!((scene.rows(&thread["thread"]), scene.rows_all()), (1, 1), "the twin");
 }
 
-/// No row by the spoiled vote; exactly one by honest votes under the same policy.
+/// Checks that the spoiled vote leaves no row, and that honest votes under the same policy leave exactly one.
 async fn run(case: VoteAttackCase) {
     let scene = AttackScenario::new(POLICY).await;
     scene.activate(&case.policy, json!([])).await;
@@ -122,7 +122,7 @@ votes! {
         s.g.vote(&s.g.alice, held, VoteVerdict::Approve).await.unwrap();
         votes(s, &s.g.alice, held).await
     };
-    who_refused_does_not_approve_afterwards: "not_eligible", policy_with("need = 1", "need = 1").replace("ttl = \"24h\"", "ttl = \"24h\"\ndenials = 2"), |s, held| {
+    voter_who_denied_does_not_approve_afterwards: "not_eligible", policy_with("need = 1", "need = 1").replace("ttl = \"24h\"", "ttl = \"24h\"\ndenials = 2"), |s, held| {
         s.g.vote(&s.g.alice, held, VoteVerdict::Deny).await.unwrap();
         votes(s, &s.g.alice, held).await
     };
@@ -130,11 +130,11 @@ votes! {
         assert_eq!(s.g.vote(&s.g.bob, held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
         votes(s, &s.g.bob, held).await
     };
-    who_is_in_no_group_that_is_asked_does_not_vote: "not_eligible", POLICY, |s, held| {
+    member_of_another_group_does_not_vote: "not_eligible", POLICY, |s, held| {
         let carol = person(&s.g.service, "carol", &["accounting"]).await;
         votes(s, &carol, held).await
     };
-    who_is_in_no_group_does_not_vote: "not_eligible", POLICY, |s, held| {
+    person_without_a_group_does_not_vote: "not_eligible", POLICY, |s, held| {
         let carol = person(&s.g.service, "carol", &[]).await;
         votes(s, &carol, held).await
     };
@@ -146,18 +146,18 @@ votes! {
         let eve = outsider(s, "eve", PersonRole::Auditor, &["reviewers"]).await;
         votes(s, &eve, held).await
     };
-    who_is_of_the_team_that_owns_the_agent_does_not_vote: "not_eligible", POLICY, |s, held| {
+    member_of_the_owning_team_does_not_vote: "not_eligible", POLICY, |s, held| {
         let carol = person(&s.g.service, "carol", &["reviewers", "platform"]).await;
         votes(s, &carol, held).await
     };
-    a_stage_that_there_is_not_counts_nothing: "wrong_stage", POLICY, |s, held| {
+    vote_in_an_unknown_stage_is_refused: "wrong_stage", POLICY, |s, held| {
         cast(s, &s.g.alice, held, Ballot { stage: 1, ..ballot(held, VoteVerdict::Approve) }).await
     };
-    a_vote_after_the_deadline_does_not_count: "expired", POLICY, |s, held| {
+    vote_after_the_deadline_is_refused: "expired", POLICY, |s, held| {
         s.pass_seconds(24 * 3600);
         votes(s, &s.g.alice, held).await
     };
-    a_vote_on_another_digest_does_not_count: "digest_mismatch", POLICY, |s, held| {
+    vote_on_another_digest_is_refused: "digest_mismatch", POLICY, |s, held| {
         let other = s.case.held["transition"].as_str().unwrap().try_into().unwrap();
         cast(s, &s.g.alice, held, Ballot { transition: other, ..ballot(held, VoteVerdict::Approve) }).await
     };
@@ -167,50 +167,50 @@ votes! {
         s.g.service.vote(&s.g.alice.id, &review, &first).await.unwrap();
         cast(s, &s.g.bob, held, first).await
     };
-    a_page_that_the_browser_found_wrong_approves_nothing: "browser_mismatch", POLICY, |s, held| {
+    vote_on_a_page_that_fails_the_browser_check_is_refused: "browser_mismatch", POLICY, |s, held| {
         cast(s, &s.g.alice, held, Ballot { browser_check: BrowserCheck::Mismatch, ..ballot(held, VoteVerdict::Approve) }).await
     };
-    a_stage_that_asks_for_words_gets_words: "comment_required", policy_with("need = 1", "need = 1\ncomment = \"required\""), |s, held| {
+    stage_that_requires_a_comment_refuses_a_vote_without_one: "comment_required", policy_with("need = 1", "need = 1\ncomment = \"required\""), |s, held| {
         cast(s, &s.g.alice, held, Ballot { comment: Some(" \n".to_owned()), ..ballot(held, VoteVerdict::Approve) }).await
     };
-    what_was_not_typed_approves_nothing: "confirmation_not_typed", typed(), |s, held| {
+    vote_without_the_typed_confirmation_is_refused: "confirmation_not_typed", typed(), |s, held| {
         votes(s, &s.g.alice, held).await
     };
-    what_was_typed_of_another_change_approves_nothing: "confirmation_not_typed", typed(), |s, held| {
+    typed_confirmation_of_another_change_is_refused: "confirmation_not_typed", typed(), |s, held| {
         let other = s.case.held["transition"].as_str().unwrap();
         let digits = Some(other[other.len() - 6..].to_owned());
         cast(s, &s.g.alice, held, Ballot { typed: digits, ..ballot(held, VoteVerdict::Approve) }).await
     };
-    typing_more_than_is_asked_for_approves_nothing: "confirmation_not_typed", typed(), |s, held| {
+    too_long_typed_confirmation_is_refused: "confirmation_not_typed", typed(), |s, held| {
         let whole = held["transition"].as_str().unwrap().to_owned();
         cast(s, &s.g.alice, held, Ballot { typed: Some(whole), ..ballot(held, VoteVerdict::Approve) }).await
     };
-    a_comment_is_no_document: "comment_too_long", POLICY, |s, held| {
+    comment_above_the_limit_is_refused: "comment_too_long", POLICY, |s, held| {
         cast(s, &s.g.alice, held, Ballot { comment: Some("x".repeat(4_001)), ..ballot(held, VoteVerdict::Approve) }).await
     };
-    a_vote_on_a_halted_flow_does_not_count: "halted", POLICY, |s, held| {
+    vote_on_a_halted_flow_is_refused: "halted", POLICY, |s, held| {
         s.halt("payments", true, false).await;
         votes(s, &s.g.alice, held).await
     };
-    a_vote_while_all_is_halted_does_not_count: "halted", POLICY, |s, held| {
+    vote_while_all_flows_are_halted_is_refused: "halted", POLICY, |s, held| {
         s.halt("all", true, false).await;
         votes(s, &s.g.alice, held).await
     };
-    a_vote_on_a_cancelled_hold_does_not_count: "review_ended", POLICY, |s, held| {
+    vote_on_a_cancelled_review_is_refused: "review_ended", POLICY, |s, held| {
         cancelled(s, held).await;
         votes(s, &s.g.alice, held).await
     };
-    a_vote_on_a_denied_hold_does_not_count: "review_ended", POLICY, |s, held| {
+    vote_on_a_denied_review_is_refused: "review_ended", POLICY, |s, held| {
         s.g.vote(&s.g.bob, held, VoteVerdict::Deny).await.unwrap();
         votes(s, &s.g.alice, held).await
     };
-    a_vote_in_a_closed_thread_does_not_count: "review_ended", POLICY, |s, held| {
+    vote_in_a_closed_thread_is_refused: "review_ended", POLICY, |s, held| {
         let told = s.g.get(&format!("/v1/transitions/{}", held["transition"].as_str().unwrap()), &s.g.auditor).await.expect(200);
         let path = format!("/v1/threads/{}/closing", told["thread"].as_str().unwrap());
         s.g.post(&path, &s.g.admin, json!({"reason": "an exercise"})).await.expect(200);
         votes(s, &s.g.alice, held).await
     };
-    a_hold_of_a_policy_that_is_not_accepted_is_not_approved: "policy_changed", POLICY, |s, held| {
+    review_of_an_unaccepted_policy_is_not_approved: "policy_changed", POLICY, |s, held| {
         s.activate(&policy_with("24h", "6h"), json!([])).await;
         votes(s, &s.g.alice, held).await
     };
@@ -218,16 +218,16 @@ votes! {
         let other = s.g.held(&s.g.thread().await).await;
         cast(s, &s.g.alice, &other, ballot(held, VoteVerdict::Approve)).await
     };
-    who_has_no_account_does_not_vote: "unauthenticated", POLICY, |s, held| {
+    person_without_an_account_does_not_vote: "unauthenticated", POLICY, |s, held| {
         let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
         let nobody = "nobody".try_into().unwrap();
         code(&s.g.service.vote(&nobody, &review, &ballot(held, VoteVerdict::Approve)).await.unwrap_err())
     };
 }
 
-/// Who is asked in one stage has no say in another, and nothing is approved before each has its own.
+/// A reviewer of one stage cannot vote in another, and every stage must be complete.
 #[tokio::test]
-async fn a_vote_counts_in_the_stages_that_its_voter_is_asked_in_and_in_no_other() {
+async fn vote_counts_only_in_the_stages_of_its_voter() {
     let stages = policy_with("need = 1", "need = 1\n[[approval.stages]]\ngroups = [\"security\"]\nneed = 1");
     let scene = AttackScenario::new(POLICY).await;
     scene.activate(&stages, json!([])).await;
@@ -251,10 +251,10 @@ async fn a_vote_counts_in_the_stages_that_its_voter_is_asked_in_and_in_no_other(
     assert_eq!(scene.rows_all(), 1);
 }
 
-/// Whoever could seal a row could put another effect under an approval: what is committed has to come to the very root
-/// that people were shown.
+/// An attacker who can seal a row could put another effect under an approval. The committed effect must have the root
+/// that was shown to the reviewers.
 #[tokio::test]
-async fn another_effect_than_was_stated_is_not_committed_by_an_approval_of_it() {
+async fn approval_does_not_commit_a_changed_effect() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
@@ -284,14 +284,14 @@ async fn another_effect_than_was_stated_is_not_committed_by_an_approval_of_it() 
     assert_eq!((&allowed["view"]["target_user_id"], scene.rows_all()), (&json!(42), 1));
 }
 
-/// A thread held by an agent of this owner, on top of what others did.
+/// Has an agent of this owner propose a held change on top of changes of others.
 async fn held_by(scene: &AttackScenario, owner: &str, thread: &Value, parent: &Value, user: u64) -> Value {
     let agent = owned_token(&scene.g.service, "another", MachineRole::Agent, &["planner"], owner).await;
     scene.g.propose(&thread["thread"], parent, (&agent, "planner"), json!({"target_user_id": user})).await.expect(202)
 }
 
 #[tokio::test]
-async fn who_owns_the_proposing_agent_does_not_vote_and_another_does() {
+async fn owner_of_the_proposing_agent_does_not_vote() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = held_by(&scene, "alice", &thread, &thread["transition"], 99).await;
@@ -307,10 +307,10 @@ async fn who_owns_the_proposing_agent_does_not_vote_and_another_does() {
 }
 
 #[tokio::test]
-async fn who_owns_an_agent_of_an_earlier_step_does_not_vote_until_that_is_written() {
+async fn owner_of_an_earlier_agent_does_not_vote_until_a_confirmed_write() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
-    // Alice's own agent commits something harmless; then another team's agent asks for something protected.
+    // Alice's own agent commits a harmless change. Another team's agent then proposes a protected one.
     let hers = owned_token(&scene.g.service, "hers", MachineRole::Agent, &["input_parser"], "alice").await;
     let text = json!({"raw_text": "pay user 99"});
     let first =
@@ -320,7 +320,7 @@ async fn who_owns_an_agent_of_an_earlier_step_does_not_vote_until_that_is_writte
     let held = scene.g.propose(&thread["thread"], &first["transition"], node, patch).await.expect(202);
     assert_eq!(votes(&scene, &scene.g.alice, &held).await, "not_eligible");
     scene.g.vote(&scene.g.bob, &held, VoteVerdict::Approve).await.unwrap();
-    // And not on what comes after it either: an approval does not wash the hands.
+    // The owner is excluded from later proposals too: an approval does not change who the authors are.
     let again = json!({"node": "planner", "parent": held["transition"], "patch": {}, "reaffirm": true});
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
     let reaffirmed = scene.g.post(&path, &scene.g.planner, again).await.expect(202);
@@ -337,7 +337,7 @@ async fn who_owns_an_agent_of_an_earlier_step_does_not_vote_until_that_is_writte
 }
 
 #[tokio::test]
-async fn what_only_its_owner_could_approve_is_rejected() {
+async fn proposal_that_only_its_owner_could_approve_is_rejected() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let agent = owned_token(&scene.g.service, "own", MachineRole::Agent, &["planner"], "reviewers").await;
@@ -349,7 +349,7 @@ async fn what_only_its_owner_could_approve_is_rejected() {
 }
 
 #[tokio::test]
-async fn an_unknown_outcome_is_approved_past_only_with_a_tick() {
+async fn approval_over_an_unknown_outcome_requires_confirmation() {
     use countersign_domain::reviews::CheckboxState;
     let scene = AttackScenario::new(POLICY).await;
     let reserved = scene.case.ask("w1");

@@ -1,5 +1,5 @@
-//! The writer, a process of its own beside the tests: `writer.py`. One does for all of them, since it tries many writes at
-//! once, each at the gateway and into the table that it is told.
+//! Runs the writer, `writer.py`, as its own process beside the tests. One process serves all tests, since it can
+//! attempt many writes at once, each at the given gateway and into the given table.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -44,7 +44,7 @@ impl WriterProcess {
     }
 }
 
-/// Passes on what the writer tells, until it has ended: whoever waits then hears of that.
+/// Passes on the writer's answers until the writer has ended. Dropped senders then wake the tests that still wait.
 fn listen(answers: ChildStdout) {
     for line in BufReader::new(answers).lines() {
         let told: Value = serde_json::from_str(&line.unwrap()).unwrap();
@@ -55,7 +55,7 @@ fn listen(answers: ChildStdout) {
     WRITER.told.lock().unwrap().clear();
 }
 
-/// Has the writer try a write into a table: what the gateway answered it.
+/// Has the writer attempt a write into a table. Returns the gateway's response.
 pub async fn tries(g: &TestGateway, token: &str, ask: &Value, target: &Path) -> ApiResponse {
     let order = json!({"gateway": g.url, "token": token, "ask": ask, "target": target});
     let told = WRITER.order(order).await.expect("the writer lives");

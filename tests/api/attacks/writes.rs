@@ -1,4 +1,4 @@
-//! Receipts and reservations that were used, and how writes end.
+//! Tests used receipts and leases, and the ways in which writes end.
 
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::reviews::VoteVerdict;
@@ -114,7 +114,7 @@ async fn another_writer_does_not_get_a_reserved_head_by_the_same_write_id() {
 }
 
 #[tokio::test]
-async fn the_same_call_while_the_lease_lives_is_the_same_write() {
+async fn repeated_verify_during_a_lease_is_the_same_write() {
     let scene = AttackScenario::new(POLICY).await;
     let first = scene.write(&scene.case.ask("w1")).await.expect(200);
     for _ in 0..3 {
@@ -141,7 +141,7 @@ async fn a_late_confirm_commits_nothing() {
 }
 
 #[tokio::test]
-async fn a_confirm_after_the_lapse_of_an_unmoved_head_commits_once() {
+async fn confirm_after_an_expired_lease_commits_once_on_the_same_head() {
     let scene = AttackScenario::new(POLICY).await;
     scene.write(&scene.case.ask("w1")).await.expect(200);
     scene.pass_seconds(31);
@@ -152,11 +152,11 @@ async fn a_confirm_after_the_lapse_of_an_unmoved_head_commits_once() {
 }
 
 #[tokio::test]
-async fn while_a_lease_lives_nothing_commits_and_no_vote_counts() {
+async fn active_lease_blocks_commits_and_votes() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let held = scene.g.held(&thread).await;
-    // The open hold does not block the write of the head below it, which owes nothing.
+    // The pending review does not block the write of the head below it, which requires no approval.
     let ask = json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": "w1"});
     scene.write(&ask).await.expect(200);
     let refused = scene.g.vote(&scene.g.alice, &held, VoteVerdict::Approve).await.unwrap_err();
@@ -164,7 +164,7 @@ async fn while_a_lease_lives_nothing_commits_and_no_vote_counts() {
     let node = (scene.g.parser.as_str(), "input_parser");
     let other = scene.g.propose(&thread["thread"], &thread["transition"], node, json!({"raw_text": "x"})).await;
     assert_eq!((other.status, other.code()), (409, "write_in_progress"));
-    // Confirmed: the hold asks about a state that is not the head any more.
+    // After the confirmation, the pending review is about a state that is not the head any more.
     scene.g.confirm("w1").await.expect(200);
     assert_eq!(scene.g.decision(&held).await.expect(200)["decision"], "superseded");
     assert!(scene.g.vote(&scene.g.alice, &held, VoteVerdict::Approve).await.is_err());
@@ -193,7 +193,7 @@ async fn an_abort_frees_a_head_that_needs_no_receipt_for_one_write() {
 }
 
 #[tokio::test]
-async fn only_a_lapsed_write_is_resolved_once_and_in_its_own_thread() {
+async fn only_an_expired_write_of_the_thread_is_resolved_and_once() {
     let scene = AttackScenario::new(POLICY).await;
     let other = scene.g.thread().await;
     scene.write(&scene.case.ask("w1")).await.expect(200);
@@ -203,7 +203,7 @@ async fn only_a_lapsed_write_is_resolved_once_and_in_its_own_thread() {
         let body = json!({"principal": principal, "outcome": outcome, "reason": "looked"});
         scene.g.post(&path, &scene.g.admin, body).await
     };
-    // Whoever was let through is still writing: nothing may be committed beside it.
+    // The writer that the gateway allowed is still writing, so nothing may be committed beside it.
     let refused = resolve(scene.case.id(), "not_written").await;
     assert_eq!((refused.status, refused.code()), (409, "write_in_progress"));
     assert_eq!(status(&scene).await["status"], "writing");
@@ -216,9 +216,9 @@ async fn only_a_lapsed_write_is_resolved_once_and_in_its_own_thread() {
     assert_eq!(scene.rows_all(), 1);
 }
 
-/// Else its outcome would count as unknown for ever, and nobody could say it: a box that is always ticked is not read.
+/// Otherwise its outcome would stay unknown permanently, and no administrator could resolve it.
 #[tokio::test]
-async fn a_write_that_ends_while_its_thread_is_closed_has_ended() {
+async fn write_can_end_while_its_thread_is_closed() {
     let scene = AttackScenario::new(POLICY).await;
     let principal = scene.g.service.token_of(&scene.g.writer).await.unwrap().record.principal();
     for (write_id, outcome) in [("w1", "aborted"), ("w2", "late"), ("w3", "written")] {
@@ -246,7 +246,7 @@ async fn a_write_that_ends_while_its_thread_is_closed_has_ended() {
         let name = thread["thread"].as_str().unwrap().try_into().unwrap();
         let now = scene.g.service.overview(&name).await.unwrap().thread;
         assert!(!now.outcome_unknown(scene.g.service.now()), "{outcome}: {:?} {:?}", now.head, now.unresolved);
-        // Nothing was written by the one, and something by the others.
+        // After an abort nothing was written, so the head is still free. The other outcomes used it up.
         let again = scene.g.post("/v1/verify", &scene.g.writer, ask(&format!("{write_id}-again"))).await;
         let refused = if outcome == "aborted" { None } else { Some("already_used") };
         assert_eq!((again.status != 200).then(|| again.code()), refused, "{outcome}");
@@ -258,7 +258,7 @@ async fn a_write_that_ends_while_its_thread_is_closed_has_ended() {
 }
 
 #[tokio::test]
-async fn a_head_that_needs_no_receipt_is_not_freed_by_a_lapse() {
+async fn expired_lease_does_not_free_a_head_without_receipt() {
     let scene = AttackScenario::new(POLICY).await;
     let thread = scene.g.thread().await;
     let ask =
@@ -270,7 +270,7 @@ async fn a_head_that_needs_no_receipt_is_not_freed_by_a_lapse() {
 }
 
 #[tokio::test]
-async fn a_result_that_is_not_admitted_is_recorded_without_effect() {
+async fn forbidden_result_is_recorded_without_effect() {
     let scene = AttackScenario::new(POLICY).await;
     scene.write(&scene.case.ask("w1")).await.expect(200);
     let results = json!({"result": {"target_user_id": 99, "is_admin": true}});

@@ -1,5 +1,4 @@
-//! What branches and joins are no way around to: what a node may not read, and what people are asked about. On both
-//! databases.
+//! Tests that branches and joins do not get around read rights and approval. On both databases.
 
 use countersign_domain::reviews::VoteVerdict;
 use serde_json::{Value, json};
@@ -8,10 +7,10 @@ use crate::gateway::{ApiResponse, TestGateway};
 use crate::rules::{ApiScenario, codes};
 
 on_both! {
-    a_value_that_was_guessed_right_is_joined_no_more_than_another(super::guessing()),
-    what_a_join_settles_lies_within_what_its_node_reads(super::guessing()),
-    what_is_asked_for_another_reason_than_its_effect_is_asked_on_the_thread(super::asking()),
-    a_join_that_comes_to_nothing_under_a_new_policy_is_set_aside(super::keyed()),
+    correct_guess_of_an_unreadable_value_is_not_joined(super::guessing()),
+    join_settles_only_values_that_its_node_reads(super::guessing()),
+    change_held_by_a_rule_is_rejected_on_a_branch_and_held_on_the_thread(super::asking()),
+    held_join_that_a_new_policy_rejects_is_set_aside(super::keyed()),
 }
 
 const APPROVAL: &str = r#"
@@ -80,7 +79,7 @@ impl<'g> BranchThread<'g> {
         self.g.post(&self.path("forks"), token, body).await.expect(201)["branches"][0].clone()
     }
 
-    /// What somebody changes on a branch of its own.
+    /// Forks a branch and proposes the patch on it.
     async fn branch(&self, by: (&str, &str), name: &str, patch: Value) -> ApiResponse {
         let branch = self.fork(by, name).await;
         self.g.propose(&branch["thread"], &branch["transition"], by, patch).await
@@ -97,12 +96,12 @@ impl<'g> BranchThread<'g> {
     }
 }
 
-/// What is said of it, without the names of this one request.
+/// Returns the status and the error, without the names of this one request.
 fn said(answer: &ApiResponse) -> (u16, Value, Value) {
     (answer.status, answer.body["code"].clone(), answer.body["errors"].clone())
 }
 
-async fn a_value_that_was_guessed_right_is_joined_no_more_than_another(scene: ApiScenario) {
+async fn correct_guess_of_an_unreadable_value_is_not_joined(scene: ApiScenario) {
     let g = &scene.gateway;
     let (parser, planner) = ((g.parser.as_str(), "input_parser"), (g.planner.as_str(), "planner"));
     for place in ["pin", "plan"] {
@@ -114,14 +113,15 @@ async fn a_value_that_was_guessed_right_is_joined_no_more_than_another(scene: Ap
         }
         assert_eq!(answers[0], answers[1], "{place}: who may not read it learns nothing by it");
         assert_eq!((answers[0].0, &answers[0].2[0]["code"]), (422, &json!("read_not_allowed")), "{answers:?}");
-        // Who may read it joins it, and what is protected is asked about though nothing differs, as on the thread itself.
+        // A node that may read the value can join it. A protected value requires approval even if nothing differs, as
+        // on the thread itself.
         let joined = thread.join(planner, &["right"], json!({})).await;
         assert_eq!(joined.status, if place == "plan" { 202 } else { 201 }, "{:#}", joined.body);
     }
     scene.passes_an_audit().await;
 }
 
-async fn what_a_join_settles_lies_within_what_its_node_reads(scene: ApiScenario) {
+async fn join_settles_only_values_that_its_node_reads(scene: ApiScenario) {
     let g = &scene.gateway;
     let (parser, planner) = ((g.parser.as_str(), "input_parser"), (g.planner.as_str(), "planner"));
     let thread = BranchThread::new(g, json!({"question": "who", "list": [{"seen": 1, "hidden": "S"}]})).await;
@@ -141,7 +141,7 @@ async fn what_a_join_settles_lies_within_what_its_node_reads(scene: ApiScenario)
     scene.passes_an_audit().await;
 }
 
-async fn what_is_asked_for_another_reason_than_its_effect_is_asked_on_the_thread(scene: ApiScenario) {
+async fn change_held_by_a_rule_is_rejected_on_a_branch_and_held_on_the_thread(scene: ApiScenario) {
     let g = &scene.gateway;
     let (parser, planner) = ((g.parser.as_str(), "input_parser"), (g.planner.as_str(), "planner"));
     let thread = BranchThread::new(g, json!({"question": "who"})).await;
@@ -164,7 +164,7 @@ async fn what_is_asked_for_another_reason_than_its_effect_is_asked_on_the_thread
     scene.passes_an_audit().await;
 }
 
-async fn a_join_that_comes_to_nothing_under_a_new_policy_is_set_aside(scene: ApiScenario) {
+async fn held_join_that_a_new_policy_rejects_is_set_aside(scene: ApiScenario) {
     let g = &scene.gateway;
     let planner = (g.planner.as_str(), "planner");
     let thread = BranchThread::new(g, json!({"list": [{"id": "a"}], "plan": "x"})).await;

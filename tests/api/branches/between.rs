@@ -1,4 +1,4 @@
-//! What happens between what is decided of a branch and what is committed: it is decided again.
+//! Tests that a decision about a branch is made again if something changes before it is committed.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ async fn proposes(service: &Service, token: &str, proposal: &Proposal) -> Result
 }
 
 #[tokio::test]
-async fn a_branch_that_goes_on_before_its_join_is_committed_is_joined_as_it_is_then() {
+async fn branch_changed_before_its_join_commits_is_joined_with_the_change() {
     let g = spawn_with_policy(&research("write")).await;
     let it = ForkedThread::new(&g, &["a"]).await;
     let first = it.change(&g, 0, json!({"notes": {"a": 1}})).await;

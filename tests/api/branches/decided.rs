@@ -1,19 +1,19 @@
-//! Joins that people decide about, and who does.
+//! Tests which joins require approval, and who can decide them.
 
 use super::*;
 
 on_both! {
-    what_people_would_decide_commits_on_a_branch_and_is_held_at_the_join(super::research("write")),
-    what_is_protected_is_held_even_where_another_branch_has_the_word(super::research("write")),
-    a_branch_that_owes_makes_the_join_owe(super::research("write")),
+    protected_change_commits_on_a_branch_and_is_held_at_the_join(super::research("write")),
+    protected_change_is_held_even_if_the_strategy_outvotes_it(super::research("write")),
+    join_of_a_branch_that_requires_approval_requires_its_own(super::research("write")),
     under_a_policy_that_covers_commits_an_approved_join_settles_it(super::research("commit")),
-    whoever_worked_on_a_branch_does_not_approve_its_join(super::research("write")),
-    whoever_made_a_branch_does_not_approve_its_join(super::research("write")),
-    a_held_join_is_judged_again_on_what_its_branches_were(super::research("write")),
-    what_only_a_withdrawn_policy_admitted_on_a_branch_makes_the_join_owe(super::research("write")),
+    author_on_a_branch_does_not_approve_its_join(super::research("write")),
+    creator_of_a_branch_does_not_approve_its_join(super::research("write")),
+    held_join_is_judged_again_on_its_original_branches(super::research("write")),
+    join_of_a_branch_under_a_withdrawn_policy_requires_its_own_approval(super::research("write")),
 }
 
-async fn what_people_would_decide_commits_on_a_branch_and_is_held_at_the_join(scene: ApiScenario) {
+async fn protected_change_commits_on_a_branch_and_is_held_at_the_join(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["law", "press", "web"]).await;
     it.change(g, 0, json!({"notes": {"law": 1}})).await;
@@ -30,7 +30,7 @@ async fn what_people_would_decide_commits_on_a_branch_and_is_held_at_the_join(sc
     scene.passes_an_audit().await;
 }
 
-async fn what_is_protected_is_held_even_where_another_branch_has_the_word(scene: ApiScenario) {
+async fn protected_change_is_held_even_if_the_strategy_outvotes_it(scene: ApiScenario) {
     let g = &scene.gateway;
     for strategy in ["last_write", "vote", "confidence"] {
         let it = ForkedThread::new(g, &["a", "b"]).await;
@@ -38,7 +38,7 @@ async fn what_is_protected_is_held_even_where_another_branch_has_the_word(scene:
         it.change(g, 1, json!({"target_user_id": 666, "notes": {"b": 1}})).await;
         let both = it.join(g, &["a", "b"], strategy).await.expect(202);
         assert_eq!(both["reasons"][0]["pointer"], "target_user_id", "{strategy}");
-        // What one changed and another took back within itself is nothing; what is outvoted is something.
+        // A change that its branch reverted is no change. A value that the strategy outvoted is one.
         let it = ForkedThread::new(g, &["a", "b"]).await;
         it.change(g, 0, json!({"target_user_id": {"x": 1}, "sure": 0.1})).await;
         it.change(g, 1, json!({"target_user_id": {"x": 2}, "sure": 0.9})).await;
@@ -48,7 +48,7 @@ async fn what_is_protected_is_held_even_where_another_branch_has_the_word(scene:
     scene.passes_an_audit().await;
 }
 
-async fn a_branch_that_owes_makes_the_join_owe(scene: ApiScenario) {
+async fn join_of_a_branch_that_requires_approval_requires_its_own(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let there = it.change(g, 0, json!({"target_user_id": 666})).await;
@@ -78,7 +78,7 @@ async fn under_a_policy_that_covers_commits_an_approved_join_settles_it(scene: A
     scene.passes_an_audit().await;
 }
 
-async fn whoever_worked_on_a_branch_does_not_approve_its_join(scene: ApiScenario) {
+async fn author_on_a_branch_does_not_approve_its_join(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let own = owned_token(&g.service, "alices", MachineRole::Agent, &["planner"], g.alice.id.as_str()).await;
@@ -94,7 +94,7 @@ async fn whoever_worked_on_a_branch_does_not_approve_its_join(scene: ApiScenario
     scene.passes_an_audit().await;
 }
 
-async fn whoever_made_a_branch_does_not_approve_its_join(scene: ApiScenario) {
+async fn creator_of_a_branch_does_not_approve_its_join(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a"]).await;
     let own = owned_token(&g.service, "alices", MachineRole::Agent, &["planner"], g.alice.id.as_str()).await;
@@ -108,7 +108,7 @@ async fn whoever_made_a_branch_does_not_approve_its_join(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_held_join_is_judged_again_on_what_its_branches_were(scene: ApiScenario) {
+async fn held_join_is_judged_again_on_its_original_branches(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let first = it.change(g, 0, json!({"target_user_id": 42})).await;
@@ -138,7 +138,7 @@ async fn it_policy(g: &TestGateway, held: &Value) -> Value {
     told["statement"]["policy"].clone()
 }
 
-async fn what_only_a_withdrawn_policy_admitted_on_a_branch_makes_the_join_owe(scene: ApiScenario) {
+async fn join_of_a_branch_under_a_withdrawn_policy_requires_its_own_approval(scene: ApiScenario) {
     let g = &scene.gateway;
     let activate = async |word: &str, accepts: Vec<Value>| {
         let body = json!({"policy": format!("{}# {word}\n", research("write")), "schemas": {}, "accepts": accepts});

@@ -1,13 +1,13 @@
-//! Branches and joins among exported files: each holds by itself, and against the thread that it was made of.
+//! Tests exported files of branches and joins. Each is verified alone and against its parent thread.
 
 use super::*;
 use crate::exported::{audited, save_chain, save_keys};
 
 on_both! {
-    branches_and_joins_are_held_against_each_other(super::research("write")),
+    exported_branches_and_joins_are_compared(super::research("write")),
 }
 
-async fn branches_and_joins_are_held_against_each_other(scene: ApiScenario) {
+async fn exported_branches_and_joins_are_compared(scene: ApiScenario) {
     let g = &scene.gateway;
     let (it, other) = (ForkedThread::new(g, &["a", "b"]).await, ForkedThread::new(g, &["a"]).await);
     it.change(g, 0, json!({"question": "what"})).await;
@@ -25,7 +25,7 @@ async fn branches_and_joins_are_held_against_each_other(scene: ApiScenario) {
     let (exit, told) = audited(folder.path()).await;
     assert_eq!((exit, &told["not_seen"], told["threads"].as_array().unwrap().len()), (0, &json!([]), 3), "{told}");
 
-    // A branch is one of the head that it names: not where that thread has come to another one there.
+    // A branch belongs to the head that it names. The audit finds a thread that has another head there.
     let first = folder.path().join(format!("{}-0.json", it.id.as_str().unwrap()));
     let kept = std::fs::read(&first).unwrap();
     for name in std::fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().path()) {

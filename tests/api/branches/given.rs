@@ -1,12 +1,12 @@
-//! What nodes are given on branches is counted with their thread, once it is joined.
+//! Tests that tokens given to nodes on branches are counted with their thread once the branches are joined.
 
 use super::*;
 
 on_both! {
-    a_branch_begins_with_what_its_thread_was_given_and_a_join_brings_all_of_it(super::given_at_most(700)),
-    what_each_branch_may_be_given_may_be_too_much_together(super::given_at_most(300)),
-    what_is_too_much_on_a_branch_is_rejected_there(super::given_at_most(200)),
-    a_node_is_bound_by_what_it_was_given_on_all_branches_whoever_joins_them(super::parser_is_given_at_most(100)),
+    token_count_passes_to_branches_and_back_at_a_join(super::given_at_most(700)),
+    join_is_rejected_if_its_branches_exceed_the_token_limit_together(super::given_at_most(300)),
+    change_above_the_token_limit_is_rejected_on_its_branch(super::given_at_most(200)),
+    token_limit_of_a_node_counts_all_branches_of_a_join(super::parser_is_given_at_most(100)),
 }
 
 fn given_at_most(tokens: u64) -> String {
@@ -23,7 +23,7 @@ async fn total(g: &TestGateway, thread: &Value) -> Value {
     now(g, thread).await["spent"]["context_tokens"].clone()
 }
 
-async fn a_branch_begins_with_what_its_thread_was_given_and_a_join_brings_all_of_it(scene: ApiScenario) {
+async fn token_count_passes_to_branches_and_back_at_a_join(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"notes": {"a": 1}})).await;
@@ -44,7 +44,7 @@ async fn a_branch_begins_with_what_its_thread_was_given_and_a_join_brings_all_of
     scene.passes_an_audit().await;
 }
 
-async fn what_each_branch_may_be_given_may_be_too_much_together(scene: ApiScenario) {
+async fn join_is_rejected_if_its_branches_exceed_the_token_limit_together(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b", "c"]).await;
     it.change(g, 0, json!({"notes": {"a": 1}})).await;
@@ -57,7 +57,7 @@ async fn what_each_branch_may_be_given_may_be_too_much_together(scene: ApiScenar
     scene.passes_an_audit().await;
 }
 
-async fn what_is_too_much_on_a_branch_is_rejected_there(scene: ApiScenario) {
+async fn change_above_the_token_limit_is_rejected_on_its_branch(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a"]).await;
     let mut head = it.change(g, 0, json!({"notes": {"a": 1}})).await["transition"].clone();
@@ -70,7 +70,7 @@ async fn what_is_too_much_on_a_branch_is_rejected_there(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_node_is_bound_by_what_it_was_given_on_all_branches_whoever_joins_them(scene: ApiScenario) {
+async fn token_limit_of_a_node_counts_all_branches_of_a_join(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     for (index, notes) in [json!({"a": 1}), json!({"b": 1})].into_iter().enumerate() {

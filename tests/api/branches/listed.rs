@@ -1,4 +1,4 @@
-//! All branches of a thread, as people find them, in pages.
+//! Tests the list of a thread's branches, and its pages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use super::*;
 use crate::gateway::{MovedClock, settings};
 
 on_both! {
-    every_branch_is_listed_with_what_became_of_it_however_long_ago_it_was_made(super::research("write")),
-    a_label_that_is_no_branches_own_lists_nothing(super::research("write")),
+    every_branch_is_listed_with_its_outcome(super::research("write")),
+    foreign_label_lists_no_branch(super::research("write")),
 }
 
 fn names(letter: char, count: usize) -> Vec<String> {
@@ -49,12 +49,12 @@ fn became(seen: &[BranchSummary], letter: char) -> BTreeSet<String> {
     seen.iter().filter(|it| it.name.as_str().starts_with(letter)).map(|it| format!("{:?}", it.became)).collect()
 }
 
-async fn every_branch_is_listed_with_what_became_of_it_however_long_ago_it_was_made(scene: ApiScenario) {
+async fn every_branch_is_listed_with_its_outcome(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["joined", "left"]).await;
     it.change(g, 0, json!({"question": "a"})).await;
     it.join(g, &["joined"], "union").await.expect(201);
-    // So many events that nobody reads them for a page.
+    // More events than a page reads.
     let mut head = now(g, &it.id).await["transition"].clone();
     for at in 0..220 {
         let by = (g.planner.as_str(), "planner");
@@ -111,7 +111,7 @@ async fn first(g: &TestGateway, branch: &BranchSummary) -> Value {
     now(g, &json!(branch.thread)).await["transition"].clone()
 }
 
-async fn a_label_that_is_no_branches_own_lists_nothing(scene: ApiScenario) {
+async fn foreign_label_lists_no_branch(scene: ApiScenario) {
     let g = &scene.gateway;
     let (it, other) = (ForkedThread::new(g, &["a"]).await, ForkedThread::new(g, &["b"]).await);
     let keys = g.service.keys().unwrap();
@@ -136,7 +136,7 @@ async fn a_label_that_is_no_branches_own_lists_nothing(scene: ApiScenario) {
 }
 
 #[tokio::test]
-async fn branches_of_before_they_were_listed_are_once_a_gateway_starts() {
+async fn branches_of_an_earlier_release_are_listed_after_a_start() {
     let scene = ApiScenario::on_sqlite(&research("write")).await;
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;

@@ -1,21 +1,21 @@
-//! Branches: how they are made, and what they are good for.
+//! Tests the creation of branches, and their use.
 
 use super::*;
 
 on_both! {
-    a_branch_has_its_own_chain_and_says_whose_it_is(super::research("write")),
-    the_same_fork_again_is_the_same_and_another_ones_name_is_taken(super::research("write")),
+    branch_has_its_own_chain_and_names_its_parent(super::research("write")),
+    repeated_fork_is_the_same_fork_and_names_are_unique(super::research("write")),
     nothing_of_a_branch_is_written_or_decided(super::research("write")),
-    only_a_node_that_the_policy_lets_forks(super::research("write")),
-    nothing_is_proposed_where_no_join_can_come_any_more(super::research("write")),
-    tries_are_counted_together_with_those_on_the_thread(super::impatient()),
-    what_is_closed_halted_held_or_written_is_neither_forked_nor_joined(super::research("write")),
-    branches_spend_what_the_thread_has(super::budgeted()),
-    a_head_has_so_many_branches_and_no_more(super::research("write")),
-    a_request_that_is_none_is_told_where(super::research("write")),
+    only_nodes_with_fork_permission_fork(super::research("write")),
+    branch_that_cannot_be_joined_accepts_no_proposal(super::research("write")),
+    attempts_on_branches_count_with_those_on_the_thread(super::impatient()),
+    closed_halted_held_or_reserved_thread_is_not_forked_or_joined(super::research("write")),
+    branches_use_the_budget_of_their_thread(super::budgeted()),
+    branches_of_a_head_are_limited(super::research("write")),
+    malformed_request_is_refused_with_its_path(super::research("write")),
 }
 
-async fn a_branch_has_its_own_chain_and_says_whose_it_is(scene: ApiScenario) {
+async fn branch_has_its_own_chain_and_names_its_parent(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["law"]).await;
     let branch = &it.branches[0];
@@ -38,7 +38,7 @@ async fn a_branch_has_its_own_chain_and_says_whose_it_is(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn the_same_fork_again_is_the_same_and_another_ones_name_is_taken(scene: ApiScenario) {
+async fn repeated_fork_is_the_same_fork_and_names_are_unique(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let again = fork(g, &it.id, &["a", "b"]).await.expect(201);
@@ -89,21 +89,21 @@ async fn nothing_of_a_branch_is_written_or_decided(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn only_a_node_that_the_policy_lets_forks(scene: ApiScenario) {
+async fn only_nodes_with_fork_permission_fork(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a"]).await;
     let ask = json!({"node": "input_parser", "branches": ["z"]});
     let refused = g.post(&it.path("forks"), &g.parser, ask).await;
     assert_eq!((refused.status, refused.code()), (403, "forbidden"));
     assert!(refused.body["detail"].as_str().unwrap().contains("fork = true"), "{}", refused.body);
-    // Whoever is let no more has what was made before, and makes nothing new.
+    // A node that loses `fork` still sees its earlier branches and makes no new ones.
     crate::under_new_policy::activate(g, &research("write").replacen("fork = true\n", "", 1), &[]).await;
     assert_eq!(fork(g, &it.id, &["a"]).await.expect(201)["branches"].as_array().unwrap(), &it.branches);
     assert_eq!(fork(g, &it.id, &["b"]).await.code(), "forbidden");
     scene.passes_an_audit().await;
 }
 
-async fn nothing_is_proposed_where_no_join_can_come_any_more(scene: ApiScenario) {
+async fn branch_that_cannot_be_joined_accepts_no_proposal(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a"]).await;
     let (thread, first) = (&it.branches[0]["thread"], &it.branches[0]["transition"]);
@@ -121,7 +121,7 @@ async fn nothing_is_proposed_where_no_join_can_come_any_more(scene: ApiScenario)
     scene.passes_an_audit().await;
 }
 
-async fn tries_are_counted_together_with_those_on_the_thread(scene: ApiScenario) {
+async fn attempts_on_branches_count_with_those_on_the_thread(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let wrong = async |thread: &Value, head: &Value, patch: Value| {
@@ -138,7 +138,7 @@ async fn tries_are_counted_together_with_those_on_the_thread(scene: ApiScenario)
     scene.passes_an_audit().await;
 }
 
-async fn what_is_closed_halted_held_or_written_is_neither_forked_nor_joined(scene: ApiScenario) {
+async fn closed_halted_held_or_reserved_thread_is_not_forked_or_joined(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"notes": {"a": 1}})).await;
@@ -174,7 +174,7 @@ async fn what_is_closed_halted_held_or_written_is_neither_forked_nor_joined(scen
     scene.passes_an_audit().await;
 }
 
-async fn branches_spend_what_the_thread_has(scene: ApiScenario) {
+async fn branches_use_the_budget_of_their_thread(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let spend = async |index: usize, parent: &Value, tokens: u32, note: u32| {
@@ -201,7 +201,7 @@ async fn branches_spend_what_the_thread_has(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_head_has_so_many_branches_and_no_more(scene: ApiScenario) {
+async fn branches_of_a_head_are_limited(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["first"]).await;
     for turn in 0..4 {
@@ -216,7 +216,7 @@ async fn a_head_has_so_many_branches_and_no_more(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_request_that_is_none_is_told_where(scene: ApiScenario) {
+async fn malformed_request_is_refused_with_its_path(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a"]).await;
     for (body, place) in [

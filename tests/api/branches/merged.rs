@@ -1,19 +1,19 @@
-//! Joins: which branches, on which head, and what becomes of conflicts.
+//! Tests joins: their branches, their heads and their conflicts.
 
 use super::*;
 
 on_both! {
-    what_branches_found_apart_is_joined_and_written(super::research("write")),
-    a_conflict_names_its_places_and_every_strategy_settles_it(super::research("write")),
-    a_node_that_does_not_read_it_all_learns_nothing(super::research("write")),
-    a_conflict_about_something_hidden_ends_where_that_begins(super::research("write")),
-    a_join_is_looked_up_before_the_head(super::research("write")),
-    only_branches_of_this_very_head_are_joined(super::research("write")),
-    of_two_joins_at_once_one_is_on_the_head(super::research("write")),
-    a_join_and_a_branch_that_goes_on_are_told_apart(super::research("write")),
+    changes_of_two_branches_are_joined_and_written(super::research("write")),
+    conflict_names_its_paths_and_every_strategy_settles_it(super::research("write")),
+    node_with_partial_reads_learns_nothing_from_a_conflict(super::research("write")),
+    conflict_over_a_redacted_value_names_only_the_redacted_key(super::research("write")),
+    repeated_join_is_found_before_the_head_is_checked(super::research("write")),
+    only_branches_of_the_current_head_are_joined(super::research("write")),
+    only_one_of_concurrent_joins_commits(super::research("write")),
+    later_change_of_a_branch_does_not_change_its_held_join(super::research("write")),
 }
 
-async fn what_branches_found_apart_is_joined_and_written(scene: ApiScenario) {
+async fn changes_of_two_branches_are_joined_and_written(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["law", "press"]).await;
     it.change(g, 0, json!({"found": [{"id": "start"}, {"id": "statute"}], "notes": {"law": 1}})).await;
@@ -38,7 +38,7 @@ async fn what_branches_found_apart_is_joined_and_written(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_conflict_names_its_places_and_every_strategy_settles_it(scene: ApiScenario) {
+async fn conflict_names_its_paths_and_every_strategy_settles_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let changes = [
         json!({"question": "a", "sure": 0.2, "found": [{"id": "start"}, {"id": "new", "by": "a"}]}),
@@ -70,10 +70,10 @@ async fn a_conflict_names_its_places_and_every_strategy_settles_it(scene: ApiSce
     scene.passes_an_audit().await;
 }
 
-async fn a_node_that_does_not_read_it_all_learns_nothing(scene: ApiScenario) {
+async fn node_with_partial_reads_learns_nothing_from_a_conflict(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
-    // The parser writes a place that neither it nor the planner reads.
+    // The parser writes a path that neither it nor the planner reads.
     for (index, value) in [(0, "one"), (1, "two")] {
         let branch = &it.branches[index];
         let node = (g.parser.as_str(), "input_parser");
@@ -92,14 +92,14 @@ async fn a_node_that_does_not_read_it_all_learns_nothing(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_conflict_about_something_hidden_ends_where_that_begins(scene: ApiScenario) {
+async fn conflict_over_a_redacted_value_names_only_the_redacted_key(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"contact": {"mail": {"box": "secret-one"}, "name": "Eva"}})).await;
     it.change(g, 1, json!({"contact": {"mail": {"box": "secret-two"}, "name": "Eva"}})).await;
     let refused = it.join(g, &["a", "b"], "union").await;
     assert_eq!((refused.code(), places(&refused)), ("conflict", vec!["/contact/mail"]));
-    // What was sent to settle it stands in no record that others read.
+    // The values that were sent to settle a conflict are in no record that others can read.
     let settle = json!([{"path": "/contact/mail", "value": "secret-three"}]);
     let wrong = json!({"branches": ["a", "b"], "strategy": "explicit", "resolve": settle, "usage": {"tokens": 1}});
     it.join_with(g, wrong).await.expect(201);
@@ -114,7 +114,7 @@ async fn a_conflict_about_something_hidden_ends_where_that_begins(scene: ApiScen
     scene.passes_an_audit().await;
 }
 
-async fn a_join_is_looked_up_before_the_head(scene: ApiScenario) {
+async fn repeated_join_is_found_before_the_head_is_checked(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"target_user_id": 42})).await;
@@ -130,14 +130,15 @@ async fn a_join_is_looked_up_before_the_head(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn only_branches_of_this_very_head_are_joined(scene: ApiScenario) {
+async fn only_branches_of_the_current_head_are_joined(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a"]).await;
     let other = ForkedThread::new(g, &["b"]).await;
     other.change(g, 0, json!({"notes": {"b": 1}})).await;
     let unknown = it.join(g, &["a", "b"], "union").await;
     assert_eq!((unknown.status, unknown.code(), places(&unknown)), (400, "malformed", vec!["/branches/1"]));
-    // Nobody makes a thread of the very name that a branch would have: whoever knows the head can work it out.
+    // No host may create a thread with the name that a branch would have. Anyone who knows the head can compute that
+    // name.
     let name = Branch::thread_of(
         &it.id.as_str().unwrap().try_into().unwrap(),
         it.head.as_str().unwrap().try_into().unwrap(),
@@ -156,7 +157,7 @@ async fn only_branches_of_this_very_head_are_joined(scene: ApiScenario) {
     let older = it.join_with(g, json!({"parent": moved["transition"], "branches": ["a"], "strategy": "union"})).await;
     assert_eq!((older.code(), places(&older)), ("malformed", vec!["/branches/0"]));
     assert_eq!(it.join(g, &["a"], "union").await.code(), "head_moved");
-    // Neither from outside of the flow, nor as another node than one's own.
+    // A token can neither join nor fork as another node.
     let stranger = token(&g.service, "stranger", MachineRole::Agent, &["input_parser"]).await;
     let body = json!({"node": "planner", "parent": moved["transition"], "branches": ["a"], "strategy": "union"});
     assert_eq!(g.post(&it.path("joins"), &stranger, body).await.code(), "forbidden");
@@ -165,7 +166,7 @@ async fn only_branches_of_this_very_head_are_joined(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn of_two_joins_at_once_one_is_on_the_head(scene: ApiScenario) {
+async fn only_one_of_concurrent_joins_commits(scene: ApiScenario) {
     let g = &scene.gateway;
     let names = ["a", "b", "c", "d"];
     let it = ForkedThread::new(g, &names).await;
@@ -182,12 +183,12 @@ async fn of_two_joins_at_once_one_is_on_the_head(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_join_and_a_branch_that_goes_on_are_told_apart(scene: ApiScenario) {
+async fn later_change_of_a_branch_does_not_change_its_held_join(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let first = it.change(g, 0, json!({"target_user_id": 42})).await;
     let held = it.join(g, &["a", "b"], "union").await.expect(202);
-    // What becomes of the branch afterwards changes nothing of what people decide on.
+    // Later changes of the branch do not change the join that the reviewers decide about.
     let branch = &it.branches[0]["thread"];
     let more = json!({"target_user_id": 666});
     g.propose(branch, &first["transition"], (&g.planner, "planner"), more).await.expect(201);

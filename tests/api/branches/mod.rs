@@ -1,4 +1,4 @@
-//! Branches, and what comes of joining them: what is held, what is refused, and what nobody learns. On both databases.
+//! Tests branches and their joins: which are held, which are refused, and which values are redacted. On both databases.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ hide = ["contact.mail"]
     )
 }
 
-/// By which the parser settles what nobody sees.
+/// Returns a policy by which the parser settles values that are redacted for everyone.
 fn hidden_notes() -> String {
     research("write").replacen("[\"contact.mail\"]", "[\"contact.mail\", \"notes.secret\"]", 1)
 }

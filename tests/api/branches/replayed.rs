@@ -1,4 +1,4 @@
-//! What another policy would have said of what was done on branches, and of their joins.
+//! Tests replays of changes on branches and of their joins under another policy.
 
 use countersign_domain::threads::transition::Rejection;
 
@@ -9,12 +9,12 @@ use super::*;
 use crate::imports::put;
 
 on_both! {
-    by_the_same_policy_branches_and_joins_come_to_the_same(super::research("write")),
-    what_else_is_protected_would_be_observed_on_a_branch_and_held_at_its_join(super::research("write")),
-    a_join_is_merged_again_by_the_policy_that_is_tried(super::research("write")),
-    a_branch_goes_on_from_what_its_thread_had_come_to(super::research("write")),
-    a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(super::research("write")),
-    a_join_that_settles_what_is_hidden_is_not_kept(super::hidden_notes()),
+    replay_by_the_same_policy_repeats_branches_and_joins(super::research("write")),
+    newly_protected_key_is_observed_on_a_branch_and_held_at_the_join(super::research("write")),
+    replay_merges_a_join_by_the_candidate_policy(super::research("write")),
+    replayed_branch_starts_with_the_usage_of_its_thread(super::research("write")),
+    rejected_join_is_replayed_on_its_branches_at_that_time(super::research("write")),
+    rejected_join_with_redacted_values_is_not_stored(super::hidden_notes()),
 }
 
 async fn rows(g: &TestGateway, policy: &str) -> Vec<Value> {
@@ -24,7 +24,7 @@ async fn rows(g: &TestGateway, policy: &str) -> Vec<Value> {
     answer["proposals"].as_array().unwrap().clone()
 }
 
-/// Comparison, what was, what would be, and by which codes; of one thread.
+/// Returns the comparison, the actual and the replayed outcome, and the codes, for one thread.
 fn of(rows: &[Value], thread: &Value) -> Vec<[String; 4]> {
     let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
     let four = |it: &Value| {
@@ -39,7 +39,7 @@ fn four(text: [&str; 4]) -> [String; 4] {
     text.map(str::to_owned)
 }
 
-async fn by_the_same_policy_branches_and_joins_come_to_the_same(scene: ApiScenario) {
+async fn replay_by_the_same_policy_repeats_branches_and_joins(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let noted = it.change(g, 0, json!({"notes": {"a": 1}})).await;
@@ -60,7 +60,7 @@ async fn by_the_same_policy_branches_and_joins_come_to_the_same(scene: ApiScenar
     scene.passes_an_audit().await;
 }
 
-async fn what_else_is_protected_would_be_observed_on_a_branch_and_held_at_its_join(scene: ApiScenario) {
+async fn newly_protected_key_is_observed_on_a_branch_and_held_at_the_join(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"notes": {"a": 1}})).await;
@@ -71,7 +71,8 @@ async fn what_else_is_protected_would_be_observed_on_a_branch_and_held_at_its_jo
     assert_eq!(of(&strict, &it.branches[0]["thread"]), [four(["differs", "commit", "observe", "protected"])]);
     assert_eq!(of(&strict, &it.branches[1]["thread"]), [four(["same", "commit", "commit", ""])]);
     assert_eq!(of(&strict, &it.id), [four(["differs", "commit", "hold", "protected"])]);
-    // What would be held for another reason than its effect is asked of nobody there.
+    // If a reason other than its effect would hold a change on a branch, the change is rejected: branches have no
+    // reviews.
     let rule = "[[rules]]\nname = \"r\"\nwhen = \"change.path == '/question'\"\nthen = \"hold\"\nreason = \"ask\"\n\n[approval]\n";
     let ruled = rows(g, &research("write").replacen("[approval]\n", rule, 1)).await;
     assert_eq!(of(&ruled, &it.branches[0]["thread"]), [four(["same", "commit", "commit", ""])]);
@@ -84,7 +85,7 @@ async fn what_else_is_protected_would_be_observed_on_a_branch_and_held_at_its_jo
     assert_eq!(of(&observing, &it.id)[0][2], "observe");
 }
 
-async fn a_join_is_merged_again_by_the_policy_that_is_tried(scene: ApiScenario) {
+async fn replay_merges_a_join_by_the_candidate_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     it.change(g, 0, json!({"found": [{"id": "start"}, {"id": "a"}]})).await;
@@ -104,7 +105,7 @@ async fn a_join_is_merged_again_by_the_policy_that_is_tried(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn a_branch_goes_on_from_what_its_thread_had_come_to(scene: ApiScenario) {
+async fn replayed_branch_starts_with_the_usage_of_its_thread(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"question": "who", "found": [], "notes": {}, "sure": 0.5, "target_user_id": 17, "contact": {}});
     let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
@@ -118,7 +119,7 @@ async fn a_branch_goes_on_from_what_its_thread_had_come_to(scene: ApiScenario) {
     let branches = fork(g, &id, &["x", "y"]).await.expect(201)["branches"].clone();
     let branch = &branches[0];
     uses(&branch["thread"], &branch["transition"], (&g.planner, "planner"), 30, json!({"question": "b"})).await;
-    // What comes after the fork is none of the branch's.
+    // Tokens used in the thread after the fork are not part of the branch's budget.
     let parser = (g.parser.as_str(), "input_parser");
     uses(&id, &head, parser, 30, json!({"notes": {"late": 1}})).await;
     let with = |tokens: u64| {
@@ -149,7 +150,7 @@ fn trusting() -> String {
     policy.replacen(own, &more, 1)
 }
 
-async fn a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(scene: ApiScenario) {
+async fn rejected_join_is_replayed_on_its_branches_at_that_time(scene: ApiScenario) {
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a", "b"]).await;
     let found = it.change(g, 0, json!({"found": [{"id": "start"}, {"id": "a"}]})).await;
@@ -160,7 +161,7 @@ async fn a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(sce
         g.post(&it.path("joins"), &g.parser, body).await.expect(422);
     };
     refused(&["a", "b"], json!({"usage": {"tokens": 70}})).await;
-    // What its branch does afterwards is none of it.
+    // Later changes of its branch do not affect the rejected join.
     let (branch, by) = (&it.branches[0], (g.planner.as_str(), "planner"));
     g.propose(&branch["thread"], &found["transition"], by, json!({"target_user_id": 666, "question": "a"}))
         .await
@@ -176,11 +177,11 @@ async fn a_join_that_was_turned_away_is_tried_on_what_its_branches_were_then(sce
     scene.passes_an_audit().await;
 }
 
-async fn a_join_that_settles_what_is_hidden_is_not_kept(scene: ApiScenario) {
+async fn rejected_join_with_redacted_values_is_not_stored(scene: ApiScenario) {
     let g = &scene.gateway;
     for (place, why) in [("secret", json!("not_kept")), ("open", json!(null))] {
         let it = ForkedThread::new(g, &["a", "b"]).await;
-        // What the parser may not write has it turned away.
+        // The join is rejected because the parser may not write this key.
         it.change(g, 0, json!({"question": "a", "notes": {place: 1}})).await;
         it.change(g, 1, json!({"notes": {place: 2}})).await;
         let resolve = json!([{"path": format!("/notes/{place}"), "value": 3}]);
@@ -196,7 +197,7 @@ async fn a_join_that_settles_what_is_hidden_is_not_kept(scene: ApiScenario) {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_a_join_is_what_its_branches_were() {
+async fn audit_compares_the_stored_join_with_its_branches() {
     let scene = ApiScenario::on_sqlite(&research("write")).await;
     let g = &scene.gateway;
     let it = ForkedThread::new(g, &["a"]).await;

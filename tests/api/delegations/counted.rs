@@ -1,24 +1,24 @@
-//! Whose vote it is, and that one person and one place are counted once.
+//! Tests whose vote a delegated vote is, and that one person is counted once.
 
 use super::*;
 
 on_both! {
-    a_vote_in_anothers_place_counts_and_names_both_wherever_it_is_told(super::two()),
-    a_denial_in_anothers_place_names_both_too(super::two()),
-    one_person_and_one_place_are_counted_once_however_people_name_each_other(super::two()),
-    of_two_delegates_of_one_person_who_vote_at_once_one_counts(super::two()),
-    whoever_had_a_hand_in_it_neither_votes_for_another_nor_is_voted_for(super::two()),
-    the_one_in_whose_place_it_was_cast_takes_a_vote_back_and_votes(super::two()),
-    a_delegate_finds_what_waits_and_everybody_is_told_who_can_decide(super::two()),
-    a_delegate_gets_nothing_but_the_vote(super::two()),
+    delegated_vote_counts_and_names_both_people(super::two()),
+    delegated_denial_names_both_people(super::two()),
+    mutual_delegations_count_each_person_once(super::two()),
+    only_one_of_two_concurrent_delegates_of_one_person_counts(super::two()),
+    author_neither_votes_as_a_delegate_nor_has_one(super::two()),
+    delegator_withdraws_a_delegated_vote_and_votes(super::two()),
+    delegate_finds_waiting_reviews_and_is_listed_as_eligible(super::two()),
+    delegate_gets_only_the_vote(super::two()),
 }
 
-async fn a_vote_in_anothers_place_counts_and_names_both_wherever_it_is_told(scene: ApiScenario) {
+async fn delegated_vote_counts_and_names_both_people(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let held = g.held(&g.thread().await).await;
     assert_eq!(code(g.vote(&dana, &held, VoteVerdict::Approve).await), "not_eligible: group");
-    // It may begin after the review was opened: the place is the one who is away's, then as before.
+    // A delegation may begin after the review was opened. The vote is Alice's, under the same rules as before.
     let delegation = given(g, &g.alice, &dana).await;
     assert_eq!(
         code(g.vote(&dana, &held, VoteVerdict::Approve).await),
@@ -49,13 +49,13 @@ async fn held_thread(g: &TestGateway, held: &Value) -> Value {
     g.get(&path, &g.auditor).await.expect(200)["thread"].clone()
 }
 
-async fn a_denial_in_anothers_place_names_both_too(scene: ApiScenario) {
+async fn delegated_denial_names_both_people(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let held = g.held(&g.thread().await).await;
     let delegation = given(g, &g.alice, &dana).await;
     g.service.vote(&dana.id, &review(&held), &by(&held, &delegation, VoteVerdict::Deny)).await.unwrap();
-    // A no stays one though the delegation ends, as it does though its voter leaves.
+    // A denial stays valid if its delegation ends, just as it does if its voter leaves.
     g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
     assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);
     let hold = g.service.review(&review(&held), &g.bob).await.unwrap().hold;
@@ -67,13 +67,13 @@ async fn a_denial_in_anothers_place_names_both_too(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn one_person_and_one_place_are_counted_once_however_people_name_each_other(scene: ApiScenario) {
+async fn mutual_delegations_count_each_person_once(scene: ApiScenario) {
     let g = &scene.gateway;
     let (dana, erin) =
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "erin", &["reviewers"]).await);
     let (to_bob, to_dana) = (given(g, &g.alice, &g.bob).await, given(g, &g.alice, &dana).await);
     let (back, of_erin) = (given(g, &g.bob, &g.alice).await, given(g, &erin, &dana).await);
-    // Bob votes for Alice: then neither of them has another vote, themselves or by anybody.
+    // Bob votes for Alice, so neither of them has another vote, directly or by a delegate.
     let held = g.held(&g.thread().await).await;
     assert_eq!(casts(g, &g.bob, &held, &to_bob).await.unwrap(), VoteOutcome::Waiting);
     assert_eq!(code(g.vote(&g.bob, &held, VoteVerdict::Approve).await), "not_eligible: voted");
@@ -81,21 +81,21 @@ async fn one_person_and_one_place_are_counted_once_however_people_name_each_othe
     assert_eq!(code(casts(g, &g.alice, &held, &back).await), "not_eligible: voted", "nor crosswise");
     assert_eq!(code(casts(g, &dana, &held, &to_dana).await), "not_eligible: group", "nor by another delegate");
     assert_eq!(casts(g, &dana, &held, &of_erin).await.unwrap(), VoteOutcome::Approved, "another place is another's");
-    // Bob votes for himself: then not for Alice, who still has her own place.
+    // Bob votes for himself, so not for Alice, who still has her own vote.
     let held = g.held(&g.thread().await).await;
     assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     assert_eq!(code(casts(g, &g.bob, &held, &to_bob).await), "not_eligible: voted");
-    // Nor does Dana vote for two.
+    // Dana does not vote for two people either.
     assert_eq!(casts(g, &dana, &g.held(&g.thread().await).await, &of_erin).await.unwrap(), VoteOutcome::Waiting);
     let third = g.held(&g.thread().await).await;
     assert_eq!(casts(g, &dana, &third, &to_dana).await.unwrap(), VoteOutcome::Waiting);
     assert_eq!(code(casts(g, &dana, &third, &of_erin).await), "not_eligible: voted");
-    // Whoever was voted for stands in for nobody either: one human, one vote.
+    // A person whose vote was cast by a delegate cannot vote as a delegate either: one human, one vote.
     assert_eq!(code(casts(g, &g.alice, &third, &back).await), "not_eligible: voted");
     scene.passes_an_audit().await;
 }
 
-async fn of_two_delegates_of_one_person_who_vote_at_once_one_counts(scene: ApiScenario) {
+async fn only_one_of_two_concurrent_delegates_of_one_person_counts(scene: ApiScenario) {
     let g = &scene.gateway;
     let (dana, erin) =
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "erin", &["elsewhere"]).await);
@@ -110,7 +110,7 @@ async fn of_two_delegates_of_one_person_who_vote_at_once_one_counts(scene: ApiSc
     scene.passes_an_audit().await;
 }
 
-async fn whoever_had_a_hand_in_it_neither_votes_for_another_nor_is_voted_for(scene: ApiScenario) {
+async fn author_neither_votes_as_a_delegate_nor_has_one(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (by_alice, by_bob) = (given(g, &g.alice, &dana).await, given(g, &g.bob, &dana).await);
@@ -144,14 +144,14 @@ async fn take_back(g: &TestGateway, who: &Account, held: &Value, vote: usize) ->
     g.service.withdraw_vote(&who.id, &review(held), &WithdrawalRequest { transition, vote, nonce }).await
 }
 
-async fn the_one_in_whose_place_it_was_cast_takes_a_vote_back_and_votes(scene: ApiScenario) {
+async fn delegator_withdraws_a_delegated_vote_and_votes(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let delegation = given(g, &g.alice, &dana).await;
     let held = g.held(&g.thread().await).await;
     casts(g, &dana, &held, &delegation).await.unwrap();
     assert_eq!(code(take_back(g, &g.bob, &held, 0).await), "nothing_to_withdraw");
-    // Back from a holiday, whether or not the other can still be reached.
+    // A delegator can end the delegation whether or not the delegate can be reached.
     g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
     g.service.set_admission("dana", SignInAccess::Barred).await.unwrap();
     assert_eq!(code(g.vote(&g.alice, &held, VoteVerdict::Approve).await), "not_eligible: voted");
@@ -164,7 +164,7 @@ async fn the_one_in_whose_place_it_was_cast_takes_a_vote_back_and_votes(scene: A
     scene.passes_an_audit().await;
 }
 
-async fn a_delegate_finds_what_waits_and_everybody_is_told_who_can_decide(scene: ApiScenario) {
+async fn delegate_finds_waiting_reviews_and_is_listed_as_eligible(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let held = g.held(&g.thread().await).await;
@@ -193,7 +193,7 @@ async fn a_delegate_finds_what_waits_and_everybody_is_told_who_can_decide(scene:
     assert_eq!(about_dana().await, None, "and is not asked any more");
 }
 
-async fn a_delegate_gets_nothing_but_the_vote(scene: ApiScenario) {
+async fn delegate_gets_only_the_vote(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let delegation = given(g, &g.alice, &dana).await;

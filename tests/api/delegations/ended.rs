@@ -1,16 +1,16 @@
-//! What has ended, or lost its ground, opens nothing and counts nowhere.
+//! Tests that a delegation opens and counts nothing after it has ended or lost its ground.
 
 use super::*;
 
 on_both! {
-    what_has_ended_or_lost_its_ground_opens_nothing(super::two()),
-    what_ended_or_lost_its_ground_since_does_not_count_at_the_last_vote(super::two()),
-    ending_and_the_last_vote_race_and_one_wins(super::two()),
-    only_those_whom_it_concerns_and_administrators_end_it(super::two()),
-    what_was_ended_stays_so_by_a_clock_that_goes_back(super::two()),
+    ended_or_invalid_delegation_does_not_vote(super::two()),
+    delegated_vote_is_invalid_if_its_delegation_ended_before_the_last_vote(super::two()),
+    only_one_of_an_ending_delegation_and_a_concurrent_last_vote_succeeds(super::two()),
+    only_its_people_and_administrators_end_a_delegation(super::two()),
+    ended_delegation_stays_ended_if_the_clock_goes_back(super::two()),
 }
 
-/// What takes the ground from a delegation of Alice's to Dana.
+/// The ways in which a delegation from Alice to Dana becomes invalid.
 #[derive(Clone, Copy, Debug)]
 enum DelegationLoss {
     Ended,
@@ -60,7 +60,7 @@ async fn takes_away(
     }
 }
 
-async fn what_has_ended_or_lost_its_ground_opens_nothing(scene: ApiScenario) {
+async fn ended_or_invalid_delegation_does_not_vote(scene: ApiScenario) {
     let g = &scene.gateway;
     let boss = administrator(g, "boss").await;
     for (number, (gone, expected)) in ALL_GONE.into_iter().enumerate() {
@@ -74,7 +74,7 @@ async fn what_has_ended_or_lost_its_ground_opens_nothing(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_ended_or_lost_its_ground_since_does_not_count_at_the_last_vote(scene: ApiScenario) {
+async fn delegated_vote_is_invalid_if_its_delegation_ended_before_the_last_vote(scene: ApiScenario) {
     let g = &scene.gateway;
     let boss = administrator(g, "boss").await;
     for (number, (gone, _)) in ALL_GONE.into_iter().enumerate() {
@@ -93,7 +93,7 @@ async fn what_ended_or_lost_its_ground_since_does_not_count_at_the_last_vote(sce
     scene.passes_an_audit().await;
 }
 
-async fn ending_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
+async fn only_one_of_an_ending_delegation_and_a_concurrent_last_vote_succeeds(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     for _ in 0..5 {
@@ -112,7 +112,7 @@ async fn ending_and_the_last_vote_race_and_one_wins(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn only_those_whom_it_concerns_and_administrators_end_it(scene: ApiScenario) {
+async fn only_its_people_and_administrators_end_a_delegation(scene: ApiScenario) {
     let g = &scene.gateway;
     let (boss, dana) = (administrator(g, "boss").await, person(&g.service, "dana", &["elsewhere"]).await);
     let new = NewAccount { name: "ivy".to_owned(), role: PersonRole::Auditor, groups: BTreeSet::new() };
@@ -133,8 +133,8 @@ async fn only_those_whom_it_concerns_and_administrators_end_it(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-/// A clock that goes back brings nothing back that was ended, and keeps nothing from being ended.
-async fn what_was_ended_stays_so_by_a_clock_that_goes_back(scene: ApiScenario) {
+/// If the clock goes back, an ended delegation stays ended, and an active one can still be ended.
+async fn ended_delegation_stays_ended_if_the_clock_goes_back(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     g.pass(DAY);
@@ -153,7 +153,7 @@ async fn what_was_ended_stays_so_by_a_clock_that_goes_back(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// A gateway's clock may be a little behind the database's, which decides.
+/// A gateway's clock may be slightly behind the database's clock, which decides.
 #[tokio::test]
 async fn a_delegation_ends_by_the_databases_clock() {
     let (folder, clock, ahead) = (tempfile::tempdir().unwrap(), ClockOffset::default(), ClockOffset::default());

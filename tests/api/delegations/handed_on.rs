@@ -1,18 +1,18 @@
-//! Who hands on to whom, and what that takes.
+//! Tests who can delegate to whom, and the proof that this requires.
 
 use super::*;
 
 on_both! {
-    nothing_goes_from_hand_to_hand(super::two()),
-    only_reviewers_hand_on_and_receive_and_within_bounds(super::two()),
-    of_two_that_are_given_at_once_both_are_counted(super::two()),
-    handing_on_takes_the_password_or_a_passkey_where_there_is_one(super::two()),
-    a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_who_is_away(super::signed()),
-    what_was_handed_on_by_a_passkey_ends_with_it(super::signed()),
-    what_was_handed_on_by_a_password_ends_with_it(super::two()),
+    delegated_vote_cannot_be_delegated_again(super::two()),
+    only_reviewers_delegate_to_reviewers_within_limits(super::two()),
+    two_concurrent_delegations_are_both_counted(super::two()),
+    delegation_requires_the_password_or_an_existing_passkey(super::two()),
+    passkey_stage_needs_a_signed_delegation_and_the_delegates_passkey(super::signed()),
+    delegation_signed_by_a_passkey_ends_with_the_passkey(super::signed()),
+    delegation_by_password_ends_with_the_password(super::two()),
 }
 
-async fn nothing_goes_from_hand_to_hand(scene: ApiScenario) {
+async fn delegated_vote_cannot_be_delegated_again(scene: ApiScenario) {
     let g = &scene.gateway;
     let (dana, erin) =
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "erin", &["elsewhere"]).await);
@@ -25,7 +25,7 @@ async fn nothing_goes_from_hand_to_hand(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn only_reviewers_hand_on_and_receive_and_within_bounds(scene: ApiScenario) {
+async fn only_reviewers_delegate_to_reviewers_within_limits(scene: ApiScenario) {
     let g = &scene.gateway;
     let boss = administrator(g, "boss").await;
     let new = NewAccount { name: "ivy".to_owned(), role: PersonRole::Auditor, groups: BTreeSet::new() };
@@ -80,7 +80,7 @@ async fn only_reviewers_hand_on_and_receive_and_within_bounds(scene: ApiScenario
     scene.passes_an_audit().await;
 }
 
-async fn of_two_that_are_given_at_once_both_are_counted(scene: ApiScenario) {
+async fn two_concurrent_delegations_are_both_counted(scene: ApiScenario) {
     let g = &scene.gateway;
     let mut people = Vec::new();
     for number in 0..6 {
@@ -104,7 +104,7 @@ async fn allowed(g: &TestGateway, who: &SignedIn, key: &mut Authenticator, to: &
     allow_delegating(&g.service, who, (key, to)).await
 }
 
-async fn handing_on_takes_the_password_or_a_passkey_where_there_is_one(scene: ApiScenario) {
+async fn delegation_requires_the_password_or_an_existing_passkey(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let alice = inside(g, &g.alice).await;
@@ -115,7 +115,7 @@ async fn handing_on_takes_the_password_or_a_passkey_where_there_is_one(scene: Ap
     }
     let mut key = Authenticator::new(1);
     enrol(&g.service, &alice, (&mut key, PASSWORD)).await;
-    // Who resets a password, or finds one, has no passkey by that.
+    // An attacker who resets or finds a password does not have the passkey.
     let by_password = g.service.delegate_to(&alice, &to, PasskeyConfirmation::Password(PASSWORD.to_owned())).await;
     assert_eq!(code(by_password), "you have a passkey: confirm with it instead of the password");
     let mut of_dana = Authenticator::new(2);
@@ -128,7 +128,7 @@ async fn handing_on_takes_the_password_or_a_passkey_where_there_is_one(scene: Ap
     let other_session = inside(g, &g.alice).await;
     let elsewhere = allowed(g, &other_session, &mut key, &to).await;
     assert_eq!(code(g.service.delegate_to(&alice, &to, elsewhere).await), used, "and in which session");
-    // Some authenticators do not count, so that a signature looks as good a second time.
+    // Some authenticators have no counter, so a replayed signature looks valid.
     let mut synced = Authenticator::synced(3);
     let session = alice.session.record.id.as_str();
     let new = crate::passkeys_of_people::new_passkey(&g.service, &alice, &mut synced, |it| {
@@ -147,7 +147,7 @@ async fn handing_on_takes_the_password_or_a_passkey_where_there_is_one(scene: Ap
     scene.passes_an_audit().await;
 }
 
-async fn a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_who_is_away(scene: ApiScenario) {
+async fn passkey_stage_needs_a_signed_delegation_and_the_delegates_passkey(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (inside_alice, inside_dana) = (inside(g, &g.alice).await, inside(g, &dana).await);
@@ -179,7 +179,7 @@ async fn a_stage_that_asks_for_a_passkey_is_not_opened_by_a_session_of_the_one_w
     scene.passes_an_audit().await;
 }
 
-async fn what_was_handed_on_by_a_passkey_ends_with_it(scene: ApiScenario) {
+async fn delegation_signed_by_a_passkey_ends_with_the_passkey(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (inside_alice, inside_dana) = (inside(g, &g.alice).await, inside(g, &dana).await);
@@ -208,7 +208,7 @@ async fn what_was_handed_on_by_a_passkey_ends_with_it(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_was_handed_on_by_a_password_ends_with_it(scene: ApiScenario) {
+async fn delegation_by_password_ends_with_the_password(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let gus = administrator(g, "gus").await;

@@ -1,4 +1,4 @@
-//! Voting in another's place for a time: who counts once, who not at all, and what may be handed on. On both databases.
+//! Tests delegations: which votes count, which are refused, and the limits of a delegation. On both databases.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn by(held: &Value, delegation: &Delegation, verdict: VoteVerdict) -> Ballot {
     Ballot { delegation: Some(delegation.id.clone()), ..ballot(held, verdict) }
 }
 
-/// Votes in another's place.
+/// Votes as a delegate.
 async fn casts(g: &TestGateway, who: &Account, held: &Value, delegation: &Delegation) -> Result<VoteOutcome> {
     g.service.vote(&who.id, &review(held), &by(held, delegation, VoteVerdict::Approve)).await
 }

@@ -1,4 +1,4 @@
-//! What agents add to a run: by whom, how much, and until when.
+//! Tests the events that agents add to a run: who may add them, how many, and until when.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::gateway::{source, spawn_gateway};
 use crate::meanwhile::{InterleavedAction, second_gateway};
 
 on_both! {
-    what_agents_add_is_judged_for_who_says_it_and_how(crate::gateway::POLICY),
-    a_run_is_not_there_for_tokens_of_another_flow(crate::gateway::POLICY),
-    nothing_comes_after_the_end(crate::gateway::POLICY),
-    of_many_events_at_once_each_has_its_number(crate::gateway::POLICY),
-    a_run_that_is_full_takes_its_end_and_nothing_else(crate::gateway::POLICY),
+    invalid_events_of_agents_are_refused(crate::gateway::POLICY),
+    run_is_unknown_to_tokens_of_another_flow(crate::gateway::POLICY),
+    ended_run_accepts_no_events(crate::gateway::POLICY),
+    concurrent_events_get_distinct_numbers(crate::gateway::POLICY),
+    full_run_accepts_only_its_end(crate::gateway::POLICY),
 }
 
-async fn what_agents_add_is_judged_for_who_says_it_and_how(scene: ApiScenario) {
+async fn invalid_events_of_agents_are_refused(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let events = path(&thread, "events");
@@ -73,7 +73,7 @@ async fn what_agents_add_is_judged_for_who_says_it_and_how(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_run_is_not_there_for_tokens_of_another_flow(scene: ApiScenario) {
+async fn run_is_unknown_to_tokens_of_another_flow(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let other = crate::gateway::POLICY.replacen("flow = \"payments\"", "flow = \"refunds\"", 1);
@@ -92,7 +92,7 @@ async fn a_run_is_not_there_for_tokens_of_another_flow(scene: ApiScenario) {
     assert_eq!((refused.status, refused.code()), (404, "not_found"), "nor is it told that it is there");
 }
 
-async fn nothing_comes_after_the_end(scene: ApiScenario) {
+async fn ended_run_accepts_no_events(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let held = g.held(&thread).await;
@@ -104,7 +104,7 @@ async fn nothing_comes_after_the_end(scene: ApiScenario) {
         let late = add(g, &thread, phase, json!({"status": "ok"})).await;
         assert_eq!((late.status, late.code()), (409, "wrong_state"));
     }
-    // What the thread does afterwards is not of the run.
+    // Later changes of the thread do not belong to the run.
     let patch = json!({"requested_action": "update_email"});
     g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(201);
     assert_eq!(folder(g, &thread, &g.host).await, before);
@@ -112,7 +112,7 @@ async fn nothing_comes_after_the_end(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn of_many_events_at_once_each_has_its_number(scene: ApiScenario) {
+async fn concurrent_events_get_distinct_numbers(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let all = join_all((0..12).map(|at| add(g, &thread, "observe", json!({"at": at})))).await;
@@ -126,7 +126,7 @@ async fn of_many_events_at_once_each_has_its_number(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_run_that_is_full_takes_its_end_and_nothing_else(scene: ApiScenario) {
+async fn full_run_accepts_only_its_end(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     for _ in 0..POSTED_MAX {
@@ -159,7 +159,7 @@ async fn nothing_is_added_while_its_flow_is_halted() {
 }
 
 #[tokio::test]
-async fn what_no_run_is_told_of_is_no_cause() {
+async fn event_outside_of_the_run_is_no_cause() {
     let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let thread = begun(g).await;
@@ -170,7 +170,7 @@ async fn what_no_run_is_told_of_is_no_cause() {
         let event = json!({"node": "planner", "phase": "interpret", "payload": {}, "caused_by": cause});
         g.post(&path(&thread, "events"), &g.planner, event).await
     };
-    // The log's own line about what was said, beside what was said itself.
+    // The log event about the agent's event, and the agent's event itself.
     let line = reader.get_by_alias::<Event>(&event_alias(&id, 2)).await.unwrap().unwrap().record;
     assert_eq!((line.kind.name(), &line.data["event"]), ("episode.event", &said["event"]));
     let refused = by(json!(line.id)).await;
@@ -199,7 +199,7 @@ async fn meanwhile(g: &TestGateway, thread: &Value, happening: InterleavedAction
 }
 
 #[tokio::test]
-async fn nothing_is_added_where_its_flow_is_stopped_before_it_is_committed() {
+async fn event_of_a_flow_halted_before_its_commit_is_refused() {
     let g = spawn_gateway().await;
     let thread = begun(&g).await;
     let (service, alice) = (Arc::clone(&g.service), g.alice.id.clone());
@@ -215,7 +215,7 @@ async fn nothing_is_added_where_its_flow_is_stopped_before_it_is_committed() {
 }
 
 #[tokio::test]
-async fn nothing_is_added_by_a_token_that_is_revoked_before_it_is_committed() {
+async fn event_of_a_token_revoked_before_its_commit_is_refused() {
     let g = spawn_gateway().await;
     let thread = begun(&g).await;
     let (service, token) = (Arc::clone(&g.service), g.planner.clone());

@@ -1,4 +1,4 @@
-//! A run on the command line.
+//! Tests runs on the command line.
 
 use super::*;
 
@@ -15,7 +15,7 @@ pub fn program(g: &TestGateway, arguments: &[&str]) -> (String, Option<i32>) {
 }
 
 #[tokio::test]
-async fn a_run_is_exported_whole_and_verifies_by_the_gateways_keys() {
+async fn exported_run_is_complete_and_verifies() {
     let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let thread = begun(g).await;

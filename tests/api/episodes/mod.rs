@@ -1,4 +1,4 @@
-//! Episodes over HTTP: what agents add to a run, and what remains of it, on both databases.
+//! Tests episodes over HTTP: the events that agents add to a run, and its run artifacts. On both databases.
 
 use std::time::Duration;
 
@@ -35,20 +35,21 @@ pub use exported::program;
 
 on_both! {
     a_run_leaves_a_folder_that_verifies(crate::gateway::POLICY),
-    a_run_that_waits_has_no_more_than_it_can_have(crate::gateway::POLICY),
-    a_run_that_is_stopped_is_aborted(crate::gateway::POLICY),
+    waiting_run_has_only_its_available_artifacts(crate::gateway::POLICY),
+    closed_run_is_aborted(crate::gateway::POLICY),
     a_run_with_a_write_of_unknown_outcome_is_not_verified(crate::gateway::POLICY),
-    what_is_hidden_is_in_no_artefact_for_anybody(super::reading_the_card()),
-    a_run_is_begun_as_it_is_said_or_not_at_all(crate::gateway::POLICY),
-    what_remains_is_for_the_host_and_who_oversees(crate::gateway::POLICY),
-    a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(super::forking()),
+    redacted_value_is_in_no_run_artifact(super::reading_the_card()),
+    run_with_invalid_metadata_is_not_started(crate::gateway::POLICY),
+    run_artifacts_are_only_for_the_host_and_auditors(crate::gateway::POLICY),
+    run_records_forks_and_joins_and_its_branches_are_threads(super::forking()),
 }
 
 fn forking() -> String {
     crate::gateway::POLICY.replacen("[nodes.planner]\n", "[nodes.planner]\nfork = true\n", 1)
 }
 
-/// A node copies what it reads. What it cannot read it can only guess, and guesses are not compared when they are kept.
+/// Returns a policy under which the planner reads the card. A node copies only values that it can read, and stored text
+/// is not compared with other values.
 fn reading_the_card() -> String {
     crate::gateway::POLICY.replacen("\"payment.amount\"]\nwrites", "\"payment\"]\nwrites", 1)
 }
@@ -80,7 +81,7 @@ fn plan() -> Value {
         {"id": "write", "kind": "act", "description": "Change it"}]})
 }
 
-/// The bytes of a file; none where there is none.
+/// Returns the bytes of a file, or none if it does not exist.
 async fn bytes(g: &TestGateway, thread: &Value, file: &str, token: &str) -> Option<Vec<u8>> {
     let url = format!("{}{}", g.url, path(thread, file));
     let answer = g.http.get(url).bearer_auth(token).send().await.unwrap();
@@ -109,7 +110,7 @@ async fn json_of(g: &TestGateway, thread: &Value, file: &str) -> Value {
     g.get(&path(thread, file), &g.host).await.expect(200)
 }
 
-/// The timeline, each event in one word.
+/// Returns the timeline, one word for each event.
 async fn words(g: &TestGateway, thread: &Value) -> Vec<String> {
     let lines = bytes(g, thread, "events.jsonl", &g.host).await.unwrap();
     let word = |line: &str| {
@@ -179,7 +180,7 @@ async fn a_run_leaves_a_folder_that_verifies(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_run_that_waits_has_no_more_than_it_can_have(scene: ApiScenario) {
+async fn waiting_run_has_only_its_available_artifacts(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     add(g, &thread, "plan", plan()).await.expect(201);
@@ -210,7 +211,7 @@ async fn a_run_with_a_write_of_unknown_outcome_is_not_verified(scene: ApiScenari
         let thread = begun(g).await;
         let head = thread["transition"].clone();
         g.verify(&thread["thread"], &head, &Value::Null, &format!("lost-{goes_on}")).await.expect(200);
-        // Its writer died. No worker looks before somebody goes on.
+        // Its writer died. No worker runs before the thread is changed again.
         g.pass(Duration::from_secs(31));
         if goes_on {
             let patch = json!({"requested_action": "refund"});
@@ -225,7 +226,7 @@ async fn a_run_with_a_write_of_unknown_outcome_is_not_verified(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-async fn a_run_that_is_stopped_is_aborted(scene: ApiScenario) {
+async fn closed_run_is_aborted(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let name = thread["thread"].as_str().unwrap();
@@ -237,7 +238,7 @@ async fn a_run_that_is_stopped_is_aborted(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_hidden_is_in_no_artefact_for_anybody(scene: ApiScenario) {
+async fn redacted_value_is_in_no_run_artifact(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let text = format!("the card is {CARD}.");
@@ -251,7 +252,7 @@ async fn what_is_hidden_is_in_no_artefact_for_anybody(scene: ApiScenario) {
     add(g, &thread, "learn", json!({"basis": [text]})).await.expect(201);
     add(g, &thread, "terminate", json!({"status": "error", "message": text})).await.expect(201);
     g.service.sequence().await.unwrap();
-    // Nor is it kept, whatever the policy hides by then.
+    // The value is not stored either, whatever the policy redacts by then.
     let (id, keys) = (ThreadId::try_from(thread["thread"].as_str().unwrap()).unwrap(), g.service.keys().unwrap());
     let reader = RecordReader { store: scene.store(), key: keys.row() };
     let kept: Vec<String> = (1..=5).map(|it| posted_row_id(&id, it)).collect();
@@ -272,7 +273,7 @@ async fn what_is_hidden_is_in_no_artefact_for_anybody(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn a_run_is_begun_as_it_is_said_or_not_at_all(scene: ApiScenario) {
+async fn run_with_invalid_metadata_is_not_started(scene: ApiScenario) {
     let g = &scene.gateway;
     let state = json!({"requested_action": "none", "target_user_id": 17});
     let ask = |episode: Value| json!({"flow": "payments", "thread": "run-1", "state": state, "episode": episode});
@@ -298,7 +299,7 @@ async fn a_run_is_begun_as_it_is_said_or_not_at_all(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_remains_is_for_the_host_and_who_oversees(scene: ApiScenario) {
+async fn run_artifacts_are_only_for_the_host_and_auditors(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, plain) = (begun(g).await, g.thread().await);
     for token in [&g.planner, &g.writer, &g.admin, &g.monitor] {
@@ -312,11 +313,11 @@ async fn what_remains_is_for_the_host_and_who_oversees(scene: ApiScenario) {
     assert_eq!(g.get(&path(&thread, "state.json"), &other).await.status, 403);
 }
 
-async fn a_run_tells_of_its_forks_and_joins_and_its_branches_are_plain_threads(scene: ApiScenario) {
+async fn run_records_forks_and_joins_and_its_branches_are_threads(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let at = |rest: &str| format!("/v1/threads/{}/{rest}", thread["thread"].as_str().unwrap());
-    // A branch may be called like something that is hidden.
+    // A branch may have a name that equals a redacted value.
     let names = json!(["left", CARD]);
     let made = g.post(&at("forks"), &g.planner, json!({"node": "planner", "branches": names})).await.expect(201);
     for (branch, patch) in [(0, json!({"requested_action": "refund"})), (1, json!({"target_user_id": 42}))] {

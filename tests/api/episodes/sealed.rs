@@ -1,4 +1,4 @@
-//! Rows of a run that were sealed again.
+//! Tests rows of a run that an attacker sealed again.
 
 use countersign_domain::episode::goal::{Episode, EpisodeEnd};
 use countersign_domain::episode::state::RunStatus;
@@ -10,7 +10,7 @@ use super::*;
 use crate::imports::{found, sealed};
 
 #[tokio::test]
-async fn a_run_whose_rows_were_sealed_again_is_not_told() {
+async fn run_with_resealed_rows_is_not_returned() {
     let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let begun = begun(g).await;
@@ -53,7 +53,7 @@ async fn a_run_whose_rows_were_sealed_again_is_not_told() {
 }
 
 #[tokio::test]
-async fn whatever_is_sealed_again_of_a_run_is_found() {
+async fn audit_finds_every_resealed_row_of_a_run() {
     let scene = ApiScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let begun = begun(g).await;

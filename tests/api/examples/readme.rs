@@ -18,7 +18,7 @@ fn snippets(page: &str) -> Vec<String> {
     fenced.filter_map(|it| it.strip_prefix("bash\n")).map(str::to_owned).collect()
 }
 
-/// A program that runs, and what it said so far. It does not outlive the test.
+/// A running program and its output so far. It ends with the test.
 struct ReadmeProcess {
     child: Child,
     stdin: Option<ChildStdin>,

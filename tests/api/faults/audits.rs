@@ -1,4 +1,4 @@
-//! Audits of what a gateway left: in a folder that takes no writes, of a copy, and of a file with damaged pages.
+//! Tests audits of a read-only folder, of a copy, and of a file with damaged pages.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt as _;
@@ -15,7 +15,7 @@ const PAGE_BYTES: usize = 4_096;
 /// As many pages as are damaged, one in each copy.
 const DAMAGED_MAX: usize = 24;
 
-/// Where commits lie when nothing runs any more.
+/// The location of the commits of a killed or closed gateway.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CommitLocation {
     /// In the log, as a gateway that was killed left them.
@@ -59,7 +59,7 @@ fn audit(data: &Path, environment: &[(&str, &str)]) -> (i32, Value) {
 }
 
 #[test]
-fn an_audit_needs_no_folder_that_takes_writes_and_changes_no_copy() {
+fn audit_reads_a_read_only_folder_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let library = faulty();
     for commits in [CommitLocation::InTheLog, CommitLocation::InTheFile] {

@@ -1,4 +1,5 @@
-//! The files of a SQLite database: one gateway serves from them, and a gateway whose files are taken away stops.
+//! Tests the files of a SQLite database. Only one gateway serves from them, and a gateway stops if its files are
+//! removed.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -74,11 +75,11 @@ fn database_with_a_second_hard_link_is_not_served() {
     open(&path).unwrap();
 }
 
-/// What is done to a file of the database.
+/// Damages a file of the database.
 type FileFault = fn(&Path);
 
 #[tokio::test]
-async fn a_gateway_whose_files_are_taken_away_stops_instead_of_answering() {
+async fn gateway_stops_if_its_files_are_removed() {
     countersign::tls::ready();
     let remove: FileFault = |file| std::fs::remove_file(file).unwrap();
     let replace: FileFault = |file| {
@@ -103,7 +104,7 @@ async fn a_gateway_whose_files_are_taken_away_stops_instead_of_answering() {
         fault(&file(&data, suffix));
         let http = reqwest::Client::new();
         let answer = http.post(format!("{}/v1/threads", gateway.url)).bearer_auth(&host).json(&body).send().await;
-        // It is refused, or the gateway has gone already.
+        // The request is refused, or the gateway has already stopped.
         if let Ok(answer) = answer {
             let (status, body) = (answer.status().as_u16(), answer.json::<Value>().await.unwrap());
             assert_eq!((status, &body["code"]), (503, &json!("store_unavailable")), "{suffix}: {body}");

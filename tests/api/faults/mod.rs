@@ -1,5 +1,5 @@
-//! Faults of the machine below a gateway: a database that is down, read-only or full, files that are taken away, damaged pages,
-//! a second gateway on one data directory. The gateway is the program as it is served, in a process of its own.
+//! Tests faults of the machine: a database that is down, read-only or full, removed files, damaged pages, and a second
+//! gateway on one data directory. The gateway is the real program, in its own process.
 
 mod audits;
 mod files;
@@ -26,7 +26,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// A gateway that runs, and what it writes to standard error.
+/// A running gateway, and its standard error.
 pub struct FaultyGateway {
     pub process: ChildProcess,
     pub url: String,

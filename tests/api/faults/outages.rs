@@ -1,5 +1,6 @@
-//! A database that cannot be used: every call says so by one code and when to come again, readiness follows within two seconds
-//! in both directions, the log has a line a second, and a request that is sent again is carried out once.
+//! Tests a database that cannot be used. Every call returns one code and a time for the next attempt. Readiness follows
+//! within two seconds in both directions. The server log has one line per second. A repeated request is carried out
+//! once.
 
 use countersign::clock::{Clock as _, SystemClock};
 use reqwest::{Client, Response};
@@ -11,17 +12,17 @@ use super::{FaultyGateway, LOOK_AGAIN, POLICY, WITHIN, faulty};
 use crate::own_cluster::OwnCluster;
 use crate::program::PROGRAM;
 
-/// Calls in an outage. More of them than lines that may be logged.
+/// Calls in an outage. There are more of them than the gateway may log.
 const CALLS: usize = 200;
 
-/// How long an outage lasts at least: longer than lines in the log are apart.
+/// The minimum duration of an outage, longer than the interval between its log lines.
 const LASTS: Duration = Duration::from_millis(1_500);
 
 const DISK_FULL: i32 = 28;
 const READ_ONLY_FILES: i32 = 30;
 const INPUT_OUTPUT: i32 = 5;
 
-/// What an outage leaves of a database.
+/// The part of a database that works during an outage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutageScope {
     Reads,
@@ -80,7 +81,7 @@ impl OutageCaller {
         self.http.post(format!("{}/mcp", self.gateway.url)).bearer_auth(&self.agent).json(&call).send().await.unwrap()
     }
 
-    /// Waits until the gateway says by its readiness whether it is ready, and holds it to the time that it has for that.
+    /// Waits until readiness has this status, and checks that this is in time.
     async fn turns(&self, status: u16) {
         let begun = SystemClock.instant();
         loop {
@@ -104,7 +105,7 @@ impl OutageCaller {
         assert!(detail.contains("may or may not") && !detail.contains("Nothing was changed"), "{detail}");
     }
 
-    /// One outage, from its beginning to its end.
+    /// Runs one outage from its beginning to its end.
     async fn lives_through(&self, (name, left): (&str, OutageScope), begin: impl FnOnce(), end: impl FnOnce()) {
         self.turns(200).await;
         let begun = SystemClock.instant();
@@ -152,14 +153,14 @@ impl OutageCaller {
         let counted = |line: &str| line.split_once("calls=")?.1.split(' ').next()?.parse::<usize>().ok();
         let all: Vec<&str> = log.lines().filter(|it| it.contains("calls=")).collect();
         assert!(all.iter().filter_map(|it| counted(it)).sum::<usize>() >= CALLS, "{log}");
-        // The keeper, the listener and the workers have some lines each, however long it takes.
+        // The keeper, the listener and the workers write a few lines each, however long the outage takes.
         assert!(lines.len() - refused.len() <= 20, "{log}");
         std::fs::File::options().write(true).open(&self.gateway.stderr).unwrap().set_len(0).unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_disk_that_is_full_or_fails_stops_commits_and_nothing_else() {
+async fn full_or_failing_disk_stops_only_commits() {
     let folder = tempfile::tempdir().unwrap();
     let (data, faults) = (folder.path().join("data"), folder.path().join("faults"));
     let library = faulty();
@@ -173,14 +174,14 @@ async fn a_disk_that_is_full_or_fails_stops_commits_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_postgresql_that_stops_or_is_read_only_is_waited_for() {
+async fn gateway_recovers_from_a_stopped_or_read_only_postgresql() {
     let folder = tempfile::tempdir().unwrap();
     let cluster = OwnCluster::start();
     let caller = OutageCaller::new(&folder.path().join("data"), &[("COUNTERSIGN_DATABASE", &cluster.url())]);
     assert_eq!(caller.make("before").await.status().as_u16(), 201);
     let stopped = || cluster.stop();
     caller.lives_through(("stopped", OutageScope::Nothing), stopped, || cluster.start_again()).await;
-    // Sessions that began meanwhile are read-only for as long as they live.
+    // Sessions that began during the outage stay read-only until they end.
     let read_only = || {
         cluster.run("ALTER DATABASE postgres SET default_transaction_read_only = on");
         cluster.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'countersign'");

@@ -1,9 +1,9 @@
-//! What stands outside of screens: what is folded, the file of the log, and what the command line prints.
+//! Tests hostile text outside of screens: in folded lines, in the exported log and in the output of the command line.
 
 use super::*;
 
 #[tokio::test]
-async fn a_long_value_is_folded_with_its_length_and_is_there_to_its_last_character() {
+async fn long_value_is_folded_and_complete() {
     let g = spawn_with_policy(POLICY).await;
     let made =
         g.post("/v1/threads", &g.host, json!({"flow": "payments", "thread": "long", "state": {"target_user_id": 1}}));
@@ -27,7 +27,7 @@ async fn a_long_value_is_folded_with_its_length_and_is_there_to_its_last_charact
 }
 
 #[tokio::test]
-async fn the_file_of_the_log_is_the_same_json_and_nothing_in_it_acts_on_a_terminal() {
+async fn exported_log_is_equal_json_without_terminal_escapes() {
     let g = spawn_with_policy(POLICY).await;
     let gus = admin(&g).await;
     let gus = SessionUser::new(&g, &gus.id, PersonRole::Admin).await;
@@ -39,7 +39,7 @@ async fn the_file_of_the_log_is_the_same_json_and_nothing_in_it_acts_on_a_termin
     let mut reasons = BTreeSet::new();
     for line in file.lines() {
         assert!(!inert(line).iter().any(|it| matches!(it, TextSegment::Escape(_))), "{line:?}");
-        // No line is one of a table: a spreadsheet that opens the file has nothing that begins with a formula.
+        // No line begins with a formula for a spreadsheet that opens the file.
         assert!(line.starts_with('{'), "{line}");
         let event: Value = serde_json::from_str(line).unwrap();
         reasons.extend(event["data"]["reason"].as_str().map(str::to_owned));
@@ -54,7 +54,7 @@ async fn the_file_of_the_log_is_the_same_json_and_nothing_in_it_acts_on_a_termin
 }
 
 #[tokio::test]
-async fn what_the_command_line_prints_acts_on_no_terminal() {
+async fn output_of_the_command_line_has_no_terminal_escapes() {
     let g = spawn_with_policy(POLICY).await;
     let folder = g.folder.path().to_owned();
     let file = |name: &str, text: &str| {

@@ -1,5 +1,5 @@
-//! Whatever agents, hosts and people write does nothing to who looks at it: every screen that the table of routes names,
-//! what its forms lead to, the file of the log, and what the command line prints, each with every kind of hostile text.
+//! Tests that text of agents, hosts and people is sanitized everywhere. The places are every screen in the table of
+//! routes, the pages that forms lead to, the exported log and the output of the command line.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -29,10 +29,10 @@ mod screens;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
 
-/// Each hostile text stands beside this, so that it is known where it is shown.
+/// Each hostile text is beside this mark, so that the tests find it.
 const MARK: &str = "payee-7";
 
-/// A kind of hostile text, and how a page that shows it may show it: one of these.
+/// A kind of hostile text, and the forms in which a page may show it.
 struct HostileTextKind {
     name: &'static str,
     text: &'static str,
@@ -71,7 +71,7 @@ const HOSTILE: &[HostileTextKind] = &[
     HostileTextKind { name: "a formula", text: "=HYPERLINK(\"http://e.example\")", shown: &["=HYPERLINK("] },
 ];
 
-/// Nothing of this is in any page.
+/// Text that no page may contain.
 const ACTING: &[&str] = &["<script>owned", "<img src=x", "onmouseover=\"owned", "href=\"javascript:", "<%="];
 
 const POLICY: &str = r#"
@@ -157,12 +157,12 @@ fn hidden(page: &str, name: &str) -> String {
     page[start..].split('"').next().unwrap().to_owned()
 }
 
-/// What was written of one hostile text, and where it is to be looked at.
+/// The records that contain one hostile text, and the pages that show them.
 struct HostileText {
     thread: String,
     open: Value,
     reviews: BTreeSet<String>,
-    /// A run of another system that says it wherever such a run can.
+    /// A run of another system that has the text in every field.
     imported: String,
 }
 
@@ -171,7 +171,7 @@ async fn admin(g: &TestGateway) -> Account {
     g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
 }
 
-/// A proposal with the text in everything that an agent says.
+/// Proposes a change with the text in every field of an agent.
 async fn asked(g: &TestGateway, thread: &str, parent: &Value, said: &str, attempt: u32) -> Value {
     let body = json!({
         "node": "planner", "parent": parent, "format": "merge-patch", "attempt": attempt, "rationale": said,
@@ -185,17 +185,17 @@ fn review_of(held: &Value) -> String {
     held["review"]["id"].as_str().unwrap().to_owned()
 }
 
-/// A link that says it as far as one can.
+/// Returns a link that contains the text as far as possible.
 fn link(said: &str) -> String {
     let query: String = said.chars().filter(|it| !it.is_control() && !it.is_whitespace()).take(400).collect();
     format!("https://desk.example/?{query}")
 }
 
-/// Writes it wherever somebody can: as host, agent, writer and reviewer.
+/// Writes the text everywhere it is accepted: as host, agent, writer and reviewer.
 async fn write(g: &TestGateway, thread: &str, said: &str) -> HostileText {
     let context = json!({"title": said, "on_behalf_of": said, "links": [link(said)]});
     let state = json!({"target_user_id": format!("{said} first"), "memo": {(said): [said]}});
-    // Names and words have their bounds, and what is said in them is as hostile within those.
+    // Names and texts are limited in length, and the hostile text is shortened to the limit.
     let word: String = said.chars().take(200).collect();
     let task: String = said.chars().take(2_000).collect();
     let episode = json!({"goal": {"task": task, "type": word}, "tags": {(word.as_str()): word}, "using": word});
@@ -210,7 +210,7 @@ async fn write(g: &TestGateway, thread: &str, said: &str) -> HostileText {
     }
     let head = made["transition"].clone();
     let mut reviews = BTreeSet::new();
-    // Turned away, cancelled, denied, rewritten and approved; and one that stays open.
+    // One proposal each is rejected, cancelled, denied, edited and approved. One stays open.
     let body = json!({"node": "planner", "parent": head, "patch": {(said): said}, "rationale": said});
     g.post(&format!("/v1/threads/{thread}/transitions"), &g.planner, body).await.expect(422);
     let cancelled = asked(g, thread, &head, said, 1).await;

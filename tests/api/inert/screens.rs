@@ -1,20 +1,20 @@
-//! Every screen that the table of routes names, and what its forms lead to.
+//! Tests every screen in the table of routes, and the pages that their forms lead to.
 
 use super::*;
 
-/// An endpoint's page, and that of something that was sent there.
+/// The page of an endpoint, and of one of its deliveries.
 struct DeliveryPaths {
     endpoint: String,
     delivery: String,
 }
 
-/// Whether a request is there to the end of its body.
+/// Returns whether the request is complete to the end of its body.
 fn is_whole(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request);
     text.split_once("\r\n\r\n").is_some_and(|it| serde_json::from_str::<Value>(it.1).is_ok())
 }
 
-/// An endpoint for each hostile text, called so as far as names may be, whose receiver says it.
+/// Adds an endpoint for each hostile text. The text is in its name and in its receiver's answers.
 async fn told(g: &TestGateway) -> Vec<DeliveryPaths> {
     let mut endpoints = Vec::new();
     for hostile in HOSTILE {
@@ -24,7 +24,7 @@ async fn told(g: &TestGateway) -> Vec<DeliveryPaths> {
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = receiver.accept().await {
                 let head = format!("HTTP/1.1 500 X\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", said.len());
-                // Whoever closes before it has read everything may take the answer back.
+                // The receiver reads everything, since closing early may discard the answer.
                 let mut seen = Vec::new();
                 while !is_whole(&seen) && stream.read_buf(&mut seen).await.is_ok_and(|it| it > 0) {}
                 stream.write_all((head + &said).as_bytes()).await.unwrap();
@@ -48,7 +48,8 @@ async fn told(g: &TestGateway) -> Vec<DeliveryPaths> {
     told
 }
 
-/// Everything that people may open, with what belongs to it filled in. What follows the log sends no words of anybody.
+/// Returns every address that people may open, with its parameters filled in. The stream of the log is left out, since
+/// it sends no text of users.
 async fn addresses(
     g: &TestGateway,
     written: &[HostileText],
@@ -62,7 +63,7 @@ async fn addresses(
         match rule.route {
             "/log/{event}" => all.extend(events.iter().map(|it| (rule.route, format!("/log/{}", it.event.id)))),
             "/people/{account}" => all.push((rule.route, format!("/people/{}", g.alice.id))),
-            // To the byte what its manifest has the hash of, and given for a file: never shown.
+            // The route returns a file whose bytes match its manifest. The file is never shown as a page.
             "/threads/{thread}/episode/{artefact}" => {}
             "/interrupts/{interrupt}" => all.push((rule.route, format!("/interrupts/{interrupt}"))),
             "/endpoints/{endpoint}" => all.extend(told.iter().map(|it| (rule.route, it.endpoint.clone()))),
@@ -93,7 +94,7 @@ async fn addresses(
     all
 }
 
-/// Nothing in it acts, and where the text is, it can be seen.
+/// Checks that no text on the page acts, and that the hostile text is visible.
 fn harmless(page: &str, at: &str) {
     let mut before = "";
     for segment in inert(page) {
@@ -102,7 +103,7 @@ fn harmless(page: &str, at: &str) {
             TextSegment::Escape(it) => panic!("{at}: {it:?} stands as itself after {:?}", last(before)),
         }
     }
-    // What is no page is given for a file, and never shown.
+    // The exported log is a file and is never shown as a page.
     for acting in ACTING.iter().filter(|_| at != "/log.jsonl") {
         assert!(!page.contains(acting), "{at}: {acting}");
     }
@@ -116,7 +117,7 @@ fn last(text: &str) -> &str {
 /// The same route as of a run of ours, and another page.
 const AN_IMPORT: &str = "/threads/{thread}/episode, imported";
 
-/// Where each is shown, at least.
+/// The routes that must show every kind of hostile text.
 const SHOWN_ON: &[&str] = &[
     "/",
     "/amendments/{amendment}",
@@ -137,7 +138,7 @@ const SHOWN_ON: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn whatever_is_written_is_inert_on_every_screen_and_can_be_seen() {
+async fn hostile_text_is_sanitized_and_visible_on_every_screen() {
     let g = spawn_with_policy(POLICY).await;
     let gus = admin(&g).await;
     let all: String = HOSTILE.iter().map(|it| it.text).collect();
@@ -155,7 +156,7 @@ async fn whatever_is_written_is_inert_on_every_screen_and_can_be_seen() {
     let told = told(&g).await;
     for (route, path) in addresses(&g, &written, (&amendment, &interrupt, &told)).await {
         let (mut status, mut page) = people[0].get(&path).await;
-        // Some pages are for administrators only; of who signs in, reviewers are not told.
+        // Some pages are for administrators only, and sign-ins are not shown to reviewers.
         if matches!(status, 403 | 404) {
             (status, page) = people[1].get(&path).await;
         }
@@ -188,8 +189,8 @@ async fn whatever_is_written_is_inert_on_every_screen_and_can_be_seen() {
     }
 }
 
-/// Pages that a form leads to, as far as they repeat what others wrote. What one typed oneself comes back as it was
-/// typed, in its field.
+/// Checks the pages that a form leads to and that repeat text of others. A form shows a person's own input again
+/// exactly as it was typed.
 async fn forms(people: &[SessionUser<'_>; 2], written: &HostileText, hostile: &HostileTextKind) {
     let [alice, gus] = people;
     assert_eq!(gus.role, PersonRole::Admin);
@@ -236,12 +237,13 @@ async fn forms(people: &[SessionUser<'_>; 2], written: &HostileText, hostile: &H
     harmless(&untyped(&page), "what if");
 }
 
-/// The page without what was typed into it.
+/// Returns the page without the input that was typed into it.
 fn untyped(page: &str) -> String {
     page.split("<textarea").map(|it| it.split_once("</textarea>").map_or(it, |it| it.1)).collect()
 }
 
-/// What a host asks people about, with the text in everything that it and a voter say; and the confirmation of a vote.
+/// Opens an interrupt from a host application with the text in every field of the host and of a voter. Also checks the
+/// confirmation of a vote.
 async fn interrupted(g: &TestGateway, said: &str) -> String {
     let body = json!({
         "kind": "state_transition_review", "transition_digest": "d".repeat(64), "interrupt_id": "7652e9dc",
@@ -268,7 +270,7 @@ async fn interrupted(g: &TestGateway, said: &str) -> String {
     id.to_string()
 }
 
-/// A policy that people are asked about, with the text in what they say.
+/// Opens a policy change request with the text in every field of its voters.
 async fn amended(g: &TestGateway, said: &str) -> String {
     let guarded = |ttl: &str| {
         let text = POLICY.replacen("\"payments\"", "\"amended\"", 1);

@@ -1,4 +1,4 @@
-//! With a provider that lies, or somebody between.
+//! Tests sign-in with a provider that returns false data, or with an attacker in between.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub async fn with_peer() -> (TestGateway, FakeProvider) {
     (g, peer)
 }
 
-/// Somebody signs in as the script says; what they see.
+/// Signs in as the script says. Returns the browser and the page.
 pub async fn try_once(g: &TestGateway, peer: &FakeProvider) -> (HttpBrowser, BrowserResponse) {
     let mut visitor = HttpBrowser::new();
     let sent_to = visitor.sent_to(&g.url, "/").await;
@@ -32,7 +32,7 @@ async fn last_reason(g: &TestGateway) -> Value {
     told(g, "access.sign_in_failed").await.pop().unwrap().data["reason"].clone()
 }
 
-/// With the script changed so, nobody gets in, for that reason and in words; without it, they do.
+/// Checks that sign-in fails with this reason after the change of the script, and works without the change.
 async fn refused(change: impl FnOnce(&mut super::peer::ProviderScript), reason: &str) {
     let (g, peer) = with_peer().await;
     change(&mut peer.script());
@@ -48,7 +48,7 @@ async fn refused(change: impl FnOnce(&mut super::peer::ProviderScript), reason: 
 }
 
 #[tokio::test]
-async fn the_unspoiled_twin_of_all_of_these_comes_in() {
+async fn unspoiled_sign_in_succeeds() {
     let (g, peer) = with_peer().await;
     let (visitor, seen) = try_once(&g, &peer).await;
     assert_eq!(seen.status, 303, "{}", seen.body);
@@ -56,7 +56,7 @@ async fn the_unspoiled_twin_of_all_of_these_comes_in() {
 }
 
 #[tokio::test]
-async fn a_word_that_the_provider_did_not_sign_is_not_believed() {
+async fn token_that_the_provider_did_not_sign_is_refused() {
     refused(|it| it.signing = TokenSigning::NotAtAll, "bad_signature").await;
     refused(|it| it.signing = TokenSigning::WithTheClientsSecret, "bad_signature").await;
     refused(|it| it.signing = TokenSigning::WithAnotherKey, "bad_signature").await;
@@ -65,7 +65,7 @@ async fn a_word_that_the_provider_did_not_sign_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_word_to_somebody_else_or_about_another_sign_in_is_not_believed() {
+async fn token_for_another_client_or_another_sign_in_is_refused() {
     for claims in [
         json!({"aud": "somebody-else"}),
         json!({"aud": ["countersign", "somebody-else"], "azp": "countersign"}),
@@ -79,7 +79,7 @@ async fn a_word_to_somebody_else_or_about_another_sign_in_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_word_that_is_too_old_or_from_the_future_is_not_believed() {
+async fn token_that_is_too_old_or_from_the_future_is_refused() {
     let now = SystemClock.now().seconds();
     for claims in [json!({"exp": now - 70}), json!({"iat": now + 90, "exp": now + 300}), json!({"nbf": now + 90})] {
         refused(|it| it.claims = claims, "wrong_time").await;
@@ -90,7 +90,7 @@ async fn a_word_that_is_too_old_or_from_the_future_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_claim_that_is_said_twice_is_not_believed() {
+async fn token_with_a_duplicate_claim_is_refused() {
     let (g, peer) = with_peer().await;
     let mut visitor = HttpBrowser::new();
     let sent_to = visitor.sent_to(&g.url, "/").await;
@@ -116,7 +116,7 @@ async fn a_claim_that_is_said_twice_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_provider_that_leads_elsewhere_says_too_much_or_fails_is_down() {
+async fn redirecting_oversized_or_failing_provider_counts_as_down() {
     for reply in [ProviderReply::Redirect, ProviderReply::Huge, ProviderReply::Failure] {
         refused(|it| it.reply = reply, "provider_down").await;
     }
@@ -128,7 +128,7 @@ async fn a_provider_that_leads_elsewhere_says_too_much_or_fails_is_down() {
 }
 
 #[tokio::test]
-async fn a_provider_that_calls_itself_something_else_is_not_asked() {
+async fn provider_with_another_issuer_is_not_used() {
     let (g, peer) = with_peer().await;
     for other in [format!("{}/", peer.issuer), "https://other.example".to_owned()] {
         peer.script().metadata = json!({"issuer": other});
@@ -159,7 +159,7 @@ async fn an_answer_of_another_provider_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn only_the_browser_that_asked_comes_in_and_once_and_in_time() {
+async fn callback_is_valid_once_in_time_and_in_the_same_browser() {
     let (g, peer) = with_peer().await;
     let mut visitor = HttpBrowser::new();
     let back = peer.signs_in(&visitor.sent_to(&g.url, "/").await);
@@ -206,7 +206,7 @@ async fn a_callback_that_arrives_twice_at_once_opens_one_session() {
 }
 
 #[tokio::test]
-async fn the_code_is_bound_to_who_asked_for_it_and_redeemed_with_the_secret() {
+async fn code_is_bound_by_pkce_and_redeemed_with_the_secret() {
     let (g, peer) = with_peer().await;
     let mut visitor = HttpBrowser::new();
     let sent_to = visitor.sent_to(&g.url, "/").await;
@@ -220,7 +220,7 @@ async fn the_code_is_bound_to_who_asked_for_it_and_redeemed_with_the_secret() {
 }
 
 #[tokio::test]
-async fn unknown_keys_are_asked_for_again_but_not_at_every_knock() {
+async fn unknown_keys_are_fetched_again_at_a_limited_rate() {
     let (g, peer) = with_peer().await;
     assert_eq!(try_once(&g, &peer).await.1.status, 303);
     assert_eq!(peer.script().keys_asked, 1);
@@ -236,7 +236,7 @@ async fn unknown_keys_are_asked_for_again_but_not_at_every_knock() {
 }
 
 #[tokio::test]
-async fn people_go_on_to_pages_of_this_gateway_alone() {
+async fn sign_in_redirects_only_to_pages_of_the_gateway() {
     let (g, peer) = with_peer().await;
     for (next, to) in [("/policies", "/policies"), ("https://evil.example", "/"), ("//evil.example", "/")] {
         let mut visitor = HttpBrowser::new();
@@ -246,7 +246,7 @@ async fn people_go_on_to_pages_of_this_gateway_alone() {
 }
 
 #[tokio::test]
-async fn what_one_gateway_asked_another_may_be_answered() {
+async fn sign_in_started_at_one_gateway_ends_at_another() {
     let (g, peer) = with_peer().await;
     let other = beside(&g, ways(settings(&peer.issuer), &g.url, &g.clock, super::LocalAccounts::On)).await;
     let sent_to = other.oidc_authorize("a browser of mine", "/").await.unwrap();
@@ -260,7 +260,7 @@ async fn what_one_gateway_asked_another_may_be_answered() {
 }
 
 #[tokio::test]
-async fn a_sign_in_is_begun_by_a_page_of_ours_and_not_too_often() {
+async fn sign_in_starts_only_from_own_pages_and_is_rate_limited() {
     let (g, _peer) = with_peer().await;
     let mut visitor = HttpBrowser::new();
     for csrf in ["", "guessed"] {

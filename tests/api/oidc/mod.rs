@@ -1,4 +1,4 @@
-//! Signing in with an OpenID provider, over HTTP: with a real one, and with one that lies.
+//! Tests sign-in with an OpenID provider over HTTP: with a real one, and with one that returns false data.
 
 mod faults;
 mod names;
@@ -27,7 +27,7 @@ use countersign::web::limits::rate_limit::RateLimiter;
 
 use crate::gateway::{MovedClock, POLICY, TestGateway, settings, spawn_letting_in};
 
-/// A port that a gateway will listen on, so that a provider can be told of it before.
+/// A port reserved for a gateway, so that a provider can be configured with it before the gateway starts.
 pub struct ReservedPort(TcpListener);
 
 impl ReservedPort {
@@ -39,7 +39,7 @@ impl ReservedPort {
         format!("http://localhost:{}", self.0.local_addr().unwrap().port())
     }
 
-    /// A gateway there, with that provider.
+    /// Starts a gateway on the port, with that provider.
     pub async fn gateway(self, oidc: OidcConfig) -> TestGateway {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
         let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
@@ -55,7 +55,7 @@ fn ways(oidc: OidcConfig, url: &str, clock: &ClockOffset, local: LocalAccounts) 
     SignInMethods { local, provider: Some(Arc::new(provider)) }
 }
 
-/// A second gateway beside that one, on the same database and keyring, with other ways in.
+/// Starts a second gateway on the same database and keyring, with other sign-in methods.
 async fn beside(g: &TestGateway, ways: SignInMethods) -> Service {
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
     let store = Arc::new(SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap());
@@ -72,7 +72,7 @@ async fn told(g: &TestGateway, name: &str) -> Vec<Event> {
     events.into_iter().map(|it| it.event).filter(is).collect()
 }
 
-/// Whose session that cookie is.
+/// Returns the account of the session cookie.
 async fn whose(g: &TestGateway, secret: &str) -> Account {
     g.service.session_of(secret).await.unwrap().account.record
 }

@@ -1,4 +1,4 @@
-//! Who somebody is here, whatever they call themselves there.
+//! Tests which account a person gets, whatever name the provider sends.
 
 use countersign_domain::identity::account::{AccountCredential, PersonRole};
 
@@ -11,7 +11,7 @@ use super::{told, whose};
 const COOKIE: &str = "countersign";
 
 #[tokio::test]
-async fn a_name_that_somebody_has_or_that_looks_like_it_is_never_taken_over() {
+async fn existing_or_look_alike_name_is_never_taken_over() {
     let (g, peer) = with_peer().await;
     for (name, reason) in [
         ("alice", "name_taken"),
@@ -41,7 +41,7 @@ async fn a_name_that_somebody_has_or_that_looks_like_it_is_never_taken_over() {
 }
 
 #[tokio::test]
-async fn an_account_is_its_subjects_for_ever_and_keeps_its_name() {
+async fn account_stays_with_its_subject_and_keeps_its_name() {
     let (g, peer) = with_peer().await;
     let (visitor, _) = try_once(&g, &peer).await;
     let first = whose(&g, visitor.cookie(&g.url, COOKIE).unwrap()).await;
@@ -55,7 +55,7 @@ async fn an_account_is_its_subjects_for_ever_and_keeps_its_name() {
 }
 
 #[tokio::test]
-async fn nobody_comes_in_or_runs_the_gateway_unless_the_configuration_says_so() {
+async fn sign_in_and_admin_role_require_configured_groups() {
     let (g, peer) = with_peer().await;
     for groups in [json!(["staff"]), json!([]), json!("admin"), json!({"ops": true}), json!(null), json!([["fin"]])] {
         peer.script().claims = json!({"groups": groups});

@@ -1,5 +1,5 @@
-//! A provider that says what it is told to say, for what a real one never does. It signs with Ed25519, and nobody
-//! visits its pages: tests read the address that a browser would be sent to.
+//! A scripted provider, for behavior that a real provider never shows. It signs with Ed25519. It has no pages: tests
+//! read the address that a browser would be sent to.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use super::provider::CLIENT;
 use super::visitor::parameter;
 
-/// What it answers a code with.
+/// The provider's reply to a code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ProviderReply {
     Token,
@@ -35,21 +35,21 @@ pub enum TokenSigning {
 }
 
 pub struct ProviderScript {
-    /// What it says of itself, over what is true.
+    /// Members that replace the true metadata.
     pub metadata: Value,
-    /// What the token claims, over what is true.
+    /// Claims that replace the true claims of the token.
     pub claims: Value,
-    /// The token's payload as text, over everything.
+    /// The token's payload as text, instead of all claims.
     pub payload: Option<String>,
     pub signing: TokenSigning,
     pub reply: ProviderReply,
-    /// The number of the key it signs with, and those it publishes.
+    /// The number of the signing key, and the numbers of the published keys.
     pub key: u8,
     pub published: Vec<u8>,
-    /// How often it was asked for its keys, and what it was sent for a token.
+    /// The number of requests for the keys, and the requests for a token.
     pub keys_asked: usize,
     pub redeemed: Vec<String>,
-    /// Requests to where a token's redirect leads.
+    /// The number of requests to the redirect target of the token endpoint.
     pub led_on: usize,
     nonce: String,
 }
@@ -95,7 +95,7 @@ impl FakeProvider {
         self.script.lock().unwrap()
     }
 
-    /// Where a browser comes back to, after the person whose browser was sent to that address signed in.
+    /// Returns the address that a browser comes back to after the person signed in.
     pub fn signs_in(&self, sent_to: &str) -> String {
         self.script().nonce = parameter(sent_to, "nonce");
         let (back, state) = (parameter(sent_to, "redirect_uri"), parameter(sent_to, "state"));
@@ -185,7 +185,7 @@ fn key(number: u8) -> SigningKey {
     SigningKey::from_bytes(&[number; 32])
 }
 
-/// Members of `other` in the place of those of `value`; null takes one away.
+/// Replaces members of `value` by those of `other`. Null removes a member.
 fn over(value: &mut Value, other: &Value) {
     for (name, it) in other.as_object().unwrap() {
         if it.is_null() {
@@ -196,7 +196,7 @@ fn over(value: &mut Value, other: &Value) {
     }
 }
 
-/// What PKCE shows of a secret.
+/// Returns the PKCE challenge of a verifier.
 pub fn challenge(verifier: &str) -> String {
     BASE64.encode(Sha256::digest(verifier.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! With a real provider.
+//! Tests sign-in with a real provider.
 
 use countersign_domain::identity::account::{AccountCredential, PersonRole};
 use countersign_domain::reviews::VoteVerdict;
@@ -28,7 +28,7 @@ async fn change(provider: &RealProvider, people: Value) {
 }
 
 #[tokio::test]
-async fn whoever_the_provider_knows_comes_in_with_their_groups_and_decides() {
+async fn person_of_the_provider_signs_in_with_their_groups_and_decides() {
     let (g, provider) = with(json!({"carol": {"groups": ["fin", "other"]}}), "RS256").await;
     let mut carol = HttpBrowser::new();
     let seen = carol.sign_in(&g.url, "carol", "yes").await;
@@ -66,7 +66,7 @@ async fn whoever_the_provider_knows_comes_in_with_their_groups_and_decides() {
 }
 
 #[tokio::test]
-async fn groups_are_those_of_the_last_sign_in_and_who_has_none_left_is_out() {
+async fn groups_follow_the_last_sign_in() {
     let (g, provider) = with(json!({"carol": {"groups": ["fin", "sec"]}}), "RS256").await;
     let mut carol = HttpBrowser::new();
     carol.sign_in(&g.url, "carol", "yes").await;
@@ -109,7 +109,7 @@ async fn keys_may_change_at_any_time_and_may_be_of_any_kind() {
 }
 
 #[tokio::test]
-async fn a_person_who_refuses_and_a_provider_that_is_down_are_told_in_words() {
+async fn refused_consent_and_unreachable_provider_show_an_explanation() {
     let (g, mut provider) = with(json!({"carol": {"groups": ["fin"]}}), "ES256").await;
     let mut carol = HttpBrowser::new();
     let refused = carol.sign_in(&g.url, "carol", "no").await;
@@ -157,7 +157,7 @@ async fn signing_out_here_signs_out_there() {
 }
 
 #[tokio::test]
-async fn a_provider_is_asked_over_tls_if_an_authority_vouches_for_it() {
+async fn provider_is_called_over_tls_with_a_trusted_ca() {
     let people = json!({"carol": {"groups": ["fin"]}});
     for (authority, status) in [(Some(AUTHORITY.to_vec()), 200), (None, 503)] {
         let place = ReservedPort::take();

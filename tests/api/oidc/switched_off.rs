@@ -1,4 +1,4 @@
-//! Where accounts of the gateway's own are switched off.
+//! Tests a gateway whose own accounts are switched off.
 
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::reviews::VoteVerdict;
@@ -16,7 +16,7 @@ const COOKIE: &str = "countersign";
 const PASSWORD: &str = "correct horse battery";
 
 #[tokio::test]
-async fn with_local_accounts_off_only_the_provider_lets_anybody_in() {
+async fn without_local_accounts_only_the_provider_signs_in() {
     let (g, peer) = with_peer().await;
     let (_, alices) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     let link = g.service.sign_in_link(&g.alice.id).await.unwrap();
@@ -42,7 +42,7 @@ async fn with_local_accounts_off_only_the_provider_lets_anybody_in() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_configured_any_more_lets_nobody_stay() {
+async fn sessions_of_a_removed_provider_are_refused() {
     let (g, peer) = with_peer().await;
     let (carol, _) = try_once(&g, &peer).await;
     let secret = carol.cookie(&g.url, COOKIE).unwrap();

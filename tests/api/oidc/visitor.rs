@@ -1,4 +1,4 @@
-//! A browser without a window: cookies by site, and no redirect followed unasked.
+//! A browser without a window. It has cookies for each site and follows redirects only on request.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ impl HttpBrowser {
         panic!("more than ten redirects: {seen:?}");
     }
 
-    /// Presses the button on the sign-in page; where that leads.
+    /// Presses the button on the sign-in page. Returns the redirect.
     pub async fn begin(&mut self, gateway: &str, next: &str) -> BrowserResponse {
         let page = self.get(&format!("{gateway}/sign-in")).await;
         let csrf = between(&page.body, "name=\"csrf\" value=\"", "\"");
@@ -101,7 +101,7 @@ impl HttpBrowser {
         onward(&leaving)
     }
 
-    /// Signs in there as that person; what the gateway answers in the end.
+    /// Signs in at the provider as that person. Returns the gateway's last response.
     pub async fn sign_in(&mut self, gateway: &str, name: &str, answer: &str) -> BrowserResponse {
         let url = self.sent_to(gateway, "/policies").await;
         let seen = self.get(&url).await;
@@ -116,7 +116,7 @@ impl HttpBrowser {
     }
 }
 
-/// Where a page leads on to by itself.
+/// Returns the address that a page redirects to.
 pub fn onward(leaving: &BrowserResponse) -> String {
     between(&leaving.body, "content=\"0; url=", "\"").replace("&amp;", "&").replace("&#38;", "&")
 }

@@ -30,19 +30,19 @@ fn forking() -> String {
 
 on_both! {
     in IdempotencyScenario;
-    what_is_sent_again_is_answered_in_the_same_bytes(crate::gateway::POLICY),
+    repeated_request_gets_the_same_bytes(crate::gateway::POLICY),
     twenty_at_once_under_one_key_have_one_effect(crate::gateway::POLICY),
     twenty_at_once_on_two_gateways_have_one_effect(crate::gateway::POLICY),
-    while_it_runs_nobody_else_has_the_key(crate::gateway::POLICY),
+    concurrent_request_with_the_same_key_is_refused(crate::gateway::POLICY),
     a_crash_leaves_both_the_effect_and_its_answer_or_neither(crate::gateway::POLICY),
-    a_key_is_of_one_token_and_one_path(crate::gateway::POLICY),
-    what_did_not_succeed_is_not_kept(crate::gateway::POLICY),
-    every_post_keeps_its_answer_in_the_change_that_makes_it_true(super::forking()),
-    after_its_time_a_key_is_anybodys_again(crate::gateway::POLICY),
-    what_was_done_before_takes_no_room_under_another_key(crate::attacks::policy_with("protected = [", "protected = [\"raw_text\", ")),
+    idempotency_key_belongs_to_one_token_and_path(crate::gateway::POLICY),
+    failed_response_is_not_stored(crate::gateway::POLICY),
+    every_post_stores_its_answer_in_the_transaction_of_its_effect(super::forking()),
+    expired_idempotency_key_can_be_used_again(crate::gateway::POLICY),
+    response_without_effect_is_not_stored_for_every_key(crate::attacks::policy_with("protected = [", "protected = [\"raw_text\", ")),
 }
 
-/// An answer, byte for byte, and whether it says that it was given before.
+/// A response, byte for byte, and whether its header marks it as repeated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct ExactResponse {
     status: StatusCode,
@@ -76,7 +76,7 @@ fn new_thread() -> Value {
     json!({"flow": "payments", "state": {"requested_action": "none", "target_user_id": 17}})
 }
 
-/// How many things of that kind the log tells of.
+/// Returns the number of events of this type in the log.
 async fn told(g: &TestGateway, kind: &str) -> usize {
     while g.service.sequence().await.unwrap() > 0 {}
     let all = g.get("/v1/events?limit=500", &g.auditor).await.expect(200);
@@ -89,7 +89,7 @@ async fn passes_an_audit(scene: &IdempotencyScenario) {
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
 
-async fn what_is_sent_again_is_answered_in_the_same_bytes(scene: IdempotencyScenario) {
+async fn repeated_request_gets_the_same_bytes(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let first = send(g, "/v1/threads", &g.host, ("k", &new_thread())).await;
     assert_eq!((first.status, first.again), (StatusCode::CREATED, false), "{}", first.body);
@@ -140,7 +140,7 @@ async fn twenty_at_once_on_two_gateways_have_one_effect(scene: IdempotencyScenar
     passes_an_audit(&scene).await;
 }
 
-async fn while_it_runs_nobody_else_has_the_key(scene: IdempotencyScenario) {
+async fn concurrent_request_with_the_same_key_is_refused(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let (here, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     scene.store.watching.expect(InjectedFault::Tarries(here.clone(), go_on.clone()));
@@ -174,14 +174,14 @@ async fn a_crash_leaves_both_the_effect_and_its_answer_or_neither(scene: Idempot
     assert_eq!(told(g, "thread.created").await, 2);
 }
 
-async fn a_key_is_of_one_token_and_one_path(scene: IdempotencyScenario) {
+async fn idempotency_key_belongs_to_one_token_and_path(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let second = token(&g.service, "another", MachineRole::Host, &[]).await;
     let mine = send(g, "/v1/threads", &g.host, ("k", &new_thread())).await;
     let theirs = send(g, "/v1/threads", &second, ("k", &new_thread())).await;
     assert_eq!((theirs.status, theirs.again), (StatusCode::CREATED, false));
     assert_ne!(mine.json()["thread"], theirs.json()["thread"]);
-    // On the path of another thing it is another key.
+    // On another path it is another key.
     for thread in [&mine, &theirs].map(|it| it.json()["thread"].clone()) {
         let path = format!("/v1/threads/{}/closing", thread.as_str().unwrap());
         let closed = send(g, &path, &g.admin, ("k", &json!({"reason": "done"}))).await;
@@ -190,7 +190,7 @@ async fn a_key_is_of_one_token_and_one_path(scene: IdempotencyScenario) {
     }
 }
 
-async fn what_was_done_before_takes_no_room_under_another_key(scene: IdempotencyScenario) {
+async fn response_without_effect_is_not_stored_for_every_key(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -209,7 +209,7 @@ async fn what_was_done_before_takes_no_room_under_another_key(scene: Idempotency
     passes_an_audit(&scene).await;
 }
 
-async fn what_did_not_succeed_is_not_kept(scene: IdempotencyScenario) {
+async fn failed_response_is_not_stored(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
@@ -224,13 +224,13 @@ async fn what_did_not_succeed_is_not_kept(scene: IdempotencyScenario) {
     assert!(good.status.is_success() && !good.again, "{}", good.body);
 }
 
-async fn after_its_time_a_key_is_anybodys_again(scene: IdempotencyScenario) {
+async fn expired_idempotency_key_can_be_used_again(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let first = send(g, "/v1/threads", &g.host, ("k", &new_thread())).await;
     g.pass(Duration::from_secs(24 * 3600 - 60));
     assert!(send(g, "/v1/threads", &g.host, ("k", &new_thread())).await.again);
     g.pass(Duration::from_secs(120));
-    // Nobody has forgotten it yet, and it counts no more.
+    // The answer is not deleted yet, but it has expired.
     let second = send(g, "/v1/threads", &g.host, ("k", &new_thread())).await;
     assert!(!second.again && second.json()["thread"] != first.json()["thread"]);
     let kept = || scene.store.list(Table::Answers, RowFilter::All, None, 10);
@@ -241,10 +241,10 @@ async fn after_its_time_a_key_is_anybodys_again(scene: IdempotencyScenario) {
     assert!(kept().await.unwrap().is_empty());
 }
 
-/// What is written along with an answer, of a call that changes something.
+/// The tables with the effects of a call, written together with its answer.
 const EFFECTS: &[Table] = &[Table::Events, Table::Deliveries, Table::Lanes];
 
-/// Every POST but those to which a key means nothing, each called once for its effect and once more.
+/// Every POST route for which a key has a meaning. Each is called once for its effect and once more.
 struct RepeatedCalls<'a> {
     scene: &'a IdempotencyScenario,
     called: Vec<&'static str>,
@@ -274,7 +274,7 @@ impl RepeatedCalls<'_> {
     }
 }
 
-async fn every_post_keeps_its_answer_in_the_change_that_makes_it_true(scene: IdempotencyScenario) {
+async fn every_post_stores_its_answer_in_the_transaction_of_its_effect(scene: IdempotencyScenario) {
     let g = &scene.gateway;
     let mut calls = RepeatedCalls { scene: &scene, called: Vec::new() };
     proposals(&mut calls).await;
@@ -360,7 +360,7 @@ async fn policies(calls: &mut RepeatedCalls<'_>) {
     let path = format!("/v1/amendments/{}/cancellation", waiting["amendment"].as_str().unwrap());
     let ended = calls.does("/v1/amendments/{amendment}/cancellation", &path, &g.admin, json!({"reason": "no"})).await;
     assert_eq!(ended["state"], "cancelled");
-    // A new flow, and the next policy of one that nobody guards.
+    // A new flow, and its next policy, which requires no approval.
     let other = crate::gateway::POLICY.replace("flow = \"payments\"", "flow = \"payouts\"");
     let first = calls.does(activates, "/v1/flows/payouts/policies", &g.admin, ask(other.clone())).await;
     let again = ask(format!("# Another one.\n{other}"));
@@ -373,7 +373,7 @@ async fn policies(calls: &mut RepeatedCalls<'_>) {
     calls.call("/v1/flows/{flow}/replays", path, (&g.auditor, &ask(next)), false).await;
 }
 
-/// An endpoint that nobody listens at.
+/// Calls the routes of an endpoint whose address has no listener.
 async fn endpoints(calls: &mut RepeatedCalls<'_>) {
     let g = &calls.scene.gateway;
     let ask = json!({"name": "ops", "url": "http://127.0.0.1:9/hook", "after": 0});
@@ -398,7 +398,7 @@ async fn endpoints(calls: &mut RepeatedCalls<'_>) {
 }
 
 #[tokio::test]
-async fn a_key_that_is_none_is_refused_and_where_it_means_nothing_it_is_not_read() {
+async fn malformed_idempotency_key_is_refused() {
     let scene = IdempotencyScenario::on_sqlite(crate::gateway::POLICY).await;
     let g = &scene.gateway;
     let long = "k".repeat(256);

@@ -1,4 +1,4 @@
-//! A store that notes what each change writes, and that can fail or tarry at the next one.
+//! A store that records the tables of each change, and that can fail or delay the next one.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -21,13 +21,13 @@ use tokio::sync::Notify;
 use crate::gateway::{MovedClock, TestGateway, edge, settings, spawn_on};
 use crate::over::{InterceptedStore, StoreInterceptor};
 
-/// What goes wrong with the next change that keeps an answer.
+/// The fault of the next change that stores an answer.
 pub enum InjectedFault {
     /// The process ends, or its connection, before anything is written.
     Before,
-    /// It ends once all is written, and learns nothing of that.
+    /// The process ends after everything is written, and does not learn of it.
     After,
-    /// It takes until it is told to go on; what is told first is that it came here.
+    /// The change waits until it is released. The first signal reports that it has arrived.
     Tarries(Arc<Notify>, Arc<Notify>),
 }
 
@@ -39,7 +39,7 @@ pub struct ChangeRecorder {
     mishap: Mutex<Option<InjectedFault>>,
 }
 
-/// A gateway on a store that is watched.
+/// A gateway on a store with an interceptor.
 pub struct IdempotencyScenario {
     pub gateway: TestGateway,
     pub store: Arc<NotingStore>,
@@ -68,7 +68,7 @@ impl IdempotencyScenario {
 }
 
 impl IdempotencyScenario {
-    /// Where another gateway on the same database is reached.
+    /// Returns the address of another gateway on the same database.
     pub async fn another(&self) -> String {
         let g = &self.gateway;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -88,7 +88,7 @@ impl ChangeRecorder {
         *self.mishap.lock().unwrap() = Some(mishap);
     }
 
-    /// The tables that each change wrote to since this was asked last.
+    /// Returns the tables of each change since the last call.
     pub fn changes(&self) -> Vec<Vec<Table>> {
         std::mem::take(&mut self.changes.lock().unwrap())
     }

@@ -1,4 +1,4 @@
-//! Taking a past out beside whoever goes on: a thread's own agents, and another gateway that has the duty by now.
+//! Tests archiving while agents change the thread and while another gateway becomes the leader.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::over::StoreOperation;
 on_both! {
     a_thread_that_is_written_to_all_the_time_is_archived(super::retaining("versions = 10\nerase_after_days = 5")),
     a_thread_that_is_written_to_all_the_time_is_erased(super::retaining("versions = 10\nerase_after_days = 5")),
-    who_loses_the_duty_changes_nothing_more(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_people_come_to_be_asked_for_meanwhile_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
+    worker_that_loses_the_leader_lock_changes_nothing_more(super::retaining("versions = 10\nerase_after_days = 5")),
+    version_requested_during_an_erasure_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
 }
 
-/// What is asked for at such a time, and from which node.
+/// Returns the node and the proposal for the nth read.
 type ConcurrentRequest = fn(usize) -> (&'static str, ProposalKind);
 
-/// Somebody asks for something, whenever a table is read, at these times of all.
+/// Proposes whenever this table is read, if the number of the read is in the range.
 struct ConcurrentProposer {
     at: Table,
     when: Range<usize>,
@@ -79,7 +79,7 @@ fn wants_it_back(_: usize) -> (&'static str, ProposalKind) {
     ("planner", ProposalKind::Rollback { to_version: 1 })
 }
 
-/// A gateway on the same database, beside which that is asked for at these times.
+/// Starts a gateway on the same database that proposes at these reads.
 async fn beside(
     scene: &ApiScenario,
     (thread, heads): (&Value, &[Value]),
@@ -122,12 +122,12 @@ async fn a_thread_that_is_written_to_all_the_time_is_erased(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn what_people_come_to_be_asked_for_meanwhile_is_not_erased(scene: ApiScenario) {
+async fn version_requested_during_an_erasure_is_not_erased(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
     g.pass(DAY * 6);
-    // First it is looked whether any is being erased; then which archive is next, and nobody wants it yet.
+    // The worker first reads the archive that is being erased, then the next one. No proposal needs it before that.
     let times = (Table::Archives, 1..2);
     let service = beside(&scene, (&thread, &heads), times, (&g.planner, wants_it_back)).await;
     assert_eq!(Archiver::default().run_once(&service).await.unwrap(), 0);
@@ -137,7 +137,7 @@ async fn what_people_come_to_be_asked_for_meanwhile_is_not_erased(scene: ApiScen
     scene.passes_an_audit().await;
 }
 
-/// How often a duty stands still, when it is asked; what is asked for once it was told not to is counted.
+/// Keeps the leader lock for a number of checks, and counts the changes after it is lost.
 struct LeadershipLossWatcher {
     asked: Arc<AtomicUsize>,
     stands: usize,
@@ -178,7 +178,7 @@ impl StoreInterceptor for LeadershipLossWatcher {
     }
 }
 
-/// How many changes a run makes whose duty stands so many times that it is asked.
+/// Returns the number of changes of a run that loses the leader lock after this many checks.
 async fn changes(scene: &ApiScenario, stands: usize) -> usize {
     let (changes, too_late) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let asked = Arc::new(AtomicUsize::new(0));
@@ -192,7 +192,7 @@ async fn changes(scene: &ApiScenario, stands: usize) -> usize {
     changes.load(Ordering::SeqCst)
 }
 
-async fn who_loses_the_duty_changes_nothing_more(scene: ApiScenario) {
+async fn worker_that_loses_the_leader_lock_changes_nothing_more(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     grown(g, VERSIONS).await;

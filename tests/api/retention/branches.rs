@@ -1,10 +1,10 @@
-//! Branches of a thread whose past has left the database.
+//! Tests branches of a thread whose history is archived.
 
 use super::*;
 
 on_both! {
     a_branch_stays_while_it_may_be_joined(super::forking("versions = 1")),
-    what_became_of_a_branch_is_told_from_its_file(super::forking("versions = 10\nerase_after_days = 5")),
+    archived_branch_is_listed_with_its_outcome(super::forking("versions = 10\nerase_after_days = 5")),
 }
 
 async fn a_branch_stays_while_it_may_be_joined(scene: ApiScenario) {
@@ -27,7 +27,7 @@ async fn a_branch_stays_while_it_may_be_joined(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_became_of_a_branch_is_told_from_its_file(scene: ApiScenario) {
+async fn archived_branch_is_listed_with_its_outcome(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let id = made["thread"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! What is erased: its values for ever, and nothing that was signed.
+//! Tests erasure. Values are deleted permanently, and signed records stay.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,25 +15,25 @@ use super::*;
 use crate::over::StoreInterceptor;
 
 on_both! {
-    what_is_erased_is_gone_and_its_links_are_not(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_people_are_asked_for_again_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_is_called_erased_and_was_not_is_found(super::retaining("versions = 10")),
-    what_had_no_room_in_a_file_is_erased_with_its_stretch(super::tireless("versions = 10\nerase_after_days = 5")),
-    what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_was_stated_is_not_changed_in_what_stays_of_it(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_was_held_on_any_version_goes_with_it(super::retaining("versions = 10\nerase_after_days = 5")),
-    nothing_is_called_erased_while_its_folder_is_away(super::retaining("versions = 10\nerase_after_days = 5")),
+    erased_values_are_deleted_and_their_chain_stays(super::retaining("versions = 10\nerase_after_days = 5")),
+    version_that_a_pending_review_restores_is_not_erased(super::retaining("versions = 10\nerase_after_days = 5")),
+    audit_finds_a_false_mark_of_erasure(super::retaining("versions = 10")),
+    proposals_that_did_not_fit_an_archive_are_erased_with_it(super::tireless("versions = 10\nerase_after_days = 5")),
+    proposals_from_a_clock_that_was_ahead_are_erased_with_their_archive(super::retaining("versions = 10\nerase_after_days = 5")),
+    audit_finds_a_changed_statement_in_an_erased_archive(super::retaining("versions = 10\nerase_after_days = 5")),
+    proposals_on_each_version_are_archived_with_it(super::retaining("versions = 10\nerase_after_days = 5")),
+    archive_stays_erasing_while_its_directory_is_missing(super::retaining("versions = 10\nerase_after_days = 5")),
     a_clock_that_goes_back_for_a_moment_erases_nothing(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_was_erased_is_in_no_later_file(super::retaining("versions = 10\nerase_after_days = 5")),
-    one_that_cannot_be_erased_keeps_no_other_from_going(super::retaining("versions = 10\nerase_after_days = 5")),
+    erased_values_are_in_no_later_archive(super::retaining("versions = 10\nerase_after_days = 5")),
+    archive_that_cannot_be_erased_does_not_block_others(super::retaining("versions = 10\nerase_after_days = 5")),
 }
 
-async fn what_is_erased_is_gone_and_its_links_are_not(scene: ApiScenario) {
+async fn erased_values_are_deleted_and_their_chain_stays(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
     let files: Vec<PathBuf> = archives(&scene).await.iter().map(|it| path(g, it)).collect();
-    // A gateway that was killed before a row named it, under a policy that cut otherwise.
+    // A gateway was killed before a row named the file, under a policy with other stretches.
     let left = files[0].with_file_name("00000000000000000001-00000000000000000009.json.gz");
     std::fs::copy(&files[0], &left).unwrap();
     g.pass(DAY * 4);
@@ -74,7 +74,7 @@ async fn what_is_erased_is_gone_and_its_links_are_not(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_people_are_asked_for_again_is_not_erased(scene: ApiScenario) {
+async fn version_that_a_pending_review_restores_is_not_erased(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
@@ -91,7 +91,7 @@ async fn what_people_are_asked_for_again_is_not_erased(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_called_erased_and_was_not_is_found(scene: ApiScenario) {
+async fn audit_finds_a_false_mark_of_erasure(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -114,7 +114,7 @@ async fn what_is_called_erased_and_was_not_is_found(scene: ApiScenario) {
     assert!(found.contains("the archived and erased versions of the thread differ from its events"), "{found}");
 }
 
-async fn what_was_stated_is_not_changed_in_what_stays_of_it(scene: ApiScenario) {
+async fn audit_finds_a_changed_statement_in_an_erased_archive(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -134,7 +134,7 @@ async fn what_was_stated_is_not_changed_in_what_stays_of_it(scene: ApiScenario) 
     assert!(found.contains("the entry, the statement and the state do not form one signed link"), "{found}");
 }
 
-/// Asks for something that people are asked about, and takes it back, so often; each by its transition.
+/// Proposes changes that require approval and cancels each. Returns their transitions.
 async fn takes_back(g: &TestGateway, on: (&Value, &Value), numbers: std::ops::Range<u64>) -> Vec<String> {
     let mut asked = Vec::new();
     for number in numbers {
@@ -148,7 +148,7 @@ async fn takes_back(g: &TestGateway, on: (&Value, &Value), numbers: std::ops::Ra
     asked
 }
 
-async fn what_had_no_room_in_a_file_is_erased_with_its_stretch(scene: ApiScenario) {
+async fn proposals_that_did_not_fit_an_archive_are_erased_with_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let mut asked = takes_back(g, (&made["thread"], &made["transition"]), 0..70).await;
@@ -182,8 +182,8 @@ async fn what_had_no_room_in_a_file_is_erased_with_its_stretch(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-/// What was asked for by a clock that came back is found by no moment.
-async fn what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(scene: ApiScenario) {
+/// Proposals from a clock that was ahead cannot be found by their time.
+async fn proposals_from_a_clock_that_was_ahead_are_erased_with_their_archive(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     g.pass(DAY * 30);
@@ -219,8 +219,8 @@ async fn what_was_held_while_a_clock_was_ahead_goes_with_its_stretch(scene: ApiS
 /// Enough for several stretches of short versions.
 const HELD: u64 = 110;
 
-/// Something is held on every version for a while before the next one comes.
-async fn what_was_held_on_any_version_goes_with_it(scene: ApiScenario) {
+/// A proposal is held on every version for a while before the next version is committed.
+async fn proposals_on_each_version_are_archived_with_it(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());
@@ -245,7 +245,7 @@ async fn what_was_held_on_any_version_goes_with_it(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn one_that_cannot_be_erased_keeps_no_other_from_going(scene: ApiScenario) {
+async fn archive_that_cannot_be_erased_does_not_block_others(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     works(g).await;
@@ -257,7 +257,7 @@ async fn one_that_cannot_be_erased_keeps_no_other_from_going(scene: ApiScenario)
     let erasing = Archive { kept, file, bytes: bytes.len() as u64, plain_bytes, ..stuck.clone() };
     archives_in(g.folder.path()).write(&erasing, &bytes).unwrap();
     scene.retells(&format!("{}/{:020}", stuck.thread, stuck.to), |_: Archive| erasing).await;
-    // A folder is removed by nobody.
+    // The worker does not remove directories.
     let file = path(g, &stuck).with_file_name("00000000000000000001-00000000000000000009.json.gz");
     std::fs::create_dir(file).unwrap();
     let before = archives(&scene).await.len();
@@ -269,8 +269,8 @@ async fn one_that_cannot_be_erased_keeps_no_other_from_going(scene: ApiScenario)
 /// Enough for two archives of short versions.
 const TWO: u64 = 80;
 
-/// The opening of a file's first version would have what that changed, and from what.
-async fn what_was_erased_is_in_no_later_file(scene: ApiScenario) {
+/// The opening of an archive's first version would contain the values before its change.
+async fn erased_values_are_in_no_later_archive(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, 40).await;
     g.pass(DAY * 3);
@@ -299,7 +299,7 @@ async fn what_was_erased_is_in_no_later_file(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// One change is made, and none after it.
+/// Allows one change and no later one.
 struct SingleChangeStore(AtomicBool);
 
 #[async_trait]
@@ -309,14 +309,14 @@ impl StoreInterceptor for SingleChangeStore {
     }
 }
 
-async fn nothing_is_called_erased_while_its_folder_is_away(scene: ApiScenario) {
+async fn archive_stays_erasing_while_its_directory_is_missing(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     works(g).await;
     g.pass(DAY * 6);
     let cut_off = watched(&scene, SingleChangeStore(AtomicBool::new(true))).await;
     Archiver::default().run_once(&cut_off).await.unwrap_err();
-    // What a gateway that was killed before it removed a file has left.
+    // The gateway was killed before it removed a file, which is still there.
     let first = archives(&scene).await[0].clone();
     assert!(matches!(first.kept, ArchiveContentState::Erasing { .. }), "{first:?}");
     let values = path(g, &Archive { kept: ArchiveContentState::Whole {}, ..first.clone() });
@@ -325,7 +325,7 @@ async fn nothing_is_called_erased_while_its_folder_is_away(scene: ApiScenario) {
     std::fs::rename(folder, &away).unwrap();
     Archiver::default().run_once(&g.service).await.unwrap_err();
     assert_eq!(archives(&scene).await[0], first);
-    // Nor while another is mounted in its place.
+    // The archive also stays `erasing` while another directory is mounted in its place.
     std::fs::create_dir(folder).unwrap();
     Archiver::default().run_once(&g.service).await.unwrap_err();
     assert_eq!(archives(&scene).await[0], first);
@@ -342,7 +342,7 @@ async fn nothing_is_called_erased_while_its_folder_is_away(scene: ApiScenario) {
 
 async fn a_clock_that_goes_back_for_a_moment_erases_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
-    // Which version follows the first stretch is the same in each thread of these.
+    // The version after the first stretch is the same in each of these threads.
     grown(g, VERSIONS).await;
     works(g).await;
     let follows = archives(&scene).await[0].to + 1;
@@ -361,7 +361,7 @@ async fn a_clock_that_goes_back_for_a_moment_erases_nothing(scene: ApiScenario) 
     assert!(all.len() > before && first.to + 1 == follows && first.kept.has_values(), "{first:?}");
     assert!(all.iter().filter(|it| it.thread.as_str() == id).all(|it| it.kept.has_values()), "{all:?}");
     scene.passes_an_audit().await;
-    // A gateway of before had it that they were left when the next one was committed.
+    // An earlier release recorded the time of the next commit as their end.
     let next = all.iter().find(|it| it.thread.as_str() == id && it.from == follows).unwrap();
     let next = content(g, next).await.entries[0].entry.clone();
     let left = jws::read::<Entry>(&next, TokenType::Entry).unwrap().claims_unverified().committed_at;

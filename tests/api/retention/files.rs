@@ -1,20 +1,20 @@
-//! Files by themselves: put back byte for byte, and checked by published keys alone.
+//! Tests archive files: restored byte for byte, and checked with published keys alone.
 
 use super::*;
 use crate::exported::{audited, save_chain, save_keys};
 
 on_both! {
-    what_was_taken_out_comes_back_as_it_was_after_a_cut_off_run(super::retaining("versions = 10")),
-    one_that_is_away_keeps_nobody_from_deciding(super::retaining("versions = 10")),
+    restored_versions_equal_the_originals_after_an_interrupted_run(super::retaining("versions = 10")),
+    missing_archive_does_not_block_a_decision(super::retaining("versions = 10")),
     a_file_is_checked_by_published_keys_alone(super::retaining("versions = 10")),
     archives_and_pages_of_one_thread_are_audited_as_one(super::retaining("versions = 10")),
 }
 
-async fn what_was_taken_out_comes_back_as_it_was_after_a_cut_off_run(scene: ApiScenario) {
+async fn restored_versions_equal_the_originals_after_an_interrupted_run(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let before = told(g, &thread, &heads).await;
-    // A run that wrote its file and was cut off before its change: the same run again comes to the same file.
+    // A run wrote its file and ended before its change. The next run writes the same file.
     works(g).await;
     let all = archives(&scene).await;
     let written: Vec<Vec<u8>> = all.iter().map(|it| std::fs::read(path(g, it)).unwrap()).collect();
@@ -39,7 +39,7 @@ async fn what_was_taken_out_comes_back_as_it_was_after_a_cut_off_run(scene: ApiS
     scene.passes_an_audit().await;
 }
 
-/// What a program says of a file and the published keys: its exit and its words.
+/// Checks a file against the published keys. Returns the program's exit code and its output.
 async fn checked(program: &[String], file: &std::path::Path, bytes: &[u8]) -> (i32, String) {
     std::fs::write(file, bytes).unwrap();
     let program = program.to_vec();
@@ -82,7 +82,7 @@ async fn archives_and_pages_of_one_thread_are_audited_as_one(scene: ApiScenario)
         (0, &json!(VERSIONS), &json!(0)),
         "{told}"
     );
-    // What is in both has to be the same, and is.
+    // If the chain and the archives both contain a change, the copies must be equal.
     save_chain(g, folder.path(), &thread, 0, 50).await;
     let (exit, told) = audited(folder.path()).await;
     assert_eq!((exit, &told["threads"][0]["changes"]["whole"]), (0, &json!(VERSIONS + 1)), "{told}");
@@ -93,7 +93,7 @@ async fn archives_and_pages_of_one_thread_are_audited_as_one(scene: ApiScenario)
     assert_eq!((exit, told["findings"][0]["code"].as_str()), (1, Some("chain")), "one is missing: {told}");
 }
 
-/// Every file as it is, and changed, by the program and by an implementation of somebody else's.
+/// Checks every file, unchanged and changed, with the program and with an independent implementation.
 async fn check_files(scene: &ApiScenario) {
     let g = &scene.gateway;
     let all = archives(scene).await;
@@ -116,7 +116,7 @@ async fn check_files(scene: &ApiScenario) {
         };
         let range = format!("\"from\":{},\"to\":{}", archive.from, archive.to);
         let shifted = format!("\"from\":{},\"to\":{}", archive.from + 1, archive.to + 1);
-        // In an opening: the root that was signed is another.
+        // A change in an opening changes its root, which is signed.
         let opened = archive.kept.has_values().then(|| spoiled("\"value\":\"secret text", "\"value\":\"other text"));
         for (bytes, sound) in [
             (bytes.clone(), true),
@@ -134,7 +134,7 @@ async fn check_files(scene: &ApiScenario) {
     }
 }
 
-async fn one_that_is_away_keeps_nobody_from_deciding(scene: ApiScenario) {
+async fn missing_archive_does_not_block_a_decision(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
@@ -147,7 +147,7 @@ async fn one_that_is_away_keeps_nobody_from_deciding(scene: ApiScenario) {
     let facts = g.service.review(&review, &g.alice).await.unwrap();
     let reads = facts.writers[0].leaves.len();
     assert!(reads > 0 && facts.writers[0].changed_since_write.len() == reads, "all counts as changed since");
-    // A gateway that was not told where archives are, either.
+    // This also works on a gateway without a configured archive directory.
     let elsewhere = scene.another().await;
     assert_eq!(elsewhere.review(&review, &g.alice).await.unwrap().diff, facts.diff);
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();

@@ -1,4 +1,5 @@
-//! Archives that are gone, exchanged or made up: refused to whoever asks, and found by the audit, whoever sealed them.
+//! Tests archives that are missing, exchanged or forged. Every reader gets an error, and the audit finds them, even if
+//! an attacker sealed the rows.
 
 use countersign_domain::identity::party::Party;
 
@@ -7,17 +8,17 @@ use countersign::service::inbox::InboxItem;
 use super::*;
 
 on_both! {
-    an_archive_that_is_gone_or_changed_is_said_and_found(super::retaining("versions = 10")),
-    two_threads_files_are_not_each_others(super::retaining("versions = 10")),
-    an_altered_state_does_not_pass_whoever_sealed_it(super::retaining("versions = 10")),
+    missing_or_changed_archive_is_reported_and_found(super::retaining("versions = 10")),
+    archives_of_two_threads_cannot_be_exchanged(super::retaining("versions = 10")),
+    altered_state_is_found_even_under_a_valid_seal(super::retaining("versions = 10")),
     a_dropped_row_is_refused_and_found(super::retaining("versions = 10")),
-    another_stretchs_file_does_not_pass_whoever_sealed_it(super::retaining("versions = 10")),
-    a_row_beside_the_file_that_has_it_is_found(super::retaining("versions = 10")),
-    a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(super::retaining("versions = 10")),
+    exchanged_archive_is_found_even_under_a_valid_seal(super::retaining("versions = 10")),
+    audit_finds_a_row_that_is_also_in_an_archive(super::retaining("versions = 10")),
+    transition_with_a_forged_location_is_refused_and_found(super::retaining("versions = 10")),
     a_list_of_reviews_reads_no_archive(super::retaining("versions = 10")),
 }
 
-async fn an_archive_that_is_gone_or_changed_is_said_and_found(scene: ApiScenario) {
+async fn missing_or_changed_archive_is_reported_and_found(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -40,7 +41,7 @@ async fn an_archive_that_is_gone_or_changed_is_said_and_found(scene: ApiScenario
     scene.passes_an_audit().await;
 }
 
-async fn two_threads_files_are_not_each_others(scene: ApiScenario) {
+async fn archives_of_two_threads_cannot_be_exchanged(scene: ApiScenario) {
     let g = &scene.gateway;
     let ((one, _), _) = (grown(g, VERSIONS).await, grown(g, VERSIONS).await);
     works(g).await;
@@ -55,7 +56,7 @@ async fn two_threads_files_are_not_each_others(scene: ApiScenario) {
     assert_eq!(scene.findings().await.iter().filter(|it| it.contains("the archive file is missing")).count(), 2);
 }
 
-async fn an_altered_state_does_not_pass_whoever_sealed_it(scene: ApiScenario) {
+async fn altered_state_is_found_even_under_a_valid_seal(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -91,7 +92,7 @@ async fn a_dropped_row_is_refused_and_found(scene: ApiScenario) {
     assert!(found.contains("no archive contains the transition"), "{found}");
 }
 
-async fn another_stretchs_file_does_not_pass_whoever_sealed_it(scene: ApiScenario) {
+async fn exchanged_archive_is_found_even_under_a_valid_seal(scene: ApiScenario) {
     let g = &scene.gateway;
     let ((one, _), _) = (grown(g, VERSIONS * 2).await, grown(g, VERSIONS * 2).await);
     works(g).await;
@@ -112,7 +113,7 @@ async fn another_stretchs_file_does_not_pass_whoever_sealed_it(scene: ApiScenari
     }
 }
 
-async fn a_row_beside_the_file_that_has_it_is_found(scene: ApiScenario) {
+async fn audit_finds_a_row_that_is_also_in_an_archive(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     works(g).await;
@@ -134,7 +135,7 @@ async fn a_row_beside_the_file_that_has_it_is_found(scene: ApiScenario) {
     })
     .await;
     scene.passes_an_audit().await;
-    // The last entry that went is there still.
+    // The last archived entry stays in the database.
     seals::<ChainRow>(&scene, |draft, rows| {
         draft.remove(rows.iter().min_by_key(|it| it.record.version).unwrap());
     })
@@ -142,7 +143,7 @@ async fn a_row_beside_the_file_that_has_it_is_found(scene: ApiScenario) {
     assert!(found().await.contains(finding), "{}", found().await);
 }
 
-async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: ApiScenario) {
+async fn transition_with_a_forged_location_is_refused_and_found(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     works(g).await;
@@ -165,7 +166,7 @@ async fn a_transition_that_is_said_to_be_elsewhere_is_refused_and_found(scene: A
     assert_eq!(told().await.status, 404);
     assert_eq!(state(g, &thread, 3).await.code(), "chain_broken");
     assert!(scene.findings().await.join("\n").contains(finding));
-    // At its first revision, as if it had always said so.
+    // The row has its first revision, as if it had always had this content.
     seals::<ArchivedLocation>(&scene, |draft, rows| {
         let transition = heads[3].as_str().unwrap().parse().unwrap();
         draft.insert(&ArchivedLocation { transition, version: 4, ..rows[0].record.clone() }).unwrap();

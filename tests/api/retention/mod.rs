@@ -1,5 +1,5 @@
-//! What leaves the database by a policy's `[retain]`: nothing without it, nothing before its time, all of it readable as before
-//! from its file, and for ever gone once it is erased. On both databases.
+//! Tests archiving by a policy's `[retain]`. Without it, or before its time, nothing leaves the database. Archived data
+//! is readable from its file as before, and deleted permanently once it is erased. On both databases.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -46,43 +46,43 @@ mod restored;
 mod sent;
 
 on_both! {
-    nothing_goes_unless_a_policy_says_so(super::POLICY),
-    what_has_gone_is_read_as_before_and_audited(super::retaining("versions = 10")),
-    what_is_younger_than_the_days_stays(super::retaining("days = 30")),
+    nothing_is_archived_without_a_policy(super::POLICY),
+    archived_versions_are_read_as_before_and_audited(super::retaining("versions = 10")),
+    versions_younger_than_the_limit_stay(super::retaining("days = 30")),
     both_bounds_keep(super::retaining("versions = 10\ndays = 30")),
-    what_was_held_and_not_committed_goes_with_its_stretch(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_is_asked_for_again_is_answered_as_it_was_and_does_nothing(super::retaining("versions = 10\nerase_after_days = 5")),
-    what_refers_to_what_has_gone_is_answered_as_before(super::retaining("versions = 10\nerase_after_days = 5")),
-    when_a_version_was_left_is_told_by_the_next(super::retaining("versions = 10")),
-    openings_for_which_there_is_no_room_are_left_out_and_read_apart(super::nesting("versions = 10")),
-    what_is_nested_deeply_goes_too(super::nesting("versions = 10")),
-    what_names_long_keys_is_kept_whole(super::nesting("versions = 10").replacen("writes = [\"raw_text\"]", "writes = [\"raw_text\", \"notes\"]", 1)),
-    what_follows_a_stretch_from_afar_does_not_keep_it(super::retaining("versions = 10")),
-    what_a_node_was_given_goes_with_its_version(super::counting("versions = 10\nerase_after_days = 5")),
+    denied_proposals_are_archived_with_their_versions(super::retaining("versions = 10\nerase_after_days = 5")),
+    repeated_request_for_an_archived_version_gets_the_same_answer(super::retaining("versions = 10\nerase_after_days = 5")),
+    references_to_archived_versions_are_answered_as_before(super::retaining("versions = 10\nerase_after_days = 5")),
+    audit_finds_a_changed_archive_time(super::retaining("versions = 10")),
+    openings_too_large_for_an_archive_are_stored_apart(super::nesting("versions = 10")),
+    deeply_nested_states_are_archived(super::nesting("versions = 10")),
+    versions_with_long_keys_are_stored_whole_and_archived(super::nesting("versions = 10").replacen("writes = [\"raw_text\"]", "writes = [\"raw_text\", \"notes\"]", 1)),
+    broken_later_version_does_not_block_earlier_archives(super::retaining("versions = 10")),
+    token_count_survives_archiving_and_erasure(super::counting("versions = 10\nerase_after_days = 5")),
 }
 
 fn retaining(keys: &str) -> String {
     format!("{POLICY}\n[retain]\n{keys}\n")
 }
 
-/// Where the parser may make branches, too.
+/// Returns a policy under which the parser may fork, too.
 fn forking(keys: &str) -> String {
     let policy = retaining(keys);
     assert!(policy.contains("[nodes.input_parser]\n"));
     policy.replacen("[nodes.input_parser]\n", "[nodes.input_parser]\nfork = true\n", 1)
 }
 
-/// Where states are of any form.
+/// Returns a policy without a schema, so that states have any form.
 fn nesting(keys: &str) -> String {
     retaining(keys).replacen("schema = \"payments.schema.json\"\n", "", 1)
 }
 
-/// Where a node may ask for something else a hundred times.
+/// Returns a policy under which a node has a hundred attempts.
 fn tireless(keys: &str) -> String {
     retaining(keys).replacen("[approval]\n", "[approval]\nattempts = 100\n", 1)
 }
 
-/// Where what nodes are given is counted.
+/// Returns a policy that counts context tokens.
 fn counting(keys: &str) -> String {
     retaining(keys).replacen("[approval]\n", "[budgets.thread]\ncontext_tokens = 1000000\n\n[approval]\n", 1)
 }
@@ -94,14 +94,14 @@ const VERSIONS: u64 = 60;
 
 const DEEP_VERSIONS: u64 = 45;
 
-/// A thread with so many versions after its first; its name, and each version's transition.
+/// Creates a thread with this many versions after its first. Returns its name and the transition of each version.
 pub async fn grown(g: &TestGateway, versions: u64) -> (Value, Vec<Value>) {
     let made = g.thread().await;
     let heads = grown_on(g, &made["thread"], vec![made["transition"].clone()], 1..=versions).await;
     (made["thread"].clone(), heads)
 }
 
-/// These versions more, after those.
+/// Commits more versions after these.
 async fn grown_on(g: &TestGateway, thread: &Value, mut heads: Vec<Value>, versions: RangeInclusive<u64>) -> Vec<Value> {
     for version in versions {
         let patch = json!({"raw_text": format!("secret text number {version}, and a little more of it")});
@@ -115,7 +115,7 @@ async fn works(g: &TestGateway) -> usize {
     Archiver::default().run_once(&g.service).await.unwrap()
 }
 
-/// Another gateway on the same files, whose store somebody watches.
+/// Returns another gateway on the same files, with an interceptor in its store.
 async fn watched(scene: &ApiScenario, watching: impl StoreInterceptor) -> Service {
     scene.another_watched(watching).await.archiving_in(archives_in(scene.gateway.folder.path()))
 }
@@ -139,7 +139,7 @@ async fn state(g: &TestGateway, thread: &Value, version: u64) -> ApiResponse {
     g.get(&format!("/v1/threads/{}/state?node=planner&version={version}", thread.as_str().unwrap()), &g.planner).await
 }
 
-/// Everything that is told of a thread to whoever may know all.
+/// Returns every response about a thread for a caller with full access.
 async fn told(g: &TestGateway, thread: &Value, heads: &[Value]) -> Vec<Value> {
     let id = thread.as_str().unwrap();
     let mut told = vec![g.get(&format!("/v1/threads/{id}/chain?page_size=200"), &g.auditor).await.expect(200)];
@@ -150,7 +150,7 @@ async fn told(g: &TestGateway, thread: &Value, heads: &[Value]) -> Vec<Value> {
     told
 }
 
-async fn nothing_goes_unless_a_policy_says_so(scene: ApiScenario) {
+async fn nothing_is_archived_without_a_policy(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     g.pass(DAY * 1000);
@@ -159,7 +159,7 @@ async fn nothing_goes_unless_a_policy_says_so(scene: ApiScenario) {
     assert!(!g.folder.path().join("archives").exists());
 }
 
-async fn what_has_gone_is_read_as_before_and_audited(scene: ApiScenario) {
+async fn archived_versions_are_read_as_before_and_audited(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let before = told(g, &thread, &heads).await;
@@ -182,7 +182,7 @@ async fn what_has_gone_is_read_as_before_and_audited(scene: ApiScenario) {
         (Some(gone.len() as f64), Some(bytes as f64))
     );
     assert!(scrape.one("database_bytes", "").unwrap() > 100_000.0);
-    // The thread goes on, back to what is in an archive.
+    // The thread continues with a rollback to an archived version.
     let path = format!("/v1/threads/{}/rollbacks", thread.as_str().unwrap());
     let back = json!({"node": "planner", "parent": heads.last().unwrap(), "to_version": 1});
     let back = g.post(&path, &g.planner, back).await.expect(202);
@@ -198,7 +198,7 @@ async fn what_has_gone_is_read_as_before_and_audited(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_is_younger_than_the_days_stays(scene: ApiScenario) {
+async fn versions_younger_than_the_limit_stay(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     g.pass(DAY * 29);
@@ -218,7 +218,7 @@ async fn both_bounds_keep(scene: ApiScenario) {
     assert!(rows(&scene, Table::States).await >= 10, "of the days alone they all might go");
 }
 
-async fn what_was_held_and_not_committed_goes_with_its_stretch(scene: ApiScenario) {
+async fn denied_proposals_are_archived_with_their_versions(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let ask = json!({"requested_action": "refund", "target_user_id": 77_123_456});
@@ -247,7 +247,7 @@ async fn what_was_held_and_not_committed_goes_with_its_stretch(scene: ApiScenari
     g.pass(DAY * 6);
     works(g).await;
     assert_eq!(g.get(&path, &g.auditor).await.code(), "state_erased");
-    // That it is erased is nothing to whoever may not know that there is one.
+    // A caller without access to the thread gets no sign that it was erased.
     let refunds = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
     g.service.activate_policy(&"tests".try_into().unwrap(), None, source(&refunds), BTreeSet::new()).await.unwrap();
     let stranger = crate::roles::other_flows(g, "other-agent", MachineRole::Agent, &["planner"]).await;
@@ -260,7 +260,7 @@ async fn what_was_held_and_not_committed_goes_with_its_stretch(scene: ApiScenari
     scene.passes_an_audit().await;
 }
 
-/// What whoever has the row key besides the database writes there.
+/// Writes rows as an attacker who has the row key and the database.
 async fn seals<R: Record>(scene: &ApiScenario, write: impl FnOnce(&mut Draft<'_>, &[Stored<R>])) {
     let keys = scene.gateway.service.keys().unwrap();
     let reader = RecordReader { store: scene.store(), key: keys.row() };
@@ -270,7 +270,7 @@ async fn seals<R: Record>(scene: &ApiScenario, write: impl FnOnce(&mut Draft<'_>
     scene.store().commit(draft.finish().change).await.unwrap();
 }
 
-/// Whoever has the row key writes another file, and a row that calls it the one.
+/// Writes another file and a row for it, as an attacker who has the row key.
 async fn seals_file(scene: &ApiScenario, archive: &Archive, text: &str) {
     let bytes = packed(text).unwrap();
     archives_in(scene.gateway.folder.path()).write(archive, &bytes).unwrap();
@@ -283,7 +283,7 @@ async fn seals_file(scene: &ApiScenario, archive: &Archive, text: &str) {
     .await;
 }
 
-async fn what_is_asked_for_again_is_answered_as_it_was_and_does_nothing(scene: ApiScenario) {
+async fn repeated_request_for_an_archived_version_gets_the_same_answer(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, 2).await;
     let id = thread.as_str().unwrap();
@@ -326,7 +326,7 @@ async fn content(g: &TestGateway, archive: &Archive) -> ArchiveContent {
     ArchiveContent::read(&unpacked(&std::fs::read(path(g, archive)).unwrap(), PLAIN_BYTES_MAX).unwrap()).unwrap()
 }
 
-async fn what_is_nested_deeply_goes_too(scene: ApiScenario) {
+async fn deeply_nested_states_are_archived(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let limits = StateLimits { depth_max: STATE_DEPTH_CEILING, ..StateLimits::default() };
@@ -358,13 +358,13 @@ async fn what_is_nested_deeply_goes_too(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// A text of forty levels for each of so many: an opening of it takes much more memory than it is long.
+/// Returns a text with forty levels in each member. Its opening takes much more memory than its length.
 fn nested(turn: u64) -> Value {
     let items = (0..700_u64).map(|at| (0..40).fold(json!(1_000_000 * turn + at), |below, _| json!([below])));
     Value::Array(items.collect())
 }
 
-async fn openings_for_which_there_is_no_room_are_left_out_and_read_apart(scene: ApiScenario) {
+async fn openings_too_large_for_an_archive_are_stored_apart(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());
@@ -397,7 +397,7 @@ async fn openings_for_which_there_is_no_room_are_left_out_and_read_apart(scene: 
     scene.passes_an_audit().await;
 }
 
-async fn what_refers_to_what_has_gone_is_answered_as_before(scene: ApiScenario) {
+async fn references_to_archived_versions_are_answered_as_before(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let held = g.held(&made).await;
@@ -447,7 +447,7 @@ async fn what_refers_to_what_has_gone_is_answered_as_before(scene: ApiScenario) 
     scene.passes_an_audit().await;
 }
 
-async fn when_a_version_was_left_is_told_by_the_next(scene: ApiScenario) {
+async fn audit_finds_a_changed_archive_time(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     works(g).await;
@@ -463,7 +463,7 @@ async fn when_a_version_was_left_is_told_by_the_next(scene: ApiScenario) {
     assert!(found.contains("the archives of the thread differ from its events"), "{found}");
 }
 
-async fn what_a_node_was_given_goes_with_its_version(scene: ApiScenario) {
+async fn token_count_survives_archiving_and_erasure(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let path = format!("/v1/threads/{}", thread.as_str().unwrap());
@@ -481,8 +481,8 @@ async fn what_a_node_was_given_goes_with_its_version(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// What a node sets and may not read is told leaf by leaf, each with its keys.
-async fn what_names_long_keys_is_kept_whole(scene: ApiScenario) {
+/// A value that a node sets and may not read is recorded leaf by leaf, each with its keys.
+async fn versions_with_long_keys_are_stored_whole_and_archived(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
     let (thread, mut head) = (made["thread"].clone(), made["transition"].clone());
@@ -503,7 +503,7 @@ async fn what_names_long_keys_is_kept_whole(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-async fn what_follows_a_stretch_from_afar_does_not_keep_it(scene: ApiScenario) {
+async fn broken_later_version_does_not_block_earlier_archives(scene: ApiScenario) {
     let g = &scene.gateway;
     grown(g, VERSIONS).await;
     seals::<StateRow>(&scene, |draft, rows| {

@@ -1,4 +1,4 @@
-//! Putting back, beside who archives: one of them at a time, and for as long as it takes.
+//! Tests the restore of archives. It excludes concurrent archiving, and it may take a long time.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -13,12 +13,12 @@ use super::*;
 use crate::over::StoreOperation;
 
 on_both! {
-    what_takes_long_to_put_back_is_put_back(super::retaining("versions = 10")),
-    nobody_archives_while_somebody_puts_back(super::retaining("versions = 10")),
-    who_loses_the_duty_puts_nothing_back_and_removes_no_file(super::retaining("versions = 10")),
+    slow_restore_completes(super::retaining("versions = 10")),
+    restore_and_archiving_exclude_each_other(super::retaining("versions = 10")),
+    restore_stops_when_it_loses_the_leader_lock(super::retaining("versions = 10")),
 }
 
-/// More than a gateway's clock may be off.
+/// Longer than the allowed deviation of a gateway's clock.
 const LONG: i64 = 3_000;
 
 async fn restored(service: &Service, thread: &Value) -> Result<usize, Error> {
@@ -26,7 +26,7 @@ async fn restored(service: &Service, thread: &Value) -> Result<usize, Error> {
     service.restore_archives(&"tests".try_into().unwrap(), &id).await
 }
 
-/// Time goes by while what leaves the files is put together.
+/// Moves the clock while archived data is read for the restore.
 struct SlowRestoreStore(ClockOffset, AtomicUsize);
 
 #[async_trait]
@@ -38,7 +38,7 @@ impl StoreInterceptor for SlowRestoreStore {
     }
 }
 
-async fn what_takes_long_to_put_back_is_put_back(scene: ApiScenario) {
+async fn slow_restore_completes(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, heads) = grown(g, VERSIONS).await;
     let before = told(g, &thread, &heads).await;
@@ -51,7 +51,7 @@ async fn what_takes_long_to_put_back_is_put_back(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// Whether anybody else could have had the duty at a commit.
+/// Reports whether another gateway could have taken the leader lock at a commit.
 #[derive(Default)]
 struct LeadershipProbe(std::sync::Arc<AtomicBool>);
 
@@ -64,7 +64,7 @@ impl StoreInterceptor for LeadershipProbe {
     }
 }
 
-/// Whether anybody could take it now.
+/// Returns whether the leader lock is free.
 async fn is_free(scene: &ApiScenario) -> bool {
     match scene.store().take(LeaderTask::Archiving).await.unwrap() {
         Some(duty) => {
@@ -75,7 +75,7 @@ async fn is_free(scene: &ApiScenario) -> bool {
     }
 }
 
-async fn nobody_archives_while_somebody_puts_back(scene: ApiScenario) {
+async fn restore_and_archiving_exclude_each_other(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -104,7 +104,7 @@ async fn nobody_archives_while_somebody_puts_back(scene: ApiScenario) {
     scene.passes_an_audit().await;
 }
 
-/// A duty that stands so many times that it is asked, and is lost then.
+/// A leader lock that is lost after a number of checks.
 struct ExpiringLeaderLock(Box<dyn LeaderLock>, AtomicUsize);
 
 #[async_trait]
@@ -127,7 +127,7 @@ impl StoreInterceptor for LosesLeadershipAfter {
     }
 }
 
-async fn who_loses_the_duty_puts_nothing_back_and_removes_no_file(scene: ApiScenario) {
+async fn restore_stops_when_it_loses_the_leader_lock(scene: ApiScenario) {
     let g = &scene.gateway;
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
@@ -139,7 +139,7 @@ async fn who_loses_the_duty_puts_nothing_back_and_removes_no_file(scene: ApiScen
         assert_eq!(archives(&scene).await.len(), left);
         assert!(all.iter().all(|it| path(g, it).exists()), "another may have written it again");
     }
-    // It is the file of whoever archives next.
+    // The file belongs to the next gateway that archives.
     works(g).await;
     assert_eq!(archives(&scene).await.len(), all.len());
     assert!(all.iter().all(|it| path(g, it).exists()));

@@ -1,4 +1,4 @@
-//! What is told of versions that are in archives, to endpoints that begin with the past.
+//! Tests the events of archived versions that are sent to endpoints with history.
 
 use countersign::worker::{deliver, sequence};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::webhooks::receiver::WebhookReceiver;
 
 on_both! {
-    what_cannot_be_read_is_not_sent_and_keeps_nothing_else_from_being_sent(super::retaining("versions = 10")),
+    unreadable_version_is_not_sent_and_delays_no_other(super::retaining("versions = 10")),
 }
 
 async fn sends(scene: &ApiScenario) {
@@ -17,9 +17,9 @@ async fn sends(scene: &ApiScenario) {
     sender.rest().await.unwrap();
 }
 
-async fn what_cannot_be_read_is_not_sent_and_keeps_nothing_else_from_being_sent(scene: ApiScenario) {
+async fn unreadable_version_is_not_sent_and_delays_no_other(scene: ApiScenario) {
     let g = &scene.gateway;
-    // Its first version was there before anything was committed.
+    // The first version existed before any commit.
     let heads = grown(g, VERSIONS).await.1.split_off(1);
     works(g).await;
     let archives = archives(&scene).await;

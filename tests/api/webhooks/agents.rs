@@ -1,4 +1,4 @@
-//! A peer that speaks as a LangGraph server was recorded to, and answers what it is told to instead.
+//! A peer that behaves like a recorded LangGraph server, and answers as its test scripts it.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,11 +9,11 @@ use tokio::sync::watch;
 
 use super::receiver::{WebhookRequest, read};
 
-/// A thread of the server's, and what it waits for there.
+/// A thread on the agent server, and its pending interrupt.
 pub const THREAD: &str = "01a200c1-1e27-7094-ae0a-fd27b59ac5f3";
 pub const INTERRUPT: &str = "ec770f986c3d3a5d53118813570a243e";
 
-/// What the server says of its thread.
+/// Returns the server's answer about its thread.
 pub fn thread(status: &str, waiting: &[(&str, &Value)]) -> Value {
     let value = |digest: &Value| json!({"kind": "state_transition_review", "transition_digest": digest});
     let waiting: Vec<Value> = waiting.iter().map(|(id, digest)| json!({"id": id, "value": value(digest)})).collect();
@@ -43,22 +43,22 @@ impl AgentServer {
         Self { url, got, says, hangs }
     }
 
-    /// What it says of its thread from now on.
+    /// Sets the status of the thread for later requests.
     pub fn is(&self, status: &str, waiting: &[(&str, &Value)]) {
         self.says("200 OK", &thread(status, waiting).to_string());
     }
 
-    /// Whatever it answers when it is looked at.
+    /// Sets the answer to every read of the thread.
     pub fn says(&self, status: &str, body: &str) {
         *self.says.lock().unwrap() = answer(status, body);
     }
 
-    /// Whether it answers a run.
+    /// Sets whether the server answers a run.
     pub fn hangs(&self, hangs: bool) {
         self.hangs.send_replace(hangs);
     }
 
-    /// The looks that came, and the runs.
+    /// Returns the reads of the thread so far.
     pub fn looks(&self) -> Vec<WebhookRequest> {
         self.got.lock().unwrap().iter().filter(|it| it.method == "GET").cloned().collect()
     }
@@ -67,7 +67,7 @@ impl AgentServer {
         self.got.lock().unwrap().iter().filter(|it| it.method == "POST").cloned().collect()
     }
 
-    /// Waits until so many runs were asked for.
+    /// Waits until the server has got this many runs.
     pub async fn until(&self, runs: usize) {
         while self.runs().len() < runs {
             tokio::task::yield_now().await;
@@ -91,7 +91,7 @@ async fn converse(
         got.lock().unwrap().push(request);
         let said = match run {
             true if hanging.wait_for(|it| !it).await.is_err() => return,
-            // It says 200 to any resume, whatever it makes of it.
+            // The server answers 200 to every resume, whatever it does with it.
             true => answer("200 OK", "{\"run_id\":\"01a200c1-22ed-74fe-9c20-ad9ce0c6a322\",\"status\":\"pending\"}"),
             false => says.lock().unwrap().clone(),
         };

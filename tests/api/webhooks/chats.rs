@@ -1,4 +1,5 @@
-//! Slack and Teams: told that something waits, of nothing else, and only while somebody can decide it.
+//! Tests Slack and Teams notifications. They contain only the fact that a review waits, and are sent only while a
+//! reviewer can decide it.
 
 use std::time::Duration;
 
@@ -15,18 +16,18 @@ use crate::interrupts::asked;
 use crate::mail::PATIENCE;
 
 on_both! {
-    a_chat_is_told_that_a_review_waits_and_nothing_of_what_is_proposed,
-    a_chat_is_told_of_an_interrupt_and_of_nothing_that_its_host_says,
-    what_nobody_can_decide_any_more_is_told_to_no_chat,
-    what_is_over_says_nothing_of_whether_a_chat_is_there,
-    a_chat_is_tried_out_by_a_message_and_has_no_secret,
+    chat_message_about_a_review_has_no_proposed_values,
+    chat_message_about_an_interrupt_has_no_text_of_its_host,
+    review_without_eligible_reviewers_is_sent_to_no_chat,
+    decided_review_does_not_change_the_health_of_a_chat,
+    chat_is_tested_by_a_message_and_has_no_secret,
 }
 
 async fn chat(s: &WebhookScenario, receiver: &WebhookReceiver, kind: &str) -> Value {
     s.endpoint_with(receiver, json!({"kind": kind})).await
 }
 
-async fn a_chat_is_told_that_a_review_waits_and_nothing_of_what_is_proposed(s: WebhookScenario) {
+async fn chat_message_about_a_review_has_no_proposed_values(s: WebhookScenario) {
     for kind in ["slack", "teams"] {
         let receiver = WebhookReceiver::start().await;
         let endpoint = chat(&s, &receiver, kind).await;
@@ -65,7 +66,7 @@ async fn a_chat_is_told_that_a_review_waits_and_nothing_of_what_is_proposed(s: W
     s.is_sound().await;
 }
 
-async fn a_chat_is_told_of_an_interrupt_and_of_nothing_that_its_host_says(s: WebhookScenario) {
+async fn chat_message_about_an_interrupt_has_no_text_of_its_host(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     chat(&s, &receiver, "slack").await;
     let taken = s.g.post("/v1/interrupts", &s.g.host, asked()).await.expect(202);
@@ -86,7 +87,7 @@ async fn a_chat_is_told_of_an_interrupt_and_of_nothing_that_its_host_says(s: Web
     }
 }
 
-async fn what_nobody_can_decide_any_more_is_told_to_no_chat(s: WebhookScenario) {
+async fn review_without_eligible_reviewers_is_sent_to_no_chat(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = chat(&s, &receiver, "teams").await;
     let held = s.g.held(&s.g.thread().await).await;
@@ -109,7 +110,7 @@ async fn what_nobody_can_decide_any_more_is_told_to_no_chat(s: WebhookScenario) 
     s.is_sound().await;
 }
 
-async fn what_is_over_says_nothing_of_whether_a_chat_is_there(s: WebhookScenario) {
+async fn decided_review_does_not_change_the_health_of_a_chat(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = chat(&s, &receiver, "slack").await;
     receiver.now(BROKEN);
@@ -127,7 +128,7 @@ async fn what_is_over_says_nothing_of_whether_a_chat_is_there(s: WebhookScenario
     assert_eq!(receiver.got().len(), 3, "what was decided meanwhile is not sent again");
     let now = s.now(&endpoint).await;
     assert_eq!((&now["state"], &now["failing_since"]), (&json!("disabled"), &failing));
-    // Nor does it bring one back: nobody was asked.
+    // A redelivery of a decided review does not enable the endpoint again, since nothing was sent.
     receiver.now(FINE);
     s.g.vote(&s.g.alice, &other, VoteVerdict::Deny).await.unwrap();
     for delivery in s.deliveries(&endpoint).await {
@@ -139,7 +140,7 @@ async fn what_is_over_says_nothing_of_whether_a_chat_is_there(s: WebhookScenario
     s.is_sound().await;
 }
 
-async fn a_chat_is_tried_out_by_a_message_and_has_no_secret(s: WebhookScenario) {
+async fn chat_is_tested_by_a_message_and_has_no_secret(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = chat(&s, &receiver, "slack").await;
     assert!(endpoint.get("secret").is_none(), "{endpoint}");

@@ -1,4 +1,4 @@
-//! What `/metrics` tells of endpoints.
+//! Tests the endpoint metrics in `/metrics`.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::scene::{WebhookScenario, path};
 use crate::metrics::Scrape;
 
 on_both! {
-    attempts_are_counted_by_how_they_ended_and_each_lane_says_how_it_stands,
-    an_endpoint_that_wants_little_is_not_behind,
+    attempts_are_counted_by_result_and_each_endpoint_has_its_state,
+    endpoint_with_few_events_has_no_lag,
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ fn id(endpoint: &Value) -> &str {
     endpoint["id"].as_str().unwrap()
 }
 
-async fn attempts_are_counted_by_how_they_ended_and_each_lane_says_how_it_stands(s: WebhookScenario) {
+async fn attempts_are_counted_by_result_and_each_endpoint_has_its_state(s: WebhookScenario) {
     let (fine, broken, gone) =
         (WebhookReceiver::start().await, WebhookReceiver::start().await, WebhookReceiver::start().await);
     broken.now(BROKEN);
@@ -43,7 +43,7 @@ async fn attempts_are_counted_by_how_they_ended_and_each_lane_says_how_it_stands
     }
 }
 
-async fn an_endpoint_that_wants_little_is_not_behind(s: WebhookScenario) {
+async fn endpoint_with_few_events_has_no_lag(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let little = s.endpoint(&receiver, &["policy.activated"]).await;
     let much = s.endpoint(&receiver, &["thread.created"]).await;

@@ -8,20 +8,20 @@ use serde_json::json;
 use super::receiver::WebhookReceiver;
 use super::scene::WebhookScenario;
 
-/// The block of Python that is a receiver.
+/// Returns the Python block of the page that is a receiver.
 fn receiver_of_the_docs() -> &'static str {
     let docs = include_str!("../../../docs/guides/notifications.md");
     let mut blocks = docs.split("```python\n").skip(1).map(|it| it.split("```").next().unwrap());
     blocks.find(|it| it.contains("class Receiver")).unwrap()
 }
 
-/// A port that no other test is given by the system: those are above.
+/// Returns a port below the system's range, so that no other test gets it.
 fn port() -> u16 {
     20_000 + u16::try_from(std::process::id() % 10_000).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_receiver_of_the_docs_is_short_and_sees_each_event_once() {
+async fn documented_receiver_is_short_and_handles_each_event_once() {
     let code = receiver_of_the_docs();
     assert!(code.lines().count() <= 15, "{}", code.lines().count());
     let s = WebhookScenario::on_sqlite().await;
@@ -43,7 +43,7 @@ async fn the_receiver_of_the_docs_is_short_and_sees_each_event_once() {
     let thread = s.g.thread().await;
     s.g.held(&thread).await;
     s.send().await;
-    // Once more by hand, which it has seen; and what another signed.
+    // A redelivery, which the receiver has already seen, and a message that another key signed.
     let index = s.deliveries(&endpoint).await[0]["delivery"].clone();
     let again = super::scene::path(&endpoint, &format!("/deliveries/{index}/redelivery"));
     s.g.post(&again, &s.g.admin, json!({})).await.expect(202);

@@ -1,4 +1,4 @@
-//! Traces, as a collector of OpenTelemetry's reads them: a request, and what was sent of it, in one.
+//! Tests traces with an OpenTelemetry collector. A request and the deliveries that it caused are in one trace.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -16,7 +16,7 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const MADE_UP: &str = "WROTE-THIS";
 const PARENT: &str = "00f067aa0ba902b7";
 
-/// A process that ends with the test, and what it says.
+/// A process that ends with the test, and its output.
 struct TracingProcess {
     process: ChildProcess,
     said: BufReader<ChildStdout>,
@@ -53,7 +53,7 @@ fn gateway(data: &Path, collector: u64, authorization: &str) -> TracingProcess {
     TracingProcess::start(&mut command)
 }
 
-/// Makes a thread that an endpoint is told of, and ends the gateway in order.
+/// Creates a thread, waits for its delivery to an endpoint, and ends the gateway in order.
 async fn lived(gateway: &mut TracingProcess, url: &str, (host, admin): (&str, &str), receiver: &WebhookReceiver) {
     countersign::tls::ready();
     let before = receiver.got().len();
@@ -70,7 +70,7 @@ async fn lived(gateway: &mut TracingProcess, url: &str, (host, admin): (&str, &s
     while receiver.got().len() <= before {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    // Whoever asks may make up a method.
+    // A client may make up a method.
     let made_up = reqwest::Method::from_bytes(MADE_UP.as_bytes()).unwrap();
     client.request(made_up, format!("{url}/{MADE_UP}")).send().await.unwrap();
     let pid = gateway.process.id().to_string();
@@ -79,7 +79,7 @@ async fn lived(gateway: &mut TracingProcess, url: &str, (host, admin): (&str, &s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_is_given_a_request_and_its_delivery_in_one_trace() {
+async fn request_and_its_delivery_are_exported_in_one_trace() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
     let policy = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/payments/policy.toml");
@@ -88,7 +88,7 @@ async fn a_collector_is_given_a_request_and_its_delivery_in_one_trace() {
     let mut collector = TracingProcess::start(&mut collector);
     let port = collector.line()["port"].as_u64().unwrap();
     let receiver = WebhookReceiver::start().await;
-    // One that the collector does not know loses its traces, and nothing else.
+    // A gateway that the collector does not accept loses its traces and nothing else.
     let mut unknown = gateway(data, port, "Bearer another");
     let url = unknown.url();
     told(data, &["policy", "activate", policy]);

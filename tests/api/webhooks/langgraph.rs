@@ -1,4 +1,4 @@
-//! A real LangGraph server: what it does with a decision, and with one that comes twice.
+//! Tests the delivery of decisions to a real LangGraph server, and of a decision that arrives twice.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -27,14 +27,14 @@ impl LangGraphServer {
             .unwrap();
         let mut said = BufReader::new(process.stdout.take().unwrap()).lines();
         let port = said.next().unwrap().unwrap();
-        // What it says besides is for nobody, and must not fill the pipe.
+        // The rest of the output is discarded, so that it does not fill the pipe.
         std::thread::spawn(move || said.for_each(drop));
         let server = Self {
             _process: ChildProcess(process),
             url: format!("http://127.0.0.1:{port}"),
             http: reqwest::Client::new(),
         };
-        // It is bound by now, and answers when it is ready.
+        // The port is bound, and the server answers when it is ready.
         let ready = server.http.get(format!("{}/ok", server.url)).send().await.unwrap();
         assert!(ready.status().is_success());
         server
@@ -57,14 +57,14 @@ impl LangGraphServer {
         (thread, name)
     }
 
-    /// What a thread waits for, once nothing runs there.
+    /// Returns the interrupt that a thread waits for after its runs have ended.
     async fn waiting(&self, thread: &str) -> Value {
         let thread = self.rested(thread).await;
         assert_eq!(thread["status"], "interrupted", "{thread}");
         thread["interrupts"].as_object().unwrap().values().next().unwrap()[0].clone()
     }
 
-    /// A thread, once nothing runs there.
+    /// Returns a thread after its runs have ended.
     async fn rested(&self, thread: &str) -> Value {
         for run in self.runs(thread).await {
             self.get(&format!("/threads/{thread}/runs/{}/join", run.as_str().unwrap())).await;
@@ -92,13 +92,13 @@ async fn redelivered(s: &WebhookScenario, endpoint: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_real_langgraph_server_goes_on_once_with_the_decision_that_it_stopped_for() {
+async fn langgraph_server_resumes_once_with_its_decision() {
     let (s, server) = (WebhookScenario::on_sqlite().await, LangGraphServer::start().await);
     let endpoint = resumes(&s, &server.url).await;
     let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
     assert_eq!((&tried["arrived"], &tried["looked"]), (&json!(true), &json!("there")), "{tried}");
 
-    // What a host posts, decided by people. The node stops again, for another decision, and in the same breath.
+    // A host posts an interrupt, and a reviewer approves it. The node then stops for a second decision in the same run.
     let (first, second) = (json!("d".repeat(64)), json!("e".repeat(64)));
     let (thread, interrupt) = server.stopped(&[&first, &second]).await;
     let ask = json!({"kind": "state_transition_review", "transition_digest": first, "interrupt_id": interrupt,
@@ -112,20 +112,20 @@ async fn a_real_langgraph_server_goes_on_once_with_the_decision_that_it_stopped_
     assert!(again["arrived"] == true && (again["looked"] == "not_waiting" || again["looked"] == "another"), "{again}");
     assert_eq!(server.waiting(&thread).await, next, "the first decision does not answer the second question");
     assert_eq!(server.runs(&thread).await.len(), 2, "the first run, and the one that resumed it");
-    // Whoever answers the second by themselves sees what the first was answered.
+    // A client that answers the second interrupt by hand sees the answer to the first.
     let by_hand = json!({"assistant_id": "agent", "command": {"resume": {next["id"].as_str().unwrap(): "by hand"}}});
     server.post(&format!("/threads/{thread}/runs/wait"), &by_hand).await;
     let state = server.rested(&thread).await;
     assert_eq!(state["values"]["answers"], json!([told(&s, &taken).await, "by hand"]));
 
-    // A hold of the gateway's own, in the thread of the same name, denied.
+    // A pending review of the gateway itself, in the thread with the same name, is denied.
     let held_digest = json!("later");
     let (thread, _) = server.stopped(&[&held_digest]).await;
     let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10, "card": "4111111111111111"}});
     let ask = json!({"flow": "payments", "thread": thread, "state": state});
     let made = s.g.post("/v1/threads", &s.g.host, ask).await.expect(201);
     let held = s.g.held(&made).await;
-    // The agent's node proposed, and stops for what came of it.
+    // The agent's node proposed, and waits for the decision.
     let skip = json!({"assistant_id": "agent", "command": {"resume": "go on"}});
     server.post(&format!("/threads/{thread}/runs/wait"), &skip).await;
     let stop = json!({"assistant_id": "agent", "input": {"digests": [held["transition"]]}});

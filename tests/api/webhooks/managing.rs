@@ -1,4 +1,4 @@
-//! Managing endpoints over HTTP, and what is refused.
+//! Tests the management of endpoints over HTTP, and the requests that are refused.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -7,17 +7,17 @@ use super::receiver::{BROKEN, FINE, WebhookReceiver};
 use super::scene::{WebhookScenario, path};
 
 on_both! {
-    an_endpoint_gets_what_it_asked_for_and_nothing_else,
-    one_that_begins_later_can_be_told_from_the_log_and_nothing_arrives_twice,
-    what_is_asked_of_the_log_while_something_is_under_way_is_not_forgotten,
-    what_is_switched_off_goes_on_where_it_stopped_or_with_what_is_next,
-    what_is_wrong_is_refused_with_where_and_what_to_do,
-    everything_that_is_done_to_an_endpoint_is_in_the_log,
-    old_deliveries_are_forgotten_and_the_log_is_not,
-    a_page_of_deliveries_goes_on_where_it_ended,
+    endpoint_gets_only_its_events,
+    later_endpoint_gets_history_without_duplicates,
+    redelivery_requested_during_a_delivery_is_sent,
+    enabled_endpoint_continues_where_it_stopped_or_from_now,
+    invalid_endpoint_is_refused_with_its_path_and_advice,
+    every_change_of_an_endpoint_is_logged,
+    old_deliveries_are_deleted_and_the_log_stays,
+    next_page_of_deliveries_continues_the_list,
 }
 
-async fn an_endpoint_gets_what_it_asked_for_and_nothing_else(s: WebhookScenario) {
+async fn endpoint_gets_only_its_events(s: WebhookScenario) {
     let [all, families, flow, nothing] = [
         WebhookReceiver::start().await,
         WebhookReceiver::start().await,
@@ -40,7 +40,7 @@ async fn an_endpoint_gets_what_it_asked_for_and_nothing_else(s: WebhookScenario)
     assert_eq!(told["data"]["thread"], thread["thread"]);
 }
 
-async fn one_that_begins_later_can_be_told_from_the_log_and_nothing_arrives_twice(s: WebhookScenario) {
+async fn later_endpoint_gets_history_without_duplicates(s: WebhookScenario) {
     s.g.thread().await;
     s.g.thread().await;
     s.send().await;
@@ -63,7 +63,7 @@ async fn one_that_begins_later_can_be_told_from_the_log_and_nothing_arrives_twic
     assert_eq!(ids(&receiver), ids(&from_the_start), "an event has one id for everybody");
 }
 
-async fn what_is_asked_of_the_log_while_something_is_under_way_is_not_forgotten(s: WebhookScenario) {
+async fn redelivery_requested_during_a_delivery_is_sent(s: WebhookScenario) {
     s.g.thread().await;
     s.send().await;
     let receiver = WebhookReceiver::start().await;
@@ -83,7 +83,7 @@ async fn what_is_asked_of_the_log_while_something_is_under_way_is_not_forgotten(
     assert_eq!((ids.len(), receiver.got().len()), (2, 2));
 }
 
-async fn what_is_switched_off_goes_on_where_it_stopped_or_with_what_is_next(s: WebhookScenario) {
+async fn enabled_endpoint_continues_where_it_stopped_or_from_now(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     for (from, then) in [("where_it_stopped", 1), ("now", 0)] {
@@ -109,7 +109,7 @@ async fn what_is_switched_off_goes_on_where_it_stopped_or_with_what_is_next(s: W
     assert_eq!(s.g.get("/v1/endpoints", &s.g.admin).await.expect(200)["endpoints"], json!([]));
 }
 
-async fn what_is_wrong_is_refused_with_where_and_what_to_do(s: WebhookScenario) {
+async fn invalid_endpoint_is_refused_with_its_path_and_advice(s: WebhookScenario) {
     let url = WebhookReceiver::start().await.url;
     let good = json!({"name": "ops", "url": url});
     let with = |name: &str, value: Value| {
@@ -163,7 +163,7 @@ async fn what_is_wrong_is_refused_with_where_and_what_to_do(s: WebhookScenario) 
     assert_eq!(s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(from)).await.status, 400);
 }
 
-async fn everything_that_is_done_to_an_endpoint_is_in_the_log(s: WebhookScenario) {
+async fn every_change_of_an_endpoint_is_logged(s: WebhookScenario) {
     let (receiver, watching) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     s.endpoint(&watching, &["access.*"]).await;
     let secret_url = format!("{}?key=s3cret", receiver.url);
@@ -187,7 +187,7 @@ async fn everything_that_is_done_to_an_endpoint_is_in_the_log(s: WebhookScenario
     }
 }
 
-async fn old_deliveries_are_forgotten_and_the_log_is_not(s: WebhookScenario) {
+async fn old_deliveries_are_deleted_and_the_log_stays(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     s.g.thread().await;
@@ -204,7 +204,7 @@ async fn old_deliveries_are_forgotten_and_the_log_is_not(s: WebhookScenario) {
     s.is_sound().await;
 }
 
-async fn a_page_of_deliveries_goes_on_where_it_ended(s: WebhookScenario) {
+async fn next_page_of_deliveries_continues_the_list(s: WebhookScenario) {
     let (receiver, other) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     s.endpoint(&other, &["thread.created"]).await;

@@ -1,4 +1,4 @@
-//! Webhooks: what arrives where, signed how, and what becomes of what does not. Receivers are real ones on this machine.
+//! Tests webhooks: deliveries, their signatures, and failed deliveries. Receivers are real servers on localhost.
 
 mod agents;
 pub mod receiver;

@@ -1,4 +1,4 @@
-//! Order: a thread's events one after another, where an endpoint asks for it.
+//! Tests endpoints that require the events of a thread in order.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use super::receiver::{BROKEN, FINE, WebhookReceiver};
 use super::scene::WebhookScenario;
 
 on_both! {
-    a_threads_events_wait_for_the_one_before_and_other_threads_do_not,
-    what_is_sent_again_by_hand_lets_nobody_overtake,
-    what_is_behind_goes_on_when_the_one_before_is_given_up_or_after_a_restart,
+    ordered_events_wait_only_for_their_own_thread,
+    redelivery_does_not_change_the_order,
+    ordered_delivery_continues_after_a_failed_one_and_after_a_restart,
 }
 
-async fn a_threads_events_wait_for_the_one_before_and_other_threads_do_not(s: WebhookScenario) {
+async fn ordered_events_wait_only_for_their_own_thread(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint_with(&receiver, json!({"ordered": true, "events": ["thread.*", "transition.*"]})).await;
     receiver.now(BROKEN);
@@ -37,7 +37,7 @@ async fn a_threads_events_wait_for_the_one_before_and_other_threads_do_not(s: We
     s.is_sound().await;
 }
 
-async fn what_is_behind_goes_on_when_the_one_before_is_given_up_or_after_a_restart(s: WebhookScenario) {
+async fn ordered_delivery_continues_after_a_failed_one_and_after_a_restart(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint_with(&receiver, json!({"ordered": true, "events": ["thread.*"]})).await;
     receiver.now(BROKEN);
@@ -47,7 +47,7 @@ async fn what_is_behind_goes_on_when_the_one_before_is_given_up_or_after_a_resta
         s.g.post(&format!("/v1/threads/{thread}/{way}"), &s.g.admin, json!({"reason": "to see"})).await.expect(200);
     }
     for delay in countersign_domain::delivery::retry_schedule::DELAYS {
-        // Each is a sender of its own: nothing is known but what is written.
+        // Each round has a new sender, which knows only the stored state.
         s.g.pass(delay + delay / 5);
         s.send().await;
     }
@@ -61,7 +61,7 @@ async fn what_is_behind_goes_on_when_the_one_before_is_given_up_or_after_a_resta
     assert_eq!(last, ["thread.closed", "thread.reopened"]);
 }
 
-async fn what_is_sent_again_by_hand_lets_nobody_overtake(s: WebhookScenario) {
+async fn redelivery_does_not_change_the_order(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint_with(&receiver, json!({"ordered": true, "events": ["thread.*"]})).await;
     let thread = s.g.thread().await["thread"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! A receiver that answers as it is told, and keeps what it got.
+//! A webhook receiver that answers as its test sets it, and stores the requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -31,15 +31,15 @@ impl WebhookRequest {
 
 #[derive(Clone, Debug)]
 pub enum ReceiverReply {
-    /// With a status line's end, and headers.
+    /// Answers with this status line and headers.
     Says(&'static str),
-    /// 400, and these words.
+    /// Answers 400 with this text.
     Quotes(&'static str),
-    /// 400, and everything that it was sent after so many other bytes.
+    /// Answers 400 with the whole request after this many other bytes.
     Repeats(usize),
-    /// Not before it is told otherwise.
+    /// Waits until the test sets another reply.
     Hangs,
-    /// It ends the connection instead.
+    /// Closes the connection without an answer.
     HangsUp,
 }
 
@@ -71,24 +71,24 @@ impl WebhookReceiver {
         self.reply.send_replace(reply);
     }
 
-    /// Everything that came, in its order.
+    /// Returns all requests in the order of their arrival.
     pub fn got(&self) -> Vec<WebhookRequest> {
         self.got.lock().unwrap().clone()
     }
 
-    /// The same, in the log's order: what is sent at once comes in any.
+    /// Returns all requests in the log's order, since concurrent ones arrive in any order.
     pub fn sorted(&self) -> Vec<WebhookRequest> {
         let mut got = self.got();
         got.sort_by_key(|it| it.json()["data"]["index"].as_u64());
         got
     }
 
-    /// The kinds of what came, in the log's order.
+    /// Returns the event types of all requests, in the log's order.
     pub fn kinds(&self) -> Vec<String> {
         self.sorted().iter().map(WebhookRequest::kind).collect()
     }
 
-    /// Waits until so much came.
+    /// Waits until this many requests have arrived.
     pub async fn until(&self, count: usize) {
         while self.got().len() < count {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Runs of an agent server that stopped for a decision: each goes on once, with its own decision, or not at all.
+//! Tests runs of an agent server that wait for a decision. Each resumes once with its own decision, or not at all.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use super::scene::{WebhookScenario, path};
 use crate::gateway::{ballot, token};
 
 on_both! {
-    a_run_goes_on_once_though_its_decision_is_sent_again,
+    run_resumes_once_even_if_its_decision_is_sent_again,
     a_run_that_was_resumed_before_a_crash_is_not_resumed_after_it,
-    nothing_is_resumed_that_does_not_wait_for_this_decision,
-    a_server_that_says_yes_to_everything_resumes_nothing,
-    an_odd_answer_to_the_look_resumes_nothing_and_is_not_kept,
-    a_denial_and_a_time_out_are_told_as_what_they_are,
-    a_hold_is_told_to_whatever_waits_for_its_digest,
-    what_no_run_can_wait_for_is_passed_over_without_a_delivery,
+    run_that_waits_for_another_decision_is_not_resumed,
+    server_that_answers_200_to_everything_is_not_resumed,
+    malformed_thread_status_resumes_nothing_and_is_not_stored,
+    denial_and_expiry_are_sent_as_such,
+    decision_is_sent_to_the_run_that_waits_for_its_digest,
+    decision_that_no_run_can_wait_for_is_skipped,
 }
 
-/// The next attempt is due by then, jitter and all.
+/// The next attempt is due after this time, including jitter.
 const FIRST_RETRY: Duration = Duration::from_secs(7);
 
 pub fn digest() -> Value {
@@ -49,7 +49,7 @@ pub async fn votes(s: &WebhookScenario, who: &Account, taken: &Value, verdict: V
     s.g.service.vote_on_interrupt(&who.id, &id, &ballot, None).await.unwrap();
 }
 
-/// What the host is told if it asks.
+/// Returns the interrupt as the host sees it.
 pub async fn told(s: &WebhookScenario, taken: &Value) -> Value {
     s.g.get(&format!("/v1/interrupts/{}", taken["id"].as_str().unwrap()), &s.g.host).await.expect(200)
 }
@@ -60,7 +60,7 @@ pub async fn resumes(s: &WebhookScenario, url: &str) -> Value {
     s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201)
 }
 
-/// What was seen at each attempt of the only delivery, and how it stands.
+/// Returns the result of each attempt of the only delivery, and the delivery's state.
 async fn seen(s: &WebhookScenario, endpoint: &Value) -> (Vec<Value>, Value) {
     let deliveries = s.deliveries(endpoint).await;
     assert_eq!(deliveries.len(), 1, "{deliveries:#?}");
@@ -74,7 +74,7 @@ async fn approved(s: &WebhookScenario) -> Value {
     taken
 }
 
-async fn a_run_goes_on_once_though_its_decision_is_sent_again(s: WebhookScenario) {
+async fn run_resumes_once_even_if_its_decision_is_sent_again(s: WebhookScenario) {
     let server = AgentServer::start().await;
     server.is("interrupted", &[(INTERRUPT, &digest())]);
     let endpoint = resumes(&s, &server.url).await;
@@ -125,7 +125,7 @@ async fn a_run_that_was_resumed_before_a_crash_is_not_resumed_after_it(s: Webhoo
     server.is("busy", &[(INTERRUPT, &digest())]);
     s.send().await;
     assert_eq!(seen(&s, &endpoint).await, (vec![json!("busy")], json!("waiting")));
-    // The run came to its next stop, which such servers may call the same.
+    // The run waits at its next interrupt, which may have the same ID on such servers.
     server.is("interrupted", &[(INTERRUPT, &json!("e".repeat(64)))]);
     s.g.pass(FIRST_RETRY);
     s.send().await;
@@ -134,7 +134,7 @@ async fn a_run_that_was_resumed_before_a_crash_is_not_resumed_after_it(s: Webhoo
     s.is_sound().await;
 }
 
-async fn nothing_is_resumed_that_does_not_wait_for_this_decision(s: WebhookScenario) {
+async fn run_that_waits_for_another_decision_is_not_resumed(s: WebhookScenario) {
     let other = "b8445202d41afef489c6c9740c45a62d";
     let (ours, next) = (digest(), json!("e".repeat(64)));
     for (status, waiting, saw, state) in [
@@ -149,7 +149,7 @@ async fn nothing_is_resumed_that_does_not_wait_for_this_decision(s: WebhookScena
         let server = AgentServer::start().await;
         server.is(status, &waiting);
         let endpoint = resumes(&s, &server.url).await;
-        // The same digest of the same host is the same interrupt, so each has a host of its own.
+        // The same digest of the same host is the same interrupt, so each case has its own host.
         let host = token(&s.g.service, "host", MachineRole::Host, &[]).await;
         let taken = s.g.post("/v1/interrupts", &host, asked()).await.expect(202);
         votes(&s, &s.g.alice, &taken, VoteVerdict::Approve).await;
@@ -160,7 +160,7 @@ async fn nothing_is_resumed_that_does_not_wait_for_this_decision(s: WebhookScena
     }
 }
 
-async fn a_server_that_says_yes_to_everything_resumes_nothing(s: WebhookScenario) {
+async fn server_that_answers_200_to_everything_is_not_resumed(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let endpoint = resumes(&s, &server.url).await;
     approved(&s).await;
@@ -180,7 +180,7 @@ async fn a_server_that_says_yes_to_everything_resumes_nothing(s: WebhookScenario
     assert_eq!(server.runs().len(), 0);
 }
 
-async fn an_odd_answer_to_the_look_resumes_nothing_and_is_not_kept(s: WebhookScenario) {
+async fn malformed_thread_status_resumes_nothing_and_is_not_stored(s: WebhookScenario) {
     let (server, elsewhere) = (AgentServer::start().await, AgentServer::start().await);
     elsewhere.is("interrupted", &[(INTERRUPT, &digest())]);
     let endpoint = resumes(&s, &server.url).await;
@@ -209,13 +209,13 @@ async fn an_odd_answer_to_the_look_resumes_nothing_and_is_not_kept(s: WebhookSce
     assert_eq!((server.runs().len(), elsewhere.looks().len()), (0, 0));
     let kept = s.g.get(&path(&endpoint, "/deliveries"), &s.g.admin).await.expect(200).to_string();
     assert!(!kept.contains("s3cret-in-state") && !kept.contains("xxxx"), "{}", &kept[..kept.len().min(2000)]);
-    // Once it is as it should be, the run goes on.
+    // The server is correct now, so the run resumes.
     server.is("interrupted", &[(INTERRUPT, &digest())]);
     s.send().await;
     assert_eq!((server.runs().len(), seen(&s, &endpoint).await.1), (1, json!("delivered")));
 }
 
-async fn a_denial_and_a_time_out_are_told_as_what_they_are(s: WebhookScenario) {
+async fn denial_and_expiry_are_sent_as_such(s: WebhookScenario) {
     let server = AgentServer::start().await;
     resumes(&s, &server.url).await;
     for decision in ["denied", "expired"] {
@@ -238,7 +238,7 @@ async fn a_denial_and_a_time_out_are_told_as_what_they_are(s: WebhookScenario) {
     assert_eq!(server.runs().len(), 2);
 }
 
-async fn a_hold_is_told_to_whatever_waits_for_its_digest(s: WebhookScenario) {
+async fn decision_is_sent_to_the_run_that_waits_for_its_digest(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let endpoint = resumes(&s, &server.url).await;
     let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10, "card": "4111111111111111"}});
@@ -261,7 +261,7 @@ async fn a_hold_is_told_to_whatever_waits_for_its_digest(s: WebhookScenario) {
     s.is_sound().await;
 }
 
-async fn what_no_run_can_wait_for_is_passed_over_without_a_delivery(s: WebhookScenario) {
+async fn decision_that_no_run_can_wait_for_is_skipped(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let endpoint = resumes(&s, &server.url).await;
     let ask = json!({"flow": "payments", "thread": "order-17", "state": {"requested_action": "none", "target_user_id": 17,

@@ -1,4 +1,4 @@
-//! What becomes of what does not arrive.
+//! Tests the retries of failed deliveries.
 
 use std::time::Duration;
 
@@ -13,26 +13,26 @@ use super::receiver::{BROKEN, FINE, ReceiverReply, WebhookReceiver};
 use super::scene::{WebhookScenario, path};
 
 on_both! {
-    what_fails_is_sent_again_after_each_delay_under_the_same_id_until_it_is_given_up,
-    only_a_2xx_is_a_yes,
-    whoever_asks_for_more_time_gets_it,
-    whoever_says_gone_gets_nothing_more_until_a_test_arrives,
-    of_many_that_are_ready_none_is_sent_any_more_after_gone_and_none_is_lost,
-    nobody_there_for_five_days_disables_and_what_is_sent_by_hand_recovers,
-    an_endpoint_that_hangs_keeps_no_other_waiting,
-    what_was_sent_and_not_written_down_is_sent_again_under_the_same_id,
-    only_one_gateway_sends_and_another_goes_on_when_it_ends,
+    failed_delivery_is_retried_under_the_same_id_until_the_last_delay,
+    only_a_2xx_status_is_a_success,
+    retry_after_is_respected,
+    gone_disables_an_endpoint_until_a_test_arrives,
+    deliveries_stop_after_gone_and_none_is_lost,
+    five_days_of_failures_disable_an_endpoint_and_a_redelivery_enables_it,
+    hanging_endpoint_does_not_delay_others,
+    unrecorded_delivery_is_sent_again_under_the_same_id,
+    another_gateway_takes_over_deliveries_when_the_leader_ends,
 }
 
 const LITTLE: Duration = Duration::from_secs(1);
 
-async fn what_fails_is_sent_again_after_each_delay_under_the_same_id_until_it_is_given_up(s: WebhookScenario) {
+async fn failed_delivery_is_retried_under_the_same_id_until_the_last_delay(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     receiver.now(BROKEN);
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     s.g.thread().await;
     for (before, delay) in DELAYS.iter().enumerate() {
-        // A fifth of it is the most that chance adds.
+        // The random part is at most a fifth of the delay.
         s.g.pass(*delay + *delay / 5);
         assert_eq!((s.send().await, receiver.got().len()), (1, before + 1));
         assert_eq!(s.send().await, 0, "not before its time");
@@ -60,7 +60,7 @@ async fn what_fails_is_sent_again_after_each_delay_under_the_same_id_until_it_is
     s.is_sound().await;
 }
 
-async fn only_a_2xx_is_a_yes(s: WebhookScenario) {
+async fn only_a_2xx_status_is_a_success(s: WebhookScenario) {
     let elsewhere = WebhookReceiver::start().await;
     let moved: &'static str = format!("302 Found\r\nlocation: {}", elsewhere.url).leak();
     for (reply, arrived) in [
@@ -83,7 +83,7 @@ async fn only_a_2xx_is_a_yes(s: WebhookScenario) {
     assert!(elsewhere.got().is_empty(), "nobody sends us on");
 }
 
-async fn whoever_asks_for_more_time_gets_it(s: WebhookScenario) {
+async fn retry_after_is_respected(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     receiver.now(ReceiverReply::Says("503 Service Unavailable\r\nretry-after: 3600"));
     s.endpoint(&receiver, &["thread.created"]).await;
@@ -99,7 +99,7 @@ async fn whoever_asks_for_more_time_gets_it(s: WebhookScenario) {
     );
 }
 
-async fn whoever_says_gone_gets_nothing_more_until_a_test_arrives(s: WebhookScenario) {
+async fn gone_disables_an_endpoint_until_a_test_arrives(s: WebhookScenario) {
     let (receiver, watching) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     let endpoint = s.endpoint(&receiver, &["thread.*"]).await;
     s.endpoint(&watching, &["endpoint.*"]).await;
@@ -124,7 +124,7 @@ async fn whoever_says_gone_gets_nothing_more_until_a_test_arrives(s: WebhookScen
     s.is_sound().await;
 }
 
-async fn of_many_that_are_ready_none_is_sent_any_more_after_gone_and_none_is_lost(s: WebhookScenario) {
+async fn deliveries_stop_after_gone_and_none_is_lost(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint_with(&receiver, json!({"events": ["thread.created"], "ordered": true})).await;
     receiver.now(ReceiverReply::Says("410 Gone"));
@@ -146,7 +146,7 @@ async fn of_many_that_are_ready_none_is_sent_any_more_after_gone_and_none_is_los
     );
 }
 
-async fn nobody_there_for_five_days_disables_and_what_is_sent_by_hand_recovers(s: WebhookScenario) {
+async fn five_days_of_failures_disable_an_endpoint_and_a_redelivery_enables_it(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     receiver.now(BROKEN);
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
@@ -170,7 +170,7 @@ async fn nobody_there_for_five_days_disables_and_what_is_sent_by_hand_recovers(s
     s.is_sound().await;
 }
 
-async fn an_endpoint_that_hangs_keeps_no_other_waiting(s: WebhookScenario) {
+async fn hanging_endpoint_does_not_delay_others(s: WebhookScenario) {
     let (hanging, fine) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     s.endpoint(&hanging, &["*"]).await;
     let endpoint = s.endpoint(&fine, &["thread.created"]).await;
@@ -189,7 +189,7 @@ async fn an_endpoint_that_hangs_keeps_no_other_waiting(s: WebhookScenario) {
     assert!(hanging.got().len() > 20);
 }
 
-async fn what_was_sent_and_not_written_down_is_sent_again_under_the_same_id(s: WebhookScenario) {
+async fn unrecorded_delivery_is_sent_again_under_the_same_id(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     s.endpoint(&receiver, &["thread.created"]).await;
     for _ in 0..3 {
@@ -213,7 +213,7 @@ async fn what_was_sent_and_not_written_down_is_sent_again_under_the_same_id(s: W
     assert_eq!(s.send().await, 0);
 }
 
-async fn only_one_gateway_sends_and_another_goes_on_when_it_ends(s: WebhookScenario) {
+async fn another_gateway_takes_over_deliveries_when_the_leader_ends(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     s.endpoint(&receiver, &["thread.created"]).await;
     let (one, other) = (deliver::DeliveryWorker::new(&s.g.service), deliver::DeliveryWorker::new(&s.another().await));

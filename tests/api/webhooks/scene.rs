@@ -1,4 +1,4 @@
-//! A gateway with a flow, on either database, and endpoints of it.
+//! A gateway with a flow on either database, and its endpoints.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl WebhookScenario {
         Arc::new(service.with_http_client(outgoing()))
     }
 
-    /// An endpoint, with its secret, that is told of these events.
+    /// Adds an endpoint for these events. Returns it with its secret.
     pub async fn endpoint(&self, receiver: &WebhookReceiver, events: &[&str]) -> Value {
         self.endpoint_with(receiver, json!({"events": events})).await
     }
@@ -88,8 +88,8 @@ impl WebhookScenario {
         page["deliveries"].as_array().unwrap().clone()
     }
 
-    /// Gives events their places, and sends what is due.
-    /// Whoever did so before may be leaving still: a server frees what a closed connection held when it notices.
+    /// Sequences events and sends the due deliveries. A server frees the lock of a closed connection with a delay, so
+    /// the previous holder may still have it.
     pub async fn send(&self) -> usize {
         while !self.store.list(Table::Outbox, RowFilter::All, None, 1).await.unwrap().is_empty() {
             sequence::run_once(&self.g.service).await.unwrap();
@@ -104,7 +104,7 @@ impl WebhookScenario {
         }
     }
 
-    /// Nothing that stands in the database was altered.
+    /// Checks that no row of the database was altered.
     pub async fn is_sound(&self) {
         sequence::run_once(&self.g.service).await.unwrap();
         let report = audit(&*self.store, &self.g.service.keys().unwrap(), self.g.service.now()).await.unwrap();

@@ -1,4 +1,4 @@
-//! What must not be found: in the database, in answers, in what is sent.
+//! Tests that secrets are not in the database, in answers or in requests.
 
 use countersign_domain::delivery::retry_schedule::DELAYS;
 
@@ -10,7 +10,7 @@ use super::receiver::{ReceiverReply, WebhookReceiver, WebhookRequest};
 use super::scene::{WebhookScenario, path};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_reads_the_database_learns_no_secret_address_or_header() {
+async fn database_has_no_plain_secret_address_or_header() {
     let s = WebhookScenario::on_sqlite().await;
     let receiver = WebhookReceiver::start().await;
     let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", receiver.url),
@@ -46,7 +46,7 @@ async fn whoever_reads_the_database_learns_no_secret_address_or_header() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn headers_are_sent_elsewhere_only_by_who_knows_them() {
+async fn moved_endpoint_requires_its_headers_again() {
     let s = WebhookScenario::on_sqlite().await;
     let (receiver, elsewhere) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     let ask = json!({"name": "ops", "url": receiver.url, "headers": {"authorization": "Bearer t0ken-in-header"}});
@@ -70,13 +70,14 @@ async fn headers_are_sent_elsewhere_only_by_who_knows_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_receiver_repeats_of_its_request_is_kept_without_what_is_hidden() {
+async fn secrets_that_a_receiver_repeats_are_redacted_in_its_answer() {
     let s = WebhookScenario::on_sqlite().await;
     let receiver = WebhookReceiver::start().await;
     let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", receiver.url),
         "headers": {"authorization": "Bearer t0ken-in-header"}});
     let endpoint = s.g.post("/v1/endpoints", &s.g.admin, ask).await.expect(201);
-    // 2048 bytes are kept: whole, and cut at every place in one of the two.
+    // The gateway stores 2048 bytes of an answer. The test has the secrets whole, and cut at every position of one of
+    // them.
     for after in [0, 2036, 2040, 2044, 2000, 2010, 2020] {
         receiver.now(ReceiverReply::Repeats(after));
         let tried = s.g.post(&path(&endpoint, "/test"), &s.g.admin, json!({})).await.expect(200);
@@ -91,9 +92,9 @@ async fn what_a_receiver_repeats_of_its_request_is_kept_without_what_is_hidden()
     assert!(told.contains("[hidden]") && !told.contains("s3cret") && !told.contains("t0ken"), "{told}");
 }
 
-/// Chats say which key they do not know.
+/// A chat service can repeat an unknown key in its error message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_part_of_an_address_is_hidden_as_well() {
+async fn secret_part_of_an_address_is_redacted() {
     let s = WebhookScenario::on_sqlite().await;
     let receiver = WebhookReceiver::start().await;
     let url = format!("{}/T0AB/s3cret-in-path?key=s3cret%20in%20value", receiver.url.trim_end_matches('/'));
@@ -111,7 +112,7 @@ async fn a_part_of_an_address_is_hidden_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_endpoint_that_is_moved_while_something_is_under_way_is_told_nothing_more_where_it_was() {
+async fn endpoint_moved_during_a_delivery_gets_nothing_more_at_its_old_address() {
     let s = WebhookScenario::on_sqlite().await;
     let (before, after) = (WebhookReceiver::start().await, WebhookReceiver::start().await);
     let ask = json!({"name": "ops", "url": format!("{}?key=s3cret-in-url", before.url), "events": ["thread.created"],
@@ -132,7 +133,7 @@ async fn an_endpoint_that_is_moved_while_something_is_under_way_is_told_nothing_
     s.g.send(Method::PATCH, &path(&endpoint, ""), &s.g.admin, Some(moved)).await.expect(200);
     before.now(ReceiverReply::Repeats(0));
     sender.rest().await.unwrap();
-    // The same sender goes on with what it knows of the lane.
+    // The same sender continues with its cached delivery cursor.
     made(1).await;
     sender.rest().await.unwrap();
     s.g.pass(DELAYS[1] * 2);
@@ -146,7 +147,7 @@ async fn an_endpoint_that_is_moved_while_something_is_under_way_is_told_nothing_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_policy_hides_is_in_no_body() {
+async fn redacted_value_is_in_no_body() {
     let s = WebhookScenario::on_sqlite().await;
     let receiver = WebhookReceiver::start().await;
     s.endpoint(&receiver, &["*"]).await;

@@ -1,4 +1,4 @@
-//! Signatures, as the public libraries of Standard Webhooks check them.
+//! Tests signatures with the public libraries of Standard Webhooks.
 
 use std::process::Command;
 
@@ -8,11 +8,11 @@ use super::receiver::{WebhookReceiver, WebhookRequest};
 use super::scene::{WebhookScenario, path};
 
 on_both! {
-    every_event_is_signed_so_that_public_libraries_take_it_and_nothing_altered,
-    during_a_rotation_both_secrets_are_good_and_afterwards_the_new_one_alone,
+    public_libraries_accept_every_signed_event_and_no_altered_one,
+    both_secrets_are_valid_only_during_a_rotation,
 }
 
-/// What the libraries say of a delivery as it came, under a secret.
+/// Returns whether each library accepts the delivery with this body and secret.
 fn judged(got: &WebhookRequest, secret: &Value, body: &str) -> [bool; 2] {
     let ask = json!({"secret": secret, "headers": got.headers, "body": body}).to_string();
     let python = crate::python::answered("check_webhook.py", &ask);
@@ -23,13 +23,13 @@ fn judged(got: &WebhookRequest, secret: &Value, body: &str) -> [bool; 2] {
     [python.trim() == "good", String::from_utf8(node.stdout).unwrap().trim() == "good"]
 }
 
-/// Whether the second signature is by one of the public keys that the endpoint names.
+/// Returns whether the second signature is by one of the endpoint's public keys.
 fn signed_by_key(got: &WebhookRequest, keys: &Value) -> bool {
     let ask = json!({"keys": keys, "headers": got.headers, "body": got.body}).to_string();
     crate::python::answered("check_webhook_key.py", &ask).trim() == "good"
 }
 
-async fn every_event_is_signed_so_that_public_libraries_take_it_and_nothing_altered(s: WebhookScenario) {
+async fn public_libraries_accept_every_signed_event_and_no_altered_one(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint(&receiver, &["transition.*"]).await;
     let thread = s.g.thread().await;
@@ -50,7 +50,7 @@ async fn every_event_is_signed_so_that_public_libraries_take_it_and_nothing_alte
     s.is_sound().await;
 }
 
-async fn during_a_rotation_both_secrets_are_good_and_afterwards_the_new_one_alone(s: WebhookScenario) {
+async fn both_secrets_are_valid_only_during_a_rotation(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
     let ask = json!({"overlap_secs": 600});
@@ -69,8 +69,8 @@ async fn during_a_rotation_both_secrets_are_good_and_afterwards_the_new_one_alon
     assert!(!good(&after, &endpoint["secret"]) && good(&after, &next["secret"]));
 }
 
-/// Whether one of the signatures is by that secret. The libraries look at the time as well, and this gateway's clock was
-/// moved.
+/// Returns whether one of the signatures is by that secret. The libraries also check the time, and the test has moved
+/// this gateway's clock.
 fn signs(got: &WebhookRequest, secret: &Value) -> bool {
     let webhook = standardwebhooks::Webhook::new(secret.as_str().unwrap()).unwrap();
     let at: i64 = got.headers["webhook-timestamp"].parse().unwrap();

@@ -1,4 +1,4 @@
-//! Decisions that are told by a template: in an administrator's words, and with nothing else put into them.
+//! Tests decisions that are sent by a template: in an administrator's words, and with no other content.
 
 use countersign_domain::reviews::{Ballot, VoteVerdict};
 use reqwest::Method;
@@ -10,13 +10,13 @@ use super::scene::{WebhookScenario, path};
 use crate::gateway::ballot;
 
 on_both! {
-    a_decision_is_told_in_the_administrators_words_and_signed,
-    it_is_told_only_while_the_look_says_that_it_is_waited_for,
-    what_a_host_chose_leads_nowhere_else_and_takes_no_other_members_place,
-    what_is_no_template_is_refused_with_where_and_by_name,
-    another_address_is_looked_through_again,
-    trying_one_out_resumes_nothing,
-    what_the_policy_hides_is_put_into_no_gap,
+    decision_is_sent_by_the_template_and_signed,
+    decision_is_sent_only_while_the_agent_server_waits_for_it,
+    value_of_a_host_cannot_change_the_path_or_another_member,
+    invalid_template_is_refused_with_its_path_and_name,
+    changed_address_is_checked_again,
+    test_of_a_template_resumes_nothing,
+    redacted_value_is_not_filled_into_a_template,
 }
 
 fn template(url: String, template: Value) -> Value {
@@ -52,7 +52,7 @@ async fn last_attempt(s: &WebhookScenario, endpoint: &Value) -> Value {
     s.deliveries(endpoint).await[0]["attempts"].as_array().unwrap().last().unwrap().clone()
 }
 
-async fn a_decision_is_told_in_the_administrators_words_and_signed(s: WebhookScenario) {
+async fn decision_is_sent_by_the_template_and_signed(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let body = json!({"all": ["{approved}", "{decision}", "{digest}", "{flow}", "{thread}"], "by": {"{interrupt}": "{answer}"}, "n": 1});
     let url = format!("{}/threads/{{thread}}/resume?key=s3cret", server.url);
@@ -80,7 +80,7 @@ async fn a_decision_is_told_in_the_administrators_words_and_signed(s: WebhookSce
     s.is_sound().await;
 }
 
-async fn it_is_told_only_while_the_look_says_that_it_is_waited_for(s: WebhookScenario) {
+async fn decision_is_sent_only_while_the_agent_server_waits_for_it(s: WebhookScenario) {
     let server = AgentServer::start().await;
     server.says("200 OK", "{\"task\":{\"state\":\"waiting\",\"card\":\"s3cret-in-state\"}}");
     let endpoint = added(&s, with_look(&server)).await;
@@ -110,7 +110,7 @@ async fn it_is_told_only_while_the_look_says_that_it_is_waited_for(s: WebhookSce
     s.is_sound().await;
 }
 
-async fn what_a_host_chose_leads_nowhere_else_and_takes_no_other_members_place(s: WebhookScenario) {
+async fn value_of_a_host_cannot_change_the_path_or_another_member(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let body = json!({"approved": "{approved}", "by": "{thread}", "{interrupt}": {"digest": "{digest}"}});
     let endpoint =
@@ -120,7 +120,7 @@ async fn what_a_host_chose_leads_nowhere_else_and_takes_no_other_members_place(s
     let run = server.runs().pop().unwrap();
     assert_eq!(run.path, "/threads/a%2F..%2F..%2Fadmin%3Fx%3D1%23y%22%7D%E2%80%AE/resume");
     assert_eq!(run.json(), json!({"approved": true, "by": odd, INTERRUPT: {"digest": digest()}}));
-    // A part that leads up, and a name that is there already: nothing is sent.
+    // A path segment that leads up, or a member name that exists already: nothing is sent.
     for changes in [
         json!({"thread_ref": "..", "transition_digest": "1".repeat(64)}),
         json!({"interrupt_id": "approved", "transition_digest": "2".repeat(64)}),
@@ -129,7 +129,7 @@ async fn what_a_host_chose_leads_nowhere_else_and_takes_no_other_members_place(s
         let last = last_attempt(&s, &endpoint).await;
         assert_eq!((&last["failure"], &last["arrived"]), (&json!("unsendable"), &json!(false)), "{changes}");
     }
-    // What has no thread has no address, and is passed over.
+    // A decision without a thread has no address, and is skipped.
     let before = s.deliveries(&endpoint).await.len();
     let mut ask = asked();
     ask["transition_digest"] = json!("3".repeat(64));
@@ -140,7 +140,7 @@ async fn what_a_host_chose_leads_nowhere_else_and_takes_no_other_members_place(s
     assert_eq!((server.runs().len(), s.deliveries(&endpoint).await.len()), (1, before));
 }
 
-async fn what_is_no_template_is_refused_with_where_and_by_name(s: WebhookScenario) {
+async fn invalid_template_is_refused_with_its_path_and_name(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let good = with_look(&server);
     let with = |at: &str, value: Value| {
@@ -174,7 +174,7 @@ async fn what_is_no_template_is_refused_with_where_and_by_name(s: WebhookScenari
     assert_eq!(s.g.get("/v1/endpoints", &s.g.admin).await.expect(200)["endpoints"], json!([]));
 }
 
-async fn another_address_is_looked_through_again(s: WebhookScenario) {
+async fn changed_address_is_checked_again(s: WebhookScenario) {
     let (server, other) = (AgentServer::start().await, AgentServer::start().await);
     let looks = added(&s, with_look(&server)).await;
     let plain = added(&s, template(format!("{}/x", server.url), json!({"body": "{decision}"}))).await;
@@ -193,7 +193,7 @@ async fn another_address_is_looked_through_again(s: WebhookScenario) {
     assert_eq!((server.looks().len(), server.runs().len()), (1, 0));
 }
 
-async fn trying_one_out_resumes_nothing(s: WebhookScenario) {
+async fn test_of_a_template_resumes_nothing(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let looks = added(&s, with_look(&server)).await;
     let plain = added(&s, template(format!("{}/x", server.url), json!({"body": 1}))).await;
@@ -207,7 +207,7 @@ async fn trying_one_out_resumes_nothing(s: WebhookScenario) {
     assert_eq!(server.runs().len(), 0);
 }
 
-async fn what_the_policy_hides_is_put_into_no_gap(s: WebhookScenario) {
+async fn redacted_value_is_not_filled_into_a_template(s: WebhookScenario) {
     let server = AgentServer::start().await;
     let body = json!({"thread": "{thread}", "answer": "{answer}", "digest": "{digest}"});
     added(&s, template(format!("{}/x", server.url), json!({"body": body}))).await;

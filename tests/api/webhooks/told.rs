@@ -1,4 +1,4 @@
-//! That somebody is told when nobody receives any more: administrators, by mail.
+//! Tests that administrators get an email notification when a receiver is down.
 
 use countersign_domain::delivery::mail_contact::MailPace;
 use countersign_domain::identity::account::{Account, PersonRole};
@@ -12,8 +12,8 @@ use super::scene::{WebhookScenario, path};
 use crate::mail::{MailServer, PATIENCE, tell, told_at, write};
 
 on_both! {
-    administrators_are_told_of_an_endpoint_that_is_disabled_and_when_it_is_back,
-    what_is_over_before_anybody_was_told_is_not_told,
+    administrators_are_notified_when_an_endpoint_is_disabled_and_back,
+    endpoint_that_recovers_before_the_notification_is_not_reported,
 }
 
 async fn administrator(service: &Service, name: &str) -> Account {
@@ -23,7 +23,7 @@ async fn administrator(service: &Service, name: &str) -> Account {
     account
 }
 
-/// Gus runs the gateway, gil does not any more, and alice decides reviews.
+/// Gus is an administrator, Gil is not any more, and Alice decides reviews.
 async fn ready(s: &WebhookScenario) {
     administrator(&s.g.service, "gus").await;
     administrator(&s.g.service, "gil").await;
@@ -32,7 +32,7 @@ async fn ready(s: &WebhookScenario) {
     write(&s.g.service).await;
 }
 
-async fn administrators_are_told_of_an_endpoint_that_is_disabled_and_when_it_is_back(s: WebhookScenario) {
+async fn administrators_are_notified_when_an_endpoint_is_disabled_and_back(s: WebhookScenario) {
     let (receiver, mut post) = (WebhookReceiver::start().await, MailServer::start("plain"));
     ready(&s).await;
     let endpoint = s.endpoint(&receiver, &["thread.*"]).await;
@@ -61,7 +61,7 @@ async fn administrators_are_told_of_an_endpoint_that_is_disabled_and_when_it_is_
     s.is_sound().await;
 }
 
-async fn what_is_over_before_anybody_was_told_is_not_told(s: WebhookScenario) {
+async fn endpoint_that_recovers_before_the_notification_is_not_reported(s: WebhookScenario) {
     let (receiver, mut post) = (WebhookReceiver::start().await, MailServer::start("plain"));
     ready(&s).await;
     let endpoint = s.endpoint(&receiver, &["thread.*"]).await;

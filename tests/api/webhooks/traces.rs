@@ -1,4 +1,4 @@
-//! That a delivery stands in the trace of the request that its event tells of.
+//! Tests that a delivery is in the trace of the request that caused its event.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,8 @@ use super::receiver::{BROKEN, FINE, WebhookReceiver};
 use super::scene::WebhookScenario;
 
 on_both! {
-    a_delivery_and_its_repetition_stand_in_the_trace_of_the_request,
-    what_an_agent_does_by_a_tool_stands_in_the_trace_of_its_message,
+    delivery_and_its_retry_are_in_the_trace_of_the_request,
+    tool_call_of_an_agent_is_in_the_trace_of_its_message,
 }
 
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -20,7 +20,7 @@ async fn thread_traced(s: &WebhookScenario, traces: &[&str]) {
     assert_eq!(request.send().await.unwrap().status(), 201);
 }
 
-async fn a_delivery_and_its_repetition_stand_in_the_trace_of_the_request(s: WebhookScenario) {
+async fn delivery_and_its_retry_are_in_the_trace_of_the_request(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     receiver.now(BROKEN);
     let endpoint = s.endpoint(&receiver, &["thread.created"]).await;
@@ -44,7 +44,7 @@ async fn a_delivery_and_its_repetition_stand_in_the_trace_of_the_request(s: Webh
     s.is_sound().await;
 }
 
-async fn what_an_agent_does_by_a_tool_stands_in_the_trace_of_its_message(s: WebhookScenario) {
+async fn tool_call_of_an_agent_is_in_the_trace_of_its_message(s: WebhookScenario) {
     let receiver = WebhookReceiver::start().await;
     s.endpoint(&receiver, &["transition.committed"]).await;
     let thread = s.g.thread().await;

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::{TestGateway, ballot, owned_token, person, spawn_with_policy};
 
+mod blind_writes;
 mod fetched;
 mod told_apart;
 
@@ -90,7 +91,11 @@ struct GuessingParty {
 
 impl GuessWorld {
     async fn new(which: usize) -> Self {
-        let g = spawn_with_policy(POLICY).await;
+        Self::under(POLICY, which).await
+    }
+
+    async fn under(policy: &str, which: usize) -> Self {
+        let g = spawn_with_policy(policy).await;
         for name in ["carl", "dora"] {
             person(&g.service, name, &["reviewers"]).await;
         }

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::{TestGateway, ballot, owned_token, person, spawn_with_policy};
 
+mod answers;
 mod blind_writes;
 mod fetched;
 mod told_apart;

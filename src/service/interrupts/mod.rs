@@ -21,15 +21,17 @@ use super::platform::retry::retrying;
 use super::reviews::vote::{VoteOutcome, new_jti};
 use super::threads::hold::stages_of;
 use crate::domain::identity::account::Token;
+use crate::domain::identity::party::Party;
 use crate::domain::interrupts::{
-    ApprovalRequirements, HostAssertion, Interrupt, InterruptDecision, InterruptDecisionInput, InterruptRejected,
-    InterruptSource, InterruptState, InterruptTally, InterruptTerms, SignedPostId, StoredInterruptDecision,
+    ApprovalRequirements, HostAssertion, Interrupt, InterruptDecision, InterruptDecisionInput,
+    InterruptDecisionResponse, InterruptRejected, InterruptSource, InterruptState, InterruptTally, InterruptTerms,
+    SignedPostId, StoredInterruptDecision,
 };
 use crate::domain::keys::{KeyUse, Keys};
 use crate::domain::log::event::EventType;
 use crate::domain::policy::Policy;
 use crate::domain::policy_changes::change_request::ReplacedPolicy;
-use crate::domain::primitives::id::{AccountId, FlowId, InterruptId};
+use crate::domain::primitives::id::{AccountId, FlowId, InterruptId, PrincipalId};
 use crate::domain::primitives::time::Timestamp;
 use crate::domain::reviews::{Ballot, VoteRejected, VoterRoll, can_be_approved};
 use crate::domain::threads::flow::{Flow, Gateway};
@@ -149,6 +151,24 @@ impl Service {
         let active = self.flow(&keys, &interrupt.flow).await?.record.policy;
         let policies = self.policies_under(&keys, active, [interrupt.policy]).await?;
         Ok(InterruptView { interrupt, policies })
+    }
+
+    /// Returns the answer of an interrupt as a token may read it. In the comment, values of the interrupt are masked.
+    /// A token that could have written the comment gets it without that comparison, because the mask would confirm a
+    /// guess. The token that sent the interrupt knows its values, so it gets the masked comment.
+    pub async fn interrupt_answer(&self, id: &InterruptId, token: &Token) -> Result<Option<InterruptDecisionResponse>> {
+        let shown = self.interrupt_view(id).await?;
+        let Some(mut answered) = shown.interrupt.answered() else { return Ok(None) };
+        let last = shown.interrupt.deciders(answered.decision).next_back();
+        if let Some((vote, words)) = last.and_then(|it| Some((it, it.comment.as_deref()?)))
+            && shown.interrupt.source.token != token.principal()
+        {
+            let author = self.party_of(&*self.keys()?, &PrincipalId::from(&vote.reviewer)).await?;
+            if Party::from(token).could_have_written_as(&author) {
+                answered.comment = Some(shown.uncompared(words).into_owned());
+            }
+        }
+        Ok(Some(answered))
     }
 
     /// Returns the current accounts of the voters on an interrupt and of a viewer.

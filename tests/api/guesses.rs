@@ -23,6 +23,7 @@ use crate::gateway::{TestGateway, ballot, owned_token, person, spawn_with_policy
 mod answers;
 mod blind_writes;
 mod fetched;
+mod owners;
 mod told_apart;
 
 use fetched::FetchedFacts;

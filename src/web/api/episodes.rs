@@ -12,7 +12,6 @@ use super::json_body;
 use super::of_own_flow;
 use crate::domain::episode::Artefact;
 use crate::domain::episode::agent_event::{AgentEvent, POSTED_MAX, Phase};
-use crate::domain::identity::party::Party;
 use crate::domain::primitives::id::{EventId, NodeId, ThreadId};
 use crate::service::episodes::NewEvent;
 use crate::service::error::{Error, Result};
@@ -81,7 +80,7 @@ pub async fn artefact(app: Data<AppState>, machine: Machine, path: Path<(String,
     let (thread, file) = path.into_inner();
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let wanted = Artefact::of_file(&file).ok_or(Error::NotFound("artefact"))?;
-    let by = (machine.0.record.id.as_str(), &Party::from(&machine.0.record));
+    let by = (machine.0.record.id.as_str(), &app.service.reader_with(&machine.0.record).await?);
     match app.service.flow_of(&thread).await {
         Ok(flow) => of_own_flow(&machine, &flow, "thread")?,
         // An imported run belongs to no flow, so only tokens without a flow can read it.

@@ -16,7 +16,6 @@ use super::json_body;
 use super::threads::ReasonRequest;
 use super::{long_poll, of_own_flow};
 use crate::domain::chain::hash::Digest;
-use crate::domain::identity::party::Party;
 use crate::domain::json::patch::PatchFormat;
 use crate::domain::primitives::id::{NodeId, StepKey, ThreadId};
 use crate::domain::threads::tool_call::Tool;
@@ -204,7 +203,7 @@ pub async fn decided(
     wished: Duration,
 ) -> Result<Option<DecisionResponse>> {
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
-    let reader = &Party::from(&machine.0.record);
+    let reader = &app.service.reader_with(&machine.0.record).await?;
     let look = || async move { Ok(app.service.decision(digest, reader).await?.1) };
     long_poll::poll_until(app, (&machine.0, wished), look).await
 }

@@ -21,7 +21,10 @@ use serde_json::{Value, json};
 
 use crate::gateway::{TestGateway, ballot, owned_token, person, spawn_with_policy};
 
+mod answers;
+mod blind_writes;
 mod fetched;
+mod owners;
 mod told_apart;
 mod traced;
 

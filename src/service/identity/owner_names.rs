@@ -5,7 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use countersign_domain::identity::account::{Account, PersonRole};
+use countersign_domain::identity::account::{Account, PersonRole, Token};
+use countersign_domain::identity::party::Party;
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::confusable::alike;
 use countersign_domain::primitives::id::GroupName;
@@ -34,6 +35,11 @@ impl Service {
     /// Returns the names of the reviewers whom the owner's tokens exclude, by separation of duties.
     pub async fn excluded_by(&self, owner: &str) -> Result<Vec<String>> {
         Ok(excluded_by(owner, &self.people().await?))
+    }
+
+    /// Returns a token as a reader, with the people who own it.
+    pub async fn reader_with(&self, token: &Token) -> Result<Party> {
+        Ok(Party::reader(token, &self.accounts_all(&*self.keys()?).await?))
     }
 
     /// Returns the stored name of an owner: the exact spelling of the account or the group. An account can also be

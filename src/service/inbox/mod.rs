@@ -342,7 +342,7 @@ impl Service {
                     ];
                     let tools = [transition.tool.as_ref()];
                     let hidings = self.redactors_for(keys, &viewer.into(), &policies, sides, &tools).await?;
-                    redacted_by(&hidings, &diff(before, &after))
+                    redacted_by(&hidings, &diff(before, &after), &transition.named)
                 }
             };
             let eligible = hold.places(viewer, roll);

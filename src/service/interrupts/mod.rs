@@ -12,15 +12,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_domain::identity::account::Token;
+use countersign_domain::identity::party::Party;
 use countersign_domain::interrupts::{
-    ApprovalRequirements, HostAssertion, Interrupt, InterruptDecision, InterruptDecisionInput, InterruptRejected,
-    InterruptSource, InterruptState, InterruptTally, InterruptTerms, SignedPostId, StoredInterruptDecision,
+    ApprovalRequirements, HostAssertion, Interrupt, InterruptDecision, InterruptDecisionInput,
+    InterruptDecisionResponse, InterruptRejected, InterruptSource, InterruptState, InterruptTally, InterruptTerms,
+    SignedPostId, StoredInterruptDecision,
 };
 use countersign_domain::keys::{KeyUse, Keys};
 use countersign_domain::log::event::EventType;
 use countersign_domain::policy::Policy;
 use countersign_domain::policy_changes::change_request::ReplacedPolicy;
-use countersign_domain::primitives::id::{AccountId, FlowId, InterruptId};
+use countersign_domain::primitives::id::{AccountId, FlowId, InterruptId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, VoteRejected, VoterRoll, can_be_approved};
 use countersign_domain::threads::flow::{Flow, Gateway};
@@ -150,6 +152,24 @@ impl Service {
         let active = self.flow(&keys, &interrupt.flow).await?.record.policy;
         let policies = self.policies_under(&keys, active, [interrupt.policy]).await?;
         Ok(InterruptView { interrupt, policies })
+    }
+
+    /// Returns the answer of an interrupt as a token may read it. In the comment, values of the interrupt are masked.
+    /// A token that could have written the comment gets it without that comparison, because the mask would confirm a
+    /// guess. The token that sent the interrupt knows its values, so it gets the masked comment.
+    pub async fn interrupt_answer(&self, id: &InterruptId, token: &Token) -> Result<Option<InterruptDecisionResponse>> {
+        let shown = self.interrupt_view(id).await?;
+        let Some(mut answered) = shown.interrupt.answered() else { return Ok(None) };
+        let last = shown.interrupt.deciders(answered.decision).next_back();
+        if let Some((vote, words)) = last.and_then(|it| Some((it, it.comment.as_deref()?)))
+            && shown.interrupt.source.token != token.principal()
+        {
+            let author = self.party_of(&*self.keys()?, &PrincipalId::from(&vote.reviewer)).await?;
+            if Party::from(token).could_have_written_as(&author) {
+                answered.comment = Some(shown.uncompared(words).into_owned());
+            }
+        }
+        Ok(Some(answered))
     }
 
     /// Returns the current accounts of the voters on an interrupt and of a viewer.

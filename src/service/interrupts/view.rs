@@ -33,10 +33,12 @@ impl InterruptView {
     /// are not masked in it, because the mask would confirm a guess about a redacted value.
     pub fn said<'t>(&self, viewer: &AccountId, by: &AccountId, words: &'t str) -> Cow<'t, str> {
         // Authors know what they wrote.
-        if viewer == by {
-            return each(words, &self.policies, |policy, words| RedactedValues::default().masked(policy, words));
-        }
-        self.masked(words)
+        if viewer == by { self.uncompared(words) } else { self.masked(words) }
+    }
+
+    /// Masks only matches of the detectors, without a comparison with the values of the host application.
+    pub(super) fn uncompared<'t>(&self, words: &'t str) -> Cow<'t, str> {
+        each(words, &self.policies, |policy, words| RedactedValues::default().masked(policy, words))
     }
 
     /// Returns how long an approval is valid.

@@ -357,7 +357,7 @@ impl Service {
 /// Removes the comment of an interrupt's answer from its event. The comment is masked for the host
 /// application, so its author could test guesses of redacted values with it. People read it on the
 /// interrupt's page.
-fn remove_answer_comment(event: &mut Event) {
+pub(super) fn remove_answer_comment(event: &mut Event) {
     if let Some(comment) = event.data.get_mut("answer").and_then(|it| it.get_mut("comment")).filter(|it| it.is_string())
     {
         *comment = ON_ITS_PAGE.into();

@@ -5,6 +5,7 @@ use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::reviews::Hold;
 use serde_json::{Value, json};
 
+use super::browse::remove_answer_comment;
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::threads::commit::reasons_for_requester;
@@ -14,7 +15,8 @@ const EVERYONE: &str = "everyone";
 
 impl Service {
     /// Removes the reasons and warnings that a proposer may not read: a host application, a webhook receiver
-    /// or a log collector may forward its events. The stored event has them for audits.
+    /// or a log collector may forward its events. Removes also the comment in the answer of an interrupt, so that its
+    /// author cannot test guesses of redacted values. The stored event has them for audits.
     pub(in crate::service) async fn for_machines(&self, keys: &Keys, mut event: Event) -> Result<Event> {
         if let Some(warnings) = event.data.get_mut("warnings").and_then(Value::as_array_mut) {
             warnings.retain(|it| it.get("audience").and_then(Value::as_str) == Some(EVERYONE));
@@ -27,6 +29,7 @@ impl Service {
             let told = hold.map(|it| reasons_for_requester(&it.record.reasons)).unwrap_or_default();
             event.data["reasons"] = told.iter().map(|it| json!(it.text)).collect();
         }
+        remove_answer_comment(&mut event);
         Ok(event)
     }
 }

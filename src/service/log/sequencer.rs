@@ -151,8 +151,9 @@ impl Service {
         }
         let keys = self.keys()?;
         let (mut events, next) = self.events_after(after, token.flow.as_ref(), limit).await?;
+        let reader = self.reader_with(token).await?;
         for SequencedEvent { event, .. } in &mut events {
-            let masked = self.masked_event(&keys, event.clone(), &token.into()).await?;
+            let masked = self.masked_event(&keys, event.clone(), &reader).await?;
             *event = self.for_machines(&keys, masked).await?;
         }
         Ok((events, next))

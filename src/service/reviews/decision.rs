@@ -180,7 +180,7 @@ impl Service {
         let hidings = self.redactors_for(&keys, states_reader, &policies, sides, &[tool]).await?;
         let (_, caller) = self.authors_of(&keys, &transition).await?;
         let called = beside(&policies, TextComparisonScope::of(reader, &caller), &[&before, &after], tool);
-        let redacted = redacted_by(&hidings, &changes);
+        let redacted = redacted_by(&hidings, &changes, &transition.named);
         let hidden = redacted.iter().filter_map(|it| match it {
             RedactedChange::Hidden { pointer, .. } => Some(RedactedField::of(pointer.clone(), &before, &after)),
             RedactedChange::Shown { .. } => None,

@@ -35,7 +35,7 @@ use crate::service::threads::archive_lookup::ArchiveFiles;
 use crate::service::threads::history::{RequesterName, warnings_by};
 use crate::service::threads::known_values::KnownValues;
 use crate::service::threads::provenance::TraceStart;
-use crate::service::threads::redacted_fields::{RedactedField, hidden_places};
+use crate::service::threads::redacted_fields::{RedactedField, hidden_places, set_since};
 use crate::service::threads::redaction::{Redaction, TextComparisonScope, beside};
 use crate::service::threads::tool_call_view::{RedactedArguments, RedactedToolCall};
 use crate::store::records::event_alias;
@@ -127,7 +127,7 @@ impl Service {
         let transition = self.transition(&keys, hold.transition).await?;
         let policy = self.policy(&keys, hold.policy).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
-        let written = self.written_state(&keys, &thread).await?;
+        let (written, tree) = self.written_state(&keys, &thread).await?;
         let policies = self.policies_under(&keys, standing.flow.record.policy, [hold.policy]).await?;
         let (reader, tool) = (Party::from(viewer), transition.tool.as_ref());
         let sides = [
@@ -146,11 +146,13 @@ impl Service {
         let redaction = Redaction::new(reader, &policies, &states, tool, [&author, &caller]);
         let roll = self.voter_roll_for_viewer(&keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
         let by = self.names_of(&keys, [&hold.proposer]).await?.into_values().next();
-        let redacted = redacted_by(&hidings, &diff(&before, &after));
+        let redacted = redacted_by(&hidings, &diff(&before, &after), &transition.named);
+        let set = tree.map(|it| set_since(&hides, &opening, (&written, &it))).unwrap_or_default();
         Ok(ReviewFacts {
             known: KnownValues::of(&hidings, [&before, &written], &redacted),
             diff: redacted,
-            writers: writer_views(&hidings, &written, &after, &policy),
+            writers: writer_views(&hidings, &set, &written, &after, &policy),
+            revealed,
             hidden: hidden_places(&hides, &opening, &before, &after),
             warnings: warnings_by(&hidings, &transition),
             can_decide: can_decide(&standing, &hold, viewer, &roll),
@@ -169,7 +171,6 @@ impl Service {
             policy,
             thread,
             opening,
-            revealed,
             now,
         })
     }
@@ -215,18 +216,18 @@ impl Service {
         Ok(writes.into_iter().find(|it| it.transition == transition.digest))
     }
 
-    /// Returns the state of the last confirmed write. If it is erased or its archive is unreadable, every
+    /// Returns the state of the last confirmed write with its tree. If it is erased or its archive is unreadable, every
     /// leaf counts as changed, so that a reviewer misses nothing.
-    async fn written_state(&self, keys: &Keys, thread: &Thread) -> Result<Value> {
+    async fn written_state(&self, keys: &Keys, thread: &Thread) -> Result<(Value, Option<Tree>)> {
         let unread = match self.version(keys, &thread.id, thread.written_version).await {
             Err(unread @ (Error::Erased | Error::Archive(_) | Error::NoArchives)) => unread,
-            written => return Ok(written?.state),
+            written => return written.map(|it| (it.state, Some(it.tree))),
         };
         if !matches!(unread, Error::Erased) {
             let error = &unread as &dyn std::error::Error;
             tracing::warn!(thread = %thread.id, error, "the state of the last confirmed write cannot be read; the review shows every value as changed");
         }
-        Ok(Value::Object(Default::default()))
+        Ok((Value::Object(Default::default()), None))
     }
 
     /// Returns the redacted tool call, after a check that it matches the statement.
@@ -314,15 +315,22 @@ impl Service {
     }
 }
 
-/// Returns the view of each writer, with the changes since the last confirmed write.
-fn writer_views(hidings: &[Redactor<'_>], written: &Value, after: &Value, policy: &Policy) -> Vec<WriterView> {
+/// Returns the view of each writer, with the changes since the last confirmed write. `set` has the redacted paths that
+/// requests set since then.
+fn writer_views(
+    hidings: &[Redactor<'_>],
+    set: &[Pointer],
+    written: &Value,
+    after: &Value,
+    policy: &Policy,
+) -> Vec<WriterView> {
     let changes = diff(written, after);
     let view = |(node, rules): (&NodeId, &NodePolicy)| {
         let read: Vec<_> = changes.iter().filter(|it| rules.reads().covers(&it.pointer)).cloned().collect();
         WriterView {
             node: node.clone(),
             leaves: readable_leaves(policy, hidings, node, after),
-            changed_since_write: redacted_by(hidings, &read),
+            changed_since_write: redacted_by(hidings, &read, set.iter().filter(|it| rules.reads().touches(it))),
         }
     };
     policy.writers().map(view).collect()

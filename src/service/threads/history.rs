@@ -58,7 +58,6 @@ pub enum RequesterName {
 pub struct StateDifference {
     /// The opening of both trees along the difference. Redacted leaves stay closed.
     pub opening: Opening,
-    pub diff: Vec<RedactedChange>,
     pub hidden: Vec<RedactedField>,
     /// The policies that apply. A path is redacted or protected if any of them says so.
     pub policies: Vec<Arc<Policy>>,
@@ -143,7 +142,7 @@ impl Service {
             ];
             let tools = [transition.tool.as_ref()];
             let hidings = self.redactors_for(&keys, reader, &policies, sides, &tools).await?;
-            let diff = redacted_by(&hidings, &diff(before, &after.state));
+            let diff = redacted_by(&hidings, &diff(before, &after.state), &transition.named);
             let hold = holds.remove(&transition.digest);
             items.push(HistoryItem { diff, transition, entry: after.entry, hold });
         }
@@ -330,12 +329,7 @@ impl Service {
 
 fn differing(opening: Opening, before: &Value, after: &Value, hidings: &[Redactor<'_>]) -> StateDifference {
     let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
-    StateDifference {
-        diff: redacted_by(hidings, &diff(before, after)),
-        hidden: hidden_places(&hides, &opening, before, after),
-        opening,
-        policies: Vec::new(),
-    }
+    StateDifference { hidden: hidden_places(&hides, &opening, before, after), opening, policies: Vec::new() }
 }
 
 /// Returns the warnings of a transition, redacted by all policies.

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use countersign_domain::chain::opening::Opening;
+use countersign_domain::chain::commitment::Tree;
+use countersign_domain::chain::opening::{OpenedTree, Opening, OpeningSelection, open};
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::policy::RedactedValueKind;
 
@@ -46,4 +47,22 @@ pub(in crate::service) fn hidden_places(
     pointers.sort();
     pointers.dedup();
     pointers.into_iter().map(|at| RedactedField::of(at, before, after)).collect()
+}
+
+/// Returns the redacted paths that were set since an earlier version. Their commitments differ even if their values are
+/// the same.
+pub(in crate::service) fn set_since(
+    hides: &dyn Fn(&Pointer) -> bool,
+    opening: &Opening,
+    earlier: (&Value, &Tree),
+) -> Vec<Pointer> {
+    let mut set = opening.to.closed(&Pointer::root());
+    set.retain(hides);
+    if set.is_empty() {
+        return set;
+    }
+    let then = open(earlier, earlier, &OpeningSelection { hidden: hides, wanted: &|_| true }).to;
+    let commitment = |tree: &OpenedTree, at: &Pointer| tree.at(at).and_then(OpenedTree::root);
+    set.retain(|at| commitment(&then, at) != commitment(&opening.to, at));
+    set
 }

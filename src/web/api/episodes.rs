@@ -5,7 +5,6 @@ use actix_web::http::{StatusCode, header};
 use actix_web::web::{Data, Path};
 use countersign_domain::episode::Artefact;
 use countersign_domain::episode::agent_event::{AgentEvent, POSTED_MAX, Phase};
-use countersign_domain::identity::party::Party;
 use countersign_domain::primitives::id::{EventId, NodeId, ThreadId};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -81,7 +80,7 @@ pub async fn artefact(app: Data<AppState>, machine: Machine, path: Path<(String,
     let (thread, file) = path.into_inner();
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let wanted = Artefact::of_file(&file).ok_or(Error::NotFound("artefact"))?;
-    let (by, reader) = (machine.0.record.id.as_str(), &Party::from(&machine.0.record));
+    let (by, reader) = (machine.0.record.id.as_str(), &app.service.reader_with(&machine.0.record).await?);
     match app.service.flow_of(&thread).await {
         Ok(flow) => of_own_flow(&machine, &flow, "thread")?,
         // An imported run belongs to no flow, so only tokens without a flow can read it.

@@ -145,7 +145,7 @@ pub async fn read(
     let known = app.service.interrupt(&id).await?;
     // An interrupt of another flow must look like a missing one.
     of_own_flow(&machine, &known.flow, "interrupt")?;
-    let look = || async { Ok(app.service.interrupt(&id).await?.answered()) };
+    let look = || app.service.interrupt_answer(&id, &machine.0.record);
     let wished = long_poll::requested_wait(&request);
     let Some(answered) = long_poll::poll_until(&app, &machine.0, wished, look).await? else {
         return Ok(HttpResponse::Accepted().json(json!({"status": "open"})));

@@ -23,6 +23,9 @@ pub enum Party {
         owner: String,
         /// The nodes that it may act as. It can read what they read.
         nodes: BTreeSet<NodeId>,
+        /// The people who own it, by name or by group. Empty for an author, because it is enough to resolve one of
+        /// two parties.
+        people: Vec<Self>,
     },
     /// The receiver of a webhook or of a log export, which writes nothing here. Also an auditor, who may read every
     /// state.
@@ -48,12 +51,27 @@ impl From<&Token> for Party {
         match token.role {
             // An auditor may read every state, so its reads need no comparison with an author.
             MachineRole::Auditor => Self::Receiver,
-            _ => Self::Token { id: token.principal(), owner: token.owner.clone(), nodes: token.nodes.clone() },
+            _ => Self::Token {
+                id: token.principal(),
+                owner: token.owner.clone(),
+                nodes: token.nodes.clone(),
+                people: Vec::new(),
+            },
         }
     }
 }
 
 impl Party {
+    /// Returns a token as a reader. One person can own it by name and another token by a group, so the people who own it
+    /// are compared too.
+    pub fn reader<'a>(token: &Token, accounts: impl IntoIterator<Item = &'a Account>) -> Self {
+        let mut reader = Self::from(token);
+        if let Self::Token { people, .. } = &mut reader {
+            people.extend(accounts.into_iter().filter(|it| it.answers_for(&token.owner)).map(Self::from));
+        }
+        reader
+    }
+
     /// Returns the id of the account or token, if it has one.
     pub fn id(&self) -> Option<&str> {
         match self {
@@ -63,8 +81,8 @@ impl Party {
         }
     }
 
-    /// Checks that this reader could have written the author's text: they are the same, one owns the other, or they
-    /// have the same owner. A deleted author could be anyone except a receiver.
+    /// Checks that this reader could have written the author's text: they are the same, one owns the other, or one person
+    /// owns both. A deleted author could be anyone except a receiver.
     pub fn could_have_written_as(&self, author: &Self) -> bool {
         match (self, author) {
             // A receiver never writes, so it has no text of its own.
@@ -72,8 +90,8 @@ impl Party {
             // The owner of a deleted account is unknown, so the cautious answer is yes.
             (Self::Gone, _) | (_, Self::Gone) => true,
             (Self::Person { id, .. }, Self::Person { id: other, .. }) => id == other,
-            (Self::Token { id, owner, .. }, Self::Token { id: other, owner: others, .. }) => {
-                id == other || alike(owner, others)
+            (Self::Token { id, owner, people, .. }, Self::Token { id: other, owner: others, .. }) => {
+                id == other || alike(owner, others) || people.iter().any(|it| it.is_owner(others))
             }
             (person @ Self::Person { .. }, Self::Token { owner, .. })
             | (Self::Token { owner, .. }, person @ Self::Person { .. }) => person.is_owner(owner),
@@ -132,7 +150,25 @@ mod tests {
             id: name.try_into().unwrap(),
             owner: owner.to_owned(),
             nodes: BTreeSet::from(["vault".try_into().unwrap()]),
+            people: Vec::new(),
         }
+    }
+
+    fn owned_by(mut token: Party, owners: &[&Party]) -> Party {
+        if let Party::Token { people, .. } = &mut token {
+            people.extend(owners.iter().map(|it| (*it).clone()));
+        }
+        token
+    }
+
+    #[test]
+    fn tokens_of_one_person_are_one_party_whether_a_name_or_a_group_owns_them() {
+        let (ada, ben) = (person("ada", &["ops", "eng"]), person("ben", &["eng"]));
+        let author = |owner: &str| token("author", owner);
+        let (hers, of_ops) = (owned_by(token("t1", "ada"), &[&ada]), owned_by(token("t2", "ops"), &[&ada]));
+        assert!(hers.could_have_written_as(&author("ops")) && of_ops.could_have_written_as(&author("ada")));
+        assert!(of_ops.could_have_written_as(&author("eng")), "two groups with one member in both");
+        assert!(!owned_by(token("t3", "ben"), &[&ben]).could_have_written_as(&author("ops")));
     }
 
     #[test]

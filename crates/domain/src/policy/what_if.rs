@@ -8,7 +8,7 @@ use super::judge::judge_in;
 use super::judgement::{JudgedReason, JudgedWarning, Judgement, RejectCode, Violation};
 use super::model::Policy;
 use super::redaction::Redactor;
-use super::redaction::diff::{RedactedChange, redacted};
+use super::redaction::diff::{RedactedChange, redacted_by};
 use super::request::{PolicyRequest, RequestKind};
 use crate::chain::hash::Digest;
 use crate::json::patch::{Patch, PatchFormat};
@@ -80,14 +80,16 @@ pub fn what_if(policy: &Policy, supposed: &HypotheticalRequest<'_>, limits: &Sta
     };
     let tool = supposed.around.circumstances().tool;
     match judgement {
-        Judgement::Commit { after, changes, warnings, .. } => {
+        Judgement::Commit { after, changes, named, warnings } => {
             let hiding = Redactor::of(policy, [supposed.state, &after], tool);
-            let (diff, warnings) = (redacted(&hiding, &changes), hiding.warnings(&warnings));
+            let diff = redacted_by(std::slice::from_ref(&hiding), &changes, &named);
+            let warnings = hiding.warnings(&warnings);
             WhatIf { diff, warnings, ..told(JudgedOutcome::Commit) }
         }
-        Judgement::Hold { after, changes, reasons, warnings, .. } => {
+        Judgement::Hold { after, changes, named, reasons, warnings } => {
             let hiding = Redactor::of(policy, [supposed.state, &after], tool);
-            let (diff, warnings) = (redacted(&hiding, &changes), hiding.warnings(&warnings));
+            let diff = redacted_by(std::slice::from_ref(&hiding), &changes, &named);
+            let warnings = hiding.warnings(&warnings);
             WhatIf { diff, reasons, warnings, ..told(JudgedOutcome::Hold) }
         }
         Judgement::Reject { violations } => {

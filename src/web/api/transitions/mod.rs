@@ -8,7 +8,6 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use countersign_domain::chain::hash::Digest;
-use countersign_domain::identity::party::Party;
 use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::primitives::id::{NodeId, StepKey, ThreadId};
 use countersign_domain::threads::tool_call::Tool;
@@ -204,7 +203,7 @@ pub async fn decided(
     wished: Duration,
 ) -> Result<Option<DecisionResponse>> {
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
-    let reader = &Party::from(&machine.0.record);
+    let reader = &app.service.reader_with(&machine.0.record).await?;
     let look = || async move { Ok(app.service.decision(digest, reader).await?.1) };
     long_poll::poll_until(app, &machine.0, wished, look).await
 }

@@ -154,7 +154,7 @@ pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) 
     of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
     let token = &machine.0.record;
     let part = if token.role == MachineRole::Agent { RedactionDetail::OfAnAgent } else { RedactionDetail::Whole };
-    let told = app.service.told(digest, &token.into(), part).await?;
+    let told = app.service.told(digest, &app.service.reader_with(token).await?, part).await?;
     let mut answer = json!({
         "transition": digest, "thread": told.thread, "status": told.status,
         "statement": told.statement, "entry": told.entry,

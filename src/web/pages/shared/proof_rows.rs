@@ -69,7 +69,8 @@ pub struct OpeningRow {
 }
 
 /// The meaning of two different commitments at one path. A value that a request sets without reading it gets a new salt
-/// even if the value is the same. Otherwise an attacker could confirm a guess by the commitment.
+/// even if the value is the same. Otherwise an attacker could confirm a guess by the commitment. A page does not show
+/// whether a redacted value is the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ChangeMeaning {
     Differs,
@@ -87,7 +88,6 @@ impl OpeningRow {
     /// Returns the label of the change.
     pub const fn words(&self) -> &'static str {
         match (&self.before, &self.after) {
-            (before, _) if self.is_set_again() && before.is_closed() => "redacted, set to the same value",
             _ if self.is_set_again() => "set, same value",
             (DiffSideView::Absent, after) if after.is_closed() => "redacted, added",
             (before, DiffSideView::Absent) if before.is_closed() => "redacted, removed",
@@ -239,16 +239,6 @@ impl OpeningRows {
                 row.after.compare(known);
             }
         }
-    }
-
-    /// Marks redacted values that stay the same although their commitments differ. The commitments do not show that.
-    pub fn hidden_set_again(&mut self, same: &dyn Fn(&str) -> bool) {
-        for row in &mut self.changed {
-            if row.before.is_closed() && row.after.is_closed() && same(row.path.pointer()) {
-                row.meaning = ChangeMeaning::SetAgain;
-            }
-        }
-        self.sort();
     }
 
     /// Sorts changed values before values that were only set again, and protected paths first in both.

@@ -1,5 +1,7 @@
 //! Applies redaction to the changes and values that pages, webhooks, events and errors show.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -71,7 +73,7 @@ pub enum RedactedChangeKind {
     Added,
     /// All of them are removed.
     Removed,
-    /// Anything else.
+    /// Anything else. Also if the request set one of them without reading it, even if the value stays the same.
     Changed,
 }
 
@@ -93,19 +95,29 @@ pub enum RedactedLeaf {
 
 /// Returns the changes with redaction applied. Changes below one redacted prefix become one line.
 pub fn redacted(hiding: &Redactor<'_>, changes: &[LeafChange]) -> Vec<RedactedChange> {
-    redacted_by(std::slice::from_ref(hiding), changes)
+    redacted_by(std::slice::from_ref(hiding), changes, [])
 }
 
 /// Does the same with several redactors. A value is redacted if any of them redacts it.
-pub fn redacted_by(hidings: &[Redactor<'_>], changes: &[LeafChange]) -> Vec<RedactedChange> {
-    let mut lines: Vec<RedactedChange> = Vec::with_capacity(changes.len());
+///
+/// A redacted path among `named`, the paths that a request set without reading them, has the same line whether or not
+/// its value differs. A missing line would confirm a guess.
+pub fn redacted_by<'n>(
+    hidings: &[Redactor<'_>],
+    changes: &[LeafChange],
+    named: impl IntoIterator<Item = &'n Pointer>,
+) -> Vec<RedactedChange> {
+    let named: BTreeSet<Pointer> = named.into_iter().filter_map(|it| redacted_prefix(hidings, it)).collect();
+    let mut lines: Vec<RedactedChange> = Vec::with_capacity(changes.len() + named.len());
     for change in changes {
-        let cuts = hidings.iter().filter(|it| it.hides(&change.pointer)).map(|it| it.cut(&change.pointer));
-        let Some(cut) = cuts.min_by_key(|it| it.as_str().len()) else {
+        let Some(cut) = redacted_prefix(hidings, &change.pointer) else {
             let LeafChange { pointer, before, after } = change.clone();
             lines.push(RedactedChange::Shown { pointer, before, after });
             continue;
         };
+        if named.contains(&cut) {
+            continue;
+        }
         let this = match (&change.before, &change.after) {
             (None, _) => RedactedChangeKind::Added,
             (_, None) => RedactedChangeKind::Removed,
@@ -121,7 +133,25 @@ pub fn redacted_by(hidings: &[Redactor<'_>], changes: &[LeafChange]) -> Vec<Reda
             _ => lines.push(RedactedChange::Hidden { pointer: cut, hidden: ConstTrue, effect: this }),
         }
     }
+    if !named.is_empty() {
+        let effect = RedactedChangeKind::Changed;
+        lines.extend(named.into_iter().map(|pointer| RedactedChange::Hidden { pointer, hidden: ConstTrue, effect }));
+        // The order does not depend on which values differ either.
+        lines.sort_by_cached_key(tree_order);
+    }
     lines
+}
+
+/// Returns the start of the redacted part of a pointer, if any redactor redacts it.
+fn redacted_prefix(hidings: &[Redactor<'_>], pointer: &Pointer) -> Option<Pointer> {
+    let cuts = hidings.iter().filter(|it| it.hides(pointer)).map(|it| it.cut(pointer));
+    cuts.min_by_key(|it| it.as_str().len())
+}
+
+/// Returns a sort key with `/items/2` before `/items/10`.
+fn tree_order(change: &RedactedChange) -> Vec<(u64, String)> {
+    let (RedactedChange::Hidden { pointer, .. } | RedactedChange::Shown { pointer, .. }) = change;
+    pointer.tokens().map(|it| (it.parse().unwrap_or(u64::MAX), it.into_owned())).collect()
 }
 
 /// Returns the leaves that `node` will read, for reviewers to check before they approve.

@@ -50,7 +50,7 @@ pub fn read(facts: &ReviewFacts) -> Result<ChangeSection> {
 }
 
 fn rows(facts: &ReviewFacts, opening: &Opening) -> Result<OpeningRows> {
-    let mut rows = diff_rows::rows(opening, &facts.diff, &facts.hidden, &|at| facts.policy.protected().touches(at))?;
+    let mut rows = diff_rows::rows(opening, &facts.hidden, &|at| facts.policy.protected().touches(at))?;
     rows.compare(&|at| facts.known.at(&named(at)?));
     Ok(rows)
 }

@@ -5,7 +5,7 @@ use countersign_domain::primitives::id::{ThreadId, WriteId};
 
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::service::Service;
-use countersign::service::threads::commit::ProposalOutcome;
+use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::writes::verify::VerifyInput;
 use serde_json::json;
 

@@ -15,9 +15,9 @@ use countersign_domain::reviews::VoteVerdict;
 
 use countersign::clock::SystemClock;
 use countersign::keyring::Keyring;
+use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
-use countersign::service::threads::NewThread;
-use countersign::service::threads::commit::ProposalOutcome;
+use countersign::service::threads::create::NewThread;
 use countersign::service::{PeopleSettings, Service, ServiceSettings, Stored};
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};

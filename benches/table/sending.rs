@@ -14,7 +14,7 @@ use countersign::clock::{Clock as _, SystemClock};
 use countersign::service::Stored;
 use countersign::service::delivery::endpoint_kind::NewKind;
 use countersign::service::delivery::endpoints::NewEndpoint;
-use countersign::service::operations::halt_request::Actor;
+use countersign::service::identity::actor::Actor;
 use countersign::worker::{deliver, sequence};
 use futures_util::StreamExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

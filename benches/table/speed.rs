@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use countersign::clock::{Clock as _, SystemClock};
-use countersign::service::threads::commit::ProposalOutcome;
+use countersign::service::proposals::outcome::ProposalOutcome;
 use serde_json::json;
 
 use super::floor::{self, BaselineCase, RowSelection};

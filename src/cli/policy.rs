@@ -24,7 +24,7 @@ use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::{Config, ConfigError};
 use crate::service::error::Error;
-use crate::service::policies::ActivationOutcome;
+use crate::service::policy_changes::activate::ActivationOutcome;
 
 /// The limit for files. The limit of the domain is lower and has a better error message.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;

@@ -38,7 +38,9 @@ use crate::archives::Archives;
 use crate::clock::Clock;
 use crate::http_client::HttpClient;
 use crate::keyring::Keyring;
+use crate::metrics::BlockingWork;
 use crate::metrics::Metrics;
+use crate::service::platform::fair_queue::QueuePermit;
 use crate::store::change::{Draft, PreparedChange};
 pub use crate::store::record::Stored;
 use crate::store::record::{CachedRecord, Record, RecordReader};
@@ -46,23 +48,23 @@ use crate::store::records::GATEWAY_ID;
 use crate::store::watched::WatchedStore;
 use crate::store::{RowFilter, Store};
 use crate::traces::TraceSink;
-use delivery::log_tail::LogTail;
-use episodes::envelope_refusals::EnvelopeRefusals;
+use delivery::tail_cache::LogTail;
+use episodes::refusal_log::EnvelopeRefusals;
 use error::{Error, Result};
-use identity::last_seen::LastSeenTimes;
-use identity::oidc_sign_in::SignInMethods;
-use identity::password_sign_in::FailureEventLimiter;
-use log::follow::LogEndCache;
-use operations::gauges::GaugeCache;
-use operations::readiness::ReadinessCache;
-use platform::due_rows::LeaseScanCursor;
+use identity::failure_event_limiter::FailureEventLimiter;
+use identity::last_seen_times::LastSeenTimes;
+use identity::sign_in_config::SignInMethods;
+use log::log_end_cache::LogEndCache;
+use operations::gauge_cache::GaugeCache;
+use operations::readiness_cache::ReadinessCache;
 use platform::fair_queue::FairQueues;
-use platform::idempotency::{ANSWERS_KEPT, InFlightKeys};
+use platform::in_flight_keys::{ANSWERS_KEPT, InFlightKeys};
+use platform::lease_scan_cursor::LeaseScanCursor;
 use platform::row_cache::{IssuedReceipts, RowCache};
 pub use platform::settings::{PeopleSettings, ServiceSettings};
-use policies::PolicyCache;
+use policies::policy_cache::PolicyCache;
 use reviews::rejudge_cache::RejudgeCache;
-use threads::heads::HeadCache;
+use threads::head_cache::HeadCache;
 
 /// The state that all use cases share.
 pub struct Service {
@@ -300,5 +302,16 @@ impl Service {
     /// Waits until a gateway commits, or for at most `patience`. The return is only a hint to check again.
     pub async fn changed(&self, patience: Duration) {
         self.store.changed(patience).await;
+    }
+
+    /// Runs work on a blocking thread, and counts it in the metrics.
+    pub(in crate::service) async fn apart<T: Send + 'static>(
+        &self,
+        turn: &QueuePermit,
+        kind: BlockingWork,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        self.metrics.worked(kind);
+        turn.work(kind.name(), work).await
     }
 }

@@ -3,7 +3,7 @@
 use tokio::sync::Mutex;
 
 use crate::service::Service;
-use crate::service::archive::ArchiveScanCursor;
+use crate::service::archive::move_versions::ArchiveScanCursor;
 use crate::service::error::Result;
 
 /// Scans in one run, so that a busy gateway can still stop.

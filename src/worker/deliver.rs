@@ -11,9 +11,9 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{self, JoinError, JoinSet};
 
 use crate::service::Service;
-use crate::service::delivery::DeliveryLeadership;
 use crate::service::delivery::cursor::EndpointCursor;
 use crate::service::delivery::job::{CompletedJob, DeliveryJob};
+use crate::service::delivery::target::DeliveryLeadership;
 use crate::service::error::{Error, Result};
 
 /// Concurrent requests to one healthy endpoint. A failing endpoint gets one at a time.

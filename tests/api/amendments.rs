@@ -11,7 +11,7 @@ use countersign_domain::reviews::{
 
 use countersign::service::error::Error;
 use countersign::service::identity::revocation::SignInAccess;
-use countersign::service::policies::ActivationOutcome;
+use countersign::service::policy_changes::activate::ActivationOutcome;
 use countersign::service::reviews::vote::VoteOutcome;
 use countersign::worker::expire;
 use futures_util::future::join_all;

@@ -14,8 +14,8 @@ use countersign_domain::threads::usage::Usage;
 
 use async_trait::async_trait;
 use countersign::service::Service;
+use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
-use countersign::service::threads::commit::ProposalOutcome;
 use countersign::store::ScanPage;
 use countersign::store::record::Stored;
 use countersign::store::row::Table;

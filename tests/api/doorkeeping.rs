@@ -219,7 +219,7 @@ async fn last_use_of_a_token_is_written_once_every_few_minutes() {
     g.get("/v1/threads/none", &g.writer).await;
     assert_eq!(g.service.flush_last_seen().await.unwrap(), 0, "it is written already, nearly");
     let before = g.service.last_seen(&ids).await.unwrap()[&id];
-    g.pass(countersign::service::identity::last_seen::GRAIN);
+    g.pass(countersign::service::identity::last_seen_times::GRAIN);
     g.get("/v1/threads/none", &g.writer).await;
     assert_eq!(g.service.flush_last_seen().await.unwrap(), 1);
     assert!(g.service.last_seen(&ids).await.unwrap()[&id] > before);

@@ -13,9 +13,10 @@ use countersign::clock::{Clock as _, SystemClock};
 use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::audit::audit;
-use countersign::service::inbox::{
-    InboxCursor, InboxFilter, InboxOwnerFilter, InboxPageSelection, InboxSearch, InboxStateFilter, WaitingCount,
-};
+use countersign::service::inbox::list::InboxCursor;
+use countersign::service::inbox::list::InboxPageSelection;
+use countersign::service::inbox::list::WaitingCount;
+use countersign::service::inbox::{InboxFilter, InboxOwnerFilter, InboxSearch, InboxStateFilter};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::Value;
 

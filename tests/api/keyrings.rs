@@ -13,8 +13,8 @@ use countersign_domain::keys::{KeyUse, Keys, KeysError};
 use async_trait::async_trait;
 use countersign::clock::{Clock as _, SystemClock};
 use countersign::keyring::Keyring;
+use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
-use countersign::service::threads::commit::ProposalOutcome;
 use countersign::store::row::Table;
 use serde_json::{Value, json};
 

@@ -9,7 +9,8 @@ use countersign_domain::reviews::VoteVerdict;
 
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::revocation::SignInAccess;
-use countersign::service::inbox::{InboxFilter, InboxPageSelection};
+use countersign::service::inbox::InboxFilter;
+use countersign::service::inbox::list::InboxPageSelection;
 use countersign::service::reviews::vote::VoteOutcome;
 use countersign::worker::{escalate, expire};
 use serde_json::{Value, json};

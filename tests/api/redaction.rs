@@ -5,7 +5,8 @@ use countersign_domain::json::canonical::canonical;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::service::inbox::{InboxFilter, InboxPageSelection};
+use countersign::service::inbox::InboxFilter;
+use countersign::service::inbox::list::InboxPageSelection;
 use countersign::service::reviews::details::ReviewFacts;
 use countersign::service::reviews::reveal::RevealRequest;
 use countersign::service::threads::tool_call_view::RedactedArguments;

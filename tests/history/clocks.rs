@@ -8,7 +8,7 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign::clock::{Clock, SystemClock};
 use countersign::service::audit::{audit, audit_with};
 use countersign::service::delivery::endpoints::EndpointEdit;
-use countersign::service::operations::halt_request::Actor;
+use countersign::service::identity::actor::Actor;
 
 use crate::lived::{self, HistoryGateway, TestClock, live_through};
 

@@ -15,9 +15,9 @@ use countersign_domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdi
 use countersign::clock::SystemClock;
 use countersign::keyring::Keyring;
 use countersign::service::error::Error;
+use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
-use countersign::service::threads::NewThread;
-use countersign::service::threads::commit::ProposalOutcome;
+use countersign::service::threads::create::NewThread;
 use countersign::service::writes::verify::VerifyInput;
 use countersign::service::{Service, Stored};
 use countersign::store::Store;

@@ -15,7 +15,7 @@ use crate::service::Service;
 use crate::service::delivery::endpoint_kind::NewKind;
 use crate::service::delivery::endpoints::NewEndpoint;
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Actor;
+use crate::service::identity::actor::Actor;
 
 const HERE: &str = "127.0.0.1";
 

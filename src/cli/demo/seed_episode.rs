@@ -12,7 +12,7 @@ use super::seed_history::{DemoHistoryActors, name};
 use crate::cli::CliError;
 use crate::cli::episode::{read, written};
 use crate::cli::open_service::principal;
-use crate::service::episodes::NewEvent;
+use crate::service::episodes::record::NewEvent;
 use crate::service::error::{Error, Result};
 
 const THREAD: &str = "refund-109";

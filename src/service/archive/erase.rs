@@ -10,9 +10,11 @@ use countersign_domain::threads::archive::{Archive, ArchiveContentState, ERASING
 use countersign_domain::threads::thread::Thread;
 
 use super::segments::ALWAYS;
-use super::{ArchivalCandidate, require_leadership, told};
 use crate::archives::packed;
 use crate::service::Service;
+use crate::service::archive::move_versions::ArchivalCandidate;
+use crate::service::archive::move_versions::require_leadership;
+use crate::service::archive::move_versions::told;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::store::change::Draft;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::threads::heads::Version;
+use crate::service::threads::version::Version;
 
 /// Number of versions that are loaded at once.
 const OPENED_AT_ONCE: u64 = 16;

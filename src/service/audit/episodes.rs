@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::AuditRun;
 use super::load::ThreadRows;
-use crate::service::episodes::posted_data;
+use crate::service::episodes::record::posted_data;
 use crate::store::records::posted_row_id;
 use crate::store::row::Table;
 

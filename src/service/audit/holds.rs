@@ -17,11 +17,13 @@ use countersign_domain::threads::transition::{HoldEndReason, Rejection, Transiti
 use super::AuditRun;
 use super::event_replay::{HoldEvents, ThreadEvents, said};
 use super::load::ThreadRows;
+use crate::service::proposals::hold::held_data;
+use crate::service::proposals::hold::notices_of;
+use crate::service::proposals::hold::stages_of;
 use crate::service::proposals::reject::{count, event_data};
 use crate::service::reviews::comment::comment_data;
-use crate::service::reviews::escalate::notices_of;
 use crate::service::reviews::reveal::look_data;
-use crate::service::threads::hold::{end_data, held_data, stages_of};
+use crate::service::threads::hold::end_data;
 use crate::store::row::Table;
 
 impl AuditRun<'_> {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::AuditRun;
 use crate::service::identity::oidc_sign_in::added_data;
-use crate::service::policies::activation_data;
+use crate::service::policy_changes::activate::activation_data;
 use crate::store::records::{GATEWAY_ID, READY};
 use crate::store::row::Table;
 

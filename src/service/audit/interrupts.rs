@@ -10,7 +10,8 @@ use countersign_domain::reviews::{Vote, VoteVerdict};
 
 use super::AuditRun;
 use super::identity::{in_any_order, text};
-use crate::service::interrupts::{approval_requirements, end_data, end_event, posted_data, received_data, vote_data};
+use crate::service::interrupts::lifecycle::approval_requirements;
+use crate::service::interrupts::{end_data, end_event, posted_data, received_data, vote_data};
 use crate::store::row::Table;
 
 #[derive(Default)]

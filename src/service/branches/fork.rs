@@ -10,11 +10,10 @@ use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::statement::{Statement, TransitionType};
 use countersign_domain::identity::account::Token;
 use countersign_domain::json::patch::PatchFormat;
-use countersign_domain::json::pointer::Pointer;
 use countersign_domain::json::state_delta::Delta;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
-use countersign_domain::policy::{JudgedReason, NodePolicy, Policy, ReasonCode, RejectCode, Violation};
+use countersign_domain::policy::{NodePolicy, Policy};
 use countersign_domain::primitives::id::{BranchName, NodeId, PrincipalId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::branch::{BRANCHES_MADE_MAX, BRANCHES_MAX, Branch};
@@ -28,12 +27,10 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::service::proposals::context::ProposalContext;
-use crate::service::proposals::reject::RejectionCause;
-use crate::service::threads::commit::{CommitBase, GatedTransition, ProposalOutcome, head_of, owes};
-use crate::service::threads::heads::Version;
-use crate::service::threads::statement::{JudgedEffect, StatedTransition, new_proposal_id};
-use crate::service::threads::unsigned;
+use crate::service::threads::commit::{CommitBase, GatedTransition, head_of, owes};
+use crate::service::threads::create::unsigned;
+use crate::service::threads::statement::{StatedTransition, new_proposal_id};
+use crate::service::threads::version::Version;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -335,50 +332,4 @@ fn told(forked: &CreatedBranches, forking: &ForkContext<'_>) -> serde_json::Valu
         "node": forking.node, "by": forking.token.record.principal(), "version": forked.version,
         "transition": forked.transition, "branches": branches,
     })
-}
-
-impl Service {
-    /// Returns the parent thread, on which every change of the branch depends. Fails if the parent has moved on,
-    /// because the branch can then never be joined.
-    pub(in crate::service) async fn origin_of(&self, keys: &Keys, branch: &Branch) -> Result<Stored<Thread>> {
-        let origin = self.thread(keys, &branch.thread).await?;
-        if origin.record.closed.is_some() {
-            return Err(Error::Closed);
-        }
-        if origin.record.head.transition != branch.transition {
-            return Err(Error::WrongState("the parent thread has a newer head: fork that head"));
-        }
-        Ok(origin)
-    }
-
-    /// Commits a held transition on a branch if its join decides all of it, and rejects it otherwise.
-    ///
-    /// Nothing on a branch can be written, and the join requires approval for every change. Changes therefore commit
-    /// here. Approval that is required for another reason, such as the node or a tool, would never be requested, so it
-    /// is a rejection.
-    pub(in crate::service) async fn commit_pending_join(
-        &self,
-        asking: &ProposalContext<'_>,
-        effected: JudgedEffect,
-        reasons: Vec<JudgedReason>,
-    ) -> Result<ProposalOutcome> {
-        match branch_hold_rejection(&reasons) {
-            None => self.commit_without_approval(asking, effected, Some(reasons)).await,
-            Some(code) => self.reject(asking, RejectionCause::of(vec![branch_violation(code)])).await,
-        }
-    }
-}
-
-/// Returns the code of the rejection if the join would not decide every reason for the review.
-pub(in crate::service) fn branch_hold_rejection(reasons: &[JudgedReason]) -> Option<RejectCode> {
-    let is_of_the_effect =
-        |it: &&JudgedReason| matches!(it.code, ReasonCode::Protected | ReasonCode::Rollback | ReasonCode::Reaffirm);
-    let others: Vec<&JudgedReason> = reasons.iter().filter(|it| !is_of_the_effect(it)).collect();
-    let over = others.iter().all(|it| it.code == ReasonCode::Budget);
-    let code = if over { RejectCode::Budget } else { RejectCode::RuleDenied };
-    (!others.is_empty()).then_some(code)
-}
-
-pub(in crate::service) fn branch_violation(code: RejectCode) -> Violation {
-    Violation::new(code, Pointer::root(), "no approval is possible on a branch: propose this on the parent thread")
 }

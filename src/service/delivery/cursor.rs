@@ -13,11 +13,11 @@ use countersign_domain::log::event::Event;
 use countersign_domain::primitives::id::{EndpointId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 
-use super::DeliveryTarget;
 use super::job::DeliveryJob;
-use super::log_tail::TailLine;
 use super::request::DeliveryAction;
 use crate::service::Service;
+use crate::service::delivery::tail_cache::TailLine;
+use crate::service::delivery::target::DeliveryTarget;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::SequencedEvent;
 use crate::store::record::Stored;

@@ -9,12 +9,13 @@ use countersign_domain::primitives::id::{EndpointId, EventId};
 use countersign_domain::primitives::time::Timestamp;
 
 use super::endpoint_health::assess_health;
-use super::{DeliveryTarget, request};
+use super::request;
 use crate::random;
 use crate::service::Service;
+use crate::service::delivery::target::DeliveryTarget;
 use crate::service::error::{Error, Result};
+use crate::service::identity::actor::Actor;
 use crate::service::log::sequencer::SequencedEvent;
-use crate::service::operations::halt_request::Actor;
 use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
 use crate::store::record::Stored;

@@ -7,9 +7,10 @@ use countersign_domain::keys::{EncryptedValue, Keys};
 use countersign_domain::primitives::id::EndpointId;
 use countersign_domain::primitives::secret::Secret;
 
-use super::{CONTENT_TYPE, header_place};
 use crate::http_client::{TRACEPARENT, admits_header};
 use crate::random;
+use crate::service::delivery::target::CONTENT_TYPE;
+use crate::service::delivery::target::header_place;
 use crate::service::error::{Error, Result};
 
 /// A receiver that needs more can use its own proxy.

@@ -12,9 +12,10 @@ use countersign_domain::primitives::secret::Secret;
 use serde_json::Value;
 use url::Url;
 
-use super::{look_place, url_place};
 use crate::random;
 use crate::service::Service;
+use crate::service::delivery::target::look_place;
+use crate::service::delivery::target::url_place;
 use crate::service::error::{Error, Result};
 
 /// Long enough for the name of a graph or the id of an assistant.

@@ -18,11 +18,13 @@ use serde_json::{Value, json};
 
 use super::endpoint_headers::{headers_that_stay, hidden_headers};
 use super::endpoint_kind::NewKind;
-use super::{look_place, shown, url_place};
 use crate::random;
 use crate::service::Service;
+use crate::service::delivery::target::look_place;
+use crate::service::delivery::target::shown;
+use crate::service::delivery::target::url_place;
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Actor;
+use crate::service::identity::actor::Actor;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;

@@ -8,9 +8,9 @@ use countersign_domain::delivery::failure::FailureCode;
 use countersign_domain::primitives::id::EventId;
 use countersign_domain::primitives::time::Timestamp;
 
-use super::DeliveryTarget;
 use super::attempt_result::AttemptReport;
-use super::log_tail::TailLine;
+use crate::service::delivery::tail_cache::TailLine;
+use crate::service::delivery::target::DeliveryTarget;
 use crate::store::record::Stored;
 use crate::traces::{TraceSink, TraceSpan};
 

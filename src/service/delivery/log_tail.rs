@@ -1,37 +1,17 @@
 //! The latest lines of the audit log, read and serialized once for all delivery cursors.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use countersign_domain::delivery::endpoint_kind::PayloadVersion;
 use countersign_domain::delivery::signature::{SignedBody, second_of};
 use countersign_domain::primitives::time::Timestamp;
-use tokio::sync::Mutex;
 
 use crate::service::Service;
+use crate::service::delivery::tail_cache::TailLine;
 use crate::service::error::Result;
-use crate::service::log::sequencer::SequencedEvent;
 
 /// Number of lines in memory. Enough for cursors that are close together, but not for one that has to catch up.
 const LINES_MAX: usize = 1_000;
-
-/// A log line with its last serialized form.
-pub(super) struct TailLine {
-    pub(super) placed: SequencedEvent,
-    said: Mutex<Option<(PayloadVersion, Arc<SignedBody>)>>,
-}
-
-impl TailLine {
-    pub(super) fn new(placed: SequencedEvent) -> Arc<Self> {
-        Arc::new(Self { placed, said: Mutex::default() })
-    }
-}
-
-/// Lines by log position. The log is append-only, so a cached line stays valid.
-#[derive(Default)]
-pub(in crate::service) struct LogTail {
-    lines: Mutex<BTreeMap<u64, Arc<TailLine>>>,
-}
 
 impl Service {
     /// Returns at most `limit` lines after a position. The second part is the position to continue from, which is the

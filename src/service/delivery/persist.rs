@@ -10,12 +10,12 @@ use countersign_domain::delivery::endpoint::{DeliveryPosition, Endpoint};
 use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::primitives::time::Timestamp;
 
-use super::DeliveryTarget;
 use super::cursor::EndpointCursor;
 use super::endpoint_health::assess_health;
 use super::job::CompletedJob;
 use crate::random;
 use crate::service::Service;
+use crate::service::delivery::target::DeliveryTarget;
 use crate::service::error::Result;
 use crate::service::platform::retry::ATTEMPTS_MAX;
 use crate::store::RowFilter;

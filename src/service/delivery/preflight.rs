@@ -7,9 +7,9 @@ use countersign_domain::delivery::preflight::{LOOK_BYTES_MAX, PreflightResult};
 use countersign_domain::delivery::template::{PreflightTemplate, filled_address};
 use url::Url;
 
-use super::DeliveryTarget;
 use super::attempt_result::AttemptReport;
 use crate::http_client::{BoundedResponse, HttpClient, HttpOutcome, OutboundRequest};
+use crate::service::delivery::target::DeliveryTarget;
 
 /// A request with its preflight request.
 pub struct PreflightedRequest {

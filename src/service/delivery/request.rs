@@ -18,12 +18,12 @@ use countersign_domain::primitives::id::EventId;
 use countersign_domain::primitives::time::Timestamp;
 use serde_json::json;
 
-use super::DeliveryTarget;
 use super::attempt_result::AttemptReport;
-use super::log_tail::TailLine;
 use super::preflight::PreflightedRequest;
 use crate::http_client::{HttpClient, HttpOutcome, OutboundRequest};
 use crate::service::Service;
+use crate::service::delivery::tail_cache::TailLine;
+use crate::service::delivery::target::DeliveryTarget;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::SequencedEvent;
 

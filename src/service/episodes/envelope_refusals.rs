@@ -1,8 +1,8 @@
 //! The context boundary: counts every refused envelope and records it for auditors without values of the state.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
-use countersign_domain::context::{EnvelopeCode, EnvelopeRefusalKind, EnvelopeRefusalLog, RefusalCounts};
+use countersign_domain::context::{EnvelopeCode, EnvelopeRefusalKind, RefusalCounts};
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
 use countersign_domain::threads::thread::Checkpoint;
@@ -12,10 +12,6 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::store::change::Draft;
-
-/// Refusals in this process.
-#[derive(Debug, Default)]
-pub(in crate::service) struct EnvelopeRefusals(Mutex<EnvelopeRefusalLog>);
 
 /// Thread and node of the refused view. `None` if the envelope is not known to be from this gateway.
 pub(in crate::service) type RejectedView<'a> = Option<(&'a ThreadId, &'a NodeId)>;

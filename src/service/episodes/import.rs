@@ -15,7 +15,6 @@ use crate::service::platform::retry::retrying;
 use crate::service::proposals::rejection_list::OlderCursor;
 use crate::store::RowFilter;
 use crate::store::change::Draft;
-use crate::store::record::Stored;
 use crate::store::records::piece_id;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -139,18 +138,5 @@ impl Service {
         let last = runs.last().filter(|_| runs.len() == limit as usize);
         let next = last.map(|it| OlderCursor::at(it.at, it.id.as_str()));
         Ok((runs, next))
-    }
-
-    /// Returns the error for a thread that does not exist. An imported episode may have its id.
-    pub(in crate::service) async fn no_thread(&self, keys: &Keys, thread: &ThreadId) -> Error {
-        let kept: Result<Option<Stored<RunImport>>> = match imported::is_name(thread) {
-            true => self.fetch(keys, thread.as_str()).await,
-            false => Ok(None),
-        };
-        match kept {
-            Ok(Some(_)) => Error::Imported,
-            Ok(None) => Error::NotFound("thread"),
-            Err(error) => error,
-        }
     }
 }

@@ -23,6 +23,9 @@ use crate::random;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
+use crate::store::Cursor;
+use crate::store::LIST_ROWS_MAX;
+use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -304,6 +307,20 @@ impl Service {
         let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
         self.open_session(&keys, account, SignInMethod::Link(link), None).await
     }
+
+    pub(in crate::service) async fn accounts_all(&self, keys: &Keys) -> Result<Vec<Account>> {
+        let mut people: Vec<Account> = Vec::new();
+        while people.len() < ACCOUNTS_MAX {
+            let after = people.last().map(|it| Cursor { due: 0, id: it.id.to_string() });
+            let page = self.reader(keys).list::<Account>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let full = page.len() == LIST_ROWS_MAX as usize;
+            people.extend(page.into_iter().map(|it| self.with_effective_status(it.record)));
+            if !full {
+                break;
+            }
+        }
+        Ok(people)
+    }
 }
 
 /// Rejects a token whose flow or nodes do not match its role.
@@ -342,3 +359,6 @@ fn is_usable(token: &Token, secret: &str) -> bool {
     let same = bool::from(fingerprint(secret).as_str().as_bytes().ct_eq(token.secret_hash.as_bytes()));
     same && !token.revoked
 }
+
+/// Accounts that are examined for a possible approver.
+pub(in crate::service) const ACCOUNTS_MAX: usize = 20_000;

@@ -7,11 +7,11 @@ use countersign_domain::primitives::id::SessionId;
 use serde_json::json;
 
 use super::accounts::NewAccount;
-use super::oidc_sign_in::LocalAccounts;
 use super::session::SignedIn;
 use super::sign_in_method::SignInMethod;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::sign_in_config::LocalAccounts;
 use crate::service::platform::event_recorder;
 use crate::store::change::Draft;
 use crate::store::record::Stored;

@@ -16,10 +16,15 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
+use crate::store::Cursor;
 use crate::store::LIST_ROWS_MAX;
+use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
+use crate::store::records::OPEN;
 use crate::store::records::delegations_from;
+use countersign_domain::identity::delegation::LENGTH_MAX;
+use countersign_domain::primitives::time::Timestamp;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewDelegation {
@@ -187,6 +192,29 @@ impl Service {
         let rows = self.reader(keys).by_alias_prefix::<Delegation>(&delegations_from(person), LIST_ROWS_MAX).await?;
         Ok(rows.into_iter().map(|it| it.record).collect())
     }
+
+    /// Returns all active delegations, the nearest end first, up to the length of one list.
+    pub(in crate::service) async fn active_delegations(&self, keys: &Keys) -> Result<Vec<Delegation>> {
+        let now = self.now();
+        let after = Cursor { due: now.millis(), id: char::MAX.to_string() };
+        let rows = self.reader(keys).list::<Delegation>(RowFilter::State(OPEN), Some(&after), LIST_ROWS_MAX).await?;
+        Ok(rows.into_iter().map(|it| it.record).filter(|it| it.is_active_at(now)).collect())
+    }
+
+    /// Returns the active delegations to a person. No delegation is longer than [`LENGTH_MAX`], so older rows
+    /// are not read.
+    pub(in crate::service) async fn received_delegations(
+        &self,
+        keys: &Keys,
+        person: &AccountId,
+        now: Timestamp,
+    ) -> Result<Vec<Delegation>> {
+        // Skips delegations that are too old to be active, so the list stays short.
+        let after = Cursor { due: 0, id: made_before(now) };
+        let owned = RowFilter::Owner(person.as_str());
+        let rows = self.reader(keys).list::<Delegation>(owned, Some(&after), LIST_ROWS_MAX).await?;
+        Ok(rows.into_iter().map(|it| it.record).filter(|it| it.is_active_at(now)).collect())
+    }
 }
 
 /// Returns the text that a passkey signs to confirm a delegation: the person, the length, and the number of the
@@ -222,4 +250,11 @@ impl From<DelegationRejected> for Error {
         };
         Self::invalid(place, refused.to_string())
     }
+}
+
+/// Returns the lowest id that an active delegation can have. Ids begin with the time of creation.
+pub(in crate::service) fn made_before(now: Timestamp) -> String {
+    let longest = i64::try_from(LENGTH_MAX.as_millis()).unwrap_or(i64::MAX);
+    let hex = format!("{:012x}", now.millis().saturating_sub(longest).max(0));
+    format!("{}-{}", &hex[..8], &hex[8..])
 }

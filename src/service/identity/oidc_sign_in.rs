@@ -25,6 +25,8 @@ pub use crate::oidc_provider::{AuthorizationResponse, AuthorizationResult};
 use crate::oidc_provider::{AuthorizationSecrets, Provider};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::sign_in_config::LocalAccounts;
+use crate::service::identity::sign_in_config::SignInMethods;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::store::RowFilter;
@@ -38,26 +40,6 @@ const HINT_BYTES_MAX: usize = 8 * 1024;
 
 /// Principal of account changes that the provider causes.
 const PROVIDER: &str = "provider";
-
-#[derive(Clone)]
-pub struct SignInMethods {
-    pub local: LocalAccounts,
-    pub provider: Option<Arc<Provider>>,
-}
-
-/// Whether local accounts can sign in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LocalAccounts {
-    On,
-    /// Neither passwords, nor links, nor earlier sessions of local accounts work.
-    Off,
-}
-
-impl Default for SignInMethods {
-    fn default() -> Self {
-        Self { local: LocalAccounts::On, provider: None }
-    }
-}
 
 /// Parameters that the provider sent back with the browser.
 #[derive(Clone, Debug)]

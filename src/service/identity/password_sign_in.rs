@@ -4,7 +4,6 @@
 //! Failed attempts by unknown browsers must not lock out the owner of the account. A browser from an earlier sign-in
 //! therefore has a cookie and its own counter. All other attempts count against the account and the address.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -46,10 +45,6 @@ const COUNTERS: u32 = 65_536;
 /// Prefix of the key that selects a counter. Seals of rows, devices and nonces use other prefixes.
 const COUNTER_TAG: &str = "countersign.counter.v1";
 
-/// Number of failed attempts that are recorded one by one before the rest is recorded as a number.
-const TOLD_BURST: f64 = 60.0;
-const TOLD_EVERY: Duration = Duration::from_secs(10);
-
 #[derive(Clone, Debug, Default)]
 pub struct SignInOrigin {
     /// The part of the address that a client cannot choose freely.
@@ -58,33 +53,6 @@ pub struct SignInOrigin {
     pub origin: Option<SessionOrigin>,
     /// Cookie of a known browser.
     pub device: Option<String>,
-}
-
-/// Limits the events about failed attempts and counts those that were not recorded.
-#[derive(Debug)]
-pub(in crate::service) struct FailureEventLimiter {
-    level: Mutex<(f64, Timestamp, u64)>,
-}
-
-impl Default for FailureEventLimiter {
-    fn default() -> Self {
-        Self { level: Mutex::new((TOLD_BURST, Timestamp::from_millis(0), 0)) }
-    }
-}
-
-impl FailureEventLimiter {
-    /// Returns `None` if the failure must not be recorded now. Otherwise returns how many before it were not recorded.
-    pub(in crate::service) fn may(&self, now: Timestamp) -> Option<u64> {
-        let mut state = self.level.lock().unwrap_or_else(PoisonError::into_inner);
-        let (level, at, untold) = *state;
-        let level = (level + at.until(now).as_secs_f64() / TOLD_EVERY.as_secs_f64()).min(TOLD_BURST);
-        if level < 1.0 {
-            *state = (level, now, untold + 1);
-            return None;
-        }
-        *state = (level - 1.0, now, 0);
-        Some(untold)
-    }
 }
 
 /// The counters of an attempt.

@@ -9,9 +9,9 @@ use countersign_domain::reviews::{
     Ballot, BulkGroupKey, CHANGES_AMONG_SEVERAL_MAX, CannotDecide, Hold, NotBulkDecidable, SEVERAL_MAX,
 };
 
-use super::InboxItem;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::inbox::list::InboxItem;
 use crate::service::reviews::details::ReviewFacts;
 use crate::service::reviews::vote::VoteOutcome;
 use crate::store::record::Stored;

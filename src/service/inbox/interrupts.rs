@@ -2,8 +2,9 @@
 
 use countersign_domain::interrupts::Interrupt;
 
-use super::{InboxCursor, Service};
+use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::inbox::list::InboxCursor;
 use crate::service::interrupts::InterruptView;
 use crate::store::records::OPEN;
 use crate::store::{Cursor, RowFilter};

@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use super::clock_check::event_ids_from;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::threads::history::RequesterName;
+use crate::service::identity::requester_names::RequesterName;
+use crate::service::platform::reason::WITHHELD;
 use crate::service::threads::redaction::{Redaction, RedactionDetail};
 use crate::store::records::{HUNDRED, LogRow, events_alias, log_id};
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
@@ -84,10 +85,6 @@ const WINDOW: u64 = 250;
 /// How far the time of an event may differ from its order in the log. The clocks of gateways differ by less,
 /// and the sequencer assigns positions sooner unless it is down.
 const DISORDER: Duration = Duration::from_secs(60);
-
-/// The text that replaces one that cannot be masked.
-pub(in crate::service) const WITHHELD: &str =
-    "[withheld: its redacted values cannot be masked, because the thread's chain is broken or its values are erased]";
 
 /// The text that replaces a comment that has its own page.
 const ON_ITS_PAGE: &str = "[shown on the interrupt's page]";

@@ -1,9 +1,8 @@
 //! Waiting for the next events of the log, and checks that a waiting client is still authorized.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use countersign_domain::identity::account::Token;
-use tokio::sync::Mutex;
 
 use crate::service::Service;
 use crate::service::error::Result;
@@ -13,10 +12,6 @@ use crate::store::record::Stored;
 /// How old the shared log length may be. With it, a thousand waiting clients cause ten queries a second in
 /// total.
 const FRESH: Duration = Duration::from_millis(100);
-
-/// The log length that was last read.
-#[derive(Debug, Default)]
-pub(in crate::service) struct LogEndCache(Mutex<Option<(Instant, u64)>>);
 
 impl Service {
     /// Returns the length of the log, at most [`FRESH`] old.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::browse::remove_answer_comment;
 use crate::service::Service;
 use crate::service::error::Result;
-use crate::service::threads::commit::reasons_for_requester;
+use crate::service::proposals::outcome::reasons_for_requester;
 
 /// The audience of a warning without restrictions.
 const EVERYONE: &str = "everyone";

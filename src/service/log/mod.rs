@@ -6,5 +6,6 @@ pub mod export;
 pub mod follow;
 pub mod insight;
 pub mod key_events;
+pub mod log_end_cache;
 pub(crate) mod machine_view;
 pub mod sequencer;

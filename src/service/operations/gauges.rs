@@ -11,7 +11,6 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::archive::Archive;
 use countersign_domain::threads::thread::Thread;
-use tokio::sync::Mutex;
 
 use super::halt::HaltScope;
 use crate::metrics::{self, DatabaseGauges, LeaseState, Metrics};
@@ -29,10 +28,6 @@ const FRESH_MILLIS: i64 = 2_000;
 /// How many pages of a thousand rows are counted for each gauge. Opening a row costs some microseconds, so
 /// this takes a tenth of a second. More rows than this only exist if something else is wrong.
 const PAGES_MAX: usize = 10;
-
-/// The last result and its time. The result is `None` if the database could not be read.
-#[derive(Debug, Default)]
-pub(in crate::service) struct GaugeCache(Mutex<Option<(Timestamp, Option<DatabaseGauges>)>>);
 
 impl Service {
     /// Returns the counters of this gateway.

@@ -1,6 +1,7 @@
 //! Halts (kill switch) of one flow or of all flows: setting them, and lifting them by one or two people.
 
-pub use super::halt_request::{Actor, HaltPreview, HaltRequest};
+pub use super::halt_request::{HaltPreview, HaltRequest};
+pub use crate::service::identity::actor::Actor;
 
 use countersign_domain::identity::account::{Account, Token};
 use countersign_domain::keys::Keys;
@@ -17,8 +18,8 @@ use serde_json::{Value, json};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
+use crate::service::platform::reason::cut_reason;
 use crate::service::platform::retry::retrying;
-use crate::service::writes::outcome::cut_reason;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::{LIST_ROWS_MAX, RowFilter};

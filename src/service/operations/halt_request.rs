@@ -1,18 +1,6 @@
 //! Requests to halt or resume, their requesters and their previews.
 
-use countersign_domain::identity::account::{Account, Token};
 use countersign_domain::operations::halt::Halt;
-use countersign_domain::primitives::id::PrincipalId;
-
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-
-/// The person or token that halts or resumes.
-#[derive(Clone, Copy, Debug)]
-pub enum Actor<'a> {
-    Person(&'a Stored<Account>),
-    Token(&'a Stored<Token>),
-}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HaltRequest {
@@ -61,30 +49,6 @@ impl HaltRequest {
                 verifying: now.verifying && !halt.verifying,
                 reason: halt.reason.clone(),
             },
-        }
-    }
-}
-
-impl Actor<'_> {
-    pub(in crate::service) fn principal(&self) -> PrincipalId {
-        match self {
-            Self::Person(account) => PrincipalId::from(&account.record.id),
-            Self::Token(token) => token.record.principal(),
-        }
-    }
-
-    pub(in crate::service) fn name(&self) -> &str {
-        match self {
-            Self::Person(account) => &account.record.name,
-            Self::Token(token) => &token.record.name,
-        }
-    }
-
-    /// Requires at commit time that the rights of the requester are unchanged.
-    pub(in crate::service) fn rely(&self, draft: &mut Draft<'_>) {
-        match self {
-            Self::Person(account) => drop(draft.require_unchanged(account)),
-            Self::Token(token) => drop(draft.require_unchanged(token)),
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Readiness: whether this gateway can work now. The check commits a row, because a database that is
 //! read-only or full still answers reads.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use countersign_domain::keys::Keys;
-use tokio::sync::Mutex;
 
 use crate::service::Service;
 use crate::service::error::{Error, Result};
@@ -19,10 +18,6 @@ const FRESH: Duration = Duration::from_millis(250);
 /// The timeout of a check. Together with [`FRESH`] it is under two seconds, the time in which an outage has
 /// to show.
 const PATIENCE: Duration = Duration::from_millis(1_500);
-
-/// The last check, and its outage.
-#[derive(Debug, Default)]
-pub(in crate::service) struct ReadinessCache(Mutex<Option<(Instant, Option<Outage>)>>);
 
 impl Service {
     /// Checks that the keys are available, the gateway's row is intact, and the database accepts commits.

@@ -1,16 +1,15 @@
 //! Lists of rows whose deadline has passed, for the workers.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::{ReviewId, ThreadId};
-use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::thread::Thread;
 
 use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::platform::lease_scan_cursor::LeaseScanTimes;
 use crate::store::record::Record;
 use crate::store::records::{OPEN, RESERVED};
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
@@ -21,34 +20,6 @@ const IN_HAND: u32 = 100;
 
 /// The longest lease. An expired lease was therefore reserved at most this long before its end.
 const LEASE_MAX: Duration = Duration::from_secs(3600);
-
-/// How often all expired leases are scanned: the lease of a reopened thread may have expired long ago.
-const WHOLE_EVERY: Duration = Duration::from_secs(600);
-
-/// The time up to which all expired leases are logged. Heads with an expired lease stay reserved until a
-/// person resolves the write. The cursor avoids that every scan reads them again.
-#[derive(Debug, Default)]
-pub(in crate::service) struct LeaseScanCursor(Mutex<Option<LeaseScanTimes>>);
-
-/// The time of the last full scan, and of the last scan of recent leases.
-#[derive(Clone, Copy, Debug)]
-struct LeaseScanTimes {
-    whole: Timestamp,
-    last: Timestamp,
-}
-
-impl LeaseScanCursor {
-    /// Returns the scans that are still valid, or `None` if a full scan is due.
-    fn done(&self, now: Timestamp) -> Option<LeaseScanTimes> {
-        // A poisoned lock is safe here: the value is replaced as a whole.
-        let done = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        done.filter(|it| it.last <= now && it.whole.until(now) < WHOLE_EVERY)
-    }
-
-    fn put(&self, done: LeaseScanTimes) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
-    }
-}
 
 impl Service {
     /// Returns open reviews whose deadline has passed, the oldest deadline first.

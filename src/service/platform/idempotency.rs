@@ -6,9 +6,7 @@
 //! that call does nothing.
 
 use std::any::Any;
-use std::collections::HashSet;
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use countersign_domain::keys::Keys;
@@ -23,9 +21,6 @@ use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::KEPT;
-
-/// Long enough for a failure at night that is noticed on the next day.
-pub const ANSWERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// The longest stored response of a request that changed nothing. Such requests cost a client nothing and
 /// could fill the database. A longer response is computed again, which is safe because nothing is done twice.
@@ -48,33 +43,6 @@ struct IdempotentExecution {
 
 /// Encodes the result of a use case. Returns `None` if the use case did not succeed.
 type ResponseEncoder = Box<dyn Fn(&dyn Any) -> Option<StoredResponse>>;
-
-/// The keys of requests that run in this process.
-#[derive(Debug, Default)]
-pub(in crate::service) struct InFlightKeys(Mutex<HashSet<String>>);
-
-/// Removes a key from [`InFlightKeys`] when its request ends.
-struct ExecutionGuard<'a> {
-    running: &'a InFlightKeys,
-    id: String,
-}
-
-impl InFlightKeys {
-    fn begin(&self, id: &str) -> Result<ExecutionGuard<'_>> {
-        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.insert(id.to_owned()) {
-            Ok(ExecutionGuard { running: self, id: id.to_owned() })
-        } else {
-            Err(IdempotencyError::Running.into())
-        }
-    }
-}
-
-impl Drop for ExecutionGuard<'_> {
-    fn drop(&mut self) {
-        self.running.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
-    }
-}
 
 /// A response, and whether it is the stored one of an earlier request.
 #[derive(Clone, PartialEq, Eq, Debug)]

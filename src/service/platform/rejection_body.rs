@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use countersign_domain::policy::Instruction;
+use countersign_domain::policy::Violation;
 use countersign_domain::threads::thread::Checkpoint;
 use countersign_domain::writes::write::ResultError;
 
@@ -23,5 +24,14 @@ pub struct RejectionBody {
 impl From<Vec<ResultError>> for RejectionBody {
     fn from(errors: Vec<ResultError>) -> Self {
         Self { errors, ..Self::default() }
+    }
+}
+
+pub(in crate::service) fn result_error(violation: &Violation) -> ResultError {
+    ResultError {
+        pointer: violation.pointer.to_string(),
+        code: violation.code.as_str().to_owned(),
+        detail: violation.detail.clone().into_owned(),
+        rule: violation.rule.clone(),
     }
 }

@@ -10,7 +10,7 @@ use countersign_domain::primitives::id::FlowId;
 
 use crate::service::Service;
 use crate::service::error::Result;
-use crate::service::log::browse::WITHHELD;
+use crate::service::platform::reason::WITHHELD;
 
 impl Service {
     /// Returns a reason with detected secrets masked. If a policy cannot be read, the reason is withheld,

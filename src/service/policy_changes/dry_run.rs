@@ -49,7 +49,7 @@ impl Service {
             None => active,
         };
         if policy.flow() != flow {
-            return Err(Error::invalid("/policy", crate::service::policies::OTHER_FLOW));
+            return Err(Error::invalid("/policy", crate::service::policy_changes::activate::OTHER_FLOW));
         }
         let (limits, turn) = (*self.limits(), self.turns.trying.take(by).await?);
         self.apart(&turn, BlockingWork::DryRun, move || dry_run.judged(&policy, &limits)).await

@@ -16,8 +16,8 @@ use countersign_domain::reviews::{Hold, HoldReason, HoldState, SearchWord, VoteV
 use super::context::ProposalContext;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::log::browse::WITHHELD;
-use crate::service::threads::hold::hold_reason;
+use crate::service::platform::reason::WITHHELD;
+use crate::service::proposals::hold::hold_reason;
 use crate::service::threads::statement::JudgedEffect;
 use crate::store::{Cursor, Direction};
 

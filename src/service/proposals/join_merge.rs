@@ -20,7 +20,7 @@ use super::request::{Proposal, ProposalKind};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
-use crate::service::threads::heads::Version;
+use crate::service::threads::version::Version;
 
 /// Conflicts in one response.
 const CONFLICTS_TOLD_MAX: usize = 100;

@@ -16,7 +16,6 @@ use countersign_domain::primitives::id::NodeId;
 use countersign_domain::threads::rejected_request::RejectedRequest;
 use countersign_domain::threads::thread::Checkpoint;
 use countersign_domain::threads::transition::{AuthorExcerpt, Rejection, patch_digest};
-use countersign_domain::writes::write::ResultError;
 use serde_json::{Value, json};
 
 use super::context::ProposalContext;
@@ -26,7 +25,8 @@ use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
 use crate::service::platform::rejection_body::RejectionBody;
-use crate::service::threads::commit::ProposalOutcome;
+use crate::service::platform::rejection_body::result_error;
+use crate::service::proposals::outcome::ProposalOutcome;
 
 /// The longest value that an error repeats. The value helps to recognize the request and is not a copy of it.
 const VALUE_BYTES_MAX: usize = 1_024;
@@ -238,15 +238,6 @@ pub(in crate::service) fn event_data(rejection: &Rejection) -> Value {
         }
     }
     data
-}
-
-pub(in crate::service) fn result_error(violation: &Violation) -> ResultError {
-    ResultError {
-        pointer: violation.pointer.to_string(),
-        code: violation.code.as_str().to_owned(),
-        detail: violation.detail.clone().into_owned(),
-        rule: violation.rule.clone(),
-    }
 }
 
 /// Returns the value that the request itself sets at a path. It never comes from a state.

@@ -9,14 +9,14 @@ use countersign_domain::policy::Judgement;
 use countersign_domain::primitives::id::{AccountId, NodeId, ReviewId, ThreadId};
 use countersign_domain::threads::usage::Usage;
 
-use super::check_words;
 use super::context::{ProposalContext, identity_of};
 use super::proposer::Proposer;
 use super::request::{Proposal, ProposalKind};
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::retry::retrying;
-use crate::service::threads::commit::ProposalOutcome;
+use crate::service::proposals::outcome::ProposalOutcome;
+use crate::service::proposals::propose::check_words;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RollbackInput {

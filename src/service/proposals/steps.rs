@@ -15,10 +15,11 @@ use super::context::StepAttempt;
 use super::request::Proposal;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::threads::commit::ProposalOutcome;
+use crate::service::proposals::outcome::ProposalOutcome;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::step_row_id;
+use countersign_domain::chain::statement::TransitionType;
 
 /// How many times a held transition can be superseded. Reviewers can edit it five times in a row, and each
 /// activation of a policy may restate it.
@@ -91,6 +92,20 @@ impl Service {
             digest = next;
         }
         Err(Error::Broken("the replacements of a review"))
+    }
+
+    /// Returns the transition under review that replaced a superseded one. A confirmed write may also end a
+    /// review. It belongs to another proposal and replaces nothing.
+    pub(in crate::service) async fn superseding_review(
+        &self,
+        keys: &Keys,
+        ended: &HoldState,
+    ) -> Result<Option<Digest>> {
+        let HoldState::Superseded { by: Some(next), .. } = ended else { return Ok(None) };
+        // A confirmed write ends the review too, but its transition is no proposal that the agent could wait
+        // for.
+        let asks = self.stated(keys, *next).await?.statement.kind != TransitionType::Confirm;
+        Ok(asks.then_some(*next))
     }
 }
 

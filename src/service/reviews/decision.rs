@@ -2,34 +2,24 @@
 //! redacts its comment.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::opening::Opening;
-use countersign_domain::chain::statement::{Statement, TransitionType};
 use countersign_domain::identity::account::Token;
 use countersign_domain::identity::party::{Author, Party};
-use countersign_domain::json::diff::{LeafChange, diff};
+use countersign_domain::json::diff::LeafChange;
 use countersign_domain::keys::Keys;
-use countersign_domain::policy::{
-    JudgedWarning, Policy, RedactedChange, RedactedLeaf, redacted_by, shown_arguments_by,
-};
-use countersign_domain::primitives::id::{AccountId, FlowId, Jti, NodeId, ReviewId, ThreadId};
+use countersign_domain::policy::Policy;
+use countersign_domain::primitives::id::{AccountId, Jti, NodeId, ReviewId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, HoldState, Vote, VoteVerdict};
-use countersign_domain::threads::archive::ArchivedLocation;
 use countersign_domain::threads::flow::ReceiptRow;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::service::Service;
-use crate::service::error::{Error, Result};
-use crate::service::log::browse::WITHHELD;
-use crate::service::threads::history::warnings_by;
-use crate::service::threads::provenance::TraceStart;
-use crate::service::threads::redacted_fields::RedactedField;
-use crate::service::threads::redaction::{Redaction, RedactionDetail, TextComparisonScope, beside};
+use crate::service::error::Result;
+use crate::service::threads::transition_view::TransitionView;
 use crate::store::record::Stored;
 
 /// The decision on a transition, which an agent resumes with.
@@ -61,31 +51,6 @@ pub struct DecisionResponse {
     pub comment: Option<String>,
     /// The digest of the transition that replaced it, if any.
     pub superseded_by: Option<Digest>,
-}
-
-/// A transition as its reader may see it.
-#[derive(Clone, Debug)]
-pub struct TransitionView {
-    pub thread: ThreadId,
-    /// `committed`, `observed`, `held`, `approved`, `denied`, `expired`, `cancelled` or `superseded`.
-    pub status: String,
-    /// The statement of the transition.
-    pub statement: Statement,
-    /// The signed entry, if the transition is committed.
-    pub entry: Option<String>,
-    pub changes: Vec<LeafChange>,
-    /// The arguments of its tool call, redacted.
-    pub arguments: Option<Vec<RedactedLeaf>>,
-    /// The whole effect, redacted.
-    pub redacted: Vec<RedactedChange>,
-    /// The warnings of rules, for the proposer.
-    pub warnings: Vec<JudgedWarning>,
-    /// The warnings of rules, redacted for other readers.
-    pub warnings_shown: Vec<JudgedWarning>,
-    /// The kinds of the redacted values.
-    pub hidden: Vec<RedactedField>,
-    /// The review, if the transition was held for approval.
-    pub hold: Option<Hold>,
 }
 
 impl Service {
@@ -121,100 +86,9 @@ impl Service {
         Ok(Some(decision))
     }
 
-    /// Returns the transition under review that replaced a superseded one. A confirmed write may also end a
-    /// review. It belongs to another proposal and replaces nothing.
-    pub(in crate::service) async fn superseding_review(
-        &self,
-        keys: &Keys,
-        ended: &HoldState,
-    ) -> Result<Option<Digest>> {
-        let HoldState::Superseded { by: Some(next), .. } = ended else { return Ok(None) };
-        // A confirmed write ends the review too, but its transition is no proposal that the agent could wait
-        // for.
-        let asks = self.stated(keys, *next).await?.statement.kind != TransitionType::Confirm;
-        Ok(asks.then_some(*next))
-    }
-
-    /// Returns a comment as the reader may see it. If the state values are erased, redacted values in it
-    /// cannot be found, so the whole comment is withheld.
-    pub(in crate::service) async fn redacted_comment(
-        &self,
-        keys: &Keys,
-        hold: &Hold,
-        reader: &Party,
-        author: &Author,
-        comment: &str,
-    ) -> Result<String> {
-        let states = async {
-            let transition = self.transition(keys, hold.transition).await?;
-            Ok((self.states_of(keys, &transition).await?, transition.tool))
-        };
-        let ((before, after), tool) = match states.await {
-            Err(Error::Erased) => return Ok(WITHHELD.to_owned()),
-            states => states?,
-        };
-        let thread = self.thread(keys, &hold.thread).await?.record;
-        let policies = self.policies_over(keys, &thread, [hold.policy]).await?;
-        let redaction = Redaction::new(reader.clone(), &policies, &[&before, &after], tool.as_ref(), []);
-        Ok(redaction.words(author, comment).into_owned())
-    }
-
-    /// Returns a transition with its statement and redacted effect.
-    pub async fn told(&self, digest: Digest, reader: &Party, part: RedactionDetail) -> Result<TransitionView> {
-        let keys = self.keys()?;
-        let transition = self.transition(&keys, digest).await?;
-        let thread = self.thread(&keys, &transition.statement.thread).await?.record;
-        let policies = self.policies_over(&keys, &thread, [transition.statement.policy]).await?;
-        let (before, after) = self.states_of(&keys, &transition).await?;
-        let changes = diff(&before, &after);
-        let sides = [
-            TraceStart::before(&transition, &before),
-            TraceStart::After { transition: &transition, before: &before, after: &after },
-        ];
-        let tool = transition.tool.as_ref();
-        let states_reader = match part {
-            // A receiver never triggers a trace of leaves, whose duration could reveal a redacted value.
-            RedactionDetail::OfAnAgent => &Party::Receiver,
-            RedactionDetail::Whole => reader,
-        };
-        let hidings = self.redactors_for(&keys, states_reader, &policies, sides, &[tool]).await?;
-        let (_, caller) = self.authors_of(&keys, &transition).await?;
-        let called = beside(&policies, TextComparisonScope::of(reader, &caller), &[&before, &after], tool);
-        let redacted = redacted_by(&hidings, &changes, &transition.named);
-        let hidden = redacted.iter().filter_map(|it| match it {
-            RedactedChange::Hidden { pointer, .. } => Some(RedactedField::of(pointer.clone(), &before, &after)),
-            RedactedChange::Shown { .. } => None,
-        });
-        let hold = self.hold_of(&keys, digest).await?.map(|it| it.record);
-        Ok(TransitionView {
-            thread: transition.statement.thread.clone(),
-            status: status_of(&transition),
-            entry: transition.outcome.entry().map(str::to_owned),
-            arguments: tool.map(|it| shown_arguments_by(&called, it)),
-            warnings_shown: warnings_by(&hidings, &transition),
-            statement: transition.statement,
-            warnings: transition.warnings,
-            hidden: hidden.collect(),
-            redacted,
-            changes,
-            hold,
-        })
-    }
-
     /// Returns the review of a transition, if it was held for approval.
     pub async fn review_about(&self, digest: Digest) -> Result<Option<ReviewId>> {
         Ok(self.hold_of(&*self.keys()?, digest).await?.map(|it| it.record.id))
-    }
-
-    /// Returns the flow of a transition from the database alone. No archive is read before the caller's
-    /// access is checked.
-    pub async fn flow_of_transition(&self, digest: Digest) -> Result<FlowId> {
-        let keys = self.keys()?;
-        if let Some(stored) = self.fetch::<Transition>(&keys, &digest.to_string()).await? {
-            return Ok(stored.record.statement.flow);
-        }
-        let place = self.need::<ArchivedLocation>(&keys, &digest.to_string(), "transition").await?;
-        Ok(self.thread(&keys, &place.record.thread).await?.record.flow)
     }
 
     /// Returns the part of an effect that an agent may see. The active policy and the policy of the
@@ -234,17 +108,6 @@ impl Service {
         Ok(told.changes.iter().filter(seen).cloned().collect())
     }
 
-    /// Returns the policies that restricted the readers of an effect when it was stated: its own, and for a
-    /// rollback that of the restored version.
-    pub(in crate::service) async fn policies_of(&self, keys: &Keys, statement: &Statement) -> Result<Vec<Arc<Policy>>> {
-        let mut policies = vec![self.policy(keys, statement.policy).await?];
-        if let Some(restored) = statement.restores {
-            let then = self.stated(keys, restored).await?.statement.policy;
-            policies.push(self.policy(keys, then).await?);
-        }
-        Ok(policies)
-    }
-
     /// Returns the complete opening of a transition for auditors, without redaction.
     pub async fn opening(&self, digest: Digest) -> Result<Opening> {
         let keys = self.keys()?;
@@ -261,16 +124,6 @@ pub fn review_of(transition: &Transition) -> Option<&ReviewId> {
         | TransitionOutcome::Approved { review, .. }
         | TransitionOutcome::Ended { review, .. } => Some(review),
         TransitionOutcome::Committed { .. } | TransitionOutcome::Observed { .. } => None,
-    }
-}
-
-fn status_of(transition: &Transition) -> String {
-    match &transition.outcome {
-        TransitionOutcome::Ended { decision, .. } => match serde_json::to_value(decision) {
-            Ok(Value::String(word)) => word,
-            _ => "ended".to_owned(),
-        },
-        other => other.word().to_owned(),
     }
 }
 

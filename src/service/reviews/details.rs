@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use countersign_domain::chain::commitment::{LeafSource, Tree};
+use countersign_domain::chain::commitment::Tree;
 use countersign_domain::chain::hash::Digest;
-use countersign_domain::chain::opening::{Opening, OpeningSelection, open};
+use countersign_domain::chain::opening::Opening;
 use countersign_domain::identity::account::Account;
 use countersign_domain::identity::delegation::Delegation;
 use countersign_domain::identity::party::{Author, Party};
@@ -14,14 +14,12 @@ use countersign_domain::keys::Keys;
 use countersign_domain::log::event::Event;
 use countersign_domain::policy::{
     JudgedWarning, NodePolicy, Policy, RedactedChange, RedactedLeaf, Redactor, readable_leaves, redacted_by,
-    shown_arguments_by,
 };
 use countersign_domain::primitives::id::{AccountId, DelegationId, NodeId, ReviewId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{CannotDecide, Hold, HoldState, VoterRoll, VotingSeat};
 use countersign_domain::threads::flow::ReceiptRow;
 use countersign_domain::threads::thread::{Thread, ThreadStatusCode};
-use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::transition::{ChainRow, Transition};
 use countersign_domain::writes::write::Write;
 use serde_json::Value;
@@ -29,15 +27,16 @@ use serde_json::Value;
 use super::eligible_voters::can_decide;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::requester_names::RequesterName;
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::denied_attempts::EarlierDenials;
 use crate::service::threads::archive_lookup::ArchiveFiles;
-use crate::service::threads::history::{RequesterName, warnings_by};
+use crate::service::threads::history::warnings_by;
 use crate::service::threads::known_values::KnownValues;
 use crate::service::threads::provenance::TraceStart;
 use crate::service::threads::redacted_fields::{RedactedField, hidden_places, set_since};
 use crate::service::threads::redaction::{Redaction, TextComparisonScope, beside};
-use crate::service::threads::tool_call_view::{RedactedArguments, RedactedToolCall};
+use crate::service::threads::tool_call_view::RedactedToolCall;
 use crate::store::records::event_alias;
 
 /// The view of one writer if the change is approved and written.
@@ -228,66 +227,6 @@ impl Service {
             tracing::warn!(thread = %thread.id, error, "the state of the last confirmed write cannot be read; the review shows every value as changed");
         }
         Ok((Value::Object(Default::default()), None))
-    }
-
-    /// Returns the redacted tool call, after a check that it matches the statement.
-    pub(in crate::service) fn call_of(
-        &self,
-        keys: &Keys,
-        hidings: &[Redactor<'_>],
-        transition: &Transition,
-    ) -> Result<Option<RedactedToolCall>> {
-        let Some(tool) = &transition.tool else { return Ok(None) };
-        let statement = &transition.statement;
-        let secret = self.secret(keys, &statement.thread);
-        if statement.tool.as_ref() != Some(&tool.stated(&secret, &statement.proposal)) {
-            return Err(Error::Broken("a tool call does not match its statement"));
-        }
-        let parts = shown_arguments_by(hidings, tool);
-        let hidden = parts.iter().any(|it| matches!(it, RedactedLeaf::Hidden { .. }));
-        let arguments = if hidden {
-            RedactedArguments::Parts(parts)
-        } else {
-            let salt = Tool::salt(&secret, &statement.proposal);
-            RedactedArguments::Whole { value: Value::Object(tool.arguments.clone()), salt }
-        };
-        Ok(Some(RedactedToolCall { name: tool.name.clone(), arguments }))
-    }
-
-    /// Opens both trees of a transition along its change and along the paths that writers of its policy read.
-    pub(in crate::service) async fn open_transition(
-        &self,
-        keys: &Keys,
-        transition: &Transition,
-        policy: &Policy,
-        hidden: &(dyn Fn(&Pointer) -> bool + Sync),
-    ) -> Result<Opening> {
-        let statement = &transition.statement;
-        let secret = self.secret(keys, &statement.thread);
-        let (before, tree) = match statement.version.checked_sub(1) {
-            Some(version) => {
-                let version = self.version(keys, &statement.thread, version).await?;
-                (version.state, version.tree)
-            }
-            None => {
-                // Version 0 has no predecessor, so everything in it is a change.
-                let nothing = Value::Object(Default::default());
-                let tree = Tree::new(&secret, &nothing, &statement.proposal);
-                (nothing, tree)
-            }
-        };
-        let after = transition.delta.apply(&before).map_err(|_| Error::Broken("a transition's effect"))?;
-        let setting = LeafSource { proposal: &statement.proposal, named: &transition.named };
-        let next = match statement.version {
-            0 => Tree::new(&secret, &after, &statement.proposal),
-            _ => tree.advance(&secret, &before, &after, &setting),
-        };
-        // The opening must prove exactly the signed roots, or a reviewer would decide on changed data.
-        if next.root() != statement.to || tree.root() != statement.from {
-            return Err(Error::Broken("a transition does not match its statement"));
-        }
-        let wanted = |at: &Pointer| policy.writers().any(|(_, rules)| rules.reads().touches(at));
-        Ok(open((&before, &tree), (&after, &next), &OpeningSelection { hidden, wanted: &wanted }))
     }
 
     /// Returns a page of a thread's chain, oldest first.

@@ -2,10 +2,8 @@
 //! events.
 
 use countersign_domain::log::event::EventType;
-use countersign_domain::policy::ApprovalPolicy;
 use countersign_domain::primitives::id::ReviewId;
-use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::reviews::{DueReminder, Escalation, Hold, HoldReminders, Reminder};
+use countersign_domain::reviews::{DueReminder, Hold};
 use serde_json::{Value, json};
 
 use crate::service::Service;
@@ -41,17 +39,6 @@ impl Service {
         draft.replace(&stored, &thread)?;
         self.commit(draft.finish()).await
     }
-}
-
-/// Returns the reminder and the escalation of a review that opens now, as its policy defines them.
-pub(in crate::service) fn notices_of(approval: &ApprovalPolicy, opened_at: Timestamp) -> HoldReminders {
-    let reminder = approval.remind_after().map(|it| Reminder { from: opened_at.plus(it), told_at: None });
-    let escalation = approval.escalation().map(|it| Escalation {
-        from: opened_at.plus(it.after()),
-        to: it.to().clone(),
-        told_at: None,
-    });
-    HoldReminders { reminder, escalation }
 }
 
 /// Returns the event of a reminder or escalation.

@@ -12,5 +12,6 @@ pub(crate) mod rejudge_cache;
 pub mod reveal;
 pub(crate) mod summary;
 pub mod vote;
+pub mod vote_evidence;
 pub(crate) mod voter_roll;
 pub mod withdraw;

@@ -19,24 +19,24 @@ use countersign_domain::policy_changes::change_request::ReplacedPolicy;
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, HoldReason, HoldState};
-use countersign_domain::threads::flow::{Flow, Mode};
+use countersign_domain::threads::flow::Mode;
 use countersign_domain::threads::transition::{HoldEndReason, Rejection, Transition};
 
-use super::rejudge_cache::ActivePolicies;
 use crate::service::error::{Error, Result};
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::context::{ProposalContext, identity_of};
 use crate::service::proposals::denied_attempts::effect_of;
+use crate::service::proposals::hold::HoldTerms;
+use crate::service::proposals::hold::add_hold;
+use crate::service::proposals::hold::hold_reason;
+use crate::service::proposals::outcome::authors_with;
 use crate::service::proposals::proposer::Proposer;
 use crate::service::proposals::request::Proposal;
-use crate::service::threads::commit::authors_with;
-use crate::service::threads::hold::{HoldTerms, add_hold, hold_reason};
 use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::statement::JudgedEffect;
 use crate::service::{Service, ThreadContext};
 use crate::store::change::Draft;
-use crate::store::record::{Record, Stored};
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
+use crate::store::record::Stored;
 
 /// The result of rejudging a review.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,21 +61,6 @@ enum RejudgedProposal {
 }
 
 impl Service {
-    /// Returns the active policy of each flow.
-    pub(in crate::service) async fn active_policy_by_flow(&self, keys: &Keys) -> Result<ActivePolicies> {
-        let (mut judging, mut after) = (ActivePolicies::new(), None);
-        loop {
-            let page = self.reader(keys).list::<Flow>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
-            after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
-            // A short page is the last one.
-            let full = page.len() == LIST_ROWS_MAX as usize;
-            judging.extend(page.into_iter().map(|it| (it.record.id.clone(), ReplacedPolicy::of(&it.record))));
-            if !full {
-                return Ok(judging);
-            }
-        }
-    }
-
     /// Returns pending reviews whose policy is no longer the active policy of their flow.
     pub async fn holds_to_rejudge(&self) -> Result<Vec<ReviewId>> {
         let keys = self.keys()?;

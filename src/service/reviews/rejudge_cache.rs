@@ -1,14 +1,11 @@
 //! Remembers the open items that were already judged under the active policies, so that the worker does not
 //! read all of them again. It only saves work: each vote rejudges its review in any case.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::service::policies::catalog::ActivePolicies;
 use countersign_domain::policy_changes::change_request::ReplacedPolicy;
-use countersign_domain::primitives::id::FlowId;
-
-/// The active policy of each flow, and its activation time.
-pub(in crate::service) type ActivePolicies = BTreeMap<FlowId, ReplacedPolicy>;
 
 /// How many items are remembered. More items only cost repeated reads.
 const KEPT_MAX: usize = 100_000;

@@ -25,10 +25,10 @@ use crate::service::identity::passkeys::{BallotSubject, PasskeyUse, VoteSignatur
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::threads::commit::{CommitBase, GatedTransition};
-use crate::service::threads::heads::Version;
 use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::lease_expiry::record_expired_lease;
 use crate::service::threads::statement::StatedTransition;
+use crate::service::threads::version::Version;
 use crate::service::{Service, ThreadContext};
 use crate::store::change::Draft;
 use crate::store::record::Stored;

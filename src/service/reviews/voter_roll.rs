@@ -3,18 +3,15 @@
 use std::collections::BTreeSet;
 
 use countersign_domain::identity::account::Account;
-use countersign_domain::identity::delegation::{Delegation, LENGTH_MAX};
+use countersign_domain::identity::delegation::Delegation;
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::{AccountId, DelegationId};
-use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Vote, VoterRoll};
 
 use crate::service::Service;
 use crate::service::error::Result;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::records::OPEN;
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// A voter roll, with the rows that it was loaded from.
 pub(in crate::service) struct LoadedVoterRoll {
@@ -108,34 +105,4 @@ impl Service {
         let people = people.into_iter().map(|it| self.with_effective_status(it.record)).collect();
         Ok(VoterRoll { people, delegations, now })
     }
-
-    /// Returns the active delegations to a person. No delegation is longer than [`LENGTH_MAX`], so older rows
-    /// are not read.
-    pub(in crate::service) async fn received_delegations(
-        &self,
-        keys: &Keys,
-        person: &AccountId,
-        now: Timestamp,
-    ) -> Result<Vec<Delegation>> {
-        // Skips delegations that are too old to be active, so the list stays short.
-        let after = Cursor { due: 0, id: made_before(now) };
-        let owned = RowFilter::Owner(person.as_str());
-        let rows = self.reader(keys).list::<Delegation>(owned, Some(&after), LIST_ROWS_MAX).await?;
-        Ok(rows.into_iter().map(|it| it.record).filter(|it| it.is_active_at(now)).collect())
-    }
-
-    /// Returns all active delegations, the nearest end first, up to the length of one list.
-    pub(in crate::service) async fn active_delegations(&self, keys: &Keys) -> Result<Vec<Delegation>> {
-        let now = self.now();
-        let after = Cursor { due: now.millis(), id: char::MAX.to_string() };
-        let rows = self.reader(keys).list::<Delegation>(RowFilter::State(OPEN), Some(&after), LIST_ROWS_MAX).await?;
-        Ok(rows.into_iter().map(|it| it.record).filter(|it| it.is_active_at(now)).collect())
-    }
-}
-
-/// Returns the lowest id that an active delegation can have. Ids begin with the time of creation.
-fn made_before(now: Timestamp) -> String {
-    let longest = i64::try_from(LENGTH_MAX.as_millis()).unwrap_or(i64::MAX);
-    let hex = format!("{:012x}", now.millis().saturating_sub(longest).max(0));
-    format!("{}-{}", &hex[..8], &hex[8..])
 }

@@ -12,8 +12,8 @@ use super::lease_expiry::record_expired_lease;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
+use crate::service::platform::reason::cut_reason;
 use crate::service::platform::retry::retrying;
-use crate::service::writes::outcome::cut_reason;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 

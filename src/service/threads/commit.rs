@@ -1,37 +1,25 @@
 //! Commits transitions, and returns the outcome of earlier ones.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use countersign_domain::chain::entry::{CommitGate, Entry};
-use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::jws::{self, TokenType};
 use countersign_domain::json::diff::{LeafChange, diff};
-use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::{KeyUse, Keys};
 use countersign_domain::log::event::EventType;
-use countersign_domain::policy::{ApprovalScope, JudgedWarning, Policy, ReasonAudience, changed_for, diff_for};
+use countersign_domain::policy::{ApprovalScope, JudgedWarning, Policy};
 use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::reviews::{Hold, HoldReason};
 use countersign_domain::threads::flow::Flow;
 use countersign_domain::threads::thread::{Head, HeadUse, Thread};
-use countersign_domain::threads::transition::{
-    ChainRow, Rejection, STATE_DELTAS_MAX, StateContent, StateRow, Transition, TransitionOutcome, ValueLocation,
-};
+use countersign_domain::threads::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
 use serde_json::{Value, json};
 
-use super::archive_lookup::ArchiveFiles;
-use super::heads::Version;
 use super::lease_expiry::record_expired_lease;
 use super::statement::StatedTransition;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
-use crate::service::platform::rejection_body::RejectionBody;
-use crate::service::proposals::request::{Proposal, ProposalKind};
+use crate::service::threads::version::Version;
 use crate::store::StoreError;
 use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 /// The base of a commit.
 #[derive(Clone, Copy)]
@@ -57,77 +45,6 @@ impl TransitionEffect {
     pub(in crate::service) fn of(before: &Value, step: &StatedTransition) -> Self {
         Self { transition: step.transition.clone(), changes: diff(before, &step.after.state) }
     }
-}
-
-/// The response to a proposal.
-#[derive(Clone, Debug)]
-pub enum ProposalOutcome {
-    Committed {
-        version: u64,
-        transition: Digest,
-        entry: String,
-        /// The changed paths that the proposing node may read.
-        changed: Vec<Pointer>,
-        /// The reasons for which enforce mode would have held the proposal, as far as its node may know them.
-        would_hold: Option<Vec<HoldReason>>,
-        /// The warnings of rules that the proposing node may know.
-        warnings: Vec<JudgedWarning>,
-    },
-    /// The proposal is or was held for approval. The review contains its state.
-    Held {
-        transition: Digest,
-        hold: Box<Hold>,
-        /// The reasons that the proposing node may know.
-        reasons: Vec<HoldReason>,
-        /// The warnings of rules that the proposing node may know.
-        warnings: Vec<JudgedWarning>,
-        /// The proposed changes that the node may read.
-        diff: Vec<LeafChange>,
-    },
-    Rejected(RejectionBody),
-}
-
-impl ProposalOutcome {
-    pub(in crate::service) fn committed(policy: &Policy, transition: &Transition, effect: &TransitionEffect) -> Self {
-        let statement = &transition.statement;
-        let named: Vec<Pointer> = transition.named.iter().cloned().collect();
-        let changed = statement.node.as_ref().map(|node| changed_for(policy, node, &effect.changes, &named));
-        Self::Committed {
-            version: statement.version,
-            transition: transition.digest,
-            entry: transition.outcome.entry().unwrap_or_default().to_owned(),
-            changed: changed.unwrap_or_default(),
-            would_hold: match &transition.outcome {
-                TransitionOutcome::Observed { would_hold, .. } => Some(reasons_for_requester(would_hold)),
-                _ => None,
-            },
-            warnings: warnings_for_requester(&transition.warnings),
-        }
-    }
-
-    /// Builds the response to a held proposal, with the changes that all of the policies allow its node to
-    /// read.
-    pub(in crate::service) fn held(
-        policies: &[Arc<Policy>],
-        transition: &Transition,
-        changes: &[LeafChange],
-        hold: Hold,
-    ) -> Self {
-        let diff = policies.iter().fold(changes.to_vec(), |seen, it| diff_for(it, &hold.node, &seen));
-        let reasons = reasons_for_requester(&hold.reasons);
-        let warnings = warnings_for_requester(&transition.warnings);
-        Self::Held { transition: transition.digest, hold: Box::new(hold), reasons, warnings, diff }
-    }
-}
-
-/// Returns the reasons that a proposer may read.
-pub(in crate::service) fn reasons_for_requester(reasons: &[HoldReason]) -> Vec<HoldReason> {
-    reasons.iter().filter(|reason| !reason.for_reviewers_only).cloned().collect()
-}
-
-/// Returns the warnings that a proposer may read.
-pub fn warnings_for_requester(warnings: &[JudgedWarning]) -> Vec<JudgedWarning> {
-    warnings.iter().filter(|it| it.audience == ReasonAudience::Everyone).cloned().collect()
 }
 
 /// Adds the warnings of rules to the data of an event.
@@ -245,94 +162,6 @@ impl Service {
         draft.insert(&StateRow { thread, version, content })?;
         Ok(Version { statement, entry, token, kid, base, ..step.after })
     }
-
-    /// Returns the response to an identical earlier proposal. It is looked up before the head is checked,
-    /// because the head may have moved since then.
-    pub(in crate::service) async fn answered(
-        &self,
-        keys: &Keys,
-        thread: &Thread,
-        proposal: &Proposal,
-        identity: Digest,
-    ) -> Result<Option<ProposalOutcome>> {
-        let (name, ask) = (identity.to_string(), &proposal.ask);
-        // A rejection is final for its identity. A new attempt number gets a new judgement.
-        if let Some(rejection) = self.fetch::<Rejection>(keys, &name).await? {
-            let checkpoint = self.rejected_head(keys, &rejection.record).await?;
-            return Ok(Some(ProposalOutcome::Rejected(RejectionBody::of(rejection.record, ask, checkpoint))));
-        }
-        let known = match self.reader(keys).get_by_alias::<Transition>(&name).await? {
-            Some(stored) => Some(stored.record),
-            None => self.archived_as(keys, thread, proposal.parent, identity).await?,
-        };
-        let Some(transition) = known else { return Ok(None) };
-        self.proposal_outcome(keys, transition).await.map(Some)
-    }
-
-    /// Returns the response to a stored proposal, which never changes.
-    pub(in crate::service) async fn proposal_outcome(
-        &self,
-        keys: &Keys,
-        transition: Transition,
-    ) -> Result<ProposalOutcome> {
-        let transition = self.whole(keys, transition).await?;
-        let policy = self.policy(keys, transition.statement.policy).await?;
-        let changes = self.changes_of(keys, &transition).await?;
-        if let Some(hold) = self.hold_of(keys, transition.digest).await? {
-            let policies = self.policies_of(keys, &transition.statement).await?;
-            return Ok(ProposalOutcome::held(&policies, &transition, &changes, hold.record));
-        }
-        let effect = TransitionEffect { transition: transition.clone(), changes };
-        Ok(ProposalOutcome::committed(&policy, &transition, &effect))
-    }
-
-    /// Returns the review of a transition, if it was held for approval.
-    pub(in crate::service) async fn hold_of(&self, keys: &Keys, transition: Digest) -> Result<Option<Stored<Hold>>> {
-        Ok(self.reader(keys).get_by_alias::<Hold>(&transition.to_string()).await?)
-    }
-
-    /// Returns all changes of a transition, computed from verified states.
-    pub(in crate::service) async fn changes_of(&self, keys: &Keys, transition: &Transition) -> Result<Vec<LeafChange>> {
-        let (before, after) = self.states_of(keys, transition).await?;
-        Ok(diff(&before, &after))
-    }
-
-    /// Returns the states before and after a transition.
-    pub(in crate::service) async fn states_of(&self, keys: &Keys, transition: &Transition) -> Result<(Value, Value)> {
-        let statement = &transition.statement;
-        let before = match statement.version.checked_sub(1) {
-            Some(version) => self.version(keys, &statement.thread, version).await?.state,
-            None => json!({}),
-        };
-        let after = transition.delta.apply(&before).map_err(|_| Error::Broken("a transition's effect"))?;
-        Ok((before, after))
-    }
-
-    /// Returns the transition with this digest, with its values.
-    pub(in crate::service) async fn transition(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
-        self.whole(keys, self.stated(keys, digest).await?).await
-    }
-
-    /// Returns the statement and outcome of a transition from the database or an archive. Its values may be
-    /// missing.
-    pub(in crate::service) async fn stated(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
-        match self.fetch::<Transition>(keys, &digest.to_string()).await? {
-            Some(stored) if stored.record.statement.digest() == digest => Ok(stored.record),
-            Some(_) => Err(Error::Broken("a statement")),
-            None => {
-                let archived = self.archived(keys, &mut ArchiveFiles::default(), digest).await?;
-                archived.ok_or(Error::NotFound("transition"))
-            }
-        }
-    }
-
-    /// Returns the row of a transition under review. Such a row is complete in the database until the review
-    /// ends.
-    pub(in crate::service) async fn held(&self, keys: &Keys, digest: Digest) -> Result<Stored<Transition>> {
-        let stored: Stored<Transition> = self.need(keys, &digest.to_string(), "transition").await?;
-        let whole = stored.record.statement.digest() == digest && stored.record.values == ValueLocation::Here;
-        if whole { Ok(stored) } else { Err(Error::Broken("a statement")) }
-    }
 }
 
 /// Returns the head of a thread row for an entry.
@@ -370,13 +199,4 @@ fn kept_state(head: &Version, step: &StatedTransition) -> Result<StateContent> {
         delta: delta.clone(),
         named: named.clone(),
     })
-}
-
-/// Returns the authors of the thread since the last confirmed write, with the new owner and the authors of
-/// joined branches.
-pub(in crate::service) fn authors_with(thread: &Thread, owner: &str, ask: &ProposalKind) -> BTreeSet<String> {
-    let mut authors = thread.authors.clone();
-    authors.extend(ask.carried().into_iter().flat_map(|it| it.authors.clone()));
-    authors.insert(owner.to_owned());
-    authors
 }

@@ -1,13 +1,9 @@
 //! Heads of threads. Each is checked against its signatures before it is used.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use countersign_domain::chain::commitment::Tree;
-use countersign_domain::chain::entry::Entry;
 use countersign_domain::chain::hash::Digest;
-use countersign_domain::chain::statement::Statement;
-use countersign_domain::json::size::ValueSize;
 use countersign_domain::keys::{KeyState, KeyUse, Keys, PublicKey, ThreadSecret};
 use countersign_domain::log::event::Event;
 use countersign_domain::primitives::id::ThreadId;
@@ -17,80 +13,9 @@ use serde_json::Value;
 
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::platform::row_cache::GenerationalCache;
+use crate::service::threads::version::Version;
 use crate::store::records::{event_alias, version_id};
 use crate::store::{LIST_ROWS_MAX, StoreError};
-
-/// A version that passed every check of its chain link.
-#[derive(Debug)]
-pub struct Version {
-    pub statement: Statement,
-    pub entry: Entry,
-    /// The signed entry.
-    pub token: String,
-    pub kid: String,
-    /// The id of the key that signed the parent's entry.
-    pub parent_kid: Option<String>,
-    /// The state, whose root was recomputed and checked.
-    pub state: Value,
-    pub tree: Tree,
-    /// The version with the whole state that this version's row is based on.
-    pub base: u64,
-}
-
-impl Version {
-    /// Returns the next version before its gate is known. Its entry is signed at the commit.
-    pub(in crate::service) fn followed_by(&self, statement: Statement, state: Value, tree: Tree) -> Self {
-        Self {
-            statement,
-            entry: self.entry.clone(),
-            token: String::new(),
-            kid: String::new(),
-            parent_kid: Some(self.kid.clone()),
-            state,
-            tree,
-            base: self.base,
-        }
-    }
-}
-
-/// Bytes of cached heads.
-const HEADS_BYTES_MAX: usize = 128 * 1024 * 1024;
-
-/// The memory overhead of a head: its statement and the inner nodes of its tree.
-const HEAD_BYTES: usize = 2_048;
-
-/// The memory of a leaf with its position in the tree.
-const LEAF_BYTES: usize = 256;
-
-/// Checked heads by thread, the most recently used ones. Their roots were verified in this process, so an
-/// edit of the database cannot reach a writer through the cache. Whether a head is current always comes from
-/// the thread row.
-#[derive(Debug)]
-pub(in crate::service) struct HeadCache {
-    heads: Mutex<GenerationalCache<Arc<Version>>>,
-}
-
-impl Default for HeadCache {
-    fn default() -> Self {
-        Self { heads: Mutex::new(GenerationalCache::new(HEADS_BYTES_MAX)) }
-    }
-}
-
-impl HeadCache {
-    fn get(&self, thread: &ThreadId, transition: Digest) -> Option<Arc<Version>> {
-        let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
-        heads.get(thread.as_str()).filter(|head| head.entry.transition == transition)
-    }
-
-    pub(in crate::service) fn put(&self, head: Arc<Version>) {
-        let size = ValueSize::of(&head.state);
-        // An estimate is enough: the limit only protects the memory of the process.
-        let bytes = HEAD_BYTES + head.token.len() + size.bytes + size.leaves * LEAF_BYTES;
-        let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
-        heads.put(head.entry.thread.to_string(), head, bytes);
-    }
-}
 
 const BROKEN: Error = Error::Broken("the chain");
 

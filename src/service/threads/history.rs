@@ -7,13 +7,12 @@ use std::sync::Arc;
 use countersign_domain::chain::entry::{CommitGate, Entry};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::opening::{Opening, OpeningSelection, open};
-use countersign_domain::identity::account::{Account, Token};
 use countersign_domain::identity::party::Party;
 use countersign_domain::json::diff::diff;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::{KeyState, KeyUse, Keys};
 use countersign_domain::policy::{JudgedWarning, Policy, RedactedChange, Redactor, redacted_by};
-use countersign_domain::primitives::id::{NodeId, PrincipalId, ThreadId};
+use countersign_domain::primitives::id::{NodeId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::flow::ReceiptRow;
@@ -23,14 +22,17 @@ use countersign_domain::threads::transition::Transition;
 use countersign_domain::writes::write::Write;
 use serde_json::Value;
 
-use super::heads::Version;
 use super::provenance::TraceStart;
 use super::redacted_fields::{RedactedField, hidden_places};
 use super::redaction::{Redaction, TextComparisonScope, beside};
 use super::tool_call_view::RedactedToolCall;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::requester_names::RequesterName;
+use crate::service::threads::version::Version;
 use crate::store::records::event_alias;
+use countersign_domain::chain::commitment::LeafSource;
+use countersign_domain::chain::commitment::Tree;
 
 /// A version in the history of a thread.
 pub struct HistoryItem {
@@ -41,17 +43,6 @@ pub struct HistoryItem {
     pub entry: Entry,
     /// The review, if the version was approved.
     pub hold: Option<Hold>,
-}
-
-/// The name of a requester, as people know it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum RequesterName {
-    Token {
-        /// The name of the token.
-        name: String,
-        owner: String,
-    },
-    Person(String),
 }
 
 /// The difference between two states, redacted.
@@ -270,26 +261,6 @@ impl Service {
         Ok(policies)
     }
 
-    /// Returns the names of these accounts and tokens by id. Deleted ones are left out.
-    pub(in crate::service) async fn names_of<'p>(
-        &self,
-        keys: &Keys,
-        principals: impl IntoIterator<Item = &'p PrincipalId>,
-    ) -> Result<BTreeMap<String, RequesterName>> {
-        let mut ids: Vec<String> = principals.into_iter().map(ToString::to_string).collect();
-        ids.sort();
-        ids.dedup();
-        let tokens = self.reader(keys).get_many::<Token>(&ids).await?.into_iter().map(|it| it.record);
-        let mut names: BTreeMap<String, RequesterName> =
-            tokens.map(|it| (it.id.to_string(), RequesterName::Token { name: it.name, owner: it.owner })).collect();
-        ids.retain(|it| !names.contains_key(it));
-        if !ids.is_empty() {
-            let people = self.reader(keys).get_many::<Account>(&ids).await?.into_iter().map(|it| it.record);
-            names.extend(people.map(|it| (it.id.to_string(), RequesterName::Person(it.name))));
-        }
-        Ok(names)
-    }
-
     /// Returns the requesters of these history items, by the id of the principal.
     pub async fn askers(&self, items: &[HistoryItem]) -> Result<BTreeMap<String, RequesterName>> {
         let keys = self.keys()?;
@@ -324,6 +295,42 @@ impl Service {
     async fn write_at(&self, keys: &Keys, thread: &Thread, fence: u64) -> Result<Option<Write>> {
         let stored = self.reader(keys).get_by_alias::<Write>(&event_alias(&thread.id, fence)).await?;
         Ok(stored.map(|it| it.record))
+    }
+
+    /// Opens both trees of a transition along its change and along the paths that writers of its policy read.
+    pub(in crate::service) async fn open_transition(
+        &self,
+        keys: &Keys,
+        transition: &Transition,
+        policy: &Policy,
+        hidden: &(dyn Fn(&Pointer) -> bool + Sync),
+    ) -> Result<Opening> {
+        let statement = &transition.statement;
+        let secret = self.secret(keys, &statement.thread);
+        let (before, tree) = match statement.version.checked_sub(1) {
+            Some(version) => {
+                let version = self.version(keys, &statement.thread, version).await?;
+                (version.state, version.tree)
+            }
+            None => {
+                // Version 0 has no predecessor, so everything in it is a change.
+                let nothing = Value::Object(Default::default());
+                let tree = Tree::new(&secret, &nothing, &statement.proposal);
+                (nothing, tree)
+            }
+        };
+        let after = transition.delta.apply(&before).map_err(|_| Error::Broken("a transition's effect"))?;
+        let setting = LeafSource { proposal: &statement.proposal, named: &transition.named };
+        let next = match statement.version {
+            0 => Tree::new(&secret, &after, &statement.proposal),
+            _ => tree.advance(&secret, &before, &after, &setting),
+        };
+        // The opening must prove exactly the signed roots, or a reviewer would decide on changed data.
+        if next.root() != statement.to || tree.root() != statement.from {
+            return Err(Error::Broken("a transition does not match its statement"));
+        }
+        let wanted = |at: &Pointer| policy.writers().any(|(_, rules)| rules.reads().touches(at));
+        Ok(open((&before, &tree), (&after, &next), &OpeningSelection { hidden, wanted: &wanted }))
     }
 }
 

@@ -17,11 +17,11 @@ use countersign_domain::primitives::id::{ProposalId, ThreadId};
 use countersign_domain::threads::transition::Transition;
 use serde_json::Value;
 
-use super::heads::Version;
 use crate::metrics::BlockingWork;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
+use crate::service::threads::version::Version;
 
 /// Steps that one look follows. Beyond them, the party that took a text over counts as its author.
 const STEPS_MAX: usize = 4_096;

@@ -17,7 +17,10 @@ use serde_json::Value;
 
 use super::provenance::{ProvenanceTrace, TextAuthor, TraceStart};
 use crate::service::Service;
+use crate::service::error::Error;
 use crate::service::error::Result;
+use crate::service::platform::reason::WITHHELD;
+use countersign_domain::reviews::Hold;
 
 /// The redaction of texts that belong to some states, for one reader.
 #[derive(Clone, Debug)]
@@ -240,5 +243,29 @@ impl Service {
             }
         }
         if spared.iter().all(BTreeSet::is_empty) { Ok(strict) } else { Ok(sides(&spared)) }
+    }
+
+    /// Returns a comment as the reader may see it. If the state values are erased, redacted values in it
+    /// cannot be found, so the whole comment is withheld.
+    pub(in crate::service) async fn redacted_comment(
+        &self,
+        keys: &Keys,
+        hold: &Hold,
+        reader: &Party,
+        author: &Author,
+        comment: &str,
+    ) -> Result<String> {
+        let states = async {
+            let transition = self.transition(keys, hold.transition).await?;
+            Ok((self.states_of(keys, &transition).await?, transition.tool))
+        };
+        let ((before, after), tool) = match states.await {
+            Err(Error::Erased) => return Ok(WITHHELD.to_owned()),
+            states => states?,
+        };
+        let thread = self.thread(keys, &hold.thread).await?.record;
+        let policies = self.policies_over(keys, &thread, [hold.policy]).await?;
+        let redaction = Redaction::new(reader.clone(), &policies, &[&before, &after], tool.as_ref(), []);
+        Ok(redaction.words(author, comment).into_owned())
     }
 }

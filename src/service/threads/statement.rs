@@ -19,9 +19,9 @@ use countersign_domain::threads::transition::{Transition, TransitionOutcome, Val
 use countersign_domain::threads::usage::Usage;
 use serde_json::Value;
 
-use super::heads::Version;
 use crate::random;
 use crate::service::Service;
+use crate::service::threads::version::Version;
 
 /// A judged and stated transition that is not yet committed or held.
 pub(in crate::service) struct StatedTransition {

@@ -2,9 +2,17 @@
 
 use serde_json::Value;
 
+use crate::service::Service;
+use crate::service::error::Error;
+use crate::service::error::Result;
 use countersign_domain::chain::commitment::Salt;
+use countersign_domain::keys::Keys;
 use countersign_domain::policy::RedactedLeaf;
+use countersign_domain::policy::Redactor;
+use countersign_domain::policy::shown_arguments_by;
 use countersign_domain::primitives::id::ToolName;
+use countersign_domain::threads::tool_call::Tool;
+use countersign_domain::threads::transition::Transition;
 
 /// A redacted tool call.
 pub struct RedactedToolCall {
@@ -18,4 +26,30 @@ pub enum RedactedArguments {
     Whole { value: Value, salt: Salt },
     /// The arguments that are not redacted.
     Parts(Vec<RedactedLeaf>),
+}
+
+impl Service {
+    /// Returns the redacted tool call, after a check that it matches the statement.
+    pub(in crate::service) fn call_of(
+        &self,
+        keys: &Keys,
+        hidings: &[Redactor<'_>],
+        transition: &Transition,
+    ) -> Result<Option<RedactedToolCall>> {
+        let Some(tool) = &transition.tool else { return Ok(None) };
+        let statement = &transition.statement;
+        let secret = self.secret(keys, &statement.thread);
+        if statement.tool.as_ref() != Some(&tool.stated(&secret, &statement.proposal)) {
+            return Err(Error::Broken("a tool call does not match its statement"));
+        }
+        let parts = shown_arguments_by(hidings, tool);
+        let hidden = parts.iter().any(|it| matches!(it, RedactedLeaf::Hidden { .. }));
+        let arguments = if hidden {
+            RedactedArguments::Parts(parts)
+        } else {
+            let salt = Tool::salt(&secret, &statement.proposal);
+            RedactedArguments::Whole { value: Value::Object(tool.arguments.clone()), salt }
+        };
+        Ok(Some(RedactedToolCall { name: tool.name.clone(), arguments }))
+    }
 }

@@ -15,10 +15,10 @@ use countersign_domain::threads::transition::{ChainRow, STATE_DELTAS_MAX, StateC
 
 use super::archive_lookup::VersionedRow;
 use super::archive_lookup::{ArchiveFiles, ArchivedExtractor};
-use super::heads::Version;
 use crate::metrics::BlockingWork;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::threads::version::Version;
 use crate::store::LIST_ROWS_MAX;
 use crate::store::record::{Record, Stored};
 use crate::store::records::version_id;

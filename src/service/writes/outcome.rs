@@ -23,24 +23,18 @@ use serde_json::{Value, json};
 use super::verify::writer_node;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
-use crate::service::platform::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
+use crate::service::platform::reason::cut_reason;
+use crate::service::platform::rejection_body::result_error;
 use crate::service::platform::retry::retrying;
-use crate::service::proposals::reject::result_error;
+use crate::service::proposals::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
 use crate::service::threads::commit::{CommitBase, GatedTransition};
-use crate::service::threads::heads::Version;
 use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::statement::{JudgedEffect, StatementInput};
+use crate::service::threads::version::Version;
 use crate::service::{Service, ThreadContext};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::write_row_id;
-
-const REASON_CHARS_MAX: usize = 1_000;
-
-/// Shortens a reason to the stored length. An emergency action must not fail for a long reason.
-pub(in crate::service) fn cut_reason(reason: &str) -> String {
-    reason.chars().take(REASON_CHARS_MAX).collect()
-}
 
 /// The context of a write while it ends.
 struct WriteEndContext {

@@ -6,11 +6,11 @@ use countersign_domain::threads::flow::{ReceiptRow, Revoked};
 use countersign_domain::threads::thread::{HeadUse, Thread};
 use serde_json::json;
 
-use super::outcome::cut_reason;
 use super::verify::peek_receipt;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
+use crate::service::platform::reason::cut_reason;
 use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
 use crate::store::record::Stored;

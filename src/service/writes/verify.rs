@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::service::threads::heads::Version;
+use crate::service::threads::version::Version;
 use crate::service::{Service, ThreadContext};
 use crate::store::StoreError;
 use crate::store::change::Draft;

@@ -18,9 +18,10 @@ use super::json_body;
 use super::policy_changes;
 use super::threads::ReasonRequest;
 use crate::service::error::Result;
+use crate::service::identity::actor::Actor;
 use crate::service::operations::halt::HaltScope;
-use crate::service::operations::halt_request::{Actor, HaltRequest};
-use crate::service::policies::ActivationOutcome;
+use crate::service::operations::halt_request::HaltRequest;
+use crate::service::policy_changes::activate::ActivationOutcome;
 use crate::service::writes::revoke_receipt::Revoker;
 
 /// The body of `POST /v1/flows/{flow}/policies`.

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::of_own_flow;
-use crate::service::episodes::NewEvent;
+use crate::service::episodes::record::NewEvent;
 use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;

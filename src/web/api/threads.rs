@@ -17,7 +17,8 @@ use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::of_own_flow;
 use crate::service::error::{Error, Result};
-use crate::service::threads::{CreatedThread, NewThread};
+use crate::service::threads::create::CreatedThread;
+use crate::service::threads::create::NewThread;
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
 

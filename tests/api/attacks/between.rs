@@ -14,10 +14,11 @@ use countersign::service::identity::delegations::NewDelegation;
 use countersign::service::identity::passkeys::PasskeyConfirmation;
 use countersign::service::identity::revocation::SignInAccess;
 use countersign::service::operations::halt::HaltScope;
+use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::service::reviews::vote::VoteOutcome;
-use countersign::service::threads::commit::ProposalOutcome;
-use countersign::service::threads::{CreatedThread, NewThread};
+use countersign::service::threads::create::CreatedThread;
+use countersign::service::threads::create::NewThread;
 use countersign::service::writes::verify::VerifyInput;
 use serde_json::{Value, json};
 

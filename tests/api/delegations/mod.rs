@@ -23,7 +23,9 @@ use countersign::service::identity::delegations::{DelegationOwnerFilter, NewDele
 use countersign::service::identity::passkeys::{ChallengePurpose, PasskeyConfirmation};
 use countersign::service::identity::revocation::SignInAccess;
 use countersign::service::identity::session::SignedIn;
-use countersign::service::inbox::{InboxFilter, InboxPageSelection, WaitingCount};
+use countersign::service::inbox::InboxFilter;
+use countersign::service::inbox::list::InboxPageSelection;
+use countersign::service::inbox::list::WaitingCount;
 use countersign::service::reviews::vote::VoteOutcome;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::api::problem::vote_code;

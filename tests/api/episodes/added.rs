@@ -7,10 +7,11 @@ use countersign_domain::episode::agent_event::Phase;
 use countersign_domain::operations::halt::Halt;
 use countersign_domain::primitives::id::PrincipalId;
 
-use countersign::service::episodes::NewEvent;
+use countersign::service::episodes::record::NewEvent;
 use countersign::service::identity::accounts::NewToken;
+use countersign::service::identity::actor::Actor;
 use countersign::service::operations::halt::HaltScope;
-use countersign::service::operations::halt_request::{Actor, HaltRequest};
+use countersign::service::operations::halt_request::HaltRequest;
 
 use super::*;
 use crate::gateway::{source, spawn_gateway};

@@ -13,7 +13,7 @@ use countersign_domain::reviews::VoteVerdict;
 use countersign_domain::reviews::edit::ReviewEdit;
 
 use countersign::service::identity::accounts::NewAccount;
-use countersign::service::policies::ActivationOutcome;
+use countersign::service::policy_changes::activate::ActivationOutcome;
 use countersign::service::reviews::comment::NewComment;
 use countersign::service::reviews::edit::{EditRequest, EditResult};
 use countersign::web::auth::permissions::TABLE;

@@ -5,7 +5,8 @@ use countersign_domain::reviews::VoteVerdict;
 
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
-use countersign::service::identity::oidc_sign_in::{LocalAccounts, SignInMethods};
+use countersign::service::identity::sign_in_config::LocalAccounts;
+use countersign::service::identity::sign_in_config::SignInMethods;
 
 use super::faults::{try_once, with_peer};
 use super::provider::settings;

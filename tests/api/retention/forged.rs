@@ -3,7 +3,7 @@
 
 use countersign_domain::identity::party::Party;
 
-use countersign::service::inbox::InboxItem;
+use countersign::service::inbox::list::InboxItem;
 
 use super::*;
 

@@ -7,7 +7,7 @@ use countersign_domain::identity::account::MachineRole;
 
 use countersign::archives::Archives;
 use countersign::service::Service;
-use countersign::service::archive::ArchiveScanCursor;
+use countersign::service::archive::move_versions::ArchiveScanCursor;
 use serde_json::json;
 
 use super::{HistoryActors, admin, example, make, propose, token};

@@ -7,8 +7,8 @@ use countersign_domain::threads::branch::Strategy;
 use countersign::service::Service;
 use countersign::service::branches::fork::{CreatedBranches, NewBranches};
 use countersign::service::proposals::join_request::JoinProposal;
+use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
-use countersign::service::threads::commit::ProposalOutcome;
 use serde_json::{Value, json};
 
 use super::{Digest, HistoryActors, Usage, ballot, held, make, propose, thread};

@@ -9,9 +9,9 @@ use countersign_domain::primitives::id::{EventId, NodeId};
 use countersign_domain::reviews::VoteVerdict;
 
 use countersign::service::Service;
-use countersign::service::episodes::NewEvent;
 use countersign::service::episodes::import::ImportOutcome;
-use countersign::service::threads::NewThread;
+use countersign::service::episodes::record::NewEvent;
+use countersign::service::threads::create::NewThread;
 use serde_json::{Value, json};
 
 use super::{HistoryActors, admin, ballot, first_state, held, propose, thread};

@@ -6,7 +6,8 @@ use countersign_domain::primitives::secret::Secret;
 use countersign::service::Service;
 use countersign::service::error::Result;
 use countersign::service::platform::idempotency::IdempotentResponse;
-use countersign::service::threads::{CreatedThread, NewThread};
+use countersign::service::threads::create::CreatedThread;
+use countersign::service::threads::create::NewThread;
 use serde_json::json;
 
 use super::{HistoryActors, first_state};

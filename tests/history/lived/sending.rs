@@ -10,7 +10,7 @@ use countersign::http_client::{HttpClient, HttpClientSettings};
 use countersign::service::Service;
 use countersign::service::delivery::endpoint_kind::NewKind;
 use countersign::service::delivery::endpoints::{EndpointEdit, NewEndpoint};
-use countersign::service::operations::halt_request::Actor;
+use countersign::service::identity::actor::Actor;
 
 use super::HistoryActors;
 

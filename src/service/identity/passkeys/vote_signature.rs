@@ -9,13 +9,12 @@ use countersign_domain::identity::passkey::{Assertion, AssertionRejected, Passke
 use countersign_domain::interrupts::Interrupt;
 use countersign_domain::keys::Keys;
 use countersign_domain::policy_changes::change_request::PolicyChangeRequest;
-use countersign_domain::primitives::id::{AccountId, AmendmentId, InterruptId, Jti, PasskeyId, ReviewId};
+use countersign_domain::primitives::id::{AccountId, AmendmentId, InterruptId, PasskeyId, ReviewId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, Hold, Vote, VoteRejected, VoterProof};
-use countersign_domain::threads::flow::ReceiptRow;
 
 use crate::service::Service;
-use crate::service::error::{Error, Result};
+use crate::service::error::Result;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -236,15 +235,6 @@ impl Service {
     ) -> Result<Vec<VoteEvidence<PolicyVoteStatement>>> {
         let keys = self.keys()?;
         Ok(amendment.votes.iter().filter_map(|it| policy_evidence_of(keys.issuer(), &amendment.id, it)).collect())
-    }
-
-    /// Returns the signed evidence of the approvals in a receipt.
-    pub async fn evidence_of_receipt(&self, jti: &Jti) -> Result<Vec<VoteEvidence>> {
-        let keys = self.keys()?;
-        let receipt = self.need::<ReceiptRow>(&keys, jti.as_str(), "receipt").await?.record;
-        let hold = self.hold_of(&keys, receipt.transition).await?.ok_or(Error::NotFound("receipt"))?.record;
-        let signed = hold.votes.iter().filter_map(|it| evidence_of(keys.issuer(), &hold.id, it));
-        Ok(signed.filter(|it| receipt.reviewers.contains(&it.statement.reviewer)).collect())
     }
 
     /// Returns the ballot with its verified proof, and the passkey that it depends on.

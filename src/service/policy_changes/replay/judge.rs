@@ -17,11 +17,12 @@ use countersign_domain::threads::usage::Usage;
 use super::ReplayedProposal;
 use super::walk::{BROKEN, RecordedProposal, ReplayContext, ReplayState};
 use crate::service::Service;
-use crate::service::branches::fork::{branch_hold_rejection, branch_violation};
 use crate::service::error::{Error, Result};
-use crate::service::platform::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
+use crate::service::proposals::branch_hold::branch_hold_rejection;
+use crate::service::proposals::branch_hold::branch_violation;
+use crate::service::proposals::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
 use crate::service::proposals::request::ProposalKind;
-use crate::service::threads::heads::Version;
+use crate::service::threads::version::Version;
 
 /// The merge of a recorded join under the candidate.
 enum ReplayedJoin {

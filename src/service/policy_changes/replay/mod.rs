@@ -121,7 +121,7 @@ impl Service {
         let active = self.active_policy(flow).await?;
         let candidate = Arc::new(self.compiled(by, candidate).await?);
         if candidate.flow() != flow {
-            return Err(Error::invalid("/policy", crate::service::policies::OTHER_FLOW));
+            return Err(Error::invalid("/policy", crate::service::policy_changes::activate::OTHER_FLOW));
         }
         let keys = self.keys()?;
         let trial = ReplayContext { by, keys: &keys, candidate: &candidate, active: &active };

@@ -23,7 +23,7 @@ use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::proposals::join_request::JoinProposal;
 use crate::service::proposals::request::{Proposal, ProposalKind};
-use crate::service::threads::heads::Version;
+use crate::service::threads::version::Version;
 use crate::store::records::event_alias;
 
 /// How many events of a thread are walked. A page that starts in the middle of a thread walks from the first

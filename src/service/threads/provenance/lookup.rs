@@ -10,7 +10,7 @@ use countersign_domain::threads::transition::Transition;
 use super::{ProvenanceTrace, TracedText};
 use crate::service::error::Result;
 use crate::service::threads::archive_lookup::ArchiveFiles;
-use crate::service::threads::heads::Version;
+use crate::service::threads::version::Version;
 
 /// Versions whose statements are read at once during the search.
 const WINDOW: u64 = 64;

@@ -14,7 +14,7 @@ use super::view::delivery_json;
 use super::{EmptyRequest, id};
 use crate::service::delivery::deliveries::{DeliveryCursor, DeliveryFilter, RedeliveryRange};
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Actor;
+use crate::service::identity::actor::Actor;
 use crate::web::api::idempotency_key::{IdempotentPost, told};
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;

@@ -29,7 +29,7 @@ use crate::service::delivery::endpoints::{
     DeliveryActivation, EndpointDetails, EndpointEdit, NewEndpoint, OVERLAP_MAX,
 };
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Actor;
+use crate::service::identity::actor::Actor;
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
 use template_body::TemplateBody;

@@ -14,8 +14,9 @@ use countersign_domain::reviews::{CannotDecide, Hold, VotingSeat};
 use serde_json::{Value, json};
 
 use crate::service::error::{Error, Result};
+use crate::service::proposals::outcome::ProposalOutcome;
+use crate::service::proposals::outcome::warnings_for_requester;
 use crate::service::reviews::eligible_voters::EligibleVoter;
-use crate::service::threads::commit::{ProposalOutcome, warnings_for_requester};
 use crate::service::threads::redacted_fields::RedactedField;
 use crate::service::threads::redaction::RedactionDetail;
 use crate::web::api::idempotency_key::told;

@@ -9,7 +9,7 @@ use super::endpoint::id;
 use super::endpoints::may_change;
 use super::endpoints_view::DeliveryPage;
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Actor;
+use crate::service::identity::actor::Actor;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::flash::{FlashQuery, refusal};
 use crate::web::pages::shared::form::EmptyForm;

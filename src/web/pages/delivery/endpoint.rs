@@ -19,7 +19,7 @@ use super::endpoints_view::{EndpointFacts, EndpointFormInput, EndpointPage, Endp
 use crate::service::delivery::deliveries::{DeliveryCursor, DeliveryFilter, RedeliveryRange};
 use crate::service::delivery::endpoints::{DeliveryActivation, EndpointDetails, EndpointEdit};
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Actor;
+use crate::service::identity::actor::Actor;
 use crate::web::pages::log::browse::moment_of;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::flash::{FlashQuery, refusal};

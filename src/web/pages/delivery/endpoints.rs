@@ -21,7 +21,7 @@ use super::endpoints_view::{EndpointFormInput, EndpointRow, EndpointsPage, Healt
 use crate::service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate};
 use crate::service::delivery::endpoints::{EndpointDetails, NewEndpoint};
 use crate::service::error::{Error, Result};
-use crate::service::operations::halt_request::Actor;
+use crate::service::identity::actor::Actor;
 use crate::web::pages::identity::people_view::SecretPage;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::flash::{FlashQuery, refusal};

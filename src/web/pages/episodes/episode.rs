@@ -12,7 +12,7 @@ use countersign_domain::primitives::time::Timestamp;
 
 use super::episode_view::{EpisodeEventRow, EpisodeHeadView, EpisodePage};
 use super::run_parts::{EVENTS_SHOWN, file, outcomes, plan, says, standing, steps, summary};
-use crate::service::episodes::EpisodeRecord;
+use crate::service::episodes::record::EpisodeRecord;
 use crate::service::error::{Error, Result};
 use crate::web::pages::log::event_names;
 use crate::web::pages::shared::error_page::PageError;

@@ -233,7 +233,7 @@ impl BulkDecisionContext<'_> {
         let reviews: Vec<ReviewId> = self.sent.rows.iter().map(|it| it.review.clone()).collect();
         let before = self.app.service.several(&reviews, self.visitor.account()).await?;
         let silent = self.sent.comment.trim().is_empty();
-        let asks = |(row, item): (&BulkDecisionRow, &crate::service::inbox::InboxItem)| {
+        let asks = |(row, item): (&BulkDecisionRow, &crate::service::inbox::list::InboxItem)| {
             item.hold.stages.get(row.stage as usize).is_some_and(|it| it.comment_required)
         };
         if silent && self.sent.rows.iter().zip(&before).any(asks) {

@@ -15,10 +15,12 @@ use super::list_view::{
 };
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::inbox::{
-    DIGEST_DIGITS_MIN, InboxCursor, InboxFilter, InboxItem, InboxListing, InboxPageSelection, InboxSearch,
-    InboxStateFilter,
-};
+use crate::service::inbox::list::DIGEST_DIGITS_MIN;
+use crate::service::inbox::list::InboxCursor;
+use crate::service::inbox::list::InboxItem;
+use crate::service::inbox::list::InboxListing;
+use crate::service::inbox::list::InboxPageSelection;
+use crate::service::inbox::{InboxFilter, InboxSearch, InboxStateFilter};
 use crate::web::pages::interrupts;
 use crate::web::pages::policies::list;
 use crate::web::pages::shared::format::{

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use super::browse_view::{EventFact, EventPage, LogEventRow, LogPage};
 use crate::service::error::{Error, Result};
+use crate::service::identity::requester_names::RequesterName;
 use crate::service::log::browse as service;
 use crate::service::log::browse::{LogAudience, LogFilter};
 use crate::service::log::sequencer::SequencedEvent;
-use crate::service::threads::history::RequesterName;
 use crate::web::api::events::event_json;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::format::moment;

@@ -11,8 +11,9 @@ use serde::Deserialize;
 
 use super::halt_view::{ActiveHaltRow, HaltConfirmPage, HaltPage, LiftOption, LiftRequestRow, ScopeCard};
 use crate::service::error::{Error, Result};
+use crate::service::identity::actor::Actor;
 use crate::service::operations::halt::{HaltScope, HaltState};
-use crate::service::operations::halt_request::{Actor, HaltPreview, HaltRequest};
+use crate::service::operations::halt_request::{HaltPreview, HaltRequest};
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::flash::{FlashQuery, refusal};
 use crate::web::pages::shared::form::SignedInForm;

@@ -15,7 +15,7 @@ use super::review;
 use super::review::ReviewFormState;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::inbox::WaitingCount;
+use crate::service::inbox::list::WaitingCount;
 use crate::service::reviews::details::ReviewFacts;
 use crate::service::reviews::vote::VoteOutcome;
 use crate::web::pages::identity::passkeys::ids;

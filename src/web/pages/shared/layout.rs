@@ -2,7 +2,7 @@
 
 use super::nav::Navigation;
 use super::safe_text::SafeLine;
-use crate::service::inbox::WaitingCount;
+use crate::service::inbox::list::WaitingCount;
 
 #[derive(Clone, Debug, Default)]
 pub struct PageLayout {

@@ -3,7 +3,7 @@
 use actix_web::http::Method;
 use countersign_domain::identity::account::PersonRole;
 
-use crate::service::inbox::WaitingCount;
+use crate::service::inbox::list::WaitingCount;
 use crate::web::auth::permissions;
 use crate::web::auth::permissions::CallerRole;
 

@@ -14,7 +14,7 @@ use super::return_path::LocalPath;
 use super::safe_text::SafeLine;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
-use crate::service::inbox::WaitingCount;
+use crate::service::inbox::list::WaitingCount;
 use crate::web::auth::extractors::Person;
 use crate::web::auth::permissions;
 use crate::web::state::AppState;

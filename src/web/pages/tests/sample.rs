@@ -6,7 +6,7 @@ use countersign_domain::identity::account::PersonRole;
 use serde_json::{Value, json};
 
 use super::commitment_rows::{TreeExcerpt, canonical, half, hash, touches};
-use crate::service::inbox::WaitingCount;
+use crate::service::inbox::list::WaitingCount;
 use crate::web::pages::reviews::discussion_view::{DeadlineOption, ExtensionForm};
 use crate::web::pages::reviews::review_view::{
     DecisionForm, EarlierDenialsView, Rationale, ReviewDecisionView, ReviewPage, ReviewStatusView, StageProgress,

@@ -19,8 +19,9 @@ use super::thread_view::{
 use super::version::{asker, step_words};
 use crate::service::branches::list::{BranchList, BranchStatus, BranchSummary};
 use crate::service::error::{Error, Result};
-use crate::service::inbox::InboxItem;
-use crate::service::threads::history::{HistoryItem, RequesterName};
+use crate::service::identity::requester_names::RequesterName;
+use crate::service::inbox::list::InboxItem;
+use crate::service::threads::history::HistoryItem;
 use crate::service::threads::list::ThreadListCursor;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::format::{deciders, ending, head_change, headline, html, moment, see_other};

@@ -12,7 +12,8 @@ use countersign_domain::writes::write::{Write, WriteResolution, WriteState};
 
 use super::version_view::{CompareLink, RollbackForm, VersionCheckRow, VersionEventRow, VersionPage};
 use crate::service::error::{Error, Result};
-use crate::service::threads::history::{RequesterName, VersionFacts};
+use crate::service::identity::requester_names::RequesterName;
+use crate::service::threads::history::VersionFacts;
 use crate::service::writes::verify::peek_receipt;
 use crate::web::auth::permissions;
 use crate::web::auth::permissions::CallerRole;

@@ -9,7 +9,7 @@ use countersign_domain::reviews::{Ballot, HoldState, VoteVerdict};
 
 use super::BulkDecisionContext;
 use crate::service::error::{Error, Result};
-use crate::service::inbox::InboxItem;
+use crate::service::inbox::list::InboxItem;
 use crate::service::reviews::vote::VoteOutcome;
 use crate::web::api::problem::Problem;
 use crate::web::pages::inbox::bulk_decide_view::{BulkResultPage, BulkResultRow};

@@ -6,8 +6,8 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{BrowserCheck, Extension, HoldState, Reveal, ReviewComment, Vote, VoteVerdict};
 use countersign_domain::writes::write::WriteState;
 
+use crate::service::identity::requester_names::RequesterName;
 use crate::service::reviews::details::ReviewFacts;
-use crate::service::threads::history::RequesterName;
 use crate::web::pages::shared::format::{listed, moment};
 use crate::web::pages::shared::layout::Tone;
 use crate::web::pages::shared::safe_text::{SafeLine, SafePath, SafeText};

@@ -7,20 +7,18 @@ use std::sync::Arc;
 use countersign_domain::json::patch::Patch;
 use countersign_domain::json::size::StateLimits;
 use countersign_domain::policy::{
-    CallerContext, Effort, InitialState, Judgement, Policy, PolicyRequest, PolicySource, RequestContext, RequestKind,
-    Violation, judge_in, judge_initial, parts,
+    CallerContext, Effort, Judgement, Policy, PolicyRequest, RequestContext, RequestKind, judge_in, parts,
 };
 use countersign_domain::primitives::id::NodeId;
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::usage::{Totals, Usage};
-use serde_json::Value;
 
-use super::fair_queue::{FairQueue, QueuePermit};
 use crate::metrics::BlockingWork;
 use crate::service::Service;
-use crate::service::error::{Error, Result};
+use crate::service::error::Result;
+use crate::service::platform::fair_queue::{FairQueue, QueuePermit};
 use crate::service::proposals::join_merge::MergedBranches;
-use crate::service::threads::heads::Version;
+use crate::service::threads::version::Version;
 
 /// The request, with the data that its judgement needs.
 pub(in crate::service) enum JudgedRequest {
@@ -136,40 +134,5 @@ impl Service {
             _ => queue.take(by).await?,
         };
         self.apart(&turn, BlockingWork::Judgement, move || judging.judged(&limits)).await
-    }
-
-    /// Judges the initial state that a host application creates a thread with.
-    pub(in crate::service) async fn judge_initial_state(
-        &self,
-        by: &str,
-        policy: &Arc<Policy>,
-        state: &Value,
-    ) -> Result<std::result::Result<InitialState, Vec<Violation>>> {
-        let limits = *self.limits();
-        if policy.effort(None, parts(state)).is_light() {
-            return Ok(judge_initial(policy, state, &limits));
-        }
-        let (policy, state) = (Arc::clone(policy), state.clone());
-        let turn = self.turns.judging.take(by).await?;
-        self.apart(&turn, BlockingWork::Judgement, move || judge_initial(&policy, &state, &limits)).await
-    }
-
-    /// Compiles a submitted policy. A megabyte of schemas takes seconds, so this runs in the queue for dry
-    /// runs.
-    pub(in crate::service) async fn compiled(&self, by: &str, source: &PolicySource) -> Result<Policy> {
-        let source = source.clone();
-        let turn = self.turns.trying.take(by).await?;
-        self.apart(&turn, BlockingWork::Policy, move || Policy::compile(&source)).await?.map_err(Error::Policy)
-    }
-
-    /// Runs work on a blocking thread, and counts it in the metrics.
-    pub(in crate::service) async fn apart<T: Send + 'static>(
-        &self,
-        turn: &QueuePermit,
-        kind: BlockingWork,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T> {
-        self.metrics.worked(kind);
-        turn.work(kind.name(), work).await
     }
 }

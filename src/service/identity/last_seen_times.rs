@@ -1,0 +1,90 @@
+//! The times at which accounts and tokens were last seen, until they are stored.
+
+use crate::store::records::LastSeenRow;
+use countersign_domain::primitives::time::Timestamp;
+use std::collections::HashMap;
+use std::sync::PoisonError;
+use std::sync::RwLock;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Last-seen times in this process, and the times that are already written.
+#[derive(Debug, Default)]
+pub(in crate::service) struct LastSeenTimes {
+    pub(in crate::service) seen: RwLock<HashMap<String, LastSeenEntry>>,
+}
+
+impl LastSeenTimes {
+    pub(in crate::service) fn note(&self, of: &str, now: Timestamp) {
+        if let Some(seen) = self.seen.read().unwrap_or_else(PoisonError::into_inner).get(of) {
+            seen.at.fetch_max(now.millis(), Ordering::Relaxed);
+            return;
+        }
+        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() < SEEN_MAX {
+            let new = LastSeenEntry { at: AtomicI64::new(now.millis()), written: AtomicI64::new(i64::MIN) };
+            seen.entry(of.to_owned()).or_insert(new);
+        }
+    }
+
+    pub(in crate::service) fn forget(&self, now: Timestamp) {
+        let recently = now.millis().saturating_sub(millis(FORGOTTEN_AFTER));
+        let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        seen.retain(|_, it| !it.is_written() || *it.at.get_mut() > recently);
+    }
+
+    /// Returns the times that are later than the written ones by at least the precision.
+    pub(in crate::service) fn due(&self) -> Vec<LastSeenRow> {
+        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        let due = seen.iter().filter(|(_, seen)| !seen.is_written()).map(|(of, seen)| {
+            let at = Timestamp::from_millis(seen.at.load(Ordering::Relaxed));
+            LastSeenRow { of: of.clone(), at }
+        });
+        due.take(BATCH).collect()
+    }
+
+    pub(in crate::service) fn wrote(&self, sightings: &[LastSeenRow]) {
+        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        for it in sightings {
+            if let Some(seen) = seen.get(&it.of) {
+                seen.written.fetch_max(it.at.millis(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    pub(in crate::service) fn at(&self, of: &str) -> Option<Timestamp> {
+        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
+        seen.get(of).map(|it| Timestamp::from_millis(it.at.load(Ordering::Relaxed)))
+    }
+}
+
+#[derive(Debug)]
+pub(in crate::service) struct LastSeenEntry {
+    pub(in crate::service) at: AtomicI64,
+    pub(in crate::service) written: AtomicI64,
+}
+
+impl LastSeenEntry {
+    /// Returns true if the latest time is written to the required precision.
+    pub(in crate::service) fn is_written(&self) -> bool {
+        let (at, written) = (self.at.load(Ordering::Relaxed), self.written.load(Ordering::Relaxed));
+        at.saturating_sub(written) < millis(GRAIN)
+    }
+}
+
+pub(in crate::service) fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// More than come in an hour. Above this limit, new ones are not recorded.
+pub(in crate::service) const SEEN_MAX: usize = 20_000;
+
+/// Entries older than this are dropped from memory. Their row stays.
+pub(in crate::service) const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
+
+/// Precision of the times.
+pub const GRAIN: Duration = Duration::from_secs(300);
+
+/// Number of rows in one change.
+pub(in crate::service) const BATCH: usize = 200;

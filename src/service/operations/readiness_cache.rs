@@ -1,0 +1,9 @@
+//! Remembers the result of the last readiness check.
+
+use crate::store::outage::Outage;
+use std::time::Instant;
+use tokio::sync::Mutex;
+
+/// The last check, and its outage.
+#[derive(Debug, Default)]
+pub(in crate::service) struct ReadinessCache(pub(in crate::service) Mutex<Option<(Instant, Option<Outage>)>>);

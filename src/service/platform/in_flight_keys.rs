@@ -1,0 +1,38 @@
+//! The idempotency keys of requests that run in this process.
+
+use crate::service::error::Result;
+use countersign_domain::platform::idempotency::IdempotencyError;
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// The keys of requests that run in this process.
+#[derive(Debug, Default)]
+pub(in crate::service) struct InFlightKeys(pub(in crate::service) Mutex<HashSet<String>>);
+
+impl InFlightKeys {
+    pub(in crate::service) fn begin(&self, id: &str) -> Result<ExecutionGuard<'_>> {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.insert(id.to_owned()) {
+            Ok(ExecutionGuard { running: self, id: id.to_owned() })
+        } else {
+            Err(IdempotencyError::Running.into())
+        }
+    }
+}
+
+/// Removes a key from [`InFlightKeys`] when its request ends.
+pub(in crate::service) struct ExecutionGuard<'a> {
+    pub(in crate::service) running: &'a InFlightKeys,
+    pub(in crate::service) id: String,
+}
+
+impl Drop for ExecutionGuard<'_> {
+    fn drop(&mut self) {
+        self.running.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
+/// Long enough for a failure at night that is noticed on the next day.
+pub const ANSWERS_KEPT: Duration = Duration::from_secs(24 * 3600);

@@ -1,0 +1,36 @@
+//! Reasons that people and programs give for an action.
+
+use crate::service::Service;
+use crate::service::error::Error;
+use crate::service::error::Result;
+use crate::store::record::Stored;
+use countersign_domain::episode::imported;
+use countersign_domain::episode::imported::RunImport;
+use countersign_domain::keys::Keys;
+use countersign_domain::primitives::id::ThreadId;
+
+impl Service {
+    /// Returns the error for a thread that does not exist. An imported episode may have its id.
+    pub(in crate::service) async fn no_thread(&self, keys: &Keys, thread: &ThreadId) -> Error {
+        let kept: Result<Option<Stored<RunImport>>> = match imported::is_name(thread) {
+            true => self.fetch(keys, thread.as_str()).await,
+            false => Ok(None),
+        };
+        match kept {
+            Ok(Some(_)) => Error::Imported,
+            Ok(None) => Error::NotFound("thread"),
+            Err(error) => error,
+        }
+    }
+}
+
+/// Shortens a reason to the stored length. An emergency action must not fail for a long reason.
+pub(in crate::service) fn cut_reason(reason: &str) -> String {
+    reason.chars().take(REASON_CHARS_MAX).collect()
+}
+
+pub(in crate::service) const REASON_CHARS_MAX: usize = 1_000;
+
+/// The text that replaces one that cannot be masked.
+pub(in crate::service) const WITHHELD: &str =
+    "[withheld: its redacted values cannot be masked, because the thread's chain is broken or its values are erased]";

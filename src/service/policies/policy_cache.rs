@@ -1,0 +1,23 @@
+//! Caches compiled policies by digest.
+
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::policy::Policy;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+/// Compiled policies by digest. A policy with a digest never changes, so entries never become stale.
+#[derive(Default)]
+pub(in crate::service) struct PolicyCache {
+    pub(in crate::service) compiled: Mutex<HashMap<Digest, Arc<Policy>>>,
+}
+
+impl PolicyCache {
+    pub(in crate::service) fn get(&self, digest: Digest) -> Option<Arc<Policy>> {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned()
+    }
+}
+
+/// How many compiled policies are cached. A gateway has a few flows with a few versions each.
+pub(in crate::service) const POLICIES_MAX: usize = 256;

@@ -1,0 +1,176 @@
+//! Activates policies, or requests approval for them.
+
+use crate::service::Service;
+use crate::service::error::Error;
+use crate::service::error::Result;
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::store::RowFilter;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::operations::halt::Halt;
+use countersign_domain::policy::Policy;
+use countersign_domain::policy::PolicySource;
+use countersign_domain::policy_changes::change_request::PolicyChange;
+use countersign_domain::policy_changes::change_request::PolicyChangeRequest;
+use countersign_domain::policy_changes::change_request::ReplacedPolicy;
+use countersign_domain::primitives::id::AmendmentId;
+use countersign_domain::primitives::id::FlowId;
+use countersign_domain::primitives::id::PrincipalId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::flow::Flow;
+use countersign_domain::threads::flow::PolicyRow;
+use countersign_domain::threads::thread::Thread;
+use serde_json::json;
+use std::collections::BTreeSet;
+
+impl Service {
+    /// Activates a policy for its flow, or requests approval for it. The first policy of a new flow creates
+    /// the flow.
+    pub async fn activate_policy(
+        &self,
+        by: &PrincipalId,
+        flow: Option<&FlowId>,
+        source: PolicySource,
+        accepts: BTreeSet<Digest>,
+    ) -> Result<ActivationOutcome> {
+        let policy = self.compiled(by.as_str(), &source).await?;
+        if flow.is_some_and(|it| it != policy.flow()) {
+            return Err(Error::invalid("/policy", OTHER_FLOW));
+        }
+        retrying!(self.activate_once(by, &policy, &accepts))
+    }
+
+    pub(in crate::service) async fn activate_once(
+        &self,
+        by: &PrincipalId,
+        policy: &Policy,
+        accepts: &BTreeSet<Digest>,
+    ) -> Result<ActivationOutcome> {
+        let (keys, now) = (self.keys()?, self.now());
+        let (id, digest) = (policy.flow().clone(), policy.digest());
+        self.check_accepts(&keys, &id, accepts).await?;
+        let mut draft = Draft::new(keys.row(), now);
+        if self.fetch::<PolicyRow>(&keys, &digest.to_string()).await?.is_none() {
+            draft.insert(&policy_row(policy, now))?;
+        }
+        let Some(old) = self.fetch::<Flow>(&keys, id.as_str()).await? else {
+            self.check_never_was(&keys, &id).await?;
+            let flow = Flow {
+                id: id.clone(),
+                policy: digest,
+                accepts: accepts.clone(),
+                halt: Halt::default(),
+                stops: None,
+                activated_at: now,
+                activated_by: by.clone(),
+                amendment: None,
+            };
+            draft.insert(&flow)?;
+            let data = activation_data(&flow, 1);
+            event_recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
+            let active = active(flow);
+            self.store_response(&mut draft, &keys, &active)?;
+            self.commit(draft.finish()).await?;
+            return Ok(active);
+        };
+        // A repeated activation changes nothing, so that a deployment script can retry.
+        if old.record.policy == digest && old.record.accepts == *accepts {
+            return Ok(active(old.record));
+        }
+        // The current policy defines the approval, because a new policy must not remove the approval of its
+        // own change.
+        let judging = self.policy(&keys, old.record.policy).await?;
+        if let Some(terms) = judging.approval().amending() {
+            let over = ReplacedPolicy::of(&old.record);
+            let change = PolicyChange { flow: id, policy: digest, accepts: accepts.clone(), over };
+            draft.require_unchanged(&old);
+            return self.request_policy_change(draft, &keys, by, change, terms).await;
+        }
+        let flow = activated_flow(&old, digest, accepts, by, None, now);
+        draft.replace(&old, &flow)?;
+        let data = activation_data(&flow, old.revision + 1);
+        event_recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
+        let active = active(flow);
+        self.store_response(&mut draft, &keys, &active)?;
+        self.commit(draft.finish()).await?;
+        Ok(active)
+    }
+
+    /// Checks that no row of a new flow exists. If one does, the row of the flow was deleted, perhaps to
+    /// remove a halt or an approval requirement.
+    pub(in crate::service) async fn check_never_was(&self, keys: &Keys, id: &FlowId) -> Result<()> {
+        let (reader, of_flow) = (self.reader(keys), RowFilter::Owner(id.as_str()));
+        let nothing = reader.list::<PolicyRow>(of_flow, None, 1).await?.is_empty()
+            && reader.list::<Thread>(of_flow, None, 1).await?.is_empty()
+            && reader.list::<PolicyChangeRequest>(of_flow, None, 1).await?.is_empty();
+        if nothing { Ok(()) } else { Err(Error::Broken("a flow's row is missing")) }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct ActivatedPolicy {
+    pub flow: FlowId,
+    pub policy: Digest,
+    /// Older policies under which heads may still be written.
+    pub accepts: BTreeSet<Digest>,
+}
+
+/// The result of an activation.
+#[derive(Clone, Debug)]
+pub enum ActivationOutcome {
+    Active(ActivatedPolicy),
+    /// The current policy requires approval for a new policy.
+    Waiting(Box<PolicyChangeRequest>),
+}
+
+pub(in crate::service) fn policy_row(policy: &Policy, created_at: Timestamp) -> PolicyRow {
+    let source = policy.source();
+    PolicyRow {
+        digest: policy.digest(),
+        flow: policy.flow().clone(),
+        text: source.text.clone(),
+        schemas: source.schemas.clone(),
+        created_at,
+    }
+}
+
+pub(in crate::service) fn active(flow: Flow) -> ActivationOutcome {
+    ActivationOutcome::Active(ActivatedPolicy { flow: flow.id, policy: flow.policy, accepts: flow.accepts })
+}
+
+/// Returns the flow row with another active policy.
+pub(in crate::service) fn activated_flow(
+    old: &Stored<Flow>,
+    policy: Digest,
+    accepts: &BTreeSet<Digest>,
+    by: &PrincipalId,
+    amendment: Option<&AmendmentId>,
+    now: Timestamp,
+) -> Flow {
+    Flow {
+        policy,
+        accepts: accepts.clone(),
+        activated_at: now,
+        activated_by: by.clone(),
+        amendment: amendment.cloned(),
+        ..old.record.clone()
+    }
+}
+
+/// Returns the event data of an activation.
+pub(in crate::service) fn activation_data(flow: &Flow, revision: i64) -> serde_json::Value {
+    let mut data =
+        json!({"policy": flow.policy, "accepts": flow.accepts, "by": flow.activated_by, "revision": revision});
+    if let Some(amendment) = &flow.amendment {
+        data["amendment"] = json!(amendment);
+    }
+    data
+}
+
+/// The error for a policy that was sent to the address of another flow.
+pub(in crate::service) const OTHER_FLOW: &str =
+    "The `flow` of the policy is not the flow in the address. Correct one of them";

@@ -56,12 +56,12 @@ pub async fn grown(house: &BenchGateway, versions: usize) -> (ThreadId, Digest) 
 
 /// Lets a writer through and lets it give up, so that the next can be. How long the first took, in µs.
 async fn ask(house: &BenchGateway, service: &Service, thread: &ThreadId, transition: Digest) -> f64 {
-    let token = service.token_of(&house.writer).await.unwrap();
+    let token = service.identity.token_of(&house.writer).await.unwrap();
     let write_id = WriteId::try_from(countersign::random::uuid_v4().to_string().as_str()).unwrap();
     let ask = VerifyInput { thread: thread.clone(), transition, receipt: None, write_id, expect: Vec::new() };
     let begin = SystemClock.instant();
-    service.verify(&token, &ask).await.unwrap();
+    service.writes.verify(&token, &ask).await.unwrap();
     let took = SystemClock.instant().duration_since(begin);
-    service.abort(&token, &ask.write_id, "it was only asked").await.unwrap();
+    service.writes.abort(&token, &ask.write_id, "it was only asked").await.unwrap();
     took.as_secs_f64() * 1e6
 }

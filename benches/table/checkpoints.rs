@@ -38,7 +38,7 @@ pub async fn measure() {
 
 async fn read(house: &BenchGateway, thread: &ThreadId, node: &NodeId, version: u64) -> f64 {
     let begin = SystemClock.instant();
-    let view = house.service.state_view(thread, node, Some(version)).await.unwrap();
+    let view = house.service.threads.state_view(thread, node, Some(version)).await.unwrap();
     let took = SystemClock.instant().duration_since(begin);
     assert_eq!(view.version, version);
     took.as_secs_f64() * 1e6

@@ -49,8 +49,8 @@ impl BaselineCase {
         let (thread, transition, receipt) = house.approved().await;
         let write_id = uuid_v7(SystemClock.now()).to_string().as_str().try_into().unwrap();
         let ask = VerifyInput { thread, transition, receipt: Some(receipt), write_id, expect: Vec::new() };
-        let writer = house.service.token_of(&house.writer).await.unwrap();
-        let claims = house.service.verify(&writer, &ask).await.unwrap().write.verification;
+        let writer = house.service.identity.token_of(&house.writer).await.unwrap();
+        let claims = house.service.writes.verify(&writer, &ask).await.unwrap().write.verification;
         let claims = jws::read::<Verification>(&claims, TokenType::Verification).unwrap().claims_unverified().clone();
         let first = async |table| house.store.list(table, RowFilter::All, None, 1).await.unwrap().swap_remove(0);
         let events = house.store.by_alias_prefix(Table::Events, &format!("{}/", ask.thread), LIST_ROWS_MAX).await;
@@ -58,7 +58,7 @@ impl BaselineCase {
         Arc::new(Self {
             rows,
             store: Arc::clone(&house.store),
-            keys: house.service.keys().unwrap(),
+            keys: house.service.core.keys().unwrap(),
             write,
             event: events.unwrap().pop().unwrap(),
             pending,

@@ -84,7 +84,11 @@ impl BenchGateway {
         let service = Service::open(Arc::clone(&store), keyring, Arc::new(SystemClock), settings()).await.unwrap();
         let service = service.with_http_client(gateway::outgoing());
         let by = PrincipalId::try_from("bench").unwrap();
-        service.activate_policy(&by, None, gateway::source(gateway::POLICY), BTreeSet::new()).await.unwrap();
+        service
+            .policy_changes
+            .activate_policy(&by, None, gateway::source(gateway::POLICY), BTreeSet::new())
+            .await
+            .unwrap();
         Self { folder: Some(folder), ..Self::on(Arc::new(service), store).await }
     }
 
@@ -94,7 +98,8 @@ impl BenchGateway {
         let planner = gateway::token(&service, "planner", MachineRole::Agent, &["planner", "input_parser"]).await;
         let writer = gateway::token(&service, "writer", MachineRole::Writer, &["database_writer"]).await;
         let alice = gateway::person(&service, "alice", &["reviewers"]).await;
-        let (host, agent) = (service.token_of(&host).await.unwrap(), service.token_of(&planner).await.unwrap());
+        let (host, agent) =
+            (service.identity.token_of(&host).await.unwrap(), service.identity.token_of(&planner).await.unwrap());
         let port = listen(&service);
         Self { service, store, port, planner, writer, folder: None, host, agent, alice }
     }
@@ -108,7 +113,7 @@ impl BenchGateway {
     pub async fn thread(&self) -> (ThreadId, Digest) {
         let flow = self.host.record.flow.clone().unwrap();
         let new = NewThread { flow, thread: None, state: state(), context: Default::default(), episode: None };
-        let made = self.service.create_thread(&self.host, &new).await.unwrap();
+        let made = self.service.threads.create_thread(&self.host, &new).await.unwrap();
         (made.thread, made.transition)
     }
 
@@ -124,7 +129,7 @@ impl BenchGateway {
             usage: Default::default(),
             step: None,
         };
-        self.service.propose(&self.agent, &proposal).await.unwrap()
+        self.service.proposals.propose(&self.agent, &proposal).await.unwrap()
     }
 
     /// A thread in which a change waits for people.
@@ -140,8 +145,12 @@ impl BenchGateway {
         let answer = self.propose(&thread, head, "planner", json!({"target_user_id": 42})).await;
         let ProposalOutcome::Held { transition, hold, .. } = answer else { panic!("it was to be held") };
         let held = json!({"transition": transition});
-        self.service.vote(&self.alice.id, &hold.id, &gateway::ballot(&held, VoteVerdict::Approve)).await.unwrap();
-        let decision = self.service.decision(transition, &Party::Receiver).await.unwrap().1.unwrap();
+        self.service
+            .reviews
+            .vote(&self.alice.id, &hold.id, &gateway::ballot(&held, VoteVerdict::Approve))
+            .await
+            .unwrap();
+        let decision = self.service.reviews.decision(transition, &Party::Receiver).await.unwrap().1.unwrap();
         (thread, transition, decision.receipt.unwrap())
     }
 }

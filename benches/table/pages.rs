@@ -70,7 +70,7 @@ pub async fn measure() {
     let key = keyring.current().unwrap();
     let samples = samples(&RecordReader { store: &*store, key: key.row() }).await;
     let port = listen(&service);
-    let (_, secret) = service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (_, secret) = service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let of = format!("of {open} open and {past} past reviews");
     count_much(&*store, &RecordReader { store: &*store, key: key.row() }).await;
     for (name, path) in pages(&samples) {
@@ -155,7 +155,7 @@ async fn fill(folder: &Path, open: usize, past: usize) {
     let (service, store, keyring) = open_in(folder, Synchronous::Off).await;
     let by = PrincipalId::try_from("bench").unwrap();
     let policy = gateway::POLICY.replace("ttl = \"24h\"", "ttl = \"168h\"");
-    service.activate_policy(&by, None, gateway::source(&policy), BTreeSet::new()).await.unwrap();
+    service.policy_changes.activate_policy(&by, None, gateway::source(&policy), BTreeSet::new()).await.unwrap();
     let house = BenchGateway::on(service, Arc::clone(&store)).await;
     let mut made = 0;
     while made < open {

@@ -131,7 +131,7 @@ async fn house(folder: &Path, offset: &ClockOffset, policy: &str) -> BenchGatewa
     let service = Service::open(Arc::clone(&store), keyring, clock, settings()).await.unwrap();
     let service = service.with_http_client(gateway::outgoing()).archiving_in(gateway::archives_in(folder));
     let by = PrincipalId::try_from("bench").unwrap();
-    service.activate_policy(&by, None, gateway::source(policy), BTreeSet::new()).await.unwrap();
+    service.policy_changes.activate_policy(&by, None, gateway::source(policy), BTreeSet::new()).await.unwrap();
     BenchGateway::on(Arc::new(service), store).await
 }
 
@@ -142,9 +142,9 @@ fn pass(offset: &ClockOffset) {
 
 /// Everything that the workers would come to by and by.
 async fn work(service: &Service, thread: &ThreadId) {
-    while service.apply_thread_retention(thread).await.unwrap() > 0 {}
-    service.retain(&mut ArchiveScanCursor::default()).await.unwrap();
-    while service.sequence().await.unwrap() > 0 {}
+    while service.archive.apply_thread_retention(thread).await.unwrap() > 0 {}
+    service.archive.retain(&mut ArchiveScanCursor::default()).await.unwrap();
+    while service.log.sequence().await.unwrap() > 0 {}
 }
 
 fn size(folder: &Path) -> DiskUsage {

@@ -138,7 +138,7 @@ async fn endpoint(house: &BenchGateway, by: Actor<'_>, port: u16) -> EndpointId 
         headers: BTreeMap::new(),
         after: Some(0),
     };
-    house.service.add_endpoint(by, &new).await.unwrap().0.endpoint.id
+    house.service.delivery.add_endpoint(by, &new).await.unwrap().0.endpoint.id
 }
 
 /// The bodies that an endpoint was sent.
@@ -147,10 +147,10 @@ async fn bodies(house: &BenchGateway, endpoint: &EndpointId) -> Vec<String> {
     let mut after = None;
     loop {
         let all = countersign::service::delivery::deliveries::DeliveryFilter::All;
-        let (page, next) = house.service.deliveries(endpoint, all, after, 200).await.unwrap();
+        let (page, next) = house.service.delivery.deliveries(endpoint, all, after, 200).await.unwrap();
         for it in &page {
             assert_eq!(it.attempts.len(), 1, "each arrived at once");
-            bodies.push(house.service.delivery(endpoint, it.index).await.unwrap().body);
+            bodies.push(house.service.delivery.delivery(endpoint, it.index).await.unwrap().body);
         }
         after = next;
         if after.is_none() {
@@ -184,7 +184,7 @@ pub async fn measure(kind: BenchStoreKind, name: &str) {
     let house = Arc::new(BenchGateway::build(kind).await);
     let admin = countersign_domain::identity::account::MachineRole::Admin;
     let admin = super::gateway::token(&house.service, "admin", admin, &[]).await;
-    let admin: Stored<_> = house.service.token_of(&admin).await.unwrap();
+    let admin: Stored<_> = house.service.identity.token_of(&admin).await.unwrap();
     let by = Actor::Token(&admin);
     let events = number("BENCH_EVENTS", 6_000);
     let hands = (0..CONNECTIONS).map(|_| {
@@ -211,7 +211,7 @@ pub async fn measure(kind: BenchStoreKind, name: &str) {
             let mut same = Vec::new();
             for it in &served {
                 same.extend(bodies(&house, it).await);
-                house.service.remove_endpoint(by, it).await.unwrap();
+                house.service.delivery.remove_endpoint(by, it).await.unwrap();
             }
             assert_eq!(same.len(), own.count, "each once");
             let wide = timed(bare(receiver.port, &same, WIDTH * endpoints)).await;

@@ -104,7 +104,7 @@ async fn verify_requests(house: &Arc<BenchGateway>, order: WriterOrder) -> Vec<L
 
 pub async fn verify(kind: BenchStoreKind, order: WriterOrder) {
     let house = Arc::new(BenchGateway::build(kind).await);
-    let bare = bare::serve(&house.service.keys().unwrap());
+    let bare = bare::serve(&house.service.core.keys().unwrap());
     let (all, two) = (
         BaselineCase::beside(&house, RowSelection::All).await,
         BaselineCase::beside(&house, RowSelection::ThreadAndEvent).await,

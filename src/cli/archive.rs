@@ -29,7 +29,7 @@ pub fn run(
 fn list(ask: &args::ArchiveList, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let of = ask.thread.clone();
-    let found = open_service::with_service(config, |it| async move { it.list_archives(of.as_ref()).await })?;
+    let found = open_service::with_service(config, |it| async move { it.archive.list_archives(of.as_ref()).await })?;
     let archives = Archives::in_folder(&config.archives);
     let line = |it: &Archive| {
         let (place, bytes) = (archives.path(it), it.bytes);
@@ -94,7 +94,8 @@ fn answer(name: &str, content: Option<&ArchiveContent>, why: Option<String>) -> 
 fn restore(ask: &args::ArchiveRestore, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let (by, thread) = (open_service::principal(), ask.thread.clone());
-    let count = open_service::with_service(config, |it| async move { it.restore_archives(&by, &thread).await })?;
+    let count =
+        open_service::with_service(config, |it| async move { it.archive.restore_archives(&by, &thread).await })?;
     let text = format!("restored {count} archives of {} to the database", ask.thread);
     out.answer(text, || json!({"thread": ask.thread, "restored": count}))?;
     Ok(CommandExit::Yes)

@@ -59,7 +59,7 @@ fn export(asked: &args::EpisodeExport, config: &Config, out: &mut CommandOutput<
     open_service::need_database(config)?;
     let thread = asked.thread.clone();
     let files = open_service::with_service(config, |service| async move {
-        service.files_of_run("command line", &Party::Receiver, &thread).await
+        service.episodes.files_of_run("command line", &Party::Receiver, &thread).await
     })?;
     written(&asked.out, &files)?;
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();

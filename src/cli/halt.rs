@@ -29,7 +29,7 @@ pub fn run(command: &args::HaltCommand, config: &Config, out: &mut CommandOutput
         HaltScopeArg::Flow(flow) => (flow.to_string(), halt::HaltScope::Flow(flow.clone())),
     };
     let (by, stated) = (open_service::principal(), halt.clone());
-    open_service::with_service(config, |service| async move { service.set_halt(&by, &scope, &halt).await })?;
+    open_service::with_service(config, |service| async move { service.operations.set_halt(&by, &scope, &halt).await })?;
     let word = |stopped: bool| if stopped { "halted" } else { "goes on" };
     let text = format!("{name}: proposing {}, verifying {}", word(stated.proposing), word(stated.verifying));
     out.answer(text, || json!({"scope": name, "proposing": stated.proposing, "verifying": stated.verifying}))?;

@@ -47,11 +47,9 @@ fn note(config: &Config, key_use: KeyUse, revoked: Option<&str>, out: &mut Comma
         return;
     }
     let by = open_service::principal();
-    let noted =
-        open_service::with_service(
-            config,
-            |service| async move { service.note_keys_changed(&by, key_use, revoked).await },
-        );
+    let noted = open_service::with_service(config, |service| async move {
+        service.log.note_keys_changed(&by, key_use, revoked).await
+    });
     if let Err(error) = noted {
         let why = causes(&error);
         out.warn(format!(

@@ -79,7 +79,7 @@ fn put_in_force(
     let accepts = activate.accepts.iter().map(read).collect::<Result<BTreeSet<_>, _>>()?;
     let by = open_service::principal();
     let activated = open_service::with_service(config, |service| async move {
-        service.activate_policy(&by, None, source, accepts).await
+        service.policy_changes.activate_policy(&by, None, source, accepts).await
     });
     let activated = match activated {
         Err(CliError::Service(Error::Policy(_))) => return report_policy_check(&activate.file, out),

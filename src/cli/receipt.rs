@@ -12,7 +12,7 @@ pub fn revoke(revoke: &ReceiptRevoke, config: &Config, out: &mut CommandOutput<'
     open_service::need_database(config)?;
     let by = Revoker::Admin(open_service::principal());
     open_service::with_service(config, |service| async move {
-        service.revoke_receipt(&by, &revoke.jti, &revoke.reason).await
+        service.writes.revoke_receipt(&by, &revoke.jti, &revoke.reason).await
     })?;
     out.answer(format!("revoked {}", revoke.jti), || json!({"receipt": revoke.jti, "revoked": true}))?;
     Ok(CommandExit::Yes)

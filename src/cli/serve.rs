@@ -64,7 +64,7 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener, CliError> {
 
 async fn say(running: &RunningGateway, out: &mut CommandOutput<'_>) -> Result<(), CliError> {
     let url = &running.url;
-    let set_up = running.service.set_up_link().await?.map(|secret| format!("{url}/set-up/{secret}"));
+    let set_up = running.service.identity.set_up_link().await?.map(|secret| format!("{url}/set-up/{secret}"));
     let mut text = format!("Countersign listens at {url}");
     if let Some(link) = &set_up {
         text.push_str(&format!("\nThere is no account yet. Create the first one within an hour: {link}"));
@@ -98,7 +98,7 @@ impl RunningGateway {
         let url = config.public_url(bound);
         let service = wiring::open(config, url.as_str().to_owned(), SqliteOpenMode::Serving).await?;
         // This check runs before the first request, because an expired lease could otherwise become valid again.
-        if let (ClockPolicy::Refused, Some(behind)) = (back, service.clock_behind().await?) {
+        if let (ClockPolicy::Refused, Some(behind)) = (back, service.log.clock_behind().await?) {
             return Err(CliError::Clock(behind));
         }
         let edge = edge(config, &url);
@@ -126,7 +126,7 @@ impl RunningGateway {
     pub async fn serve_until_signal(mut self) -> Result<(), CliError> {
         tokio::select! {
             // Commits to a deleted file would be lost when the process ends.
-            how = self.service.database_replaced() => {
+            how = self.service.operations.database_replaced() => {
                 tracing::error!(%how, "stopping: the database is no longer the one that was opened");
                 self.stop().await?;
                 return Err(CliError::Replaced(how));
@@ -147,7 +147,7 @@ impl RunningGateway {
         let ended = self.server.await;
         ended.map_err(io::Error::other).and_then(|it| it).map_err(CliError::Runtime)?;
         // The traces are sent last, because open requests and deliveries add spans until they end.
-        self.service.traces().end().await;
+        self.service.core.traces().end().await;
         tracing::info!("stopped");
         Ok(())
     }

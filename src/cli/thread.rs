@@ -14,21 +14,20 @@ pub fn run(
 ) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let by = open_service::principal();
-    let (thread, status) =
-        match command {
-            args::ThreadCommand::Close(close) => {
-                open_service::with_service(config, |it| async move {
-                    it.close_thread(&by, &close.id, &close.reason).await
-                })?;
-                (&close.id, "closed")
-            }
-            args::ThreadCommand::Reopen(reopen) => {
-                open_service::with_service(config, |it| async move {
-                    it.reopen_thread(&by, &reopen.id, &reopen.reason).await
-                })?;
-                (&reopen.id, "open")
-            }
-        };
+    let (thread, status) = match command {
+        args::ThreadCommand::Close(close) => {
+            open_service::with_service(config, |it| async move {
+                it.threads.close_thread(&by, &close.id, &close.reason).await
+            })?;
+            (&close.id, "closed")
+        }
+        args::ThreadCommand::Reopen(reopen) => {
+            open_service::with_service(config, |it| async move {
+                it.threads.reopen_thread(&by, &reopen.id, &reopen.reason).await
+            })?;
+            (&reopen.id, "open")
+        }
+    };
     out.answer(format!("{thread} is {status}"), || json!({"thread": thread, "status": status}))?;
     Ok(CommandExit::Yes)
 }

@@ -30,8 +30,8 @@ fn add(add: &TokenAdd, config: &Config, out: &mut CommandOutput<'_>) -> Result<C
         nodes: add.nodes.iter().cloned().collect(),
     };
     let (token, text, excluded) = open_service::with_service(config, |service| async move {
-        let (token, text) = service.add_token(&new).await?;
-        let excluded = service.excluded_by(&token.owner).await?;
+        let (token, text) = service.identity.add_token(&new).await?;
+        let excluded = service.identity.excluded_by(&token.owner).await?;
         Ok((token, text, excluded))
     })?;
     // The warning goes to standard error, because standard output contains only the token.
@@ -47,11 +47,9 @@ fn add(add: &TokenAdd, config: &Config, out: &mut CommandOutput<'_>) -> Result<C
 
 fn list(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
-    let (tokens, people) =
-        open_service::with_service(
-            config,
-            |service| async move { Ok((service.tokens().await?, service.people().await?)) },
-        )?;
+    let (tokens, people) = open_service::with_service(config, |service| async move {
+        Ok((service.identity.tokens().await?, service.identity.people().await?))
+    })?;
     let text = tokens.iter().map(line).collect::<Vec<_>>().join("\n");
     let excluded = |it: &Token| excluded_by(&it.owner, &people);
     // An owner without any reviewer may be a misspelled name, so separation of duties would have no effect.
@@ -97,7 +95,7 @@ fn webhook_secret(
 ) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let (token, secret) =
-        open_service::with_service(config, |service| async move { service.make_post_secret(id).await })?;
+        open_service::with_service(config, |service| async move { service.interrupts.make_post_secret(id).await })?;
     let generation = token.signing.map(|it| it.generation);
     out.answer(secret.expose(), || json!({"secret": secret.expose(), "id": id, "generation": generation}))?;
     Ok(CommandExit::Yes)
@@ -109,7 +107,7 @@ fn revoke(
     out: &mut CommandOutput<'_>,
 ) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
-    open_service::with_service(config, |service| async move { service.revoke_token(id).await })?;
+    open_service::with_service(config, |service| async move { service.identity.revoke_token(id).await })?;
     out.answer(format!("revoked {id}"), || json!({"id": id, "revoked": true}))?;
     Ok(CommandExit::Yes)
 }

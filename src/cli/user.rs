@@ -37,7 +37,10 @@ fn admit(
 ) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
     let account =
-        open_service::with_service(config, |service| async move { service.set_admission(name, admission).await })?;
+        open_service::with_service(
+            config,
+            |service| async move { service.identity.set_admission(name, admission).await },
+        )?;
     let word = if account.disabled { "disabled" } else { "enabled" };
     out.answer(
         format!("{name} is {word}"),
@@ -55,7 +58,10 @@ fn remove_passkeys(
     open_service::need_database(config)?;
     let by = open_service::principal();
     let done =
-        open_service::with_service(config, |service| async move { service.remove_passkeys_of(&by, name).await })?;
+        open_service::with_service(
+            config,
+            |service| async move { service.identity.remove_passkeys_of(&by, name).await },
+        )?;
     let (account, removed) = done;
     out.answer(
         format!("removed {removed} passkeys of {name}"),
@@ -75,7 +81,10 @@ fn add(
     let new = NewAccount { name: add.name.clone(), role: add.role, groups: add.groups.iter().cloned().collect() };
     let password = read_password(stdin)?;
     let account =
-        open_service::with_service(config, |service| async move { service.add_account(&new, password).await })?;
+        open_service::with_service(
+            config,
+            |service| async move { service.identity.add_account(&new, password).await },
+        )?;
     out.answer(
         &account.id,
         || json!({"account": account.id, "name": account.name, "role": account.role, "groups": account.groups}),

@@ -41,17 +41,17 @@ pub async fn tag(
     request.extensions_mut().insert(id.clone());
     let app = request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
     let client = app.edge.peers.client_of(request.request());
-    let (service, begun) = (Arc::clone(&app.service), app.service.instant());
+    let (service, begun) = (Arc::clone(&app.service), app.service.core.instant());
     let trace = trace_of(request.request());
-    let piece = app.service.traces().request(trace.as_ref());
+    let piece = app.service.core.traces().request(trace.as_ref());
     let mut response = trace_context::within(piece.place().cloned(), next.call(request)).await?;
     // The pattern is logged instead of the path, because paths can contain one-time secrets.
     let pattern = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
-    service.metrics().answered(&RequestMetric {
+    service.operations.metrics().answered(&RequestMetric {
         method: response.request().method().as_str(),
         route: &pattern,
         status: response.status().as_u16(),
-        took: service.instant().saturating_duration_since(begun),
+        took: service.core.instant().saturating_duration_since(begun),
     });
     let trace = piece.place().map(|it| it.trace_id().to_owned());
     tracing::info!(

@@ -22,7 +22,7 @@ impl Archiver {
         let mut place = self.place.lock().await;
         let mut done = 0;
         for _ in 0..LOOKS_MAX {
-            done += service.retain(&mut place).await?;
+            done += service.archive.retain(&mut place).await?;
             if *place == ArchiveScanCursor::default() {
                 break;
             }

@@ -17,10 +17,10 @@ pub struct ClockWatch(Mutex<Option<Instant>>);
 impl ClockWatch {
     /// Measures how far the clock is behind the newest event, and warns at most once a minute.
     pub async fn run_once(&self, service: &Service) -> Result<usize> {
-        let behind = service.clock_behind().await?;
-        service.metrics().clock_behind(behind.map_or(Duration::ZERO, |it| it.by()));
+        let behind = service.log.clock_behind().await?;
+        service.operations.metrics().clock_behind(behind.map_or(Duration::ZERO, |it| it.by()));
         if let Some(behind) = behind
-            && self.is_due(service.instant())
+            && self.is_due(service.core.instant())
         {
             tracing::warn!("{behind}; set the clock, because until then deadlines pass too late");
         }

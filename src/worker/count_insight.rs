@@ -10,7 +10,7 @@ const BATCHES_MAX: usize = 100;
 pub async fn run_once(service: &Service) -> Result<usize> {
     let mut counted = 0;
     for _ in 0..BATCHES_MAX {
-        match service.count_events().await? {
+        match service.log.count_events().await? {
             0 => break,
             more => counted += more,
         }

@@ -77,7 +77,7 @@ impl DeliveryWorker {
         if !self.ensure_leadership(&mut state).await? {
             return sent;
         }
-        for (endpoint, row) in self.service.endpoint_positions().await? {
+        for (endpoint, row) in self.service.delivery.endpoint_positions().await? {
             let id = endpoint.record.id.clone();
             if state.served.values().any(|it| *it == id) {
                 continue;
@@ -86,7 +86,7 @@ impl DeliveryWorker {
             let known = self.parked.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
             let lane = match known.filter(|it| it.is_of(&endpoint, &row)) {
                 Some(lane) => lane,
-                None => self.service.open_cursor(endpoint, row).await?,
+                None => self.service.delivery.open_cursor(endpoint, row).await?,
             };
             let serving = EndpointDelivery {
                 service: Arc::clone(&self.service),
@@ -145,14 +145,14 @@ impl DeliveryWorker {
         if state.duty.as_ref().is_some_and(|it| it.stands()) {
             return Ok(true);
         }
-        let now = self.service.now();
+        let now = self.service.core.now();
         // If the clock went back, the second comparison prevents a long wait.
         if state.look_at.is_some_and(|it| now < it && it <= now.plus(STANDBY)) {
             return Ok(false);
         }
         // Another gateway may have been the leader since, so the cached cursors may be stale.
         self.parked.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        state.duty = self.service.acquire_delivery_lock().await?;
+        state.duty = self.service.delivery.acquire_delivery_lock().await?;
         state.look_at = state.duty.is_none().then(|| now.plus(STANDBY));
         Ok(state.duty.is_some())
     }
@@ -199,8 +199,8 @@ impl EndpointDelivery {
                 // crash can repeat.
                 let FinishedDeliveries { done, leaves } = std::mem::take(&mut ended);
                 ahead = lane.scans_ahead() && done.iter().all(CompletedJob::arrived);
-                let planned = self.service.plan(lane, done).await?;
-                writing = Some(Box::pin(async { (planned.put(&self.service).await, leaves) }));
+                let planned = self.service.delivery.plan(lane, done).await?;
+                writing = Some(Box::pin(async { (planned.put(&self.service.delivery).await, leaves) }));
             }
             // A failure may mean that nothing more may be sent, so its result is stored first.
             while (writing.is_none() || ahead)
@@ -215,7 +215,7 @@ impl EndpointDelivery {
                         Err(_) => break,
                     },
                 };
-                let Some(job) = self.service.next_delivery(lane).await? else { break };
+                let Some(job) = self.service.delivery.next_delivery(lane).await? else { break };
                 let sending = self.send(lane, job).await?;
                 under_way.spawn(async move { (sending.await, leave) });
             }
@@ -232,7 +232,7 @@ impl EndpointDelivery {
                 Some((put, leaves)) = async { Some(writing.as_mut()?.await) } => {
                     writing = None;
                     sent += leaves.len();
-                    self.service.settle(lane, put).await?;
+                    self.service.delivery.settle(lane, put).await?;
                 }
                 else => return Ok(sent),
             }
@@ -250,9 +250,9 @@ impl EndpointDelivery {
         lane: &EndpointCursor,
         job: DeliveryJob,
     ) -> Result<impl Future<Output = CompletedJob> + Send + 'static> {
-        let now = self.service.now();
-        let piece = job.traced(self.service.traces());
-        let errand = match lane.errand(&self.service, &job, now, &piece).await {
+        let now = self.service.core.now();
+        let piece = job.traced(self.service.core.traces());
+        let errand = match lane.errand(&self.service.delivery, &job, now, &piece).await {
             Ok(errand) => Some(errand),
             // One event that cannot be read does not block the others.
             Err(error) if error.is_of_what_is_told() => {
@@ -261,7 +261,7 @@ impl EndpointDelivery {
             }
             Err(error) => return Err(error),
         };
-        let (outgoing, address) = (self.service.outgoing()?.clone(), lane.address().clone());
+        let (outgoing, address) = (self.service.delivery.outgoing()?.clone(), lane.address().clone());
         Ok(async move {
             let done = match errand {
                 Some(errand) => job.done(now, &address, errand.run(&outgoing).await),

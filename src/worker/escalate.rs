@@ -5,5 +5,6 @@ use crate::service::error::Result;
 
 /// Records everything that is due. Returns the number of reviews.
 pub async fn run_once(service: &Service) -> Result<usize> {
-    super::each(service.reminders_due().await?, |review| async move { service.notice(&review).await }).await
+    super::each(service.core.reminders_due().await?, |review| async move { service.reviews.notice(&review).await })
+        .await
 }

@@ -5,5 +5,8 @@ use crate::service::error::Result;
 
 /// Logs every expired lease that is not logged yet. Returns how many.
 pub async fn run_once(service: &Service) -> Result<usize> {
-    super::each(service.expired_leases().await?, |thread| async move { service.log_expired_lease(&thread).await }).await
+    super::each(service.core.expired_leases().await?, |thread| async move {
+        service.threads.log_expired_lease(&thread).await
+    })
+    .await
 }

@@ -17,7 +17,7 @@ pub async fn run_once(service: &Service, to: &LogExportTarget) -> Result<usize> 
             // File writes block, so they run on a blocking thread.
             tokio::task::spawn_blocking(move || log_sink::append(&to, &lines)).await.map_err(std::io::Error::other)?
         };
-        match service.copy_log(write).await? {
+        match service.log.copy_log(write).await? {
             0 => break,
             more => copied += more,
         }

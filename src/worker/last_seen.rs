@@ -5,5 +5,5 @@ use crate::service::error::Result;
 
 /// Stores what is due. Returns how many rows.
 pub async fn run_once(service: &Service) -> Result<usize> {
-    service.flush_last_seen().await
+    service.identity.flush_last_seen().await
 }

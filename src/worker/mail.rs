@@ -13,9 +13,9 @@ const BATCHES_MAX: usize = 20;
 /// or `None` if another gateway is the leader.
 pub async fn run_once(service: &Service, mailer: &Mailer, digests: Duration) -> Result<Option<usize>> {
     for _ in 0..BATCHES_MAX {
-        if service.queue_mail(digests).await?.unwrap_or_default() == 0 {
+        if service.delivery.queue_mail(digests).await?.unwrap_or_default() == 0 {
             break;
         }
     }
-    service.send_due_mail(|mail| async move { mailer.send(&mail).await }).await
+    service.delivery.send_due_mail(|mail| async move { mailer.send(&mail).await }).await
 }

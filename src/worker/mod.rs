@@ -164,7 +164,10 @@ impl WorkerLoop {
         while !*self.stopping.borrow() {
             let outcome = tried(run(Arc::clone(&service))).await;
             self.note(&outcome, failing);
-            service.metrics().ran(self.name, if outcome.is_ok() { WorkerResult::Done } else { WorkerResult::Failed });
+            service
+                .operations
+                .metrics()
+                .ran(self.name, if outcome.is_ok() { WorkerResult::Done } else { WorkerResult::Failed });
             failing = outcome.is_err();
             tokio::select! {
                 () = rest(&service, self.wakes, self.interval) => {}
@@ -206,7 +209,7 @@ async fn rest(service: &Service, wakes: WakeTrigger, interval: Duration) {
     match wakes {
         WakeTrigger::AtIntervals => tokio::time::sleep(interval).await,
         WakeTrigger::AfterCommits => {
-            service.changed(interval).await;
+            service.core.changed(interval).await;
             // Collects the commits of this pause into one run.
             tokio::time::sleep(interval.min(PACE)).await;
         }

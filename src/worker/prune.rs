@@ -10,7 +10,9 @@ const BATCHES_MAX: usize = 100;
 pub async fn run_once(service: &Service) -> Result<usize> {
     let mut forgotten = 0;
     for _ in 0..BATCHES_MAX {
-        match service.forget_deliveries(service.deliveries_kept()).await? + service.prune_responses().await? {
+        match service.delivery.forget_deliveries(service.delivery.deliveries_kept()).await?
+            + service.core.prune_responses().await?
+        {
             0 => break,
             more => forgotten += more,
         }

@@ -11,7 +11,7 @@ const BATCHES_MAX: usize = 100;
 pub async fn run_once(service: &Service) -> Result<usize> {
     let mut placed = 0;
     for _ in 0..BATCHES_MAX {
-        match service.sequence().await? {
+        match service.log.sequence().await? {
             0 => break,
             more => placed += more,
         }

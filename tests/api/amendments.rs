@@ -53,7 +53,7 @@ pub async fn now(g: &TestGateway, amendment: &Value) -> Value {
 }
 
 pub async fn active(g: &TestGateway) -> String {
-    g.service.active_policy(&"payments".try_into().unwrap()).await.unwrap().digest().to_string()
+    g.service.policies.active_policy(&"payments".try_into().unwrap()).await.unwrap().digest().to_string()
 }
 
 pub fn ballot(amendment: &Value, verdict: VoteVerdict) -> Ballot {
@@ -74,7 +74,7 @@ pub fn ballot(amendment: &Value, verdict: VoteVerdict) -> Ballot {
 
 async fn casts(g: &TestGateway, who: &Account, amendment: &Value, ballot: &Ballot) -> Result<VoteOutcome, Error> {
     let id = AmendmentId::try_from(amendment["amendment"].as_str().unwrap()).unwrap();
-    g.service.vote_on_policy_change(&who.id, &id, ballot).await
+    g.service.policy_changes.vote_on_policy_change(&who.id, &id, ballot).await
 }
 
 async fn votes(g: &TestGateway, who: &Account, amendment: &Value, verdict: VoteVerdict) -> Result<VoteOutcome, Error> {
@@ -143,7 +143,7 @@ async fn only_eligible_reviewers_other_than_the_proposer_vote(scene: ApiScenario
         let refused = votes(g, who, &asked, VoteVerdict::Approve).await;
         assert!(matches!(&refused, Err(Error::Vote(VoteRejected::Ineligible(it))) if *it == why), "{refused:?}");
     }
-    let grace = g.service.set_admission("grace", SignInAccess::Barred).await.unwrap();
+    let grace = g.service.identity.set_admission("grace", SignInAccess::Barred).await.unwrap();
     let refused = votes(g, &grace, &asked, VoteVerdict::Approve).await;
     assert!(matches!(&refused, Err(Error::Vote(VoteRejected::Ineligible(Ineligible::Disabled)))), "{refused:?}");
     assert_eq!(now(g, &asked).await["state"], "open");
@@ -236,7 +236,7 @@ async fn change_of_the_accepted_policies_requires_approval(scene: ApiScenario) {
     assert_eq!(accepting["accepts"], json!([first]));
     let by_hand = "command-line".try_into().unwrap();
     let (policy, none) = (source(crate::gateway::POLICY), BTreeSet::new());
-    let asked = g.service.activate_policy(&by_hand, None, policy, none).await.unwrap();
+    let asked = g.service.policy_changes.activate_policy(&by_hand, None, policy, none).await.unwrap();
     assert!(matches!(asked, ActivationOutcome::Waiting(_)), "{asked:?}");
     scene.passes_an_audit().await;
 }

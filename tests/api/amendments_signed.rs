@@ -44,21 +44,21 @@ struct PasskeySigner {
 
 async fn signer(g: &TestGateway, who: &Account, seed: u8) -> PasskeySigner {
     let (inside, mut key) =
-        (g.service.sign_in(&who.name, PASSWORD.to_owned()).await.unwrap().0, Authenticator::new(seed));
+        (g.service.identity.sign_in(&who.name, PASSWORD.to_owned()).await.unwrap().0, Authenticator::new(seed));
     enrol(&g.service, &inside, (&mut key, PASSWORD)).await;
     PasskeySigner { inside, key }
 }
 
 async fn amendment(g: &TestGateway, asked: &Value) -> PolicyChangeRequest {
     let id = AmendmentId::try_from(asked["amendment"].as_str().unwrap()).unwrap();
-    g.service.amendment(&id).await.unwrap()
+    g.service.policy_changes.amendment(&id).await.unwrap()
 }
 
 /// Signs the challenge that the page would show to this person.
 async fn sign(g: &TestGateway, who: &mut PasskeySigner, asked: &Value, ballot: &Ballot) -> VoteSignature {
     let amendment = amendment(g, asked).await;
     let voter = &who.inside.account.record.id;
-    let (challenge, expires_at) = g.service.policy_vote_challenge(&amendment, voter, ballot).unwrap();
+    let (challenge, expires_at) = g.service.identity.policy_vote_challenge(&amendment, voter, ballot).unwrap();
     let ask = get(&g.service, &URL_SAFE_NO_PAD.encode(challenge.bytes()));
     VoteSignature { expires_at, assertion: serde_json::from_value(who.key.sign(&ask)).unwrap() }
 }
@@ -70,7 +70,7 @@ async fn cast(
     (ballot, signature): (&Ballot, Option<&VoteSignature>),
 ) -> Result<VoteOutcome> {
     let id = amendment(g, asked).await.id;
-    g.service.vote_signed_on_policy_change(&who.inside.account.record.id, &id, ballot, signature).await
+    g.service.policy_changes.vote_signed_on_policy_change(&who.inside.account.record.id, &id, ballot, signature).await
 }
 
 fn refused(outcome: Result<VoteOutcome>) -> VoteRejected {
@@ -103,7 +103,7 @@ async fn policy_that_requires_a_signature_is_not_approved_without_one(scene: Api
     let told = now(g, &asked).await;
     let evidence: VoteEvidence<PolicyVoteStatement> = serde_json::from_value(told["evidence"][0].clone()).unwrap();
     assert_eq!(json!(evidence.statement.digest), asked["digest"]);
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let log = g.get("/v1/events", &g.auditor).await.expect(200);
     let vote = log["events"].as_array().unwrap().iter().find(|it| it["type"] == "policy.vote").unwrap();
     assert_eq!((&vote["data"]["method"], &vote["data"]["evidence"]), (&json!("passkey"), &json!(evidence.digest())));
@@ -135,8 +135,9 @@ async fn a_signature_counts_for_one_policy_verdict_comment_page_and_person(scene
     // A signature for a vote on a review is invalid for a vote on a policy, even if everything else is equal.
     let held = g.held(&g.thread().await).await;
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    let hold = g.service.review(&review, &heidi.inside.account.record).await.unwrap().hold;
-    let (over_review, expires_at) = g.service.vote_challenge(&hold, &heidi.inside.account.record.id, &yes).unwrap();
+    let hold = g.service.reviews.review(&review, &heidi.inside.account.record).await.unwrap().hold;
+    let (over_review, expires_at) =
+        g.service.identity.vote_challenge(&hold, &heidi.inside.account.record.id, &yes).unwrap();
     let ask = get(&g.service, &URL_SAFE_NO_PAD.encode(over_review.bytes()));
     let crossed = VoteSignature { expires_at, assertion: serde_json::from_value(heidi.key.sign(&ask)).unwrap() };
     assert_eq!(refused(cast(g, &heidi, &asked, (&yes, Some(&crossed))).await), challenge());
@@ -155,10 +156,10 @@ async fn signature_over_a_policy_needs_a_valid_passkey_and_expires(scene: ApiSce
     g.pass(Duration::from_secs(301));
     assert_eq!(refused(cast(g, &grace, &asked, (&yes, Some(&late))).await), VoteRejected::SignatureExpired);
     let fresh = sign(g, &mut grace, &asked, &yes).await;
-    let own = g.service.passkeys_of(&grace.inside.account.record.id).await.unwrap();
+    let own = g.service.identity.passkeys_of(&grace.inside.account.record.id).await.unwrap();
     let id = own[0].id.clone();
     let allowed = allow_removing(&g.service, &grace.inside, (&mut grace.key, id.as_str()));
-    g.service.remove_passkey(&grace.inside, &id, allowed).await.unwrap();
+    g.service.identity.remove_passkey(&grace.inside, &id, allowed).await.unwrap();
     let gone = refused(cast(g, &grace, &asked, (&yes, Some(&fresh))).await);
     assert_eq!(gone, VoteRejected::Passkey(AssertionRejected::NotTheirs));
     assert_ne!(json!(active(g).await), asked["policy"]);

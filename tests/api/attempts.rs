@@ -252,10 +252,10 @@ async fn two_gateways_do_not_both_use_the_last_attempt(scene: ApiScenario) {
     let statuses = join_all((1..=6).map(ask)).await;
     assert_eq!(statuses.iter().filter(|it| **it == 202).count(), 1, "{statuses:?}");
     let thread = run.thread.as_str().unwrap().try_into().unwrap();
-    let review = another.overview(&thread).await.unwrap().review.unwrap();
-    let transition = another.review(&review, &g.alice).await.unwrap().hold.transition;
+    let review = another.threads.overview(&thread).await.unwrap().review.unwrap();
+    let transition = another.reviews.review(&review, &g.alice).await.unwrap().hold.transition;
     let held = json!({"transition": transition});
-    another.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Deny)).await.unwrap();
+    another.reviews.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Deny)).await.unwrap();
     run.moves().await;
     run.is_refused(user(42)).await;
     scene.passes_an_audit().await;
@@ -267,7 +267,7 @@ async fn effect_is_stored_as_a_keyed_digest(scene: ApiScenario) {
     let effect = async |run: &AttemptScenario<'_>| {
         let held = run.asks(user(42)).await.expect(202);
         let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-        g.service.review(&review, &g.alice).await.unwrap().hold.effect.unwrap()
+        g.service.reviews.review(&review, &g.alice).await.unwrap().hold.effect.unwrap()
     };
     assert_ne!(effect(&one).await, effect(&two).await, "the same guess gives another digest in each thread");
 }
@@ -292,13 +292,17 @@ async fn reviewer_sees_earlier_denials(scene: ApiScenario) {
     let mut run = AttemptScenario::new(g).await;
     let page = async |held: &Value| {
         let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-        g.service.review(&review, &g.alice).await.unwrap().denied_before
+        g.service.reviews.review(&review, &g.alice).await.unwrap().denied_before
     };
     let held = run.asks(user(42)).await.expect(202);
     assert!(page(&held).await.is_none());
     let words = "user 42 is not the owner, and 4111111111111111 is not their card";
     let denial = Ballot { comment: Some(words.to_owned()), ..ballot(&held, VoteVerdict::Deny) };
-    g.service.vote(&ben.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &denial).await.unwrap();
+    g.service
+        .reviews
+        .vote(&ben.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &denial)
+        .await
+        .unwrap();
     run.moves().await;
     let again = run.asks(user(42)).await.expect(202);
     let denied = page(&again).await.unwrap();
@@ -313,7 +317,7 @@ async fn reviewer_sees_earlier_denials(scene: ApiScenario) {
 }
 
 async fn shown(g: &TestGateway, held: &Value) -> String {
-    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (_, secret) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let page = g.http.get(format!("{}/reviews/{}", g.url, held["review"]["id"].as_str().unwrap()));
     page.header("cookie", format!("countersign={secret}")).send().await.unwrap().text().await.unwrap()
 }

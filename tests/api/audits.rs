@@ -52,7 +52,7 @@ struct GrowingThreadStore {
 impl GrowingThreadStore {
     async fn of(scene: &ApiScenario, thread: &Value) -> Self {
         let service = scene.another().await;
-        let token = service.token_of(&scene.gateway.parser).await.unwrap();
+        let token = service.identity.token_of(&scene.gateway.parser).await.unwrap();
         let head = Mutex::new(thread["transition"].as_str().unwrap().parse().unwrap());
         Self { service, token, thread: id(thread), head, walks: AtomicUsize::new(0) }
     }
@@ -72,9 +72,9 @@ impl GrowingThreadStore {
             usage: Usage::default(),
             step: None,
         };
-        let answer = self.service.propose(&self.token, &proposal).await;
+        let answer = self.service.proposals.propose(&self.token, &proposal).await;
         let Ok(ProposalOutcome::Committed { transition, .. }) = answer else { panic!() };
-        while self.service.sequence().await.unwrap() > 0 {}
+        while self.service.log.sequence().await.unwrap() > 0 {}
         transition
     }
 }
@@ -102,8 +102,8 @@ fn id(thread: &Value) -> ThreadId {
 async fn a_chain_that_grows_while_an_audit_reads_is_no_finding(scene: ApiScenario) {
     let thread = scene.gateway.thread().await;
     let store = scene.watched(GrowingThreadStore::of(&scene, &thread).await);
-    assert_eq!(scene.found_in(&*store, scene.gateway.service.now()).await, [""; 0]);
-    let head = scene.gateway.service.overview(&id(&thread)).await.unwrap().thread.head;
+    assert_eq!(scene.found_in(&*store, scene.gateway.service.core.now()).await, [""; 0]);
+    let head = scene.gateway.service.threads.overview(&id(&thread)).await.unwrap().thread.head;
     assert_eq!((head.version, head.transition), (1, *store.watching.head.lock().unwrap()), "it has grown");
     scene.passes_an_audit().await;
 }
@@ -114,7 +114,7 @@ async fn audit_finds_errors_while_another_thread_grows(scene: ApiScenario) {
     let of = id(&wrong);
     scene.retells::<Thread>(of.as_str(), |it| Thread { written_version: 1, ..it }).await;
     let store = scene.watched(GrowingThreadStore::of(&scene, &grows).await);
-    let found = scene.found_in(&*store, g.service.now()).await;
+    let found = scene.found_in(&*store, g.service.core.now()).await;
     assert_eq!(found, [format!("threads {of}: the last written version of the thread differs from its chain")]);
     assert_eq!(store.watching.walks.load(Ordering::SeqCst), 1, "and needs no second look");
 }
@@ -125,10 +125,10 @@ async fn a_lease_that_ends_while_an_audit_reads_is_no_finding(scene: ApiScenario
     let held = g.held(&thread).await;
     let decision = g.approved(&held).await;
     g.verify(&thread["thread"], &held["transition"], &decision["receipt"], "w1").await.expect(200);
-    let begun = g.service.now();
+    let begun = g.service.core.now();
     g.pass(Duration::from_secs(3600));
-    g.service.log_expired_lease(&id(&thread)).await.unwrap();
-    assert_eq!(g.service.overview(&id(&thread)).await.unwrap().thread.unresolved.len(), 1);
+    g.service.threads.log_expired_lease(&id(&thread)).await.unwrap();
+    assert_eq!(g.service.threads.overview(&id(&thread)).await.unwrap().thread.unresolved.len(), 1);
     assert_eq!(scene.found_in(scene.store(), begun).await, [""; 0]);
 }
 
@@ -151,7 +151,7 @@ impl StoreInterceptor for RestoringStore {
     fn met(&self, page: &ScanPage) {
         if matches!(page, ScanPage::Labels(_)) && !self.done.swap(true, Ordering::SeqCst) {
             let by = "tests".try_into().unwrap();
-            let restored = meanwhile(self.service.restore_archives(&by, &self.thread));
+            let restored = meanwhile(self.service.archive.restore_archives(&by, &self.thread));
             assert!(restored.unwrap() > 0);
         }
     }
@@ -165,7 +165,7 @@ async fn restore_during_an_audit_is_no_finding(scene: ApiScenario) {
     let (walks, thread) = (Arc::new(AtomicUsize::new(0)), thread.as_str().unwrap().try_into().unwrap());
     let putting = RestoringStore { service, thread, done: AtomicBool::new(false), walks: walks.clone() };
     let store = scene.watched(putting);
-    assert_eq!(scene.found_in(&*store, g.service.now()).await, [""; 0]);
+    assert_eq!(scene.found_in(&*store, g.service.core.now()).await, [""; 0]);
     assert_eq!(walks.load(Ordering::SeqCst), 2, "it looked again, since a file had gone");
     scene.passes_an_audit().await;
 }

@@ -33,14 +33,14 @@ async fn envelope(g: &TestGateway, thread: &Value) -> ApiResponse {
 
 /// The data of the events of a type, and everything that an auditor reads of all events.
 async fn events(g: &TestGateway, kind: &str) -> (Vec<Value>, String) {
-    g.service.sequence().await.unwrap();
+    g.service.log.sequence().await.unwrap();
     let told = g.get("/v1/events?limit=1000", &g.auditor).await.expect(200);
     let of_kind = told["events"].as_array().unwrap().iter().filter(|it| it["type"] == kind);
     (of_kind.map(|it| it["data"].clone()).collect(), told.to_string())
 }
 
 async fn counted(g: &TestGateway, sample: &str) -> f64 {
-    g.service.count_events().await.unwrap();
+    g.service.log.count_events().await.unwrap();
     let answer = g.http.get(format!("{}/metrics", g.url)).bearer_auth(&g.monitor).send().await.unwrap();
     let text = answer.text().await.unwrap();
     let line = text.lines().find_map(|it| it.strip_prefix(&format!("countersign_{sample} ")).map(str::to_owned));
@@ -53,7 +53,7 @@ async fn refusals(g: &TestGateway, code: &str) -> f64 {
 
 async fn a_refused_envelope_leaves_an_event_and_a_metric(scene: ApiScenario) {
     let g = &scene.gateway;
-    let planner = g.service.token_of(&g.planner).await.unwrap().record.principal();
+    let planner = g.service.identity.token_of(&g.planner).await.unwrap().record.principal();
     let bare = thread(g, json!({"requested_action": "none", "target_user_id": 123_456_789_012_345_i64})).await;
     assert_eq!(refusals(g, "required_missing").await, 0.0, "it is there before anything happens");
     for _ in 0..5 {

@@ -17,15 +17,15 @@ const PASSWORD: &str = "correct horse battery";
 const ANOTHER: &str = "staple battery horse";
 
 async fn open_sessions(g: &TestGateway) -> Vec<Session> {
-    g.service.sessions_of(&g.alice.id).await.unwrap()
+    g.service.identity.sessions_of(&g.alice.id).await.unwrap()
 }
 
 /// Signs Alice in this many times. Returns the browser sessions, the oldest first.
 async fn signed_in(g: &TestGateway, times: usize) -> Vec<String> {
     let mut browsers = Vec::new();
     for _ in 0..times {
-        let link = g.service.sign_in_link(&g.alice.id).await.unwrap();
-        browsers.push(g.service.use_sign_in_link(&link).await.unwrap().1);
+        let link = g.service.identity.sign_in_link(&g.alice.id).await.unwrap();
+        browsers.push(g.service.identity.use_sign_in_link(&link).await.unwrap().1);
     }
     browsers
 }
@@ -35,17 +35,17 @@ async fn session_above_the_limit_ends_the_oldest_session() {
     let g = spawn_gateway().await;
     let browsers = signed_in(&g, SESSIONS_MAX).await;
     assert_eq!(open_sessions(&g).await.len(), SESSIONS_MAX);
-    assert!(g.service.session_of(&browsers[0]).await.is_ok(), "nobody is signed out who need not be");
+    assert!(g.service.identity.session_of(&browsers[0]).await.is_ok(), "nobody is signed out who need not be");
     let more = signed_in(&g, 2).await;
     assert_eq!(open_sessions(&g).await.len(), SESSIONS_MAX);
     for (browser, open) in browsers[..3].iter().zip([false, false, true]).chain([(&more[0], true), (&more[1], true)]) {
-        assert_eq!(g.service.session_of(browser).await.is_ok(), open);
+        assert_eq!(g.service.identity.session_of(browser).await.is_ok(), open);
     }
-    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("alice", SignInAccess::Barred).await.unwrap();
     assert!(open_sessions(&g).await.is_empty());
-    g.service.set_admission("alice", SignInAccess::Open).await.unwrap();
+    g.service.identity.set_admission("alice", SignInAccess::Open).await.unwrap();
     for browser in browsers.iter().chain(&more) {
-        assert!(matches!(g.service.session_of(browser).await, Err(Error::Unauthenticated)));
+        assert!(matches!(g.service.identity.session_of(browser).await, Err(Error::Unauthenticated)));
     }
     assert_eq!(crate::people::findings(&g).await, [""; 0]);
 }
@@ -56,7 +56,7 @@ async fn two_concurrent_sign_ins_at_the_session_limit_succeed() {
     signed_in(&g, SESSIONS_MAX).await;
     let came = futures_util::future::join_all((0..4).map(|_| signed_in(&g, 1))).await;
     for browser in came.concat() {
-        assert!(g.service.session_of(&browser).await.is_ok());
+        assert!(g.service.identity.session_of(&browser).await.is_ok());
     }
     signed_in(&g, 1).await;
     assert_eq!(
@@ -69,11 +69,11 @@ async fn two_concurrent_sign_ins_at_the_session_limit_succeed() {
 #[tokio::test]
 async fn ended_session_stays_ended() {
     let g = spawn_gateway().await;
-    let (me, _) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let (me, _) = g.service.identity.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     let until = me.session.record.expires_at;
-    g.service.sign_out(&me).await.unwrap();
+    g.service.identity.sign_out(&me).await.unwrap();
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
-    let keys = g.service.keys().unwrap();
+    let keys = g.service.core.keys().unwrap();
     let reader = RecordReader { store: &store, key: keys.row() };
     let session: Session = reader.get(me.session.record.id.as_str()).await.unwrap().unwrap().record;
     assert!(session.ended && session.expires_at < until);
@@ -85,21 +85,22 @@ async fn open_links_of_an_administrator_are_limited() {
     let gus = crate::people::admin(&g, "gus").await;
     let named = |name: String| NewAccount { name, role: PersonRole::Reviewer, groups: BTreeSet::new() };
     for at in 0..LINKS_MAX {
-        g.service.invite(&gus, &named(format!("person-{at}"))).await.unwrap();
+        g.service.identity.invite(&gus, &named(format!("person-{at}"))).await.unwrap();
     }
-    for refused in
-        [g.service.invite(&gus, &named("ana".to_owned())).await, g.service.reset_link(&gus, &g.alice.id).await]
-    {
+    for refused in [
+        g.service.identity.invite(&gus, &named("ana".to_owned())).await,
+        g.service.identity.reset_link(&gus, &g.alice.id).await,
+    ] {
         let refused = refused.unwrap_err();
         assert!(matches!(refused, Error::WrongState(why) if why.contains("withdraw some")), "{refused:?}");
     }
     let hal = crate::people::admin(&g, "hal").await;
-    g.service.invite(&hal, &named("ana".to_owned())).await.unwrap();
-    let open = g.service.open_links().await.unwrap();
+    g.service.identity.invite(&hal, &named("ana".to_owned())).await.unwrap();
+    let open = g.service.identity.open_links().await.unwrap();
     let first = open.iter().find(|it| it.purpose.made_by().unwrap().name == "gus").unwrap();
-    g.service.withdraw_link(&gus, &first.id).await.unwrap();
-    g.service.reset_link(&gus, &g.alice.id).await.unwrap();
-    let (me, _) = g.service.sign_in("gus", PASSWORD.to_owned()).await.unwrap();
-    g.service.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await.unwrap();
-    assert_eq!(g.service.open_links().await.unwrap().len(), 1, "all of one's own, and nobody else's");
+    g.service.identity.withdraw_link(&gus, &first.id).await.unwrap();
+    g.service.identity.reset_link(&gus, &g.alice.id).await.unwrap();
+    let (me, _) = g.service.identity.sign_in("gus", PASSWORD.to_owned()).await.unwrap();
+    g.service.identity.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await.unwrap();
+    assert_eq!(g.service.identity.open_links().await.unwrap().len(), 1, "all of one's own, and nobody else's");
 }

@@ -30,7 +30,11 @@ fn narrow() -> String {
 }
 
 async fn activate(g: &TestGateway, policy: &str) {
-    g.service.activate_policy(&"tests".try_into().unwrap(), None, source(policy), BTreeSet::new()).await.unwrap();
+    g.service
+        .policy_changes
+        .activate_policy(&"tests".try_into().unwrap(), None, source(policy), BTreeSet::new())
+        .await
+        .unwrap();
 }
 
 async fn at(g: &TestGateway, thread: &Value, version: u64) -> ApiResponse {

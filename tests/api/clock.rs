@@ -35,7 +35,7 @@ async fn clock_behind_the_newest_event_is_measured_and_stops_nothing(scene: ApiS
     let (g, watch) = (&scene.gateway, ClockWatch::default());
     let behind = async || {
         watch.run_once(&g.service).await.unwrap();
-        let text = g.service.metrics_text().await;
+        let text = g.service.operations.metrics_text().await;
         let line = text.lines().find_map(|it| it.strip_prefix("countersign_clock_behind_seconds "));
         line.unwrap().parse::<f64>().unwrap()
     };
@@ -73,7 +73,7 @@ async fn start_with_a_clock_that_went_back_is_refused() {
     // An account is added while the clock is a day ahead.
     let ahead = a_day_ahead(&config).await;
     let new = NewAccount { name: "ben".to_owned(), role: PersonRole::Reviewer, groups: Default::default() };
-    ahead.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
+    ahead.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
     drop(ahead);
     let Err(CliError::Clock(behind)) = start(ClockPolicy::Refused).await.map(drop) else { panic!("it started") };
     assert!(behind.by() > DAY - Duration::from_secs(60), "{behind}");

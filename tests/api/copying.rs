@@ -24,8 +24,8 @@ on_both! {
 const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
 
 async fn sequence(g: &TestGateway) -> u64 {
-    while g.service.sequence().await.unwrap() > 0 {}
-    g.service.log_length().await.unwrap()
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    g.service.log.log_length().await.unwrap()
 }
 
 /// Three hundred events, more than one batch, with a text in them that acts on terminals.
@@ -89,7 +89,7 @@ async fn failed_export_is_repeated(scene: ApiScenario) {
             written.lock().unwrap().extend(lines.lines().map(|it| serde_json::from_str(it).unwrap()));
             async move { ends.map_or(Ok(()), |kind| Err(io::Error::from(kind))) }
         };
-        g.service.copy_log(kept).await
+        g.service.log.copy_log(kept).await
     };
     assert!(write(Some(io::ErrorKind::StorageFull)).await.is_err());
     let first = std::mem::take(&mut *written.lock().unwrap());

@@ -27,7 +27,11 @@ fn told(answer: ApiResponse) -> (u16, Value) {
 async fn private_name_is_neither_taken_nor_found_by_a_host_of_another_flow() {
     let g = spawn_gateway().await;
     let refunds = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
-    g.service.activate_policy(&"tests".try_into().unwrap(), None, source(&refunds), BTreeSet::new()).await.unwrap();
+    g.service
+        .policy_changes
+        .activate_policy(&"tests".try_into().unwrap(), None, source(&refunds), BTreeSet::new())
+        .await
+        .unwrap();
     let other = other_flows(&g, "other-host", MachineRole::Host, &[]).await;
     let name = "flow:payments:order-17";
     let before = told(create(&g, &other, "refunds", name).await);

@@ -28,7 +28,7 @@ fn from(address: &str) -> SignInOrigin {
 
 /// Returns the result of an attempt: in, wrong, or wait.
 async fn tries(service: &Service, name: &str, password: &str, from: &SignInOrigin) -> &'static str {
-    match service.sign_in_throttled(name, password.to_owned(), from).await {
+    match service.identity.sign_in_throttled(name, password.to_owned(), from).await {
         Ok(_) => "in",
         Err(Error::Unauthenticated) => "wrong",
         Err(Error::TooMany) => "wait",
@@ -38,13 +38,13 @@ async fn tries(service: &Service, name: &str, password: &str, from: &SignInOrigi
 
 async fn admin(g: &TestGateway) -> Stored<Account> {
     let new = NewAccount { name: "gus".to_owned(), role: PersonRole::Admin, groups: Default::default() };
-    let account = g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap();
-    g.service.account_row(&account.id).await.unwrap()
+    let account = g.service.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap();
+    g.service.identity.account_row(&account.id).await.unwrap()
 }
 
 async fn told(g: &TestGateway, kind: &str) -> Vec<Value> {
-    while g.service.sequence().await.unwrap() > 0 {}
-    let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let (placed, _) = g.service.log.events_after(0, None, 1000).await.unwrap();
     let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
     events.filter(|it| it["type"] == kind).map(|it| it["data"].clone()).collect()
 }
@@ -66,13 +66,13 @@ async fn known_browser_signs_in_while_other_clients_wait() {
         "wait",
         "a stranger with the password"
     );
-    let device = g.service.device_of(&g.alice).unwrap();
+    let device = g.service.identity.device_of(&g.alice).unwrap();
     let known = SignInOrigin { device: Some(device.clone()), ..from("203.0.113.1") };
     assert_eq!(tries(&g.service, "alice", PASSWORD, &known).await, "in");
     assert_eq!(tries(&g.service, "alice", PASSWORD, &from("198.51.100.1")).await, "wait", "strangers still do");
     let mut forged = device.clone().into_bytes();
     forged[0] = if forged[0] == b'A' { b'B' } else { b'A' };
-    let theirs = g.service.device_of(&g.bob).unwrap();
+    let theirs = g.service.identity.device_of(&g.bob).unwrap();
     for device in [String::from_utf8(forged).unwrap(), theirs, String::new(), "x".to_owned(), device[..40].to_owned()] {
         let other = SignInOrigin { device: Some(device), ..from("198.51.100.1") };
         assert_eq!(tries(&g.service, "alice", PASSWORD, &other).await, "wait");
@@ -115,9 +115,9 @@ async fn unlock_by_an_administrator_is_logged() {
     let g = spawn_gateway().await;
     let gus = admin(&g).await;
     slowed(&g, "alice").await;
-    assert!(g.service.throttled_until(&g.alice).await.unwrap().is_some());
-    g.service.unlock(&gus, &g.alice.id).await.unwrap();
-    assert_eq!(g.service.throttled_until(&g.alice).await.unwrap(), None);
+    assert!(g.service.identity.throttled_until(&g.alice).await.unwrap().is_some());
+    g.service.identity.unlock(&gus, &g.alice.id).await.unwrap();
+    assert_eq!(g.service.identity.throttled_until(&g.alice).await.unwrap(), None);
     assert_eq!(tries(&g.service, "alice", PASSWORD, &from("198.51.100.1")).await, "in");
     assert_eq!(told(&g, "access.unlocked").await[0]["by"], gus.record.id.as_str());
 }
@@ -178,13 +178,15 @@ async fn a_sign_in_does_not_reset_the_counter_of_its_name() {
 #[tokio::test]
 async fn concurrent_attempts_count_separately() {
     let g = spawn_gateway().await;
-    let all =
-        (0..4 * SIGN_INS).map(|at| {
-            let service = Arc::clone(&g.service);
-            async move {
-                service.sign_in_throttled("alice", "not the one".to_owned(), &from(&format!("203.0.113.{at}"))).await
-            }
-        });
+    let all = (0..4 * SIGN_INS).map(|at| {
+        let service = Arc::clone(&g.service);
+        async move {
+            service
+                .identity
+                .sign_in_throttled("alice", "not the one".to_owned(), &from(&format!("203.0.113.{at}")))
+                .await
+        }
+    });
     let answers = join_all(all).await;
     let looked = answers.iter().filter(|it| matches!(it, Err(Error::Unauthenticated))).count();
     assert!(looked <= SIGN_INS as usize, "{looked} passwords were looked at");
@@ -212,21 +214,21 @@ async fn last_use_of_a_token_is_written_once_every_few_minutes() {
     let g = spawn_gateway().await;
     let id = format!("token/{}", g.writer.strip_prefix("cs_").unwrap().split('_').next().unwrap());
     let ids = [id.clone()];
-    assert!(g.service.last_seen(&ids).await.unwrap().is_empty());
+    assert!(g.service.identity.last_seen(&ids).await.unwrap().is_empty());
     g.get("/v1/threads/none", &g.writer).await;
-    assert!(g.service.last_seen(&ids).await.unwrap().contains_key(&id));
-    assert!(g.service.flush_last_seen().await.unwrap() > 0);
+    assert!(g.service.identity.last_seen(&ids).await.unwrap().contains_key(&id));
+    assert!(g.service.identity.flush_last_seen().await.unwrap() > 0);
     g.get("/v1/threads/none", &g.writer).await;
-    assert_eq!(g.service.flush_last_seen().await.unwrap(), 0, "it is written already, nearly");
-    let before = g.service.last_seen(&ids).await.unwrap()[&id];
+    assert_eq!(g.service.identity.flush_last_seen().await.unwrap(), 0, "it is written already, nearly");
+    let before = g.service.identity.last_seen(&ids).await.unwrap()[&id];
     g.pass(countersign::service::identity::last_seen_times::GRAIN);
     g.get("/v1/threads/none", &g.writer).await;
-    assert_eq!(g.service.flush_last_seen().await.unwrap(), 1);
-    assert!(g.service.last_seen(&ids).await.unwrap()[&id] > before);
+    assert_eq!(g.service.identity.flush_last_seen().await.unwrap(), 1);
+    assert!(g.service.identity.last_seen(&ids).await.unwrap()[&id] > before);
     // A refused client is not recorded as seen.
     let stranger = [format!("token/{}", "x".repeat(32))];
     g.get("/v1/threads/none", &format!("cs_{}_secret", "x".repeat(32))).await;
-    assert!(g.service.last_seen(&stranger).await.unwrap().is_empty());
+    assert!(g.service.identity.last_seen(&stranger).await.unwrap().is_empty());
 }
 
 /// An attacker who had the password may have signed in with any number of browsers.
@@ -234,12 +236,12 @@ async fn last_use_of_a_token_is_written_once_every_few_minutes() {
 async fn new_password_resets_known_browsers() {
     const ANOTHER: &str = "battery horse correct";
     let g = spawn_gateway().await;
-    let (me, _) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
-    let device = g.service.device_of(&me.account.record).unwrap();
-    g.service.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await.unwrap();
-    let now = g.service.account_row(&g.alice.id).await.unwrap().record;
+    let (me, _) = g.service.identity.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let device = g.service.identity.device_of(&me.account.record).unwrap();
+    g.service.identity.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await.unwrap();
+    let now = g.service.identity.account_row(&g.alice.id).await.unwrap().record;
     slowed(&g, "alice").await;
-    let since = SignInOrigin { device: Some(g.service.device_of(&now).unwrap()), ..from("203.0.113.1") };
+    let since = SignInOrigin { device: Some(g.service.identity.device_of(&now).unwrap()), ..from("203.0.113.1") };
     assert_eq!(tries(&g.service, "alice", ANOTHER, &since).await, "in");
     let before = SignInOrigin { device: Some(device), ..from("198.51.100.1") };
     assert_eq!(tries(&g.service, "alice", ANOTHER, &before).await, "wait");

@@ -57,13 +57,13 @@ fn user(held: &Value, user: u64) -> EditRequest {
 }
 
 async fn rewrite(g: &TestGateway, who: &Account, held: &Value, ask: &EditRequest) -> Result<EditResult> {
-    g.service.rewrite(&who.id, &review(held), ask).await
+    g.service.reviews.rewrite(&who.id, &review(held), ask).await
 }
 
 /// Returns the new pending review, in the shape of a proposal's response.
 async fn rewritten(g: &TestGateway, who: &Account, held: &Value, ask: &EditRequest) -> Value {
     let EditResult::Held(next) = rewrite(g, who, held, ask).await.unwrap() else { panic!("rejected") };
-    let transition = g.service.review(&next, who).await.unwrap().hold.transition;
+    let transition = g.service.reviews.review(&next, who).await.unwrap().hold.transition;
     json!({"transition": transition, "review": {"id": next}})
 }
 
@@ -80,7 +80,7 @@ fn why(done: Result<EditResult>) -> String {
 }
 
 async fn still_waits(g: &TestGateway, held: &Value) {
-    assert_eq!(g.service.review(&review(held), &g.alice).await.unwrap().hold.state, HoldState::Open {});
+    assert_eq!(g.service.reviews.review(&review(held), &g.alice).await.unwrap().hold.state, HoldState::Open {});
 }
 
 async fn edit_supersedes_the_held_proposal_and_needs_another_approver(scene: ApiScenario) {
@@ -155,7 +155,11 @@ async fn edit_that_the_policy_would_reject_is_refused(scene: ApiScenario) {
     assert_eq!(why(rewrite(g, &g.alice, &held, &user(&held, 9)).await), "rule_denied ");
     let same = asks(&held, &[("/target_user_id", json!(42))], None);
     assert!(why(rewrite(g, &g.alice, &held, &same).await).contains("the edit changes nothing"));
-    g.service.set_admission("bob", countersign::service::identity::revocation::SignInAccess::Barred).await.unwrap();
+    g.service
+        .identity
+        .set_admission("bob", countersign::service::identity::revocation::SignInAccess::Barred)
+        .await
+        .unwrap();
     assert!(why(rewrite(g, &g.alice, &held, &user(&held, 43)).await).contains("no reviewer would be left"));
     still_waits(g, &held).await;
     scene.passes_an_audit().await;
@@ -197,6 +201,7 @@ async fn redacted_value_is_neither_edited_nor_guessed(scene: ApiScenario) {
     assert_eq!(told.status, 200);
     let kept = g
         .service
+        .threads
         .told(next["transition"].as_str().unwrap().try_into().unwrap(), &Party::Receiver, RedactionDetail::Whole)
         .await
         .unwrap();
@@ -231,15 +236,15 @@ async fn only_eligible_reviewers_edit_a_held_proposal(scene: ApiScenario) {
 async fn former_reviewer_edits_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let new = NewAccount { name: "boss".to_owned(), role: PersonRole::Admin, groups: Default::default() };
-    let boss = g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
-    let boss = g.service.account_row(&boss.id).await.unwrap();
+    let boss = g.service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
+    let boss = g.service.identity.account_row(&boss.id).await.unwrap();
     let held = g.held(&g.thread().await).await;
     let edit = rewritten(g, &g.alice, &held, &user(&held, 43)).await;
     let elsewhere = ["elsewhere".try_into().unwrap()].into();
-    g.service.change_access(&boss, &g.alice.id, PersonRole::Reviewer, &elsewhere).await.unwrap();
+    g.service.identity.change_access(&boss, &g.alice.id, PersonRole::Reviewer, &elsewhere).await.unwrap();
     assert_eq!(why(rewrite(g, &g.alice, &edit, &user(&edit, 44)).await), "not_eligible");
     let reviewers = ["reviewers".try_into().unwrap()].into();
-    g.service.change_access(&boss, &g.alice.id, PersonRole::Reviewer, &reviewers).await.unwrap();
+    g.service.identity.change_access(&boss, &g.alice.id, PersonRole::Reviewer, &reviewers).await.unwrap();
     rewritten(g, &g.alice, &edit, &user(&edit, 44)).await;
     scene.passes_an_audit().await;
 }

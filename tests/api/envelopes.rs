@@ -71,8 +71,8 @@ async fn verify(g: &TestGateway, envelope: &Value) -> ApiResponse {
 
 /// Returns the number of events.
 async fn told_so_far(g: &TestGateway) -> u64 {
-    g.service.sequence().await.unwrap();
-    g.service.log_length().await.unwrap()
+    g.service.log.sequence().await.unwrap();
+    g.service.log.log_length().await.unwrap()
 }
 
 fn offline(keys: &PublicKeys, envelope: &Value) -> Result<u64, EnvelopeCode> {

@@ -25,9 +25,9 @@ async fn broken_deadline_does_not_block_other_deadlines(scene: ApiScenario) {
     scene.retells(broken, |it: Interrupt| Interrupt { flow: FlowId::try_from("gone").unwrap(), ..it }).await;
     let held = g.held(&g.thread().await).await;
     g.pass(Duration::from_secs(2 * 3600));
-    assert_eq!(g.service.holds_due().await.unwrap().len(), 1);
+    assert_eq!(g.service.core.holds_due().await.unwrap().len(), 1);
     let refused = expire::run_once(&g.service).await.unwrap_err();
     assert!(refused.is_of_what_is_told(), "the run says that it failed: {refused:?}");
-    assert_eq!(g.service.holds_due().await.unwrap(), [], "and has ended the hold all the same");
+    assert_eq!(g.service.core.holds_due().await.unwrap(), [], "and has ended the hold all the same");
     assert_eq!(g.decision(&held).await.expect(200)["decision"], "expired");
 }

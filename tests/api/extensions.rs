@@ -42,7 +42,7 @@ fn review(held: &Value) -> ReviewId {
 }
 
 async fn hold(g: &TestGateway, held: &Value) -> Hold {
-    g.service.review(&review(held), &g.alice).await.unwrap().hold
+    g.service.reviews.review(&review(held), &g.alice).await.unwrap().hold
 }
 
 fn longer(hold: &Hold, more: Duration) -> ExtensionRequest {
@@ -51,7 +51,7 @@ fn longer(hold: &Hold, more: Duration) -> ExtensionRequest {
 }
 
 async fn moves(g: &TestGateway, who: &Account, held: &Value, ask: &ExtensionRequest) -> Result<()> {
-    g.service.extend(&who.id, &review(held), ask).await
+    g.service.reviews.extend(&who.id, &review(held), ask).await
 }
 
 fn code(done: Result<()>) -> String {
@@ -66,14 +66,14 @@ fn code(done: Result<()>) -> String {
 }
 
 async fn told(g: &TestGateway, kind: EventType) -> Vec<Value> {
-    while g.service.sequence().await.unwrap() > 0 {}
-    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.log.events_after(0, None, 1000).await.unwrap();
     events.into_iter().map(|it| it.event).filter(|it| it.kind == kind).map(|it| it.data).collect()
 }
 
 /// Returns the data of the one extension, as the host sees it.
 async fn extended_as_host(g: &TestGateway) -> Value {
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let page = g.get("/v1/events?limit=500", &g.host).await.expect(200);
     let events: Vec<&Value> = page["events"].as_array().unwrap().iter().collect();
     let [event] = *events.iter().filter(|it| it["type"] == "review.extended").collect::<Vec<_>>() else {
@@ -137,7 +137,7 @@ async fn only_eligible_reviewers_extend_a_deadline_in_time_and_up_to_a_limit(sce
     let (dana, gone) =
         (person(&g.service, "dana", &["elsewhere"]).await, person(&g.service, "gone", &["reviewers"]).await);
     person(&g.service, "spare", &["reviewers"]).await;
-    g.service.set_admission("gone", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("gone", SignInAccess::Barred).await.unwrap();
     let agent = owned_token(&g.service, "of-bob", MachineRole::Agent, &["planner"], "bob").await;
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42});
@@ -184,7 +184,7 @@ async fn only_eligible_reviewers_extend_a_deadline_in_time_and_up_to_a_limit(sce
     assert_eq!(code(moves(g, &g.bob, &far, &more).await), too_late);
     let late = hold(g, &g.held(&g.thread().await).await).await;
     g.pass(4 * HOUR);
-    let late = g.service.extend(&g.alice.id, &late.id, &longer(&late, HOUR)).await;
+    let late = g.service.reviews.extend(&g.alice.id, &late.id, &longer(&late, HOUR)).await;
     assert_eq!(code(late), "expired", "what is over stays over");
     g.vote(&g.bob, &far, VoteVerdict::Deny).await.unwrap();
     assert_eq!(code(moves(g, &g.alice, &far, &longer(&now, HOUR)).await), "review_ended");

@@ -109,8 +109,8 @@ impl GuessWorld {
 
     /// Returns the facts so far: accounts and tokens, some of them made in the same millisecond.
     async fn known(&self) -> FetchedFacts {
-        while self.g.service.sequence().await.unwrap() > 0 {}
-        FetchedFacts::after(self.g.service.log_length().await.unwrap())
+        while self.g.service.log.sequence().await.unwrap() > 0 {}
+        FetchedFacts::after(self.g.service.log.log_length().await.unwrap())
     }
 
     async fn party(&self) -> GuessingParty {
@@ -240,28 +240,32 @@ async fn a_reviewer_writes(world: &GuessWorld, erin: &Account, texts: &GuessText
     let patch = json!({"target_user_id": 42, "raw_text": "call them", "notes": {"plain": "n"}});
     let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(202);
     let review = review_of(&held);
-    let hold = g.service.review(&review, erin).await.unwrap().hold;
+    let hold = g.service.reviews.review(&review, erin).await.unwrap().hold;
     let (transition, deadline) = (hold.transition, hold.expires_at);
     let until = deadline.plus(std::time::Duration::from_secs(3_600));
     let longer = ExtensionRequest { transition, deadline, until, reason: texts.text("longer") };
-    g.service.extend(&erin.id, &review, &longer).await.unwrap();
+    g.service.reviews.extend(&erin.id, &review, &longer).await.unwrap();
     let saying = NewComment { transition, words: texts.text("comment"), nonce: "n".repeat(22) };
-    g.service.comment(&erin.id, &review, &saying).await.unwrap();
+    g.service.reviews.comment(&erin.id, &review, &saying).await.unwrap();
     // Guesses in values and in a name; then the editor's own edit once more.
     let values = [("/raw_text", json!(texts.text("edit"))), ("/target_user_id", json!(44))];
     let values = values.into_iter().map(|(at, value)| (at.try_into().unwrap(), value)).collect();
     let more = Some(json!({"notes": {(texts.key()): texts.text("more")}}));
     let ask = EditRequest { transition, edit: ReviewEdit { values, more }, why: texts.text("why") };
-    let EditResult::Held(next) = g.service.rewrite(&erin.id, &review, &ask).await.unwrap() else { panic!("rejected") };
-    let hold = g.service.review(&next, erin).await.unwrap().hold;
+    let EditResult::Held(next) = g.service.reviews.rewrite(&erin.id, &review, &ask).await.unwrap() else {
+        panic!("rejected")
+    };
+    let hold = g.service.reviews.review(&next, erin).await.unwrap().hold;
     let values = [("/target_user_id", json!(45))].into_iter().map(|(at, it)| (at.try_into().unwrap(), it)).collect();
     let ask =
         EditRequest { transition: hold.transition, edit: ReviewEdit { values, more: None }, why: texts.text("again") };
-    let EditResult::Held(last) = g.service.rewrite(&erin.id, &next, &ask).await.unwrap() else { panic!("rejected") };
-    let digest = g.service.review(&last, erin).await.unwrap().hold.transition;
+    let EditResult::Held(last) = g.service.reviews.rewrite(&erin.id, &next, &ask).await.unwrap() else {
+        panic!("rejected")
+    };
+    let digest = g.service.reviews.review(&last, erin).await.unwrap().hold.transition;
     let answer = json!({"transition": digest.to_string(), "review": {"id": last.to_string()}});
     for voter in [&g.alice, &g.bob] {
-        g.service.vote(&voter.id, &last, &ballot(&answer, VoteVerdict::Approve)).await.unwrap();
+        g.service.reviews.vote(&voter.id, &last, &ballot(&answer, VoteVerdict::Approve)).await.unwrap();
     }
     // The value that the editor chose is in the chain now. Another change and a rollback come after it.
     let patch = json!({"requested_action": "call"});
@@ -274,7 +278,7 @@ async fn a_reviewer_writes(world: &GuessWorld, erin: &Account, texts: &GuessText
         attempt: 1,
         reason: Some(texts.text("back")),
     };
-    g.service.ask_for_rollback(&erin.id, &rollback).await.unwrap();
+    g.service.proposals.ask_for_rollback(&erin.id, &rollback).await.unwrap();
     // A host's diff has redacted values of its own.
     let [card, birthday] = world.own;
     let interrupt = json!({
@@ -286,7 +290,7 @@ async fn a_reviewer_writes(world: &GuessWorld, erin: &Account, texts: &GuessText
     let id = InterruptId::try_from(taken["id"].as_str().unwrap()).unwrap();
     let mut vote = ballot(&json!({"transition": taken["digest"]}), VoteVerdict::Deny);
     vote.comment = Some(texts.text("denied"));
-    g.service.vote_on_interrupt(&erin.id, &id, &vote, None).await.unwrap();
+    g.service.interrupts.vote_on_interrupt(&erin.id, &id, &vote, None).await.unwrap();
     known.interrupts.push(id.to_string());
 }
 
@@ -305,16 +309,16 @@ async fn a_comment_in_a_hosts_answer_is_read_on_the_interrupts_page() {
     for who in [&g.alice, &g.bob] {
         let mut vote = ballot(&json!({"transition": taken["digest"]}), VoteVerdict::Deny);
         vote.comment = Some(format!("is it {card}"));
-        g.service.vote_on_interrupt(&who.id, &id, &vote, None).await.unwrap();
+        g.service.interrupts.vote_on_interrupt(&who.id, &id, &vote, None).await.unwrap();
     }
     let answer = g.get(&format!("/v1/interrupts/{id}"), &g.host).await.expect(200);
     assert_eq!(answer["comment"], "is it [hidden]", "{answer:#}");
-    while g.service.sequence().await.unwrap() > 0 {}
-    let events = g.service.events_after(0, None, 500).await.unwrap().0.into_iter().map(|it| it.event);
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let events = g.service.log.events_after(0, None, 500).await.unwrap().0.into_iter().map(|it| it.event);
     let ended = events.into_iter().find(|it| it.kind == EventType::InterruptDenied).unwrap();
-    let told = g.service.event_view(&ended.id, &g.bob).await.unwrap().event;
+    let told = g.service.log.event_view(&ended.id, &g.bob).await.unwrap().event;
     assert_eq!(told.data["answer"]["comment"], "[shown on the interrupt's page]", "{}", told.data);
-    let shown = g.service.interrupt_view(&id).await.unwrap();
+    let shown = g.service.interrupts.interrupt_view(&id).await.unwrap();
     let words = format!("is it {card}");
     assert_eq!(shown.said(&g.bob.id, &g.bob.id, &words), words.as_str());
     assert_eq!(shown.said(&g.alice.id, &g.bob.id, &words), "is it [hidden]");
@@ -403,7 +407,7 @@ async fn a_leaf_is_traced_through_rollbacks_forks_and_joins() {
     let join = json!({"node": "planner", "parent": head, "branches": ["left"], "strategy": "union"});
     g.post(&format!("/v1/threads/{id}/joins"), &party.agent, join).await.expect(201);
     let shown = async |of: &str, who: &Account| -> Vec<bool> {
-        let (_, items) = g.service.history(&of.try_into().unwrap(), None, 25, &who.into()).await.unwrap();
+        let (_, items) = g.service.threads.history(&of.try_into().unwrap(), None, 25, &who.into()).await.unwrap();
         let about = |it: &&RedactedChange| serde_json::to_string(it).unwrap().contains("/raw_text");
         let line = |it: &HistoryItem| it.diff.iter().find(about).map(|it| serde_json::to_string(it).unwrap());
         items.iter().rev().filter_map(line).map(|it| !it.contains("hidden")).collect()
@@ -432,6 +436,7 @@ async fn copied_value_stays_redacted_if_a_party_moves_it_or_edits_beside_it() {
     let shifted = g.post(&path, &party.agent, ask).await.expect(201);
     let (_, items) = g
         .service
+        .threads
         .history(&made["thread"].as_str().unwrap().try_into().unwrap(), None, 25, &(&party.owner).into())
         .await
         .unwrap();
@@ -446,10 +451,10 @@ async fn copied_value_stays_redacted_if_a_party_moves_it_or_edits_beside_it() {
     let values = [("/target_user_id".try_into().unwrap(), json!(43))].into_iter().collect();
     let transition = held["transition"].as_str().unwrap().try_into().unwrap();
     let ask = EditRequest { transition, edit: ReviewEdit { values, more: None }, why: "better".to_owned() };
-    let done = g.service.rewrite(&g.alice.id, &review_of(&held), &ask).await.unwrap();
+    let done = g.service.reviews.rewrite(&g.alice.id, &review_of(&held), &ask).await.unwrap();
     let EditResult::Held(next) = done else { panic!("rejected") };
     for (review, who) in [(review_of(&held), &g.alice), (next.clone(), &g.alice), (next, &g.bob)] {
-        let facts = g.service.review(&review, who).await.unwrap();
+        let facts = g.service.reviews.review(&review, who).await.unwrap();
         let RedactedArguments::Parts(parts) = &facts.call.as_ref().unwrap().arguments else { panic!("all is shown") };
         assert!(!format!("{parts:?}").contains(card), "{parts:?}");
     }
@@ -465,7 +470,7 @@ async fn value_readable_by_any_node_of_a_machine_is_redacted_for_its_owner() {
     let patch = json!({"raw_text": format!("born {}", world.own[1])});
     g.propose(&thread["thread"], &thread["transition"], (&both, "planner"), patch).await.expect(201);
     let id = thread["thread"].as_str().unwrap().try_into().unwrap();
-    let (_, items) = g.service.history(&id, None, 25, &(&party.owner).into()).await.unwrap();
+    let (_, items) = g.service.threads.history(&id, None, 25, &(&party.owner).into()).await.unwrap();
     let shown = serde_json::to_string(&items[0].diff).unwrap();
     assert!(!shown.contains(world.own[1]) && shown.contains("hidden"), "{shown}");
 }

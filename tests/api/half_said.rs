@@ -107,8 +107,8 @@ fn bearer(token: &str) -> String {
 }
 
 async fn revoke(g: &TestGateway, token: &str) {
-    let id = g.service.token_of(token).await.unwrap().record.id;
-    g.service.revoke_token(&id).await.unwrap();
+    let id = g.service.identity.token_of(token).await.unwrap().record.id;
+    g.service.identity.revoke_token(&id).await.unwrap();
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn token_revoked_before_the_last_byte_is_refused_on_every_route() {
 
 async fn admin(g: &TestGateway) -> Account {
     let new = NewAccount { name: "root".to_owned(), role: PersonRole::Admin, groups: Default::default() };
-    g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+    g.service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn session_ended_before_the_last_byte_is_refused_for_every_form() {
     let g = spawn_gateway().await;
     let root = admin(&g).await;
     for (who, role) in [(&g.alice, PersonRole::Reviewer), (&root, PersonRole::Admin)] {
-        let (me, secret) = g.service.sign_in(&who.name, "correct horse battery".to_owned()).await.unwrap();
+        let (me, secret) = g.service.identity.sign_in(&who.name, "correct horse battery".to_owned()).await.unwrap();
         let cookie = format!("Cookie: countersign={secret}\r\nContent-Type: application/x-www-form-urlencoded");
         let page = g.http.get(format!("{}/account", g.url)).header("cookie", format!("countersign={secret}"));
         let page = page.send().await.unwrap().text().await.unwrap();
@@ -157,7 +157,7 @@ async fn session_ended_before_the_last_byte_is_refused_for_every_form() {
         }
         assert!(begun.len() > 10);
         all_are_begun(&g).await;
-        g.service.sign_out(&me).await.unwrap();
+        g.service.identity.sign_out(&me).await.unwrap();
         for (begun, request) in begun {
             let (status, leads) = begun.end().await;
             assert_eq!((status, leads.starts_with("/sign-in")), (303, true), "{request} as {role:?}: {status} {leads}");
@@ -186,20 +186,20 @@ async fn writer_revoked_during_its_request_ends_no_write() {
         let approved = approve(&g).await;
         g.post("/v1/verify", &g.writer, approved.ask("w-1")).await.expect(200);
         let (store, second) = second_gateway(&g).await;
-        let writer = second.token_of(&g.writer).await.unwrap();
+        let writer = second.identity.token_of(&g.writer).await.unwrap();
         let (service, id) = (Arc::clone(&g.service), writer.record.id.clone());
         let revokes: InterleavedAction =
-            Box::new(move || Box::pin(async move { service.revoke_token(&id).await.unwrap() }));
+            Box::new(move || Box::pin(async move { service.identity.revoke_token(&id).await.unwrap() }));
         store.watching.by(revokes);
         let write = "w-1".try_into().unwrap();
         let ended = match confirms {
-            true => second.confirm(&writer, &write, &json!({})).await,
-            false => second.abort(&writer, &write, "enough").await,
+            true => second.writes.confirm(&writer, &write, &json!({})).await,
+            false => second.writes.abort(&writer, &write, "enough").await,
         };
         assert!(matches!(ended, Err(Error::Unauthenticated)), "{ended:?}");
         assert!(store.watching.is_over());
         let thread = approved.id().as_str().unwrap().try_into().unwrap();
-        assert!(g.service.overview(&thread).await.unwrap().thread.live_write(g.service.now()).is_some());
+        assert!(g.service.threads.overview(&thread).await.unwrap().thread.live_write(g.service.core.now()).is_some());
     }
 }
 

@@ -33,7 +33,7 @@ async fn pairs() -> TestGateway {
 
 async fn admin(g: &TestGateway, name: &str) -> Account {
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
-    g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+    g.service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
 }
 
 async fn token_of(g: &TestGateway, owner: &str) -> String {
@@ -46,7 +46,7 @@ async fn put(g: &TestGateway, token: &str, scope: &str, (proposing, verifying): 
 }
 
 async fn findings(g: &TestGateway) -> Vec<String> {
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
     let keys = Keyring::open(&g.folder.path().join("keyring.json"), None).unwrap().current().unwrap();
     let report = audit(&store, &keys, SystemClock.now()).await.unwrap();
@@ -70,10 +70,10 @@ async fn detected_values_in_a_reason_are_not_stored() {
         let by = OPERATOR.try_into().unwrap();
         let scope = if scope == "all" { HaltScope::All } else { HaltScope::Flow(scope.try_into().unwrap()) };
         let halt = Halt { proposing: true, verifying: true, reason: "and to eva@example.org".to_owned() };
-        g.service.set_halt(&by, &scope, &halt).await.unwrap();
+        g.service.operations.set_halt(&by, &scope, &halt).await.unwrap();
     }
-    while g.service.sequence().await.unwrap() > 0 {}
-    let halts = g.service.halts().await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let halts = g.service.operations.halts().await.unwrap();
     assert!(halts.iter().all(|it| it.halt.reason.starts_with("and to ")), "{halts:?}");
     assert!(!format!("{halts:?}").contains("eva@"), "{halts:?}");
     let auditor = owned_token(&g.service, "auditor-of-gus", MachineRole::Auditor, &[], "gus").await;
@@ -109,23 +109,35 @@ async fn halt_is_lifted_only_after_two_people_request_the_same() {
 async fn halt_request_that_differs_from_its_preview_is_refused() {
     let g = pairs().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
-    let (gus, hal) = (g.service.account_row(&gus.id).await.unwrap(), g.service.account_row(&hal.id).await.unwrap());
+    let (gus, hal) = (
+        g.service.identity.account_row(&gus.id).await.unwrap(),
+        g.service.identity.account_row(&hal.id).await.unwrap(),
+    );
     let halt = Halt { proposing: true, verifying: true, reason: "an exercise".to_owned() };
-    g.service.request_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Stop(halt.clone())).await.unwrap();
+    g.service
+        .operations
+        .request_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Stop(halt.clone()))
+        .await
+        .unwrap();
     let lift = HaltRequest::Lift(halt);
     for (who, otherwise, told) in
         [(&gus, HaltPreview::Done, HaltPreview::Asked), (&hal, HaltPreview::Asked, HaltPreview::Done)]
     {
         let me = Actor::Person(who);
-        assert_eq!(g.service.preview_halt(me, &HaltScope::All, &lift).await.unwrap(), told);
-        let refused =
-            g.service.request_halt_as_previewed(me, &HaltScope::All, &lift, Some(otherwise)).await.unwrap_err();
+        assert_eq!(g.service.operations.preview_halt(me, &HaltScope::All, &lift).await.unwrap(), told);
+        let refused = g
+            .service
+            .operations
+            .request_halt_as_previewed(me, &HaltScope::All, &lift, Some(otherwise))
+            .await
+            .unwrap_err();
         assert!(
             matches!(refused, Error::WrongState(why) if why.contains("Check the halt and try again")),
             "{refused:?}"
         );
-        assert!(g.service.halts().await.unwrap()[0].halt.verifying, "nothing was done");
-        let standing = g.service.request_halt_as_previewed(me, &HaltScope::All, &lift, Some(told)).await.unwrap();
+        assert!(g.service.operations.halts().await.unwrap()[0].halt.verifying, "nothing was done");
+        let standing =
+            g.service.operations.request_halt_as_previewed(me, &HaltScope::All, &lift, Some(told)).await.unwrap();
         assert_eq!(standing.halt.verifying, told == HaltPreview::Asked);
     }
     assert_eq!(findings(&g).await, [""; 0]);
@@ -151,12 +163,12 @@ async fn second_person_of_a_lift_must_be_an_earlier_enabled_administrator() {
     let refused = put(&g, &hal, "all", (false, true)).await;
     assert_eq!((refused.status, refused.code()), (409, "wrong_state"), "stopping and lifting at once");
     // The request of an administrator who is disabled since then is invalid.
-    g.service.set_admission("gus", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("gus", SignInAccess::Barred).await.unwrap();
     let waits = put(&g, &hal, "payments", (false, false)).await.expect(202);
     assert_eq!(waits["lifting"]["name"], "hal");
     let refused = put(&g, &gus, "payments", (false, false)).await;
     assert_eq!(refused.status, 409, "a disabled person's token is no second person");
-    g.service.set_admission("gus", SignInAccess::Open).await.unwrap();
+    g.service.identity.set_admission("gus", SignInAccess::Open).await.unwrap();
     put(&g, &gus, "payments", (false, false)).await.expect(200);
     assert_eq!(findings(&g).await, [""; 0]);
 }
@@ -167,8 +179,8 @@ async fn repeated_halt_cancels_a_requested_lift() {
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let [gus, hal, alice] = [&gus.id, &hal.id, &g.alice.id];
     let pull = async |who, wish: HaltRequest| {
-        let person = g.service.account_row(who).await.unwrap();
-        g.service.request_halt(Actor::Person(&person), &HaltScope::All, &wish).await.unwrap()
+        let person = g.service.identity.account_row(who).await.unwrap();
+        g.service.operations.request_halt(Actor::Person(&person), &HaltScope::All, &wish).await.unwrap()
     };
     let halt = |proposing, verifying| Halt { proposing, verifying, reason: "drill".to_owned() };
     pull(alice, HaltRequest::Stop(halt(true, false))).await;
@@ -189,11 +201,15 @@ async fn audit_finds_a_lift_without_its_second_person() {
     let halt = |verifying| Halt { proposing: false, verifying, reason: "drill".to_owned() };
     let operator = OPERATOR.try_into().unwrap();
     for verifying in [true, false] {
-        g.service.set_halt(&operator, &HaltScope::All, &halt(verifying)).await.unwrap();
+        g.service.operations.set_halt(&operator, &HaltScope::All, &halt(verifying)).await.unwrap();
     }
     assert_eq!(findings(&g).await, [""; 0]);
     for verifying in [true, false] {
-        g.service.set_halt(&"somebody".try_into().unwrap(), &HaltScope::All, &halt(verifying)).await.unwrap();
+        g.service
+            .operations
+            .set_halt(&"somebody".try_into().unwrap(), &HaltScope::All, &halt(verifying))
+            .await
+            .unwrap();
     }
     assert_eq!(findings(&g).await, ["a halt was lifted without its second person"]);
 }
@@ -207,7 +223,7 @@ async fn one_person_lifts_a_halt_by_default_and_a_long_reason_is_cut() {
     // A halt does not fail because its reason is too long.
     let body = json!({"proposing": true, "verifying": true, "reason": "x".repeat(2_000)});
     g.send(Method::PUT, "/v1/halts/all", &g.admin, Some(body)).await.expect(200);
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let events = g.get("/v1/events?limit=500", &g.auditor).await.expect(200)["events"].clone();
     let said = events.as_array().unwrap().iter().rev().find(|it| it["type"] == "access.halted").unwrap();
     assert_eq!(said["data"]["reason"], "x".repeat(1_000), "of a reason, so much is kept");
@@ -220,20 +236,22 @@ async fn former_or_barred_administrator_does_not_count_for_a_lift() {
     let g = pairs().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let ids = [&gus.id, &hal.id];
-    let row = async |which: usize| g.service.account_row(ids[which]).await.unwrap();
+    let row = async |which: usize| g.service.identity.account_row(ids[which]).await.unwrap();
     g.pass(std::time::Duration::from_secs(7200));
     let halt = Halt { proposing: false, verifying: true, reason: "an exercise".to_owned() };
     g.service
+        .operations
         .request_halt(Actor::Person(&row(0).await), &HaltScope::All, &HaltRequest::Stop(halt.clone()))
         .await
         .unwrap();
     let lift = HaltRequest::Lift(halt);
-    g.service.request_halt(Actor::Person(&row(0).await), &HaltScope::All, &lift).await.unwrap();
+    g.service.operations.request_halt(Actor::Person(&row(0).await), &HaltScope::All, &lift).await.unwrap();
     g.clock.set_millis(3_600_000);
     let none = BTreeSet::new();
-    g.service.change_access(&row(1).await, ids[0], PersonRole::Auditor, &none).await.unwrap();
+    g.service.identity.change_access(&row(1).await, ids[0], PersonRole::Auditor, &none).await.unwrap();
     g.pass(std::time::Duration::from_secs(7200));
-    let standing = g.service.request_halt(Actor::Person(&row(1).await), &HaltScope::All, &lift).await.unwrap();
+    let standing =
+        g.service.operations.request_halt(Actor::Person(&row(1).await), &HaltScope::All, &lift).await.unwrap();
     assert!(standing.halt.verifying, "there is one who asks");
     let (folder, clock) = (g.folder.path(), Arc::new(MovedClock(g.clock.clone())));
     let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
@@ -241,7 +259,7 @@ async fn former_or_barred_administrator_does_not_count_for_a_lift() {
     let keyring = Keyring::open(&folder.join("keyring.json"), None).unwrap();
     let other = Service::open(store, keyring, clock, settings(&g.url)).await.unwrap();
     let other = other.with_sign_in_methods(SignInMethods { local: LocalAccounts::Off, provider: None });
-    let refused = other.request_halt(Actor::Person(&row(1).await), &HaltScope::All, &lift).await;
+    let refused = other.operations.request_halt(Actor::Person(&row(1).await), &HaltScope::All, &lift).await;
     assert!(matches!(refused, Err(Error::WrongState(why)) if why.contains("disabled")), "{refused:?}");
     assert_eq!(findings(&g).await, [""; 0]);
 }

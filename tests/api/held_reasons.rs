@@ -77,7 +77,7 @@ async fn reason_for_reviewers_is_in_no_event_that_leaves_the_gateway(scene: ApiS
     g.post("/v1/endpoints", &g.admin, endpoint).await.expect(201);
     let held = held(g).await;
     assert_eq!(held["reasons"].as_array().unwrap().len(), 1, "its proposer is told one: {held}");
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
 
     let to_auditor = said(&g.get("/v1/events?limit=500", &g.auditor).await.expect(200), &held);
     assert_eq!(to_auditor["reasons"], json!([ROLLED_BACK, OF_THE_LIMIT]));
@@ -89,6 +89,7 @@ async fn reason_for_reviewers_is_in_no_event_that_leaves_the_gateway(scene: ApiS
     let to_endpoint = posted.into_iter().find(|it| it["transition"] == held["transition"]).unwrap();
     let mut copied = String::new();
     g.service
+        .log
         .copy_log(|lines| async {
             copied = lines;
             Ok(())

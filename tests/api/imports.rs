@@ -47,7 +47,7 @@ pub fn golden() -> Folder {
 }
 
 async fn import(g: &TestGateway, folder: &Folder, given: Option<&PublicKeys>) -> ImportOutcome {
-    g.service.import_episode(&operator(), folder, given).await.unwrap()
+    g.service.episodes.import_episode(&operator(), folder, given).await.unwrap()
 }
 
 async fn kept(g: &TestGateway, folder: &Folder, given: Option<&PublicKeys>) -> (ThreadId, RunSigner) {
@@ -83,7 +83,7 @@ async fn given_back(g: &TestGateway, thread: &ThreadId) -> Folder {
 }
 
 async fn told(g: &TestGateway) -> Vec<Value> {
-    g.service.sequence().await.unwrap();
+    g.service.log.sequence().await.unwrap();
     let log = g.get("/v1/events?limit=500", &g.auditor).await.expect(200);
     let items = log["events"].as_array().unwrap();
     items.iter().filter(|it| it["type"] == "episode.imported").map(|it| it["data"].clone()).collect()
@@ -93,7 +93,7 @@ async fn own_run_is_imported_once_and_returned_byte_for_byte(scene: ApiScenario)
     let g = &scene.gateway;
     let came = over(g).await;
     let (thread, voucher) = kept(g, &came, None).await;
-    let kid = g.service.keys().unwrap().signing(KeyUse::Chain).kid().to_owned();
+    let kid = g.service.core.keys().unwrap().signing(KeyUse::Chain).kid().to_owned();
     assert_eq!(voucher, RunSigner::Gateway { kid });
     assert_eq!(given_back(g, &thread).await, sorted(came.clone()));
     let mut backwards = came.clone();
@@ -109,12 +109,13 @@ async fn own_run_is_imported_once_and_returned_byte_for_byte(scene: ApiScenario)
         (&json!(thread), &json!(6), &json!("command-line"))
     );
     assert!(!told[0].to_string().contains("Change"), "nothing of what it says is in the log");
-    let files: Vec<(String, Vec<u8>)> = g.service.files_of_run("tests", &Party::Receiver, &thread).await.unwrap();
+    let files: Vec<(String, Vec<u8>)> =
+        g.service.episodes.files_of_run("tests", &Party::Receiver, &thread).await.unwrap();
     let same = Folder { entries: files.into_iter().map(|(name, bytes)| (name, FileContent::Bytes(bytes))).collect() };
     assert_eq!(same, sorted(came), "what is exported is what came");
-    let (listed, onward) = g.service.imported_runs(None, 10).await.unwrap();
+    let (listed, onward) = g.service.episodes.imported_runs(None, 10).await.unwrap();
     assert_eq!((listed.len(), listed[0].id.clone(), onward), (1, thread.clone(), None));
-    assert_eq!(g.service.imported_run(&thread).await.unwrap().standing, RunSignerStatus::Holds);
+    assert_eq!(g.service.episodes.imported_run(&thread).await.unwrap().standing, RunSignerStatus::Holds);
     scene.passes_an_audit().await;
 }
 
@@ -122,7 +123,7 @@ async fn unsigned_run_of_another_system_is_imported_as_unsigned(scene: ApiScenar
     let g = &scene.gateway;
     let (thread, voucher) = kept(g, &golden(), None).await;
     assert_eq!(voucher, RunSigner::Nobody {});
-    let read = g.service.imported_run(&thread).await.unwrap();
+    let read = g.service.episodes.imported_run(&thread).await.unwrap();
     assert_eq!(read.import.episode_id, "ep_01JGFJJZ00CTSPE3DKFP348M8P");
     assert_eq!((read.import.task.as_str(), read.import.status.as_str()), ("deterministic golden", "ok"));
     assert_eq!(read.folder, golden());
@@ -165,7 +166,7 @@ async fn changed_run_is_refused(scene: ApiScenario) {
     let thread = begun(g).await;
     let waiting = folder(g, &thread, &g.host).await;
     assert_eq!(refused(g, &waiting, None).await, [""; 0], "nothing is wrong, and nothing says that it is whole");
-    assert!(told(g).await.is_empty() && g.service.imported_runs(None, 10).await.unwrap().0.is_empty());
+    assert!(told(g).await.is_empty() && g.service.episodes.imported_runs(None, 10).await.unwrap().0.is_empty());
     scene.passes_an_audit().await;
 }
 
@@ -197,7 +198,7 @@ async fn signature_of_a_run_is_checked_with_the_given_keys(scene: ApiScenario) {
     let RunSigner::Other { issuer, kid: by, keys: kept_keys } = &voucher else { panic!("{voucher:?}") };
     assert_eq!((issuer.as_str(), by), ("https://b.example", &kid));
     assert_eq!(kept_keys["keys"].as_array().unwrap().len(), 1, "the key that signed, and none beside it");
-    assert_eq!(g.service.imported_run(&thread).await.unwrap().standing, RunSignerStatus::Holds);
+    assert_eq!(g.service.episodes.imported_run(&thread).await.unwrap().standing, RunSignerStatus::Holds);
     let unknown = signed_by(&stranger, golden());
     let (_, voucher) = kept(g, &unknown, None).await;
     assert_eq!(voucher, RunSigner::Unchecked { kid: stranger.signing(KeyUse::Chain).kid().to_owned() });
@@ -246,7 +247,7 @@ async fn imported_run_is_read_only(scene: ApiScenario) {
 async fn only_one_of_many_concurrent_imports_is_logged(scene: ApiScenario) {
     let g = &scene.gateway;
     let (folder, by) = (golden(), operator());
-    let all = (0..8).map(|_| g.service.import_episode(&by, &folder, None));
+    let all = (0..8).map(|_| g.service.episodes.import_episode(&by, &folder, None));
     let done = futures_util::future::join_all(all).await;
     let kept = done.iter().filter(|it| matches!(it, Ok(ImportOutcome::Kept(..)))).count();
     assert_eq!(kept, 1, "{done:?}");
@@ -323,10 +324,11 @@ async fn imported_folder_is_limited_in_size() {
     let largest = with_a_file_of(FOLDER_BYTES_MAX - beside);
     assert_eq!(rest(&largest), FOLDER_BYTES_MAX);
     let (thread, _) = kept(g, &largest, None).await;
-    assert_eq!(g.service.imported_run(&thread).await.unwrap().folder, sorted(largest));
-    let more = g.service.import_episode(&operator(), &with_a_file_of(FOLDER_BYTES_MAX - beside + 1), None).await;
+    assert_eq!(g.service.episodes.imported_run(&thread).await.unwrap().folder, sorted(largest));
+    let more =
+        g.service.episodes.import_episode(&operator(), &with_a_file_of(FOLDER_BYTES_MAX - beside + 1), None).await;
     assert!(matches!(more, Err(Error::Invalid { .. })), "{more:?}");
-    assert_eq!(g.service.imported_runs(None, 10).await.unwrap().0.len(), 1);
+    assert_eq!(g.service.episodes.imported_runs(None, 10).await.unwrap().0.len(), 1);
     scene.passes_an_audit().await;
 }
 
@@ -340,13 +342,13 @@ async fn import_signed_by_a_revoked_key_is_marked() {
     let (said, code) = program(g, &["keys", "rotate", "chain"]);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(
-        g.service.imported_run(&thread).await.unwrap().standing,
+        g.service.episodes.imported_run(&thread).await.unwrap().standing,
         RunSignerStatus::Holds,
         "a retired key did sign"
     );
     let (said, code) = program(g, &["keys", "revoke", &kid]);
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(g.service.imported_run(&thread).await.unwrap().standing, RunSignerStatus::Revoked);
+    assert_eq!(g.service.episodes.imported_run(&thread).await.unwrap().standing, RunSignerStatus::Revoked);
     assert_eq!(given_back(g, &thread).await, sorted(came.clone()), "it can be read all the same");
     let mut other = came;
     other.entries.retain(|it| it.0 != "learn.jsonl");
@@ -361,7 +363,7 @@ async fn import_with_missing_pieces_is_not_returned() {
     let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
     let pieces = Table::ImportPieces.name();
     assert_eq!(database.execute(&format!("DELETE FROM {pieces}"), []).unwrap(), 1);
-    assert!(matches!(g.service.imported_run(&thread).await, Err(Error::Broken(_))));
+    assert!(matches!(g.service.episodes.imported_run(&thread).await, Err(Error::Broken(_))));
     let answer = g.get(&format!("/v1/threads/{thread}/episode/state.json"), &g.auditor).await;
     assert_eq!((answer.status, answer.code()), (500, "chain_broken"));
 }
@@ -397,7 +399,7 @@ async fn import_command_names_the_signer_and_every_error() {
     let (said, code) = program(g, &["episode", "import", &here("waiting")]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("[not_finished]") && said.ends_with("nothing was imported\n"), "{said}");
-    assert_eq!(g.service.imported_runs(None, 10).await.unwrap().0.len(), 1);
+    assert_eq!(g.service.episodes.imported_runs(None, 10).await.unwrap().0.len(), 1);
     scene.passes_an_audit().await;
 }
 
@@ -408,7 +410,7 @@ pub fn put<R: Record>(g: &TestGateway, record: &R) {
 
 /// Writes the record with this number of revisions.
 pub fn sealed<R: Record>(g: &TestGateway, record: &R, revision: i64) {
-    let keys = g.service.keys().unwrap();
+    let keys = g.service.core.keys().unwrap();
     let SealedRow { table, id, facets, revision, body, key_id, mac } = record.seal(keys.row(), revision).unwrap();
     let database = rusqlite::Connection::open(g.folder.path().join("countersign.db")).unwrap();
     let columns = "id, alias, owner, state, due, revision, body, key_id, mac";
@@ -437,14 +439,14 @@ async fn audit_finds_every_resealed_row_of_an_import() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let (thread, _) = kept(g, &golden(), None).await;
-    let run = g.service.imported_run(&thread).await.unwrap();
+    let run = g.service.episodes.imported_run(&thread).await.unwrap();
     let import = run.import.clone();
     assert_eq!(found(&scene).await, [""; 0]);
     let not_told = "imports: the row differs from the event that records it".to_owned();
     let other_files = "imports: the files differ from those that were imported".to_owned();
     put(g, &RunImport { voucher: RunSigner::Unchecked { kid: "k".to_owned() }, ..import.clone() });
     assert_eq!(found(&scene).await, [other_files.clone(), not_told.clone()]);
-    assert!(matches!(g.service.imported_run(&thread).await, Err(Error::Broken(_))), "nobody signed it");
+    assert!(matches!(g.service.episodes.imported_run(&thread).await, Err(Error::Broken(_))), "nobody signed it");
     put(g, &RunImport { task: "another".to_owned(), ..import.clone() });
     assert_eq!(found(&scene).await, std::slice::from_ref(&other_files), "what lists say of it follows from its files");
     put(g, &RunImport { at: Timestamp::from_millis(1), ..import.clone() });
@@ -475,13 +477,13 @@ async fn import_with_the_id_of_an_existing_thread_is_refused() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let g = &scene.gateway;
     let own: ThreadId = serde_json::from_value(g.thread().await["thread"].clone()).unwrap();
-    let row = g.service.overview(&own).await.unwrap().thread;
+    let row = g.service.threads.overview(&own).await.unwrap().thread;
     let elsewhere = ApiScenario::on_sqlite(POLICY).await;
     let (name, _) = kept(&elsewhere.gateway, &golden(), None).await;
     put(g, &Thread { id: name.clone(), ..row.clone() });
-    let refused = g.service.import_episode(&operator(), &golden(), None).await;
+    let refused = g.service.episodes.import_episode(&operator(), &golden(), None).await;
     assert!(matches!(refused, Err(Error::Exists(_))), "{refused:?}");
-    assert!(g.service.imported_runs(None, 10).await.unwrap().0.is_empty());
+    assert!(g.service.episodes.imported_runs(None, 10).await.unwrap().0.is_empty());
     let other = &elsewhere.gateway;
     put(other, &Thread { id: name, ..row });
     assert!(found(&elsewhere).await.contains(&"imports: a thread has the same id as the imported episode".to_owned()));

@@ -34,7 +34,7 @@ async fn page(
     part: &InboxPageSelection,
     limit: usize,
 ) -> (Vec<String>, [Option<InboxCursor>; 2]) {
-    let found = g.service.find(who, wanted, part, limit).await.unwrap();
+    let found = g.service.inbox.find(who, wanted, part, limit).await.unwrap();
     (found.items.iter().map(|it| it.hold.id.to_string()).collect(), [found.previous, found.next])
 }
 
@@ -120,10 +120,10 @@ async fn each_filter_lists_only_its_reviews() {
         let ended = InboxFilter { flow: flow(name), ..of(InboxStateFilter::Ended(HoldOutcome::Approved)) };
         assert_eq!(all(&g, &g.alice, &ended).await.len(), usize::from(count > 0));
     }
-    let deadline = g.service.find(&g.alice, &InboxFilter::open(), &InboxPageSelection::First, 1).await.unwrap().items
-        [0]
-    .hold
-    .expires_at;
+    let deadline =
+        g.service.inbox.find(&g.alice, &InboxFilter::open(), &InboxPageSelection::First, 1).await.unwrap().items[0]
+            .hold
+            .expires_at;
     assert_eq!(all(&g, &g.alice, &of(InboxStateFilter::EndingBy(deadline))).await, [open]);
     let sooner = countersign_domain::primitives::time::Timestamp::from_millis(deadline.millis() - 1);
     assert_eq!(all(&g, &g.alice, &of(InboxStateFilter::EndingBy(sooner))).await, [""; 0]);
@@ -161,10 +161,10 @@ async fn a_review_is_found_by_digest_thread_and_protected_key() {
 async fn review_past_its_deadline_is_not_listed_as_open() {
     let g = spawn_gateway().await;
     waiting(&g).await;
-    assert_eq!(g.service.count_waiting(&g.alice, 100).await.unwrap(), WaitingCount::Exactly(1));
+    assert_eq!(g.service.inbox.count_waiting(&g.alice, 100).await.unwrap(), WaitingCount::Exactly(1));
     g.pass(Duration::from_secs(24 * 3600));
     assert_eq!(all(&g, &g.alice, &InboxFilter::open()).await, [""; 0]);
-    assert_eq!(g.service.count_waiting(&g.alice, 100).await.unwrap(), WaitingCount::Exactly(0));
+    assert_eq!(g.service.inbox.count_waiting(&g.alice, 100).await.unwrap(), WaitingCount::Exactly(0));
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn open_reviews_are_counted_up_to_a_limit() {
     for _ in 0..3 {
         waiting(&g).await;
     }
-    let count = async |who, limit| g.service.count_waiting(who, limit).await.unwrap();
+    let count = async |who, limit| g.service.inbox.count_waiting(who, limit).await.unwrap();
     assert_eq!(count(&g.alice, 3).await, WaitingCount::Exactly(3));
     assert_eq!(count(&g.alice, 2).await, WaitingCount::AtLeast(2));
     assert_eq!([WaitingCount::AtLeast(100).to_string(), WaitingCount::Exactly(3).to_string()], ["100+", "3"]);
@@ -244,13 +244,13 @@ async fn page_searches_and_links_pages_in_both_directions() {
     let g = spawn_gateway().await;
     let other = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
     let by = countersign_domain::primitives::id::PrincipalId::try_from("tests").unwrap();
-    g.service.activate_policy(&by, None, source(&other), BTreeSet::new()).await.unwrap();
+    g.service.policy_changes.activate_policy(&by, None, source(&other), BTreeSet::new()).await.unwrap();
     let thread = g.thread().await;
     let held = g.held(&thread).await;
     for _ in 0..51 {
         waiting(&g).await;
     }
-    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (_, secret) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let url = format!("/reviews/{}", id(&held));
     let digest = held["transition"].as_str().unwrap();
     let queries = [

@@ -22,8 +22,8 @@ const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Sequences and counts every event.
 async fn count(scene: &ApiScenario) {
-    while scene.gateway.service.sequence().await.unwrap() > 0 {}
-    while scene.gateway.service.count_events().await.unwrap() > 0 {}
+    while scene.gateway.service.log.sequence().await.unwrap() > 0 {}
+    while scene.gateway.service.log.count_events().await.unwrap() > 0 {}
 }
 
 fn summed(facts: &InsightFacts) -> FlowCounts {
@@ -54,7 +54,7 @@ async fn lived(scene: &ApiScenario) {
 async fn events_are_counted_by_hour_and_day(scene: ApiScenario) {
     lived(&scene).await;
     count(&scene).await;
-    let facts = scene.gateway.service.insight(BucketWidth::Day, 7).await.unwrap();
+    let facts = scene.gateway.service.log.insight(BucketWidth::Day, 7).await.unwrap();
     assert_eq!((facts.figures.len(), facts.behind, facts.counted.open_reviews(None)), (7, 0, 1));
     let all = summed(&facts);
     let counts = Counts { times: all.all.times.clone(), ..all.all.clone() };
@@ -69,22 +69,22 @@ async fn events_are_counted_by_hour_and_day(scene: ApiScenario) {
     let reason = all.reasons.keys().next().unwrap();
     assert!(reason.contains("target_user_id"), "{reason}");
     assert_eq!(all.reasons[reason].opened, 4);
-    let hours = scene.gateway.service.insight(BucketWidth::Hour, 24).await.unwrap();
+    let hours = scene.gateway.service.log.insight(BucketWidth::Hour, 24).await.unwrap();
     assert_eq!(summed(&hours).all.opened, 1, "yesterday's are further back than 24 hours");
-    let minutes = scene.gateway.service.insight(BucketWidth::Minute, 60).await.unwrap();
+    let minutes = scene.gateway.service.log.insight(BucketWidth::Minute, 60).await.unwrap();
     assert_eq!((summed(&minutes), minutes.since), (summed(&hours), None), "by the minute it is the same");
     scene.passes_an_audit().await;
 }
 
 async fn gateways_that_count_at_the_same_time_count_each_event_once(scene: ApiScenario) {
     lived(&scene).await;
-    while scene.gateway.service.sequence().await.unwrap() > 0 {}
-    let length = scene.gateway.service.log_length().await.unwrap();
+    while scene.gateway.service.log.sequence().await.unwrap() > 0 {}
+    let length = scene.gateway.service.log.log_length().await.unwrap();
     let others = [scene.another().await, scene.another().await];
     let runs = [&scene.gateway.service, &others[0], &others[1]].map(countersign::worker::count_insight::run_once);
     let counted: usize = futures_util::future::join_all(runs).await.into_iter().map(Result::unwrap).sum();
     assert_eq!(counted as u64, length);
-    assert_eq!(summed(&others[0].insight(BucketWidth::Day, 7).await.unwrap()).all.opened, 4);
+    assert_eq!(summed(&others[0].log.insight(BucketWidth::Day, 7).await.unwrap()).all.opened, 4);
     scene.passes_an_audit().await;
 }
 
@@ -115,7 +115,7 @@ fn rows(page: &str, chart: &str) -> Vec<Vec<String>> {
 
 async fn page(scene: &ApiScenario, query: &str) -> String {
     let g = &scene.gateway;
-    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (_, secret) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let page = g.http.get(format!("{}/insight{query}", g.url)).header("cookie", format!("countersign={secret}"));
     let answer = page.send().await.unwrap();
     let status = answer.status().as_u16();
@@ -126,7 +126,7 @@ async fn page(scene: &ApiScenario, query: &str) -> String {
 async fn page_shows_numbers_as_text_and_escapes_its_parameters(scene: ApiScenario) {
     assert!(page(&scene, "").await.contains("No reviews in the last 7 days."));
     lived(&scene).await;
-    while scene.gateway.service.sequence().await.unwrap() > 0 {}
+    while scene.gateway.service.log.sequence().await.unwrap() > 0 {}
     assert!(page(&scene, "").await.contains("not counted yet"));
     count(&scene).await;
     let told = page(&scene, "").await;

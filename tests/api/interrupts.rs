@@ -83,7 +83,7 @@ fn vote_of(taken: &Value, verdict: VoteVerdict) -> Ballot {
 }
 
 async fn votes(g: &TestGateway, who: &Account, taken: &Value, verdict: VoteVerdict) -> Result<VoteOutcome, Error> {
-    g.service.vote_on_interrupt(&who.id, &id(taken), &vote_of(taken, verdict), None).await
+    g.service.interrupts.vote_on_interrupt(&who.id, &id(taken), &vote_of(taken, verdict), None).await
 }
 
 fn refused(voted: &Result<VoteOutcome, Error>) -> &VoteRejected {
@@ -95,7 +95,7 @@ fn refused(voted: &Result<VoteOutcome, Error>) -> &VoteRejected {
 
 /// Returns the claims of an answer, verified by the gateway's published keys.
 fn claims(g: &TestGateway, answered: &Value) -> InterruptAnswer {
-    let keys = g.service.keys().unwrap();
+    let keys = g.service.core.keys().unwrap();
     let unverified =
         jws::read::<InterruptAnswer>(answered["answer"].as_str().unwrap(), TokenType::InterruptAnswer).unwrap();
     let key = keys.public(KeyUse::Chain, unverified.kid()).unwrap();
@@ -107,7 +107,7 @@ fn claims(g: &TestGateway, answered: &Value) -> InterruptAnswer {
 
 /// Returns the names of the events about interrupts with their data. The events of one commit are in any order.
 async fn events(g: &TestGateway) -> Vec<(String, Value)> {
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let all = g.get("/v1/events", &g.host).await.expect(200);
     let all = all["events"].as_array().unwrap().iter();
     let about = all.filter(|it| it["type"].as_str().unwrap().starts_with("interrupt."));
@@ -121,7 +121,7 @@ async fn host_gets_the_decision_of_its_interrupt(scene: ApiScenario) {
     assert_eq!(taken["url"], format!("{}/interrupts/{}", g.url, taken["id"].as_str().unwrap()));
     assert_eq!(answer(g, &taken).await.expect(202), json!({"status": "open"}));
     let vote = Ballot { comment: Some("as agreed".to_owned()), ..vote_of(&taken, VoteVerdict::Approve) };
-    let voted = g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &vote, None).await.unwrap();
+    let voted = g.service.interrupts.vote_on_interrupt(&g.alice.id, &id(&taken), &vote, None).await.unwrap();
     assert_eq!(voted, VoteOutcome::Approved);
     let answered = answer(g, &taken).await.expect(200);
     assert_eq!((&answered["approved"], &answered["decision"]), (&json!(true), &json!("approved")));
@@ -131,7 +131,7 @@ async fn host_gets_the_decision_of_its_interrupt(scene: ApiScenario) {
     }
     assert_eq!(answered["comment"], "as agreed");
     let said = claims(g, &answered);
-    let host = g.service.token_of(&g.host).await.unwrap().record;
+    let host = g.service.identity.token_of(&g.host).await.unwrap().record;
     assert_eq!((said.decision, &said.aud, &said.sub), (InterruptDecision::Approved, &host.principal(), &id(&taken)));
     assert_eq!(json!([said.asserted, said.jti]), json!([taken["digest"], answered["nonce"]]));
     assert_eq!(said.exp, Some(said.iat + 600), "it is good for as long as a receipt");
@@ -239,7 +239,7 @@ async fn owner_of_the_host_does_not_decide(scene: ApiScenario) {
     let carol = person(&g.service, "carol", &["support"]).await;
     let why = votes(g, &carol, &taken, VoteVerdict::Approve).await;
     assert!(matches!(refused(&why), VoteRejected::Ineligible(Ineligible::Group)), "{why:?}");
-    g.service.set_admission("bob", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("bob", SignInAccess::Barred).await.unwrap();
     let why = votes(g, &g.bob, &taken, VoteVerdict::Approve).await;
     assert!(matches!(refused(&why), VoteRejected::Ineligible(Ineligible::Disabled)), "{why:?}");
     assert_eq!(answer(g, &taken).await.expect(202)["status"], "open");
@@ -251,18 +251,21 @@ async fn vote_covers_the_whole_interrupt_and_counts_once(scene: ApiScenario) {
     let taken = posts(g, &asked()).await.expect(202);
     let other = posts(g, &asked_with(json!({"transition_digest": "e".repeat(64)}))).await.expect(202);
     assert_ne!(taken["digest"], other["digest"]);
-    let wrong =
-        g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &vote_of(&other, VoteVerdict::Approve), None).await;
+    let wrong = g
+        .service
+        .interrupts
+        .vote_on_interrupt(&g.alice.id, &id(&taken), &vote_of(&other, VoteVerdict::Approve), None)
+        .await;
     assert!(matches!(refused(&wrong), VoteRejected::Digest), "{wrong:?}");
     let vote = vote_of(&taken, VoteVerdict::Approve);
-    let first = g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &vote, None).await.unwrap();
+    let first = g.service.interrupts.vote_on_interrupt(&g.alice.id, &id(&taken), &vote, None).await.unwrap();
     assert_eq!(first, VoteOutcome::Waiting);
-    let again = g.service.vote_on_interrupt(&g.bob.id, &id(&taken), &vote, None).await;
+    let again = g.service.interrupts.vote_on_interrupt(&g.bob.id, &id(&taken), &vote, None).await;
     assert!(matches!(refused(&again), VoteRejected::NonceUsed), "{again:?}");
     let again = votes(g, &g.alice, &taken, VoteVerdict::Approve).await;
     assert!(matches!(refused(&again), VoteRejected::Ineligible(Ineligible::Voted)), "{again:?}");
     let stage = Ballot { stage: 1, ..vote_of(&taken, VoteVerdict::Approve) };
-    let wrong = g.service.vote_on_interrupt(&g.bob.id, &id(&taken), &stage, None).await;
+    let wrong = g.service.interrupts.vote_on_interrupt(&g.bob.id, &id(&taken), &stage, None).await;
     assert!(matches!(refused(&wrong), VoteRejected::Stage), "{wrong:?}");
     assert_eq!(votes(g, &g.bob, &taken, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     let late = votes(g, &g.bob, &taken, VoteVerdict::Deny).await;
@@ -321,13 +324,13 @@ async fn halted_flow_accepts_and_decides_no_interrupt(scene: ApiScenario) {
     let by = "tests".try_into().unwrap();
     let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
     for scope in [HaltScope::All, HaltScope::Flow("payments".try_into().unwrap())] {
-        g.service.set_halt(&by, &scope, &halt(true)).await.unwrap();
+        g.service.operations.set_halt(&by, &scope, &halt(true)).await.unwrap();
         let other = posts(g, &asked_with(json!({"transition_digest": "e".repeat(64)}))).await;
         assert_eq!((other.status, other.code()), (409, "halted"));
         assert_eq!(posts(g, &asked()).await.expect(202), taken, "what was asked is still known");
         let voted = votes(g, &g.alice, &taken, VoteVerdict::Approve).await;
         assert!(matches!(voted, Err(Error::Halted)), "{voted:?}");
-        g.service.set_halt(&by, &scope, &halt(false)).await.unwrap();
+        g.service.operations.set_halt(&by, &scope, &halt(false)).await.unwrap();
     }
     assert_eq!(votes(g, &g.alice, &taken, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     scene.passes_an_audit().await;
@@ -337,7 +340,7 @@ async fn interrupt_under_a_new_policy_asks_its_reviewers(scene: ApiScenario) {
     let g = &scene.gateway;
     let by: countersign_domain::primitives::id::PrincipalId = "tests".try_into().unwrap();
     let activate = async |policy: &str| {
-        g.service.activate_policy(&by, None, source(policy), BTreeSet::new()).await.unwrap();
+        g.service.policy_changes.activate_policy(&by, None, source(policy), BTreeSet::new()).await.unwrap();
     };
     let kept = posts(g, &asked()).await.expect(202);
     // A policy that requires the same reviewers changes nothing.
@@ -379,12 +382,12 @@ async fn detected_values_are_in_no_event(scene: ApiScenario) {
     }));
     let taken = posts(g, &body).await.expect(202);
     let vote = Ballot { comment: Some(format!("{secret} called")), ..vote_of(&taken, VoteVerdict::Approve) };
-    g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &vote, None).await.unwrap();
+    g.service.interrupts.vote_on_interrupt(&g.alice.id, &id(&taken), &vote, None).await.unwrap();
     assert_eq!(answer(g, &taken).await.expect(200)["comment"], "[email] called");
     let told = events(g).await;
     assert!(told.iter().any(|it| it.1["title"] == "pay [email]"), "{told:?}");
     assert!(!json!(told).to_string().contains(secret), "{told:?}");
-    let (_, cookie) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (_, cookie) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let page = g.http.get(taken["url"].as_str().unwrap()).header("cookie", format!("countersign={cookie}"));
     let page = page.send().await.unwrap().text().await.unwrap();
     assert!(page.contains("pay [email]") && !page.contains(secret), "{page}");
@@ -399,8 +402,8 @@ async fn value_redacted_by_a_later_policy_is_not_shown(scene: ApiScenario) {
     let taken = posts(g, &asked_with(words)).await.expect(202);
     let id = InterruptId::try_from(taken["id"].as_str().unwrap()).unwrap();
     let told = async || {
-        let shown = g.service.interrupt_view(&id).await.unwrap();
-        let listed = g.service.interrupts_open(None, 10).await.unwrap().interrupts;
+        let shown = g.service.interrupts.interrupt_view(&id).await.unwrap();
+        let listed = g.service.inbox.interrupts_open(None, 10).await.unwrap().interrupts;
         [&shown, &listed[0]].map(|it| {
             let title = it.masked(it.interrupt.asserted.title.as_deref().unwrap());
             format!("{title} {:?}", it.leaves())
@@ -433,7 +436,7 @@ async fn line_about_a_redacted_path_is_not_shown(scene: ApiScenario) {
         ],
     });
     let taken = posts(g, &asked_with(words)).await.expect(202);
-    let shown = g.service.interrupt_view(&id(&taken)).await.unwrap();
+    let shown = g.service.interrupts.interrupt_view(&id(&taken)).await.unwrap();
     let leaves = format!("{:?}", shown.leaves());
     assert!(leaves.contains("/1/after") && !leaves.contains(number), "{leaves}");
     assert_eq!(shown.masked(shown.interrupt.asserted.title.as_deref().unwrap()), "Card [hidden]");
@@ -443,7 +446,7 @@ async fn line_about_a_redacted_path_is_not_shown(scene: ApiScenario) {
 }
 
 async fn told_once_ended(g: &TestGateway, id: &InterruptId) -> String {
-    let shown = g.service.interrupt_view(id).await.unwrap();
+    let shown = g.service.interrupts.interrupt_view(id).await.unwrap();
     shown.masked(shown.interrupt.asserted.title.as_deref().unwrap()).into_owned()
 }
 
@@ -454,7 +457,7 @@ async fn typed_confirmation_is_required(scene: ApiScenario) {
     assert!(matches!(refused(&voted), VoteRejected::NotTyped), "{voted:?}");
     let vote = vote_of(&taken, VoteVerdict::Approve);
     let typed = Ballot { typed: Some(vote.transition.to_type()), ..vote };
-    let voted = g.service.vote_on_interrupt(&g.alice.id, &id(&taken), &typed, None).await.unwrap();
+    let voted = g.service.interrupts.vote_on_interrupt(&g.alice.id, &id(&taken), &typed, None).await.unwrap();
     assert_eq!(voted, VoteOutcome::Approved);
     scene.passes_an_audit().await;
 }

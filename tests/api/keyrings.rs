@@ -46,7 +46,7 @@ fn revoke(path: &std::path::Path, kid: &str) {
 }
 
 fn signing(g: &TestGateway) -> String {
-    g.service.keys().unwrap().signing(KeyUse::Chain).kid().to_owned()
+    g.service.core.keys().unwrap().signing(KeyUse::Chain).kid().to_owned()
 }
 
 async fn stopped(g: &TestGateway, transition: &Value) -> Value {
@@ -86,7 +86,7 @@ async fn slow_proposal_is_signed_by_the_current_key(scene: ApiScenario) {
     rotate(&place(g));
     let old = signing(g);
     let second = scene.another_watched(RotatingKeyring(place(g), Mutex::new(true))).await;
-    let planner = second.token_of(&g.planner).await.unwrap();
+    let planner = second.identity.token_of(&g.planner).await.unwrap();
     let proposal = Proposal {
         thread: thread["thread"].as_str().unwrap().try_into().unwrap(),
         node: "planner".try_into().unwrap(),
@@ -98,7 +98,7 @@ async fn slow_proposal_is_signed_by_the_current_key(scene: ApiScenario) {
         usage: Default::default(),
         step: None,
     };
-    let answer = second.propose(&planner, &proposal).await.unwrap();
+    let answer = second.proposals.propose(&planner, &proposal).await.unwrap();
     let ProposalOutcome::Committed { entry, .. } = answer else { panic!("{answer:?}") };
     let kid = jws::read::<Entry>(&entry, TokenType::Entry).unwrap().kid().to_owned();
     assert_ne!(signing(g), old, "it was turned meanwhile");
@@ -112,7 +112,7 @@ async fn restored_older_keyring_is_found_from_the_log(scene: ApiScenario) {
     let leaked = signing(g);
     revoke(&place(g), &leaked);
     let by = "tests".try_into().unwrap();
-    g.service.note_keys_changed(&by, KeyUse::Chain, Some(&leaked)).await.unwrap();
+    g.service.log.note_keys_changed(&by, KeyUse::Chain, Some(&leaked)).await.unwrap();
     g.pass(Duration::from_secs(60));
     scene.passes_an_audit().await;
     let newer = fs::read(place(g)).unwrap();

@@ -46,7 +46,7 @@ async fn closed(g: &TestGateway, thread: &Value) -> ApiResponse {
 
 /// Resolves the thread's first write as an administrator.
 async fn resolved(g: &TestGateway, thread: &Value) -> ApiResponse {
-    let writer = g.service.token_of(&g.writer).await.unwrap().record.principal();
+    let writer = g.service.identity.token_of(&g.writer).await.unwrap().record.principal();
     let named: Vec<Value> = events(g, thread).await.into_iter().filter(|it| it["type"] == "write.reserved").collect();
     let path = format!(
         "/v1/threads/{}/lapses/{}/resolution",
@@ -62,8 +62,8 @@ async fn told(g: &TestGateway, thread: &Value) -> Vec<String> {
 }
 
 async fn events(g: &TestGateway, thread: &Value) -> Vec<Value> {
-    while g.service.sequence().await.unwrap() > 0 {}
-    let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let (placed, _) = g.service.log.events_after(0, None, 1000).await.unwrap();
     let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
     events.filter(|it| it["thread"] == thread["thread"]).collect()
 }
@@ -88,15 +88,18 @@ async fn expired_lease_is_logged_once(scene: ApiScenario) {
         g.pass(LEASE + Duration::from_secs(1));
         match first {
             "a hold" => drop(g.held(&thread).await),
-            "the worker" => {
-                g.service.log_expired_lease(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap()
-            }
+            "the worker" => g
+                .service
+                .threads
+                .log_expired_lease(&thread["thread"].as_str().unwrap().try_into().unwrap())
+                .await
+                .unwrap(),
             "a vote" => drop(g.vote(&g.alice, &held.unwrap(), VoteVerdict::Deny).await.unwrap()),
             _ => drop(closed(g, &thread).await.expect(200)),
         }
         let count = async || told(g, &thread).await.iter().filter(|it| *it == "write.lapsed").count();
         assert_eq!(count().await, 1, "{first}");
-        g.service.log_expired_lease(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
+        g.service.threads.log_expired_lease(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
         assert_eq!(count().await, 1, "{first}");
     }
     scene.passes_an_audit().await;
@@ -127,7 +130,7 @@ async fn a_lease_has_passed_only_by_the_databases_clock() {
         g.clock.set_millis(begin + lease + 50);
         stores.set_millis(begin + lease - 1_850);
         goes_on(&g, (what, &thread), held.as_ref()).await.unwrap_err();
-        g.service.log_expired_lease(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
+        g.service.threads.log_expired_lease(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
         assert!(!told(&g, &thread).await.contains(&"write.lapsed".to_owned()), "{what}");
         stores.set_millis(begin + lease + 50);
         goes_on(&g, (what, &thread), held.as_ref()).await.unwrap();
@@ -149,7 +152,7 @@ async fn goes_on(g: &TestGateway, (what, thread): (&str, &Value), held: Option<&
     };
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let ticked = Ballot { outcome_unknown_accepted: CheckboxState::Yes, ..ballot(held, VoteVerdict::Approve) };
-    match g.service.vote(&g.alice.id, &review, &ticked).await {
+    match g.service.reviews.vote(&g.alice.id, &review, &ticked).await {
         Ok(_) => Ok(()),
         Err(Error::WriteInProgress) => Err(()),
         Err(other) => panic!("{other}"),
@@ -166,7 +169,7 @@ async fn expired_lease_stays_expired_if_the_clock_goes_back() {
     let later = i64::try_from(LEASE.as_millis()).unwrap() + 1_000;
     g.clock.set_millis(later);
     stores.set_millis(later);
-    g.service.log_expired_lease(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
+    g.service.threads.log_expired_lease(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap();
     g.clock.set_millis(0);
     stores.set_millis(0);
     assert_eq!(again().await.code(), "already_used");
@@ -182,13 +185,13 @@ async fn a_deadline_has_passed_only_by_the_databases_clock() {
     // The gateway's clock is as far ahead of the database as allowed. By this clock alone the deadline has passed.
     g.clock.set_millis(deadline + 50);
     stores.set_millis(deadline - 1_850);
-    g.service.expire_hold(&review).await.unwrap();
+    g.service.threads.expire_hold(&review).await.unwrap();
     g.clock.set_millis(deadline - 1_850);
     assert_eq!(g.decision(&held).await.status, 202, "people may decide until then");
     assert_eq!(changed(&g, &thread).await.code(), "thread_held");
     g.clock.set_millis(deadline + 50);
     stores.set_millis(deadline + 50);
-    g.service.expire_hold(&review).await.unwrap();
+    g.service.threads.expire_hold(&review).await.unwrap();
     assert_eq!(g.decision(&held).await.expect(200)["decision"], "expired");
 }
 
@@ -216,12 +219,12 @@ async fn concurrent_identical_verify_calls_get_the_same_answer(scene: ApiScenari
         expect: Vec::new(),
     };
     let (twin, service) = (ask.clone(), Arc::clone(&g.service));
-    let token = g.service.token_of(&g.writer).await.unwrap();
+    let token = g.service.identity.token_of(&g.writer).await.unwrap();
     let first: InterleavedAction =
-        Box::new(move || Box::pin(async move { drop(service.verify(&token, &twin).await.unwrap()) }));
+        Box::new(move || Box::pin(async move { drop(service.writes.verify(&token, &twin).await.unwrap()) }));
     let second = scene.another_watched(BeforeWritesHook(Mutex::new(Some(first)))).await;
-    let token = second.token_of(&g.writer).await.unwrap();
-    let again = second.verify(&token, &ask).await.unwrap();
+    let token = second.identity.token_of(&g.writer).await.unwrap();
+    let again = second.writes.verify(&token, &ask).await.unwrap();
     assert!(again.replayed, "the other one was first");
     scene.passes_an_audit().await;
 }

@@ -132,7 +132,7 @@ async fn unread_response_bytes_count_for_their_caller() {
     let state = json!({"raw_text": "x".repeat(90_000), "target_user_id": 17});
     let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
     let thread = made["thread"].as_str().unwrap();
-    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (_, secret) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let edge = EdgeConfig { unread: CallerQuota::new(150_000, 1 << 29), ..edge(&g.url, TrustedProxies::default()) };
     let site = init_service(site(AppState { service: g.service.clone(), edge: Arc::new(edge) })).await;
     let ask = async |uri: &str, header: (&'static str, String)| {
@@ -214,7 +214,7 @@ async fn long_reason_is_cut() {
     let path = format!("/v1/transitions/{}/cancellation", held["transition"].as_str().unwrap());
     g.post(&path, &g.planner, json!({"reason": "never ".repeat(10_000)})).await.expect(200);
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    let hold = g.service.review(&review, &g.alice).await.unwrap().hold;
+    let hold = g.service.reviews.review(&review, &g.alice).await.unwrap().hold;
     let HoldState::Cancelled { reason, .. } = hold.state else { panic!("{hold:?}") };
     assert_eq!(reason.chars().count(), 1_000);
 }
@@ -239,12 +239,12 @@ async fn rejection_is_not_much_longer_than_its_request() {
 async fn log_page_from_beyond_the_end_is_the_newest_page() {
     let g = spawn_gateway().await;
     let thread = g.thread().await["thread"].as_str().unwrap().try_into().unwrap();
-    while g.service.sequence().await.unwrap() > 0 {}
-    let length = g.service.log_length().await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let length = g.service.log.log_length().await.unwrap();
     for (thread, last) in [(None, length), (Some(thread), 1)] {
         let sought = LogFilter { thread, ..LogFilter::default() };
         for below in [last + 1, last + 2, u64::MAX] {
-            let page = g.service.log_page(&sought, LogAudience::Overseers, Some(below), 50).await.unwrap();
+            let page = g.service.log.log_page(&sought, LogAudience::Overseers, Some(below), 50).await.unwrap();
             assert_eq!(page.lines.len() as u64, last, "below {below}");
         }
     }

@@ -95,8 +95,8 @@ fn address(text: &str) -> MailAddress {
 }
 
 pub async fn told_at(service: &Service, who: &Account, mail: &str, pace: MailPace) {
-    let contact = MailContact { account: who.id.clone(), mail: address(mail), pace, at: service.now() };
-    service.set_contact(&who.id, Some(contact)).await.unwrap();
+    let contact = MailContact { account: who.id.clone(), mail: address(mail), pace, at: service.core.now() };
+    service.delivery.set_contact(&who.id, Some(contact)).await.unwrap();
 }
 
 /// Sets the addresses. Alice and Bob can decide and are notified. Carol is in another group and is not notified.
@@ -110,9 +110,9 @@ async fn ready(g: &TestGateway) {
 
 /// Sequences every event and queues its notifications.
 pub async fn write(service: &Service) {
-    while service.sequence().await.unwrap() > 0 {}
+    while service.log.sequence().await.unwrap() > 0 {}
     // The server frees the lock of a closed connection with a delay, so the previous holder may still have it.
-    while service.queue_mail(HOUR).await.unwrap() != Some(0) {}
+    while service.delivery.queue_mail(HOUR).await.unwrap() != Some(0) {}
 }
 
 pub async fn tell(service: &Service, post: &MailServer) -> usize {
@@ -162,7 +162,7 @@ async fn decided_review_is_not_notified(scene: ApiScenario) {
     // A reviewer who may not decide any more is not notified either.
     g.held(&g.thread().await).await;
     write(&g.service).await;
-    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("alice", SignInAccess::Barred).await.unwrap();
     g.pass(PATIENCE);
     tell(&g.service, &post).await;
     assert_eq!(post.mail()["to"], json!(["bob@example.org"]), "the first mail of all");
@@ -216,7 +216,7 @@ async fn mail_about_an_interrupt_has_no_text_of_its_host(scene: ApiScenario) {
     ready(g).await;
     let taken = g.post("/v1/interrupts", &g.host, asked()).await.expect(202);
     write(&g.service).await;
-    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("alice", SignInAccess::Barred).await.unwrap();
     g.pass(PATIENCE);
     assert_eq!(tell(&g.service, &post).await, 2);
     let mail = post.mail();
@@ -236,7 +236,7 @@ async fn mail_about_an_interrupt_has_no_text_of_its_host(scene: ApiScenario) {
     write(&g.service).await;
     let denial = ballot(&json!({"transition": taken["digest"]}), VoteVerdict::Deny);
     let id = InterruptId::try_from(taken["id"].as_str().unwrap()).unwrap();
-    g.service.vote_on_interrupt(&g.bob.id, &id, &denial, None).await.unwrap();
+    g.service.interrupts.vote_on_interrupt(&g.bob.id, &id, &denial, None).await.unwrap();
     g.pass(PATIENCE);
     assert_eq!(tell(&g.service, &post).await, 1, "done with, and not sent");
     let third = g.held(&g.thread().await).await["review"]["id"].as_str().unwrap().to_owned();
@@ -253,8 +253,8 @@ async fn only_one_of_several_gateways_sends_mail(scene: ApiScenario) {
     g.held(&g.thread().await).await;
     let others = [scene.another().await, scene.another().await];
     let all = [&*g.service, &others[0], &others[1]];
-    while g.service.sequence().await.unwrap() > 0 {}
-    futures_util::future::join_all(all.map(|it| it.queue_mail(HOUR)))
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    futures_util::future::join_all(all.map(|it| it.delivery.queue_mail(HOUR)))
         .await
         .into_iter()
         .for_each(|it| assert!(it.is_ok()));
@@ -274,7 +274,7 @@ async fn only_one_of_several_gateways_sends_mail(scene: ApiScenario) {
 async fn digest_is_one_mail_for_all_new_reviews() {
     let (g, mut post) = (spawn_gateway().await, MailServer::start("plain"));
     ready(&g).await;
-    g.service.set_contact(&g.bob.id, None).await.unwrap();
+    g.service.delivery.set_contact(&g.bob.id, None).await.unwrap();
     told_at(&g.service, &g.alice, "alice@example.org", MailPace::Digest).await;
     let mut reviews = Vec::new();
     for _ in 0..3 {
@@ -312,7 +312,7 @@ async fn redacted_key_is_not_named() {
 async fn unusable_mail_server_gets_no_mail_and_is_tried_again() {
     let g = spawn_gateway().await;
     ready(&g).await;
-    g.service.set_contact(&g.bob.id, None).await.unwrap();
+    g.service.delivery.set_contact(&g.bob.id, None).await.unwrap();
     let (plain, starttls, tls) =
         (MailServer::start("plain"), MailServer::start("starttls+login"), MailServer::start("tls"));
     let gone = MailConfig { port: MailServer::start("plain").port, ..plain.settings(MailTls::None) };
@@ -390,7 +390,7 @@ async fn refused_address_does_not_delay_other_mail() {
 #[tokio::test]
 async fn people_set_their_own_address() {
     let g = spawn_gateway().await;
-    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (_, secret) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let still = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let cookie = format!("countersign={secret}");
     let page = async || {
@@ -406,14 +406,14 @@ async fn people_set_their_own_address() {
     };
     assert_eq!(save("forged", "alice@example.org", "each").await, 403);
     assert_eq!(save(&csrf, "alice@example.org\r\nBcc: x@y", "each").await, 422);
-    assert_eq!(g.service.contact_of(&g.alice.id).await.unwrap(), None);
+    assert_eq!(g.service.delivery.contact_of(&g.alice.id).await.unwrap(), None);
     assert_eq!(save(&csrf, " alice@example.org ", "digest").await, 303);
-    let contact = g.service.contact_of(&g.alice.id).await.unwrap().unwrap();
+    let contact = g.service.delivery.contact_of(&g.alice.id).await.unwrap().unwrap();
     assert_eq!((contact.mail.as_str(), contact.pace), ("alice@example.org", MailPace::Digest));
     assert!(page().await.contains("value=\"alice@example.org\""));
-    assert_eq!(g.service.contact_of(&g.bob.id).await.unwrap(), None);
+    assert_eq!(g.service.delivery.contact_of(&g.bob.id).await.unwrap(), None);
     assert_eq!(save(&csrf, "", "each").await, 303);
-    assert_eq!(g.service.contact_of(&g.alice.id).await.unwrap(), None);
+    assert_eq!(g.service.delivery.contact_of(&g.alice.id).await.unwrap(), None);
 }
 
 /// More than one change has room for.
@@ -423,14 +423,15 @@ async fn review_with_thousands_of_reviewers_notifies_each_and_delays_nothing() {
     let g = spawn_gateway().await;
     write(&g.service).await;
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
-    let keys = g.service.keys().unwrap();
+    let keys = g.service.core.keys().unwrap();
     for some in (0..MANY).collect::<Vec<_>>().chunks(100) {
-        let mut draft = Draft::new(keys.row(), g.service.now());
+        let mut draft = Draft::new(keys.row(), g.service.core.now());
         for number in some {
             let id = format!("many-{number}");
             let (account, name) = (AccountId::try_from(id.as_str()).unwrap(), id.clone());
             let mail = MailAddress::try_from(format!("{id}@example.org")).unwrap();
-            let contact = MailContact { account: account.clone(), mail, pace: MailPace::Each, at: g.service.now() };
+            let contact =
+                MailContact { account: account.clone(), mail, pace: MailPace::Each, at: g.service.core.now() };
             draft.insert(&Account { id: account, name, ..g.alice.clone() }).unwrap();
             draft.insert(&contact).unwrap();
         }

@@ -38,7 +38,7 @@ async fn proposed(g: &TestGateway, payee: &str) -> (Value, String) {
     let thread = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
     let patch = json!({"payee": payee});
     let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(202);
-    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (_, secret) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let url = format!("{}/reviews/{}", g.url, held["review"]["id"].as_str().unwrap());
     let page = g.http.get(url).header("cookie", format!("countersign={secret}")).send().await.unwrap();
     (held, page.text().await.unwrap())

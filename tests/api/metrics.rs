@@ -77,8 +77,8 @@ fn told<const N: usize>(samples: [(&str, f64); N]) -> BTreeMap<String, f64> {
 
 /// Sequences and counts every event.
 async fn count(g: &TestGateway) {
-    while g.service.sequence().await.unwrap() > 0 {}
-    while g.service.count_events().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    while g.service.log.count_events().await.unwrap() > 0 {}
 }
 
 /// Creates two reviews decided after one and eleven minutes, one expired review, two open reviews, one commit and one
@@ -143,7 +143,7 @@ async fn metrics_equal_the_events(scene: ApiScenario) {
     }
     assert_eq!(scrape.all("reservations"), told([("payments lapsed", 1.0), ("payments standing", 1.0)]));
     assert_eq!(scrape.all("halted"), told([("payments proposing", 1.0)]));
-    let length = g.service.log_length().await.unwrap() as f64;
+    let length = g.service.log.log_length().await.unwrap() as f64;
     assert_eq!(scrape.one("log_events", ""), Some(length));
     assert_eq!(scrape.all("events_total").values().sum::<f64>(), length);
     assert_eq!(scrape.one("events_total", "access.halted"), Some(1.0));
@@ -163,13 +163,13 @@ async fn metrics_equal_the_events(scene: ApiScenario) {
 async fn each_event_is_counted_by_one_of_several_gateways(scene: ApiScenario) {
     let g = &scene.gateway;
     lived(g).await;
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let others = [scene.another().await, scene.another().await];
     let all = [&*g.service, &others[0], &others[1]];
     futures_util::future::join_all(all.map(countersign::worker::count_insight::run_once)).await;
     let mut held = 0.0;
     for service in all {
-        let scrape = Scrape::read(&service.metrics_text().await);
+        let scrape = Scrape::read(&service.operations.metrics_text().await);
         held += scrape.one("proposals_total", "payments held").unwrap_or_default();
         assert_eq!(scrape.one("open_reviews", "payments"), Some(2.0), "what is so is told by each");
     }
@@ -178,7 +178,7 @@ async fn each_event_is_counted_by_one_of_several_gateways(scene: ApiScenario) {
 
 async fn unsequenced_events_are_counted_with_their_age(scene: ApiScenario) {
     let g = &scene.gateway;
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     g.thread().await;
     g.pass(MINUTE);
     let scrape = Scrape::of(g).await;
@@ -186,7 +186,7 @@ async fn unsequenced_events_are_counted_with_their_age(scene: ApiScenario) {
     let oldest = scrape.one("unplaced_event_oldest_seconds", "").unwrap();
     assert!((60.0..90.0).contains(&oldest), "{oldest}");
     assert_eq!(scrape.one("uncounted_events", ""), scrape.one("log_events", ""));
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     g.pass(LATER);
     let scrape = Scrape::of(g).await;
     assert_eq!(
@@ -203,7 +203,7 @@ async fn a_broken_chain_is_counted() {
     // Another gateway changed the gateway's row, so this gateway's cache is outdated.
     for verifying in [true, false] {
         let halt = Halt { proposing: false, verifying, reason: "drill".to_owned() };
-        other.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt).await.unwrap();
+        other.operations.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt).await.unwrap();
     }
     let database = Connection::open(g.folder.path().join("countersign.db")).unwrap();
     database.execute_batch("UPDATE events SET body = replace(body, 'payments', 'refunds') WHERE owner <> ''").unwrap();
@@ -280,7 +280,7 @@ async fn every_worker_says_whether_it_works() {
     let workers = Workers::start(&g.service, Duration::from_millis(10));
     let all = async {
         loop {
-            let text = g.service.metrics_text().await;
+            let text = g.service.operations.metrics_text().await;
             if text.matches("countersign_worker_failing{").count() == workers.count() + FORMER_NAMES {
                 break text;
             }

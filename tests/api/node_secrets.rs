@@ -35,7 +35,7 @@ fn policy() -> String {
 
 /// Sets the clock to noon, so that no period begins or ends during a test.
 fn at_noon(g: &TestGateway) {
-    let into_the_day = g.service.now().millis().rem_euclid(DAY_MILLIS);
+    let into_the_day = g.service.core.now().millis().rem_euclid(DAY_MILLIS);
     g.clock.set_millis(DAY_MILLIS + DAY_MILLIS / 2 - into_the_day);
 }
 
@@ -63,7 +63,7 @@ async fn offline(g: &TestGateway, envelope: &Value, shown: &NodeSecretsView) -> 
     let jwks: Value =
         g.http.get(format!("{}/.well-known/jwks.json", g.url)).send().await.unwrap().json().await.unwrap();
     let keys = PublicKeys::from_jwks(&jwks).unwrap();
-    let secrets = NodeSecrets::read(shown, g.service.now()).unwrap();
+    let secrets = NodeSecrets::read(shown, g.service.core.now()).unwrap();
     let envelope: Envelope = serde_json::from_value(envelope.clone()).unwrap();
     check(&envelope, &ExpectedEnvelope { secrets: Some(&secrets), ..ExpectedEnvelope::by(&keys) }).map(drop)
 }
@@ -78,7 +78,7 @@ fn forged(envelope: &Value, shown: &NodeSecretsView, (thread, node): (&str, &str
 /// Moves the clock to this time after the next period begins.
 async fn into_next_period(g: &TestGateway, after_millis: i64) {
     let rotates_at = given(g, SECRET, &g.planner).await.rotates_at;
-    let moved = g.service.now().until(rotates_at).as_millis();
+    let moved = g.service.core.now().until(rotates_at).as_millis();
     let before = g.clock.applied_to(Timestamp::from_millis(0)).millis();
     g.clock.set_millis(before + i64::try_from(moved).unwrap() + after_millis);
 }
@@ -120,7 +120,11 @@ async fn secret_is_given_only_to_the_agent_of_its_node(scene: ApiScenario) {
     }
     // An agent of that name in another flow has another secret, and learns nothing of this one.
     let refunds = source(&POLICY.replace("flow = \"payments\"", "flow = \"refunds\""));
-    g.service.activate_policy(&"tests".try_into().unwrap(), None, refunds, BTreeSet::new()).await.unwrap();
+    g.service
+        .policy_changes
+        .activate_policy(&"tests".try_into().unwrap(), None, refunds, BTreeSet::new())
+        .await
+        .unwrap();
     let new = NewToken {
         name: "elsewhere".to_owned(),
         role: MachineRole::Agent,
@@ -128,7 +132,7 @@ async fn secret_is_given_only_to_the_agent_of_its_node(scene: ApiScenario) {
         flow: Some("refunds".try_into().unwrap()),
         nodes: BTreeSet::from(["planner".try_into().unwrap()]),
     };
-    let elsewhere = g.service.add_token(&new).await.unwrap().1;
+    let elsewhere = g.service.identity.add_token(&new).await.unwrap().1;
     let (other, none) = (g.get(SECRET, &elsewhere).await, g.get(&SECRET.replace("payments", "none"), &elsewhere).await);
     assert_eq!((other.status, other.code()), (404, "not_found"));
     assert_eq!((none.status, none.code(), &none.body["detail"]), (404, "not_found", &other.body["detail"]));
@@ -136,8 +140,8 @@ async fn secret_is_given_only_to_the_agent_of_its_node(scene: ApiScenario) {
     assert_ne!(own.secrets[0].secret, mine.secrets[0].secret);
     let ended = owned_token(&g.service, "ended", MachineRole::Agent, &["planner"], "platform").await;
     given(g, SECRET, &ended).await;
-    let id = g.service.token_of(&ended).await.unwrap().record.id;
-    g.service.revoke_token(&id).await.unwrap();
+    let id = g.service.identity.token_of(&ended).await.unwrap().record.id;
+    g.service.identity.revoke_token(&id).await.unwrap();
     assert_eq!(g.get(SECRET, &ended).await.status, 401);
     scene.passes_an_audit().await;
 }
@@ -154,11 +158,11 @@ async fn access_to_a_secret_is_logged_without_the_secret(scene: ApiScenario) {
     let mut spoiled = sealed.clone();
     spoiled["hmac"]["value"] = json!("A".repeat(43));
     let refused = verify(g, &spoiled).await.body.to_string();
-    g.service.sequence().await.unwrap();
+    g.service.log.sequence().await.unwrap();
     let events = g.get("/v1/events", &g.auditor).await.expect(200);
     let told: Vec<&Value> = events["events"].as_array().unwrap().iter().collect();
     let told: Vec<_> = told.into_iter().filter(|it| it["type"] == "access.envelope_secret_given").collect();
-    let token = g.service.token_of(&g.planner).await.unwrap().record.id;
+    let token = g.service.identity.token_of(&g.planner).await.unwrap().record.id;
     assert_eq!(told.len(), 1, "{events}");
     assert_eq!(told[0]["data"], json!({"token": token, "node": "planner", "epoch": shown.secrets[0].epoch}));
     assert_eq!(told[0]["flow"], "payments");
@@ -208,7 +212,7 @@ async fn forged_or_moved_hmac_is_refused(scene: ApiScenario) {
     at_noon(g);
     let (one, two) = (thread(g, "Pay Eva.").await, thread(g, "Pay Eva.").await);
     let (sealed, other) = (bearing(g, &one).await, bearing(g, &two).await);
-    let now = g.service.now();
+    let now = g.service.core.now();
     let mine = given(g, SECRET, &g.planner).await;
     let parsers = given(g, &SECRET.replace("planner", "input_parser"), &g.parser).await;
     let (id, elsewhere) = (one["thread"].as_str().unwrap(), two["thread"].as_str().unwrap());
@@ -317,11 +321,11 @@ async fn two_gateways_on_one_database_return_the_same_secret(scene: ApiScenario)
     let (flow, node) = ("payments".try_into().unwrap(), "planner".try_into().unwrap());
     let shown = given(g, SECRET, &g.planner).await;
     let other = scene.another().await;
-    let token = std::sync::Arc::new(other.token_of(&g.planner).await.unwrap());
-    let same = other.node_secrets(&token, &flow, &node).await.unwrap();
+    let token = std::sync::Arc::new(other.identity.token_of(&g.planner).await.unwrap());
+    let same = other.episodes.node_secrets(&token, &flow, &node).await.unwrap();
     assert_eq!(json!(same), json!(shown));
     // A token that was revoked in between gets no secret.
-    other.revoke_token(&token.record.id).await.unwrap();
-    assert!(g.service.node_secrets(&token, &flow, &node).await.is_err());
+    other.identity.revoke_token(&token.record.id).await.unwrap();
+    assert!(g.service.episodes.node_secrets(&token, &flow, &node).await.is_err());
     scene.passes_an_audit().await;
 }

@@ -48,14 +48,14 @@ fn code(voted: Result<VoteOutcome>) -> String {
 const NOT_ASKED: &str = "you are not in a group that can decide this review";
 
 async fn told(g: &TestGateway) -> Vec<(EventType, Value)> {
-    while g.service.sequence().await.unwrap() > 0 {}
-    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.log.events_after(0, None, 1000).await.unwrap();
     let notices = |kind| matches!(kind, EventType::ReviewReminded | EventType::ReviewEscalated);
     events.into_iter().map(|it| it.event).filter(|it| notices(it.kind)).map(|it| (it.kind, it.data)).collect()
 }
 
 async fn mine(g: &TestGateway, who: &Account) -> usize {
-    g.service.find(who, &InboxFilter::mine(), &InboxPageSelection::First, 10).await.unwrap().items.len()
+    g.service.inbox.find(who, &InboxFilter::mine(), &InboxPageSelection::First, 10).await.unwrap().items.len()
 }
 
 async fn reminder_and_escalation_are_logged_once_while_the_review_is_open(scene: ApiScenario) {
@@ -115,7 +115,7 @@ async fn escalation_applies_at_its_time_even_before_it_is_logged(scene: ApiScena
     assert_eq!(names, ["alice", "bob", "sid"]);
     // The first reviewers stay eligible. A reviewer who left a group of either kind is not counted.
     assert_eq!(g.vote(&sid, &known, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
-    g.service.set_admission("sid", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("sid", SignInAccess::Barred).await.unwrap();
     assert_eq!(g.vote(&g.alice, &known, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting);
     assert_eq!(g.vote(&g.bob, &known, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
     scene.passes_an_audit().await;
@@ -136,7 +136,7 @@ async fn escalation_gives_no_second_vote_and_none_to_authors(scene: ApiScenario)
         code(g.vote(&owner, &held, VoteVerdict::Approve).await)
             .starts_with("your agent proposed this change, or you edited it")
     );
-    let facts = g.service.review(&review(&held), &owner).await.unwrap();
+    let facts = g.service.reviews.review(&review(&held), &owner).await.unwrap();
     assert_eq!(facts.hold.may_rewrite(&owner, None, facts.now).map_err(|it| it.code()), Err("author"));
     scene.passes_an_audit().await;
 }
@@ -146,7 +146,7 @@ async fn a_review_that_only_an_escalation_could_decide_is_rejected(scene: ApiSce
     for name in ["sid", "sue"] {
         person(&g.service, name, &["security"]).await;
     }
-    g.service.set_admission("bob", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("bob", SignInAccess::Barred).await.unwrap();
     let thread = g.thread().await;
     let patch = json!({"target_user_id": 42});
     let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await;

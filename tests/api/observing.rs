@@ -29,7 +29,11 @@ async fn enforce(g: &TestGateway, accepts: &[&Value]) {
 
 async fn activate(g: &TestGateway, policy: &str, accepts: &[&Value]) {
     let accepts = accepts.iter().map(|it| Digest::try_from(it.as_str().unwrap()).unwrap()).collect::<BTreeSet<_>>();
-    g.service.activate_policy(&"tests".try_into().unwrap(), None, source(policy), accepts).await.unwrap();
+    g.service
+        .policy_changes
+        .activate_policy(&"tests".try_into().unwrap(), None, source(policy), accepts)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -150,7 +154,7 @@ async fn observe_mode_marks_proposals_that_always_require_approval() {
 
 async fn findings(g: &TestGateway) -> Vec<AuditFinding> {
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
-    audit(&store, &g.service.keys().unwrap(), g.service.now()).await.unwrap().findings
+    audit(&store, &g.service.core.keys().unwrap(), g.service.core.now()).await.unwrap().findings
 }
 
 fn claims(token: &Value) -> Value {

@@ -51,25 +51,25 @@ async fn an_owner_is_an_account_or_group_that_exists_however_it_is_written() {
         ("reviewers", "reviewers"),
         ("Reviewers", "reviewers"),
     ] {
-        assert_eq!(g.service.add_token(&existing(written)).await.unwrap().0.owner, stored, "{written}");
+        assert_eq!(g.service.identity.add_token(&existing(written)).await.unwrap().0.owner, stored, "{written}");
     }
     for nobody in ["alicia", "platform", "", "reviewer"] {
-        assert!(is_refused(g.service.add_token(&existing(nobody)).await, "/owner"), "{nobody}");
+        assert!(is_refused(g.service.identity.add_token(&existing(nobody)).await, "/owner"), "{nobody}");
     }
-    assert_eq!(g.service.excluded_by("alice").await.unwrap(), ["alice"]);
-    assert_eq!(g.service.excluded_by("reviewers").await.unwrap(), ["alice", "bob"]);
+    assert_eq!(g.service.identity.excluded_by("alice").await.unwrap(), ["alice"]);
+    assert_eq!(g.service.identity.excluded_by("reviewers").await.unwrap(), ["alice", "bob"]);
 }
 
 #[tokio::test]
 async fn group_name_of_an_account_is_refused() {
     let g = spawn_gateway().await;
     for taken in ["alice", "Alice", "a1ice", "Reviewers", "not a group"] {
-        assert!(is_refused(g.service.add_token(&group(taken)).await, "/owner"), "{taken}");
+        assert!(is_refused(g.service.identity.add_token(&group(taken)).await, "/owner"), "{taken}");
     }
     for free in ["platform", "reviewers"] {
-        assert_eq!(g.service.add_token(&group(free)).await.unwrap().0.owner, free);
+        assert_eq!(g.service.identity.add_token(&group(free)).await.unwrap().0.owner, free);
     }
-    assert_eq!(g.service.excluded_by("platform").await.unwrap(), [""; 0]);
+    assert_eq!(g.service.identity.excluded_by("platform").await.unwrap(), [""; 0]);
 }
 
 /// In an earlier version a token could have an owner that had no account and that looks like an existing name.
@@ -79,7 +79,7 @@ async fn look_alike_of_the_owner_does_not_approve_the_agents_proposal() {
     for (owner, name, groups) in
         [("Carol", "carol", ["reviewers"].as_slice()), ("Teams", "dora", &["reviewers", "teams"])]
     {
-        let token = g.service.add_token(&group(owner)).await.unwrap().1;
+        let token = g.service.identity.add_token(&group(owner)).await.unwrap().1;
         let excluded = person(&g.service, name, groups).await;
         let thread = g.thread().await;
         let patch = json!({"target_user_id": 42});
@@ -101,17 +101,17 @@ async fn no_two_accounts_or_groups_have_names_that_look_alike() {
     let g = spawn_gateway().await;
     let gus = admin(&g, "gus").await;
     for name in ["alice", "Alice", "\u{430}lice", "a1ice", "ａｌｉｃｅ"] {
-        let added = g.service.add_account(&named(name, &[]), PASSWORD.to_owned()).await;
+        let added = g.service.identity.add_account(&named(name, &[]), PASSWORD.to_owned()).await;
         assert!(matches!(added, Err(Error::Exists(_))), "{name}: {added:?}");
-        assert!(matches!(g.service.invite(&gus, &named(name, &[])).await, Err(Error::Exists(_))), "{name}");
+        assert!(matches!(g.service.identity.invite(&gus, &named(name, &[])).await, Err(Error::Exists(_))), "{name}");
     }
-    g.service.invite(&gus, &named("erna", &[])).await.unwrap();
-    assert!(matches!(g.service.invite(&gus, &named("Ema", &[])).await, Err(Error::Exists(_))));
-    let added = g.service.add_account(&named("dan", &["Reviewers"]), PASSWORD.to_owned()).await;
+    g.service.identity.invite(&gus, &named("erna", &[])).await.unwrap();
+    assert!(matches!(g.service.identity.invite(&gus, &named("Ema", &[])).await, Err(Error::Exists(_))));
+    let added = g.service.identity.add_account(&named("dan", &["Reviewers"]), PASSWORD.to_owned()).await;
     assert!(is_refused(added, "/groups"));
-    g.service.add_account(&named("dan", &["reviewers", "finance"]), PASSWORD.to_owned()).await.unwrap();
+    g.service.identity.add_account(&named("dan", &["reviewers", "finance"]), PASSWORD.to_owned()).await.unwrap();
     let groups = BTreeSet::from(["REVIEWERS".try_into().unwrap()]);
-    let changed = g.service.change_access(&gus, &g.alice.id, PersonRole::Reviewer, &groups).await;
+    let changed = g.service.identity.change_access(&gus, &g.alice.id, PersonRole::Reviewer, &groups).await;
     assert!(is_refused(changed, "/groups"));
 }
 
@@ -125,7 +125,7 @@ async fn the_page_says_whom_an_owner_excludes() {
 }
 
 async fn page_of_tokens(g: &TestGateway) -> String {
-    let (_, secret) = g.service.sign_in("gus", PASSWORD.to_owned()).await.unwrap();
+    let (_, secret) = g.service.identity.sign_in("gus", PASSWORD.to_owned()).await.unwrap();
     let page = g.http.get(format!("{}/tokens", g.url)).header("cookie", format!("countersign={secret}"));
     page.send().await.unwrap().text().await.unwrap()
 }

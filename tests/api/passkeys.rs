@@ -71,7 +71,7 @@ struct PasskeyUser {
 }
 
 async fn inside(g: &TestGateway, who: &Account) -> SignedIn {
-    g.service.sign_in(&who.name, PASSWORD.to_owned()).await.unwrap().0
+    g.service.identity.sign_in(&who.name, PASSWORD.to_owned()).await.unwrap().0
 }
 
 async fn person(g: &TestGateway, who: &Account, seed: u8) -> PasskeyUser {
@@ -104,7 +104,7 @@ async fn cast(
     ballot: &Ballot,
     signature: Option<&VoteSignature>,
 ) -> Result<VoteOutcome> {
-    g.service.vote_signed(&who.account.record.id, &held.review, ballot, signature).await
+    g.service.reviews.vote_signed(&who.account.record.id, &held.review, ballot, signature).await
 }
 
 fn refused(outcome: Result<VoteOutcome>) -> VoteRejected {
@@ -116,8 +116,8 @@ fn refused(outcome: Result<VoteOutcome>) -> VoteRejected {
 }
 
 async fn events(g: &TestGateway, kind: EventType) -> Vec<Value> {
-    while g.service.sequence().await.unwrap() > 0 {}
-    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.log.events_after(0, None, 1000).await.unwrap();
     events.into_iter().map(|it| it.event).filter(|it| it.kind == kind).map(|it| it.data).collect()
 }
 
@@ -135,7 +135,7 @@ async fn a_stage_that_asks_for_a_passkey_is_passed_with_its_signature_and_not_wi
     assert_eq!(signed, VoteOutcome::Approved);
     let receipt = g.decision(&held.answer).await.expect(200)["receipt"].as_str().unwrap().to_owned();
     let claims = jws::read::<Receipt>(&receipt, TokenType::Receipt).unwrap();
-    let keys = g.service.keys().unwrap();
+    let keys = g.service.core.keys().unwrap();
     let key = keys.public(countersign_domain::keys::KeyUse::Chain, claims.kid()).unwrap();
     let [approval] = claims.verify(key).unwrap().approvals.try_into().unwrap();
     assert_eq!(approval.method, ApprovalMethod::Passkey);
@@ -159,7 +159,7 @@ async fn a_stage_that_asks_for_a_passkey_is_passed_with_its_signature_and_not_wi
         votes: &votes,
         passkeys,
     };
-    let checks = verify_receipt_offline::check(&all, g.service.now());
+    let checks = verify_receipt_offline::check(&all, g.service.core.now());
     let approvals = checks.iter().find(|it| it.name == CheckName::Approvals).unwrap();
     assert_eq!(approvals.outcome, CheckOutcome::Passed, "an auditor with nothing but these files");
     scene.passes_an_audit().await;
@@ -278,7 +278,7 @@ async fn a_passkey_that_was_used_a_moment_ago_is_enough_where_the_policy_says_so
     let (inside, _) = sign_in(&g.service, g.alice.id.as_str(), &mut alice.key).await.unwrap();
     let proof = VoterProof::of_session(&inside.session.record);
     let claimed = Ballot { proof: proof.clone(), ..yes };
-    let as_bob = g.service.vote(&g.bob.id, &one.review, &claimed).await;
+    let as_bob = g.service.reviews.vote(&g.bob.id, &one.review, &claimed).await;
     assert_eq!(refused(as_bob), VoteRejected::Passkey(AssertionRejected::NotTheirs), "somebody else's session");
     g.pass(Duration::from_secs(301));
     assert_eq!(refused(cast(g, &inside, &one, &claimed, None).await), VoteRejected::PasskeyStale);
@@ -298,24 +298,24 @@ async fn the_first_passkey_takes_the_password_and_every_other_one_that_is_there(
     let (service, inside) = (&g.service, inside(g, &g.alice).await);
     let (mut first, mut second, mut strange) = (Authenticator::new(1), Authenticator::synced(2), Authenticator::new(3));
     let wrong = new_passkey(service, &inside, &mut first, |_| PasskeyConfirmation::Password("a wrong one".to_owned()));
-    assert!(matches!(service.add_passkey(&inside, wrong).await, Err(Error::Forbidden(_))));
+    assert!(matches!(service.identity.add_passkey(&inside, wrong).await, Err(Error::Forbidden(_))));
     let strange_says =
         new_passkey(service, &inside, &mut first, |it| allow_adding(service, &inside, (&mut strange, it)));
     assert!(matches!(
-        service.add_passkey(&inside, strange_says).await,
+        service.identity.add_passkey(&inside, strange_says).await,
         Err(Error::Passkey(AssertionRejected::NotTheirs))
     ));
-    assert_eq!(service.passkeys().await.unwrap(), []);
+    assert_eq!(service.identity.passkeys().await.unwrap(), []);
     enrol(service, &inside, (&mut first, PASSWORD)).await;
     let by_password =
         new_passkey(service, &inside, &mut second, |_| PasskeyConfirmation::Password(PASSWORD.to_owned()));
-    assert!(matches!(service.add_passkey(&inside, by_password).await, Err(Error::Forbidden(_))));
+    assert!(matches!(service.identity.add_passkey(&inside, by_password).await, Err(Error::Forbidden(_))));
     let for_another = new_passkey(service, &inside, &mut second, |_| {
         allow_adding(service, &inside, (&mut first, "another registration"))
     });
-    assert!(service.add_passkey(&inside, for_another).await.is_err(), "what was confirmed was another one");
+    assert!(service.identity.add_passkey(&inside, for_another).await.is_err(), "what was confirmed was another one");
     let confirmed = new_passkey(service, &inside, &mut second, |it| allow_adding(service, &inside, (&mut first, it)));
-    service.add_passkey(&inside, confirmed).await.unwrap();
+    service.identity.add_passkey(&inside, confirmed).await.unwrap();
     let told = events(g, EventType::PasskeyAdded).await;
     let by: Vec<&Value> = told.iter().map(|it| &it["confirmed_by"]).collect();
     assert_eq!(by, [&Value::Null, &json!(first.id())]);
@@ -332,14 +332,17 @@ async fn a_registration_is_bound_to_its_session_and_used_once(scene: ApiScenario
     let (service, alice, bob) = (&g.service, inside(g, &g.alice).await, inside(g, &g.bob).await);
     let password = |_: &str| PasskeyConfirmation::Password(PASSWORD.to_owned());
     let hers = new_passkey(service, &alice, &mut Authenticator::new(1), password);
-    assert!(matches!(service.add_passkey(&bob, hers).await, Err(Error::WrongState(_))), "another session");
+    assert!(matches!(service.identity.add_passkey(&bob, hers).await, Err(Error::WrongState(_))), "another session");
     let late = new_passkey(service, &alice, &mut Authenticator::new(1), password);
     g.pass(Duration::from_secs(301));
-    assert!(matches!(service.add_passkey(&alice, late).await, Err(Error::WrongState(_))), "too late");
+    assert!(matches!(service.identity.add_passkey(&alice, late).await, Err(Error::WrongState(_))), "too late");
     let mut key = Authenticator::new(1);
     let passkey = enrol(service, &alice, (&mut key, PASSWORD)).await;
     let taken = new_passkey(service, &bob, &mut Authenticator::new(1), password);
-    assert!(matches!(service.add_passkey(&bob, taken).await, Err(Error::WrongState(_))), "one key, one person");
+    assert!(
+        matches!(service.identity.add_passkey(&bob, taken).await, Err(Error::WrongState(_))),
+        "one key, one person"
+    );
     // The same challenge with another key, confirmed as it should be.
     let mut again = Authenticator::new(5);
     let ask = AuthenticatorRequest { kind: "webauthn.create", ..get(service, &passkey.challenge) };
@@ -347,11 +350,14 @@ async fn a_registration_is_bound_to_its_session_and_used_once(scene: ApiScenario
         new_passkey(service, &alice, &mut again, |_| allow_adding(service, &alice, (&mut key, &passkey.challenge)));
     twice.challenge = passkey.challenge.clone();
     twice.registration = serde_json::from_value(again.register(&ask)).unwrap();
-    assert!(matches!(service.add_passkey(&alice, twice).await, Err(Error::WrongState(_))), "a challenge counts once");
-    assert_eq!(service.passkeys().await.unwrap().len(), 1);
-    service.sign_out(&alice).await.unwrap();
+    assert!(
+        matches!(service.identity.add_passkey(&alice, twice).await, Err(Error::WrongState(_))),
+        "a challenge counts once"
+    );
+    assert_eq!(service.identity.passkeys().await.unwrap().len(), 1);
+    service.identity.sign_out(&alice).await.unwrap();
     let after = new_passkey(service, &alice, &mut again, |it| allow_adding(service, &alice, (&mut key, it)));
-    assert!(service.add_passkey(&alice, after).await.is_err(), "the session ended");
+    assert!(service.identity.add_passkey(&alice, after).await.is_err(), "the session ended");
     scene.passes_an_audit().await;
 }
 
@@ -362,7 +368,7 @@ async fn try_in(
     (account, assertion): (&str, &countersign_domain::identity::passkey::Assertion),
 ) -> bool {
     let attempt = PasskeySignIn { door, challenge, assertion, account, origin: None };
-    match g.service.sign_in_with_passkey(&attempt).await {
+    match g.service.identity.sign_in_with_passkey(&attempt).await {
         Ok(_) => true,
         Err(Error::Unauthenticated) => false,
         other => panic!("{other:?}"),
@@ -374,7 +380,7 @@ async fn passkey_signs_in_only_its_owner(scene: ApiScenario) {
     let mut alice = person(g, &g.alice, 1).await;
     let id = g.alice.id.as_str();
     let door = "this browser";
-    let challenge = || g.service.passkey_challenge(&ChallengePurpose::SignIn { door }).unwrap();
+    let challenge = || g.service.identity.passkey_challenge(&ChallengePurpose::SignIn { door }).unwrap();
     let honest = challenge();
     for (what, ask) in [
         (
@@ -399,10 +405,10 @@ async fn passkey_signs_in_only_its_owner(scene: ApiScenario) {
     let made_up = URL_SAFE_NO_PAD.encode([7; 56]);
     let over_it = assertion(&mut alice.key, &get(&g.service, &made_up));
     assert!(!try_in(g, (door, &made_up), (id, &over_it)).await, "a challenge that is not ours");
-    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("alice", SignInAccess::Barred).await.unwrap();
     let signed = assertion(&mut alice.key, &get(&g.service, &honest));
     assert!(!try_in(g, (door, &honest), (id, &signed)).await, "a disabled account");
-    g.service.set_admission("alice", SignInAccess::Open).await.unwrap();
+    g.service.identity.set_admission("alice", SignInAccess::Open).await.unwrap();
     let late = challenge();
     let signed = assertion(&mut alice.key, &get(&g.service, &late));
     g.pass(Duration::from_secs(301));
@@ -419,7 +425,7 @@ async fn a_sign_in_that_is_played_again_opens_nothing(scene: ApiScenario) {
     // The counter of this passkey never changes, so it cannot reveal a replay.
     let mut key = Authenticator::synced(1);
     enrol(&g.service, &inside, (&mut key, PASSWORD)).await;
-    let challenge = g.service.passkey_challenge(&ChallengePurpose::SignIn { door: "d" }).unwrap();
+    let challenge = g.service.identity.passkey_challenge(&ChallengePurpose::SignIn { door: "d" }).unwrap();
     let signed = assertion(&mut key, &get(&g.service, &challenge));
     let id = g.alice.id.as_str();
     assert!(try_in(g, ("d", &challenge), (id, &signed)).await);
@@ -459,7 +465,7 @@ async fn a_removed_passkey_opens_nothing_and_the_sessions_it_opened_end(scene: A
     let new = new_passkey(service, &alice.inside, &mut other, |it| {
         allow_adding(service, &alice.inside, (&mut alice.key, it))
     });
-    service.add_passkey(&alice.inside, new).await.unwrap();
+    service.identity.add_passkey(&alice.inside, new).await.unwrap();
     let (_, by_first) = sign_in(service, id, &mut alice.key).await.unwrap();
     let (_, by_other) = sign_in(service, id, &mut other).await.unwrap();
     let yes = held.ballot(VoteVerdict::Approve);
@@ -468,28 +474,31 @@ async fn a_removed_passkey_opens_nothing_and_the_sessions_it_opened_end(scene: A
     let (first_id, other_id) = (alice.key.id(), other.id());
     let first = first_id.as_str().try_into().unwrap();
     let by_password = PasskeyConfirmation::Password(PASSWORD.to_owned());
-    let outcome = service.remove_passkey(&alice.inside, &first, by_password).await;
+    let outcome = service.identity.remove_passkey(&alice.inside, &first, by_password).await;
     assert!(matches!(outcome, Err(Error::Forbidden(_))), "a stolen password does not clear the way for another");
     let for_other = allow_removing(service, &alice.inside, (&mut other, &other_id));
-    assert!(service.remove_passkey(&alice.inside, &first, for_other).await.is_err(), "what was confirmed was another");
+    assert!(
+        service.identity.remove_passkey(&alice.inside, &first, for_other).await.is_err(),
+        "what was confirmed was another"
+    );
     let bob = inside(g, &g.bob).await;
     let his = allow_removing(service, &bob, (&mut other, &first_id));
-    assert!(matches!(service.remove_passkey(&bob, &first, his).await, Err(Error::NotFound(_))));
+    assert!(matches!(service.identity.remove_passkey(&bob, &first, his).await, Err(Error::NotFound(_))));
     let yours = allow_removing(service, &alice.inside, (&mut other, &first_id));
-    service.remove_passkey(&alice.inside, &first, yours).await.unwrap();
-    assert!(service.session_of(&by_first).await.is_err(), "a session that it opened");
-    assert!(service.session_of(&by_other).await.is_ok());
+    service.identity.remove_passkey(&alice.inside, &first, yours).await.unwrap();
+    assert!(service.identity.session_of(&by_first).await.is_err(), "a session that it opened");
+    assert!(service.identity.session_of(&by_other).await.is_ok());
     assert!(sign_in(service, id, &mut alice.key).await.is_err());
     let outcome = refused(cast(g, &alice.inside, &held, &yes, Some(&before)).await);
     assert_eq!(outcome, VoteRejected::Passkey(AssertionRejected::NotTheirs), "signed before it was removed");
     let allow = new_passkey(service, &alice.inside, &mut Authenticator::new(3), |it| {
         allow_adding(service, &alice.inside, (&mut alice.key, it))
     });
-    assert!(service.add_passkey(&alice.inside, allow).await.is_err());
+    assert!(service.identity.add_passkey(&alice.inside, allow).await.is_err());
     let itself = allow_removing(service, &alice.inside, (&mut other, &other_id));
-    service.remove_passkey(&alice.inside, &other_id.as_str().try_into().unwrap(), itself).await.unwrap();
-    assert_eq!(service.passkeys_of(&g.alice.id).await.unwrap(), []);
-    assert_eq!(service.passkeys().await.unwrap().len(), 2, "what they signed can be checked for ever");
+    service.identity.remove_passkey(&alice.inside, &other_id.as_str().try_into().unwrap(), itself).await.unwrap();
+    assert_eq!(service.identity.passkeys_of(&g.alice.id).await.unwrap(), []);
+    assert_eq!(service.identity.passkeys().await.unwrap().len(), 2, "what they signed can be checked for ever");
     scene.passes_an_audit().await;
 }
 
@@ -501,8 +510,8 @@ async fn an_administrator_takes_lost_passkeys_away(scene: ApiScenario) {
     vote(&g.service, &alice.inside, &mut alice.key, (&held.review, &yes)).await.unwrap();
     let (_, secret) = sign_in(&g.service, g.alice.id.as_str(), &mut alice.key).await.unwrap();
     let by = PrincipalId::try_from("command-line").unwrap();
-    assert_eq!(g.service.remove_passkeys_of(&by, "alice").await.unwrap().1, 1);
-    assert!(g.service.session_of(&secret).await.is_err());
+    assert_eq!(g.service.identity.remove_passkeys_of(&by, "alice").await.unwrap().1, 1);
+    assert!(g.service.identity.session_of(&secret).await.is_err());
     assert!(sign_in(&g.service, g.alice.id.as_str(), &mut alice.key).await.is_err());
     let [told] = events(g, EventType::PasskeyRemoved).await.try_into().unwrap();
     assert_eq!(told["by"], json!("command-line"));

@@ -35,8 +35,8 @@ fn groups(names: &[&str]) -> BTreeSet<GroupName> {
 
 pub async fn admin(g: &TestGateway, name: &str) -> Stored<Account> {
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
-    let account = g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap();
-    g.service.account_row(&account.id).await.unwrap()
+    let account = g.service.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap();
+    g.service.identity.account_row(&account.id).await.unwrap()
 }
 
 fn ana() -> NewAccount {
@@ -44,11 +44,11 @@ fn ana() -> NewAccount {
 }
 
 async fn sign_in(g: &TestGateway, name: &str, password: &str) -> Result<(SignedIn, String)> {
-    g.service.sign_in(name, password.to_owned()).await
+    g.service.identity.sign_in(name, password.to_owned()).await
 }
 
 pub async fn findings(g: &TestGateway) -> Vec<String> {
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
     let keys = Keyring::open(&g.folder.path().join("keyring.json"), None).unwrap().current().unwrap();
     let report = audit(&store, &keys, SystemClock.now()).await.unwrap();
@@ -56,8 +56,8 @@ pub async fn findings(g: &TestGateway) -> Vec<String> {
 }
 
 async fn told(g: &TestGateway, kind: &str) -> Vec<Value> {
-    while g.service.sequence().await.unwrap() > 0 {}
-    let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let (placed, _) = g.service.log.events_after(0, None, 1000).await.unwrap();
     let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
     events.filter(|it| it["type"] == kind).map(|it| it["data"].clone()).collect()
 }
@@ -66,22 +66,22 @@ async fn told(g: &TestGateway, kind: &str) -> Vec<Value> {
 async fn an_invitation_makes_the_account_it_names_once_and_says_by_whom() {
     let g = spawn_gateway().await;
     let gus = admin(&g, "gus").await;
-    let secret = g.service.invite(&gus, &ana()).await.unwrap();
-    assert!(matches!(g.service.invite(&gus, &ana()).await, Err(Error::Exists(_))), "one at a time");
-    let short = g.service.choose_password(&secret, "short".to_owned(), None).await;
+    let secret = g.service.identity.invite(&gus, &ana()).await.unwrap();
+    assert!(matches!(g.service.identity.invite(&gus, &ana()).await, Err(Error::Exists(_))), "one at a time");
+    let short = g.service.identity.choose_password(&secret, "short".to_owned(), None).await;
     assert!(matches!(short, Err(Error::Invalid { .. })), "a password that is refused uses nothing up");
-    let (made, cookie) = g.service.choose_password(&secret, ANOTHER.to_owned(), None).await.unwrap();
+    let (made, cookie) = g.service.identity.choose_password(&secret, ANOTHER.to_owned(), None).await.unwrap();
     let account = made.account.record;
     assert_eq!(
         (account.name.as_str(), account.role, account.groups.clone()),
         ("ana", PersonRole::Reviewer, groups(&["finance"]))
     );
     assert_eq!(account.changed.as_ref().unwrap().name, "gus");
-    g.service.session_of(&cookie).await.unwrap();
+    g.service.identity.session_of(&cookie).await.unwrap();
     sign_in(&g, "ana", ANOTHER).await.unwrap();
-    let again = g.service.choose_password(&secret, PASSWORD.to_owned(), None).await;
+    let again = g.service.identity.choose_password(&secret, PASSWORD.to_owned(), None).await;
     assert!(matches!(again, Err(Error::NotFound("link"))), "{again:?}");
-    assert!(matches!(g.service.invite(&gus, &ana()).await, Err(Error::Exists(_))), "the name is taken");
+    assert!(matches!(g.service.identity.invite(&gus, &ana()).await, Err(Error::Exists(_))), "the name is taken");
     let invited = told(&g, "access.invited").await;
     assert_eq!((invited.len(), &invited[0]["for"]["by"]["name"]), (1, &"gus".into()));
     assert!(!invited[0].to_string().contains(&secret));
@@ -92,37 +92,47 @@ async fn an_invitation_makes_the_account_it_names_once_and_says_by_whom() {
 async fn late_or_withdrawn_link_is_refused() {
     let g = spawn_gateway().await;
     let gus = admin(&g, "gus").await;
-    let late = g.service.invite(&gus, &ana()).await.unwrap();
+    let late = g.service.identity.invite(&gus, &ana()).await.unwrap();
     g.pass(INVITATION_TTL);
-    assert!(matches!(g.service.choose_password(&late, ANOTHER.to_owned(), None).await, Err(Error::NotFound("link"))));
-    assert_eq!(g.service.open_links().await.unwrap(), []);
-    let withdrawn = g.service.invite(&gus, &ana()).await.unwrap();
-    let open = g.service.open_links().await.unwrap().pop().unwrap();
-    g.service.withdraw_link(&gus, &open.id).await.unwrap();
-    assert!(matches!(g.service.withdraw_link(&gus, &open.id).await, Err(Error::WrongState(_))));
     assert!(matches!(
-        g.service.choose_password(&withdrawn, ANOTHER.to_owned(), None).await,
+        g.service.identity.choose_password(&late, ANOTHER.to_owned(), None).await,
         Err(Error::NotFound("link"))
     ));
-    let reset = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
+    assert_eq!(g.service.identity.open_links().await.unwrap(), []);
+    let withdrawn = g.service.identity.invite(&gus, &ana()).await.unwrap();
+    let open = g.service.identity.open_links().await.unwrap().pop().unwrap();
+    g.service.identity.withdraw_link(&gus, &open.id).await.unwrap();
+    assert!(matches!(g.service.identity.withdraw_link(&gus, &open.id).await, Err(Error::WrongState(_))));
+    assert!(matches!(
+        g.service.identity.choose_password(&withdrawn, ANOTHER.to_owned(), None).await,
+        Err(Error::NotFound("link"))
+    ));
+    let reset = g.service.identity.reset_link(&gus, &g.alice.id).await.unwrap();
     g.pass(RESET_TTL);
-    assert!(matches!(g.service.choose_password(&reset, ANOTHER.to_owned(), None).await, Err(Error::NotFound("link"))));
+    assert!(matches!(
+        g.service.identity.choose_password(&reset, ANOTHER.to_owned(), None).await,
+        Err(Error::NotFound("link"))
+    ));
     // A set-up or sign-in link is no invitation, and is not withdrawn as one.
-    let other = g.service.sign_in_link(&g.alice.id).await.unwrap();
-    assert!(matches!(g.service.choose_password(&other, ANOTHER.to_owned(), None).await, Err(Error::NotFound("link"))));
-    assert!(matches!(g.service.use_sign_in_link(&withdrawn).await, Err(Error::NotFound("link"))));
+    let other = g.service.identity.sign_in_link(&g.alice.id).await.unwrap();
+    assert!(matches!(
+        g.service.identity.choose_password(&other, ANOTHER.to_owned(), None).await,
+        Err(Error::NotFound("link"))
+    ));
+    assert!(matches!(g.service.identity.use_sign_in_link(&withdrawn).await, Err(Error::NotFound("link"))));
 }
 
 #[tokio::test]
 async fn access_is_changed_only_by_other_administrators_and_logged() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
-    let oneself = g.service.change_access(&gus, &gus.record.id, PersonRole::Reviewer, &groups(&["reviewers"])).await;
+    let oneself =
+        g.service.identity.change_access(&gus, &gus.record.id, PersonRole::Reviewer, &groups(&["reviewers"])).await;
     assert!(matches!(oneself, Err(Error::WrongState(_))), "nobody makes a reviewer of themselves");
-    assert!(g.service.set_admission_by(&gus, "gus", SignInAccess::Barred).await.is_err());
-    assert!(g.service.reset_link(&gus, &gus.record.id).await.is_err());
-    g.service.change_access(&gus, &g.alice.id, PersonRole::Auditor, &groups(&[])).await.unwrap();
-    let changed = g.service.account_row(&g.alice.id).await.unwrap().record;
+    assert!(g.service.identity.set_admission_by(&gus, "gus", SignInAccess::Barred).await.is_err());
+    assert!(g.service.identity.reset_link(&gus, &gus.record.id).await.is_err());
+    g.service.identity.change_access(&gus, &g.alice.id, PersonRole::Auditor, &groups(&[])).await.unwrap();
+    let changed = g.service.identity.account_row(&g.alice.id).await.unwrap().record;
     assert_eq!(
         (changed.role, changed.groups.len(), changed.changed.unwrap().name.as_str()),
         (PersonRole::Auditor, 0, "gus")
@@ -133,10 +143,10 @@ async fn access_is_changed_only_by_other_administrators_and_logged() {
         (&"gus".into(), &"auditor".into(), &"reviewer".into())
     );
     // A former administrator changes nothing, even if a page of theirs is still open.
-    g.service.change_access(&gus, &hal.record.id, PersonRole::Auditor, &groups(&[])).await.unwrap();
-    let stale = g.service.change_access(&hal, &g.bob.id, PersonRole::Admin, &groups(&[])).await;
+    g.service.identity.change_access(&gus, &hal.record.id, PersonRole::Auditor, &groups(&[])).await.unwrap();
+    let stale = g.service.identity.change_access(&hal, &g.bob.id, PersonRole::Admin, &groups(&[])).await;
     assert!(stale.is_err(), "{stale:?}");
-    assert_eq!(g.service.account_row(&g.bob.id).await.unwrap().record.role, PersonRole::Reviewer);
+    assert_eq!(g.service.identity.account_row(&g.bob.id).await.unwrap().record.role, PersonRole::Reviewer);
     assert_eq!(findings(&g).await, [""; 0]);
 }
 
@@ -146,13 +156,13 @@ async fn last_administrator_is_never_removed() {
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let none = groups(&[]);
     let (one, other) = tokio::join!(
-        g.service.set_admission_by(&gus, "hal", SignInAccess::Barred),
-        g.service.change_access(&hal, &gus.record.id, PersonRole::Auditor, &none),
+        g.service.identity.set_admission_by(&gus, "hal", SignInAccess::Barred),
+        g.service.identity.change_access(&hal, &gus.record.id, PersonRole::Auditor, &none),
     );
     assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
-    let everybody = g.service.people().await.unwrap();
+    let everybody = g.service.identity.people().await.unwrap();
     let left = everybody.iter().find(|it| it.administers()).unwrap();
-    let operator = g.service.set_admission(&left.name, SignInAccess::Barred).await;
+    let operator = g.service.identity.set_admission(&left.name, SignInAccess::Barred).await;
     assert!(matches!(operator, Err(Error::WrongState(_))), "the command line neither: {operator:?}");
     assert_eq!(findings(&g).await, [""; 0]);
 }
@@ -162,21 +172,23 @@ async fn a_reset_link_ends_sessions_and_lets_the_person_choose() {
     let g = spawn_gateway().await;
     let gus = admin(&g, "gus").await;
     let (_, cookie) = sign_in(&g, "alice", PASSWORD).await.unwrap();
-    let secret = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
-    assert!(g.service.session_of(&cookie).await.is_err());
+    let secret = g.service.identity.reset_link(&gus, &g.alice.id).await.unwrap();
+    assert!(g.service.identity.session_of(&cookie).await.is_err());
     let (_, between) = sign_in(&g, "alice", PASSWORD).await.unwrap();
-    let (_, after) = g.service.choose_password(&secret, ANOTHER.to_owned(), None).await.unwrap();
-    assert!(g.service.session_of(&between).await.is_err() && g.service.session_of(&after).await.is_ok());
+    let (_, after) = g.service.identity.choose_password(&secret, ANOTHER.to_owned(), None).await.unwrap();
+    assert!(
+        g.service.identity.session_of(&between).await.is_err() && g.service.identity.session_of(&after).await.is_ok()
+    );
     assert!(sign_in(&g, "alice", PASSWORD).await.is_err());
     sign_in(&g, "alice", ANOTHER).await.unwrap();
     assert!(matches!(
-        g.service.choose_password(&secret, PASSWORD.to_owned(), None).await,
+        g.service.identity.choose_password(&secret, PASSWORD.to_owned(), None).await,
         Err(Error::NotFound("link"))
     ));
-    let secret = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
-    g.service.set_admission_by(&gus, "alice", SignInAccess::Barred).await.unwrap();
+    let secret = g.service.identity.reset_link(&gus, &g.alice.id).await.unwrap();
+    g.service.identity.set_admission_by(&gus, "alice", SignInAccess::Barred).await.unwrap();
     assert!(matches!(
-        g.service.choose_password(&secret, PASSWORD.to_owned(), None).await,
+        g.service.identity.choose_password(&secret, PASSWORD.to_owned(), None).await,
         Err(Error::NotFound("link"))
     ));
     assert_eq!(findings(&g).await, [""; 0]);
@@ -186,16 +198,16 @@ async fn a_reset_link_ends_sessions_and_lets_the_person_choose() {
 async fn new_password_ends_older_password_links() {
     let g = spawn_gateway().await;
     let gus = admin(&g, "gus").await;
-    let choose = async |link: &str| g.service.choose_password(link, ANOTHER.to_owned(), None).await;
-    let first = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
-    let second = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
+    let choose = async |link: &str| g.service.identity.choose_password(link, ANOTHER.to_owned(), None).await;
+    let first = g.service.identity.reset_link(&gus, &g.alice.id).await.unwrap();
+    let second = g.service.identity.reset_link(&gus, &g.alice.id).await.unwrap();
     assert!(matches!(choose(&first).await, Err(Error::NotFound("link"))), "a newer one was made");
-    let bobs = g.service.reset_link(&gus, &g.bob.id).await.unwrap();
+    let bobs = g.service.identity.reset_link(&gus, &g.bob.id).await.unwrap();
     choose(&second).await.unwrap();
-    let third = g.service.reset_link(&gus, &g.alice.id).await.unwrap();
+    let third = g.service.identity.reset_link(&gus, &g.alice.id).await.unwrap();
     let (me, _) = sign_in(&g, "alice", ANOTHER).await.unwrap();
     assert_eq!(
-        g.service.change_password(&me, ANOTHER.to_owned(), PASSWORD.to_owned()).await.unwrap(),
+        g.service.identity.change_password(&me, ANOTHER.to_owned(), PASSWORD.to_owned()).await.unwrap(),
         PasswordChangeOutcome::Yes
     );
     assert!(matches!(choose(&third).await, Err(Error::NotFound("link"))), "she changed it herself");
@@ -207,28 +219,28 @@ async fn new_password_ends_older_password_links() {
 async fn link_of_a_former_administrator_is_refused() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
-    let invitation = g.service.invite(&hal, &ana()).await.unwrap();
-    let reset = g.service.reset_link(&hal, &g.alice.id).await.unwrap();
+    let invitation = g.service.identity.invite(&hal, &ana()).await.unwrap();
+    let reset = g.service.identity.reset_link(&hal, &g.alice.id).await.unwrap();
     let refused = async || {
-        assert_eq!(g.service.open_links().await.unwrap(), []);
+        assert_eq!(g.service.identity.open_links().await.unwrap(), []);
         for link in [&invitation, &reset] {
-            let opened = g.service.link_of(link).await;
+            let opened = g.service.identity.link_of(link).await;
             assert!(matches!(opened, Err(Error::NotFound("link"))), "{opened:?}");
-            let used = g.service.choose_password(link, ANOTHER.to_owned(), None).await;
+            let used = g.service.identity.choose_password(link, ANOTHER.to_owned(), None).await;
             assert!(matches!(used, Err(Error::NotFound("link"))), "{used:?}");
         }
     };
-    g.service.set_admission_by(&gus, "hal", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission_by(&gus, "hal", SignInAccess::Barred).await.unwrap();
     refused().await;
-    g.service.set_admission_by(&gus, "hal", SignInAccess::Open).await.unwrap();
-    g.service.change_access(&gus, &hal.record.id, PersonRole::Reviewer, &groups(&[])).await.unwrap();
+    g.service.identity.set_admission_by(&gus, "hal", SignInAccess::Open).await.unwrap();
+    g.service.identity.change_access(&gus, &hal.record.id, PersonRole::Reviewer, &groups(&[])).await.unwrap();
     refused().await;
     sign_in(&g, "alice", PASSWORD).await.unwrap();
-    assert!(g.service.people().await.unwrap().iter().all(|it| it.name != "ana"));
-    g.service.change_access(&gus, &hal.record.id, PersonRole::Admin, &groups(&[])).await.unwrap();
-    assert_eq!(g.service.open_links().await.unwrap().len(), 2, "it was not the links that were withdrawn");
+    assert!(g.service.identity.people().await.unwrap().iter().all(|it| it.name != "ana"));
+    g.service.identity.change_access(&gus, &hal.record.id, PersonRole::Admin, &groups(&[])).await.unwrap();
+    assert_eq!(g.service.identity.open_links().await.unwrap().len(), 2, "it was not the links that were withdrawn");
     for link in [&invitation, &reset] {
-        g.service.choose_password(link, ANOTHER.to_owned(), None).await.unwrap();
+        g.service.identity.choose_password(link, ANOTHER.to_owned(), None).await.unwrap();
     }
     assert_eq!(findings(&g).await, [""; 0]);
 }
@@ -237,44 +249,44 @@ async fn link_of_a_former_administrator_is_refused() {
 async fn link_is_refused_if_its_maker_is_disabled_during_its_use() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
-    let invitation = g.service.invite(&hal, &ana()).await.unwrap();
-    let reset = g.service.reset_link(&hal, &g.alice.id).await.unwrap();
+    let invitation = g.service.identity.invite(&hal, &ana()).await.unwrap();
+    let reset = g.service.identity.reset_link(&hal, &g.alice.id).await.unwrap();
     let (store, second) = second_gateway(&g).await;
     for link in [&invitation, &reset] {
         let (first, by) = (g.service.clone(), gus.clone());
         store.watching.by(Box::new(move || {
             Box::pin(async move {
-                first.set_admission_by(&by, "hal", SignInAccess::Barred).await.unwrap();
+                first.identity.set_admission_by(&by, "hal", SignInAccess::Barred).await.unwrap();
             })
         }));
-        let used = second.choose_password(link, ANOTHER.to_owned(), None).await;
+        let used = second.identity.choose_password(link, ANOTHER.to_owned(), None).await;
         assert!(store.watching.is_over() && used.is_err(), "{used:?}");
-        g.service.set_admission_by(&gus, "hal", SignInAccess::Open).await.unwrap();
+        g.service.identity.set_admission_by(&gus, "hal", SignInAccess::Open).await.unwrap();
     }
     sign_in(&g, "alice", PASSWORD).await.unwrap();
-    assert!(g.service.people().await.unwrap().iter().all(|it| it.name != "ana"));
+    assert!(g.service.identity.people().await.unwrap().iter().all(|it| it.name != "ana"));
 }
 
 #[tokio::test]
 async fn links_made_with_a_password_end_with_it() {
     let g = spawn_gateway().await;
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
-    let by_hal = g.service.invite(&hal, &ana()).await.unwrap();
-    let reset = g.service.reset_link(&hal, &g.alice.id).await.unwrap();
-    let by_gus = g.service.reset_link(&gus, &g.bob.id).await.unwrap();
-    g.service.reset_link(&gus, &hal.record.id).await.unwrap();
+    let by_hal = g.service.identity.invite(&hal, &ana()).await.unwrap();
+    let reset = g.service.identity.reset_link(&hal, &g.alice.id).await.unwrap();
+    let by_gus = g.service.identity.reset_link(&gus, &g.bob.id).await.unwrap();
+    g.service.identity.reset_link(&gus, &hal.record.id).await.unwrap();
     for link in [&by_hal, &reset] {
-        let used = g.service.choose_password(link, ANOTHER.to_owned(), None).await;
+        let used = g.service.identity.choose_password(link, ANOTHER.to_owned(), None).await;
         assert!(matches!(used, Err(Error::NotFound("link"))), "{used:?}");
     }
-    g.service.choose_password(&by_gus, ANOTHER.to_owned(), None).await.unwrap();
-    let by_gus = g.service.invite(&gus, &ana()).await.unwrap();
+    g.service.identity.choose_password(&by_gus, ANOTHER.to_owned(), None).await.unwrap();
+    let by_gus = g.service.identity.invite(&gus, &ana()).await.unwrap();
     let (me, _) = sign_in(&g, "gus", PASSWORD).await.unwrap();
     assert_eq!(
-        g.service.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await.unwrap(),
+        g.service.identity.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await.unwrap(),
         PasswordChangeOutcome::Yes
     );
-    assert!(g.service.choose_password(&by_gus, ANOTHER.to_owned(), None).await.is_err());
+    assert!(g.service.identity.choose_password(&by_gus, ANOTHER.to_owned(), None).await.is_err());
     assert_eq!(findings(&g).await, [""; 0]);
 }
 
@@ -284,22 +296,26 @@ async fn a_person_changes_the_password_and_ends_sessions_of_their_own_only() {
     let (me, here) = sign_in(&g, "alice", PASSWORD).await.unwrap();
     let (there, elsewhere) = sign_in(&g, "alice", PASSWORD).await.unwrap();
     let (bobs, his) = sign_in(&g, "bob", PASSWORD).await.unwrap();
-    let wrong = g.service.change_password(&me, "not the password".to_owned(), ANOTHER.to_owned()).await;
+    let wrong = g.service.identity.change_password(&me, "not the password".to_owned(), ANOTHER.to_owned()).await;
     assert_eq!(wrong.unwrap(), PasswordChangeOutcome::WrongPassword);
     assert_eq!(told(&g, "access.sign_in_failed").await.len(), 1);
-    g.service.end_session(&me, &bobs.session.record.id).await.unwrap();
-    assert!(g.service.session_of(&his).await.is_ok(), "another's session is not one's own");
-    g.service.end_session(&me, &there.session.record.id).await.unwrap();
-    assert!(g.service.session_of(&elsewhere).await.is_err() && g.service.session_of(&here).await.is_ok());
+    g.service.identity.end_session(&me, &bobs.session.record.id).await.unwrap();
+    assert!(g.service.identity.session_of(&his).await.is_ok(), "another's session is not one's own");
+    g.service.identity.end_session(&me, &there.session.record.id).await.unwrap();
+    assert!(
+        g.service.identity.session_of(&elsewhere).await.is_err() && g.service.identity.session_of(&here).await.is_ok()
+    );
     let (_, elsewhere) = sign_in(&g, "alice", PASSWORD).await.unwrap();
-    assert_eq!(g.service.sessions_of(&g.alice.id).await.unwrap().len(), 2);
-    let changed = g.service.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await;
+    assert_eq!(g.service.identity.sessions_of(&g.alice.id).await.unwrap().len(), 2);
+    let changed = g.service.identity.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await;
     assert_eq!(changed.unwrap(), PasswordChangeOutcome::Yes);
-    assert!(g.service.session_of(&elsewhere).await.is_err() && g.service.session_of(&here).await.is_ok());
+    assert!(
+        g.service.identity.session_of(&elsewhere).await.is_err() && g.service.identity.session_of(&here).await.is_ok()
+    );
     assert!(sign_in(&g, "alice", PASSWORD).await.is_err());
     sign_in(&g, "alice", ANOTHER).await.unwrap();
-    g.service.end_other_sessions(&me).await.unwrap();
-    assert_eq!(g.service.sessions_of(&g.alice.id).await.unwrap().len(), 1);
+    g.service.identity.end_other_sessions(&me).await.unwrap();
+    assert_eq!(g.service.identity.sessions_of(&g.alice.id).await.unwrap().len(), 1);
     assert_eq!(findings(&g).await, [""; 0]);
 }
 
@@ -309,12 +325,24 @@ async fn account_changed_since_a_halt_does_not_count_for_its_lift() {
     let (gus, hal) = (admin(&g, "gus").await, admin(&g, "hal").await);
     let halt =
         countersign_domain::operations::halt::Halt { proposing: true, verifying: true, reason: "drill".to_owned() };
-    g.service.request_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Stop(halt.clone())).await.unwrap();
+    g.service
+        .operations
+        .request_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Stop(halt.clone()))
+        .await
+        .unwrap();
     // The administrator who makes the link may open it as well.
-    let secret = g.service.reset_link(&gus, &hal.record.id).await.unwrap();
-    let (taken, _) = g.service.choose_password(&secret, ANOTHER.to_owned(), None).await.unwrap();
-    g.service.request_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Lift(halt.clone())).await.unwrap();
-    let second = g.service.request_halt(Actor::Person(&taken.account), &HaltScope::All, &HaltRequest::Lift(halt)).await;
+    let secret = g.service.identity.reset_link(&gus, &hal.record.id).await.unwrap();
+    let (taken, _) = g.service.identity.choose_password(&secret, ANOTHER.to_owned(), None).await.unwrap();
+    g.service
+        .operations
+        .request_halt(Actor::Person(&gus), &HaltScope::All, &HaltRequest::Lift(halt.clone()))
+        .await
+        .unwrap();
+    let second = g
+        .service
+        .operations
+        .request_halt(Actor::Person(&taken.account), &HaltScope::All, &HaltRequest::Lift(halt))
+        .await;
     assert!(matches!(second, Err(Error::WrongState(_))), "{second:?}");
 }
 
@@ -324,10 +352,10 @@ async fn token_events_name_the_person() {
     let gus = admin(&g, "gus").await;
     let (name, owner, nodes) = ("reader".to_owned(), NewOwner::Existing("gus".to_owned()), BTreeSet::new());
     let new = NewToken { name, role: MachineRole::Auditor, owner, flow: None, nodes };
-    let (token, text) = g.service.add_token_by(&gus, &new).await.unwrap();
-    g.service.token_of(&text).await.unwrap();
-    g.service.revoke_token_by(&gus, &token.id).await.unwrap();
-    assert!(g.service.token_of(&text).await.is_err());
+    let (token, text) = g.service.identity.add_token_by(&gus, &new).await.unwrap();
+    g.service.identity.token_of(&text).await.unwrap();
+    g.service.identity.revoke_token_by(&gus, &token.id).await.unwrap();
+    assert!(g.service.identity.token_of(&text).await.is_err());
     for kind in ["access.token_added", "access.token_revoked"] {
         assert_eq!(told(&g, kind).await.last().unwrap()["by"], gus.record.id.as_str(), "{kind}");
     }

@@ -46,8 +46,8 @@ struct SigningHost {
 
 impl SigningHost {
     async fn of(g: &TestGateway, text: &str) -> Self {
-        let id = g.service.token_of(text).await.unwrap().record.id;
-        let (_, secret) = g.service.make_post_secret(&id).await.unwrap();
+        let id = g.service.identity.token_of(text).await.unwrap().record.id;
+        let (_, secret) = g.service.interrupts.make_post_secret(&id).await.unwrap();
         Self { id, secret: secret.expose().clone() }
     }
 
@@ -59,7 +59,7 @@ impl SigningHost {
     }
 
     fn post(&self, g: &TestGateway, id: &str, body: &str) -> UnsentPost {
-        let timestamp = g.service.now().seconds().to_string();
+        let timestamp = g.service.core.now().seconds().to_string();
         let signature = self.signs(id, &timestamp, body);
         let (id, body) = (id.to_owned(), body.to_owned());
         UnsentPost { source: self.id.to_string(), id, timestamp, signature, body }
@@ -103,7 +103,7 @@ fn body(digit: &str) -> String {
 async fn post_signed_by_the_public_library_is_accepted(scene: ApiScenario) {
     let g = &scene.gateway;
     let signer = SigningHost::of(g, &g.host).await;
-    let (id, now) = ("msg_2KWPBgLlAfxdpx2AI54pPJ85f4W", g.service.now().seconds());
+    let (id, now) = ("msg_2KWPBgLlAfxdpx2AI54pPJ85f4W", g.service.core.now().seconds());
     let said = json!({"secret": signer.secret, "id": id, "timestamp": now, "body": body("d")});
     let signature = python::answered("sign_post.py", &said.to_string());
     let post = UnsentPost { signature, ..signer.post(g, id, &body("d")) };
@@ -137,9 +137,9 @@ async fn repeated_post_gets_the_same_answer_and_its_id_is_not_reused(scene: ApiS
     assert_eq!(signer.post(g, "msg_2", &body("e")).sent(g).await.code(), "webhook_id_reused");
     // A refused request does not use up its name.
     let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
-    g.service.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt(true)).await.unwrap();
+    g.service.operations.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt(true)).await.unwrap();
     assert_eq!(signer.post(g, "msg_3", &body("e")).sent(g).await.code(), "halted");
-    g.service.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt(false)).await.unwrap();
+    g.service.operations.set_halt(&"tests".try_into().unwrap(), &HaltScope::All, &halt(false)).await.unwrap();
     signer.post(g, "msg_3", &body("f")).sent(g).await.expect(202);
     // Each host has its own IDs.
     let second = SigningHost::of(g, &token(&g.service, "second", MachineRole::Host, &[]).await).await;
@@ -152,9 +152,10 @@ async fn signature_of_another_party_is_refused(scene: ApiScenario) {
     let signer = SigningHost::of(g, &g.host).await;
     let good = signer.post(g, "msg_1", &body("d"));
     let second = SigningHost::of(g, &token(&g.service, "second", MachineRole::Host, &[]).await).await;
-    let unsigning = g.service.token_of(&token(&g.service, "third", MachineRole::Host, &[]).await).await.unwrap();
-    let agent = g.service.token_of(&g.planner).await.unwrap().record.id;
-    assert!(matches!(g.service.make_post_secret(&agent).await, Err(Error::WrongState(_))));
+    let unsigning =
+        g.service.identity.token_of(&token(&g.service, "third", MachineRole::Host, &[]).await).await.unwrap();
+    let agent = g.service.identity.token_of(&g.planner).await.unwrap().record.id;
+    assert!(matches!(g.service.interrupts.make_post_secret(&agent).await, Err(Error::WrongState(_))));
     for (what, post) in [
         ("another body", UnsentPost { body: body("e"), ..good.clone() }),
         ("another id", UnsentPost { id: "msg_2".to_owned(), ..good.clone() }),
@@ -185,7 +186,7 @@ async fn stale_or_future_post_is_refused(scene: ApiScenario) {
     g.pass(Duration::from_secs(310));
     let answer = post.sent(g).await;
     assert_eq!((answer.status, answer.code()), (401, "webhook_stale"));
-    let ahead = (g.service.now().seconds() + 310).to_string();
+    let ahead = (g.service.core.now().seconds() + 310).to_string();
     let signature = signer.signs("msg_1", &ahead, &body("d"));
     let answer = UnsentPost { timestamp: ahead, signature, ..post.clone() }.sent(g).await;
     assert_eq!((answer.status, answer.code()), (401, "webhook_stale"));
@@ -208,11 +209,11 @@ async fn a_revoked_token_signs_nothing_and_a_new_secret_takes_the_place_of_the_o
     assert_eq!(old.post(g, "msg_4", &body("0")).sent(g).await.code(), "unauthenticated");
     new.post(g, "msg_4", &body("0")).sent(g).await.expect(202);
     scene.passes_an_audit().await;
-    g.service.revoke_token(&new.id).await.unwrap();
+    g.service.identity.revoke_token(&new.id).await.unwrap();
     for (name, digit) in [("msg_2", "e"), ("msg_5", "1")] {
         assert_eq!(new.post(g, name, &body(digit)).sent(g).await.code(), "unauthenticated");
     }
-    assert!(matches!(g.service.make_post_secret(&new.id).await, Err(Error::WrongState(_))));
+    assert!(matches!(g.service.interrupts.make_post_secret(&new.id).await, Err(Error::WrongState(_))));
     scene.passes_an_audit().await;
 }
 
@@ -231,7 +232,7 @@ async fn only_one_of_many_identical_concurrent_posts_is_recorded(scene: ApiScena
     let answers = join_all((0..8).map(|_| post.sent(g))).await;
     let taken: Vec<&Value> = answers.iter().filter(|it| it.status == 202).map(|it| &it.body).collect();
     assert!(!taken.is_empty() && taken.iter().all(|it| *it == taken[0]), "{taken:?}");
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let events = g.get("/v1/events", &g.host).await.expect(200);
     let posted = events["events"].as_array().unwrap().iter().filter(|it| it["type"] == "interrupt.posted").count();
     assert_eq!(posted, 1);
@@ -241,7 +242,7 @@ async fn only_one_of_many_identical_concurrent_posts_is_recorded(scene: ApiScena
 #[tokio::test]
 async fn a_secret_is_made_on_the_command_line_and_is_in_no_row() {
     let g = crate::gateway::spawn_gateway().await;
-    let id = g.service.token_of(&g.host).await.unwrap().record.id.to_string();
+    let id = g.service.identity.token_of(&g.host).await.unwrap().record.id.to_string();
     let run = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
         let output = command.args(words).arg("--data").arg(g.folder.path()).output().unwrap();

@@ -16,13 +16,13 @@ use crate::gateway::{POLICY, TestGateway, source, spawn_gateway};
 
 async fn findings(gateway: &TestGateway) -> Vec<String> {
     let store = SqliteStore::open(gateway.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
-    let report = audit(&store, &gateway.service.keys().unwrap(), gateway.service.now()).await.unwrap();
+    let report = audit(&store, &gateway.service.core.keys().unwrap(), gateway.service.core.now()).await.unwrap();
     report.findings.iter().map(|it| format!("{}: {}", it.table, it.finding)).collect()
 }
 
 async fn halts(gateway: &TestGateway, scope: &HaltScope, verifying: bool) {
     let halt = Halt { proposing: false, verifying, reason: "drill".to_owned() };
-    gateway.service.set_halt(&"tests".try_into().unwrap(), scope, &halt).await.unwrap();
+    gateway.service.operations.set_halt(&"tests".try_into().unwrap(), scope, &halt).await.unwrap();
 }
 
 /// Otherwise one honest change on top would hide that a halt was removed.
@@ -48,7 +48,7 @@ async fn flow_with_a_deleted_row_accepts_no_first_policy() {
     let database = Connection::open(gateway.folder.path().join("countersign.db")).unwrap();
     database.execute_batch("DELETE FROM flows").unwrap();
     let by = "tests".try_into().unwrap();
-    let begun = gateway.service.activate_policy(&by, None, source(POLICY), BTreeSet::new()).await;
+    let begun = gateway.service.policy_changes.activate_policy(&by, None, source(POLICY), BTreeSet::new()).await;
     assert!(matches!(begun, Err(Error::Broken(_))), "{begun:?}");
 }
 

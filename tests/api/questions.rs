@@ -114,7 +114,7 @@ async fn old_expired_leases_are_not_read_again() {
 #[tokio::test]
 async fn queries_for_several_decisions_are_limited_for_each() {
     let (g, questions) = counted().await;
-    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (_, secret) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let field = |html: &str, name: &str| {
         let name = format!("name=\"{name}\" value=\"");
         html.match_indices(&name).map(|(at, _)| html[at..].split('"').nth(3).unwrap().to_owned()).collect::<Vec<_>>()
@@ -156,7 +156,7 @@ async fn queries_for_several_decisions_are_limited_for_each() {
 #[tokio::test]
 async fn list_page_makes_a_fixed_number_of_queries() {
     let (g, questions) = counted().await;
-    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (_, secret) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let mut asked: Vec<Vec<usize>> = Vec::new();
     for round in 0..2 {
         for number in 0..30 {
@@ -189,7 +189,7 @@ async fn thousand_scrapes_make_as_many_queries_as_one() {
     }
     questions.store(0, Ordering::SeqCst);
     let began = SystemClock.instant();
-    let scrapes = (0..1_000).map(|_| g.service.metrics_text());
+    let scrapes = (0..1_000).map(|_| g.service.operations.metrics_text());
     let texts = futures_util::future::join_all(scrapes).await;
     assert!(texts.iter().all(|it| it.contains("countersign_open_reviews{flow=\"payments\"} 30\n")), "{}", texts[0]);
     let asked = questions.load(Ordering::SeqCst);
@@ -219,7 +219,7 @@ const PAGES: &[(&str, usize)] = &[
 #[tokio::test]
 async fn thread_page_makes_no_more_queries_for_a_long_history() {
     let (g, questions) = counted().await;
-    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (_, secret) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let mut asked: Vec<Vec<usize>> = Vec::new();
     for versions in [60, 120] {
         let thread = g.thread().await;

@@ -64,7 +64,7 @@ async fn redacted_value_is_redacted_wherever_it_is_written(scene: ApiScenario) {
     assert_eq!(told["arguments"][0], json!({"pointer": "/card", "hidden": true}), "{told:#}");
 
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    let facts = g.service.review(&review, &g.alice).await.unwrap();
+    let facts = g.service.reviews.review(&review, &g.alice).await.unwrap();
     let parts = match &facts.call.as_ref().unwrap().arguments {
         RedactedArguments::Parts(parts) => format!("{parts:?}"),
         RedactedArguments::Whole { .. } => panic!("all of the arguments are shown"),
@@ -73,7 +73,8 @@ async fn redacted_value_is_redacted_wherever_it_is_written(scene: ApiScenario) {
     assert_eq!(rationale, "the card [hidden] is theirs");
     let shown = format!("{:?} {:?} {} {parts}", facts.diff, facts.writers, json!(facts.opening));
     assert!(!shown.contains(CARD), "{shown}");
-    let inbox = g.service.find(&g.alice, &InboxFilter::open(), &InboxPageSelection::First, 100).await.unwrap().items;
+    let inbox =
+        g.service.inbox.find(&g.alice, &InboxFilter::open(), &InboxPageSelection::First, 100).await.unwrap().items;
     assert_eq!(inbox.len(), 1);
     assert!(!format!("{:?}", inbox[0].diff).contains(CARD), "{:?}", inbox[0].diff);
 
@@ -81,7 +82,7 @@ async fn redacted_value_is_redacted_wherever_it_is_written(scene: ApiScenario) {
     let grace = person(&g.service, "grace", &["security"]).await;
     let pointer = Pointer::try_from("/raw_text").unwrap();
     let look = RevealRequest { transition: facts.hold.transition, pointer, reason: format!("is {CARD} in it?") };
-    let seen = g.service.reveal(&grace.id, &review, &look).await.unwrap();
+    let seen = g.service.reviews.reveal(&grace.id, &review, &look).await.unwrap();
     let (_, open) = seen.revealed.as_ref().unwrap();
     assert!(json!(open).to_string().contains(CARD) && open.to.root() == facts.opening.to.root());
     let said = |facts: &ReviewFacts| {
@@ -89,16 +90,16 @@ async fn redacted_value_is_redacted_wherever_it_is_written(scene: ApiScenario) {
         facts.said(&reveal.person, &reveal.reason).into_owned()
     };
     assert_eq!(said(&seen), format!("is {CARD} in it?"), "who wrote it reads it as written");
-    assert_eq!(said(&g.service.review(&review, &g.alice).await.unwrap()), "is [hidden] in it?");
+    assert_eq!(said(&g.service.reviews.review(&review, &g.alice).await.unwrap()), "is [hidden] in it?");
 
     let mut vote = ballot(&held, VoteVerdict::Approve);
     vote.comment = Some(format!("{CARD} it is"));
-    g.service.vote(&g.bob.id, &review, &vote).await.unwrap();
+    g.service.reviews.vote(&g.bob.id, &review, &vote).await.unwrap();
     assert_eq!(g.decision(&held).await.expect(200)["comment"], "[hidden] it is");
     let id = facts.thread.id.clone();
-    let (_, history) = g.service.history(&id, None, 25, &(&g.alice).into()).await.unwrap();
+    let (_, history) = g.service.threads.history(&id, None, 25, &(&g.alice).into()).await.unwrap();
     assert!(history.iter().all(|it| !format!("{:?}", it.diff).contains(CARD)), "{:?}", history[0].diff);
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let events = g.get("/v1/events?limit=200", &g.host).await.expect(200);
     assert!(!events.to_string().contains(CARD), "{events:#}");
     scene.passes_an_audit().await;
@@ -119,14 +120,14 @@ async fn current_policy_redacts_values_in_earlier_decisions(scene: ApiScenario) 
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     g.approved(&held).await;
     let told = async || {
-        let facts = g.service.review(&review, &g.alice).await.unwrap();
+        let facts = g.service.reviews.review(&review, &g.alice).await.unwrap();
         let call = match &facts.call.as_ref().unwrap().arguments {
             RedactedArguments::Parts(parts) => format!("{parts:?}"),
             RedactedArguments::Whole { value, .. } => value.to_string(),
         };
         let inbox =
-            g.service.find(&g.alice, &InboxFilter::past(), &InboxPageSelection::First, 100).await.unwrap().items;
-        let (_, history) = g.service.history(&facts.thread.id, None, 25, &(&g.alice).into()).await.unwrap();
+            g.service.inbox.find(&g.alice, &InboxFilter::past(), &InboxPageSelection::First, 100).await.unwrap().items;
+        let (_, history) = g.service.threads.history(&facts.thread.id, None, 25, &(&g.alice).into()).await.unwrap();
         let transition = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
         [
             format!("{:?} {:?}", facts.diff, facts.writers),
@@ -162,7 +163,7 @@ async fn warning_path_shows_a_redacted_value_only_to_its_proposer(scene: ApiScen
     let told = g.get(&path, &g.host).await.expect(200);
     assert_eq!(told["warnings"][0]["pointer"], "/raw_text", "{told:#}");
     assert!(!told.to_string().contains(CARD), "{told:#}");
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let events = g.get("/v1/events?limit=200", &g.host).await.expect(200);
     assert!(!events.to_string().contains(CARD) && events.to_string().contains("\"texts\""), "{events:#}");
     scene.passes_an_audit().await;
@@ -202,7 +203,7 @@ async fn guesses_are_not_answered(g: &TestGateway, identity: &Value, patch: &Val
     let guessed = [plain.clone(), parts(&plain), parts(patch.as_str().unwrap())];
     let told = [identity, patch].map(|it| it.as_str().unwrap());
     assert!(guessed.iter().all(|it| !told.contains(&it.as_str())), "{guessed:?} {told:?}");
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     for token in [&g.auditor, &g.host] {
         let events = g.get("/v1/events?limit=200", token).await.expect(200).to_string();
         assert!(events.contains("transition.rejected") && guessed.iter().all(|it| !events.contains(it)), "{events}");
@@ -228,6 +229,6 @@ async fn detected_values_are_not_in_diffs_or_comments() {
     let mut vote = ballot(&held, VoteVerdict::Approve);
     vote.comment = Some("ana@example.org says yes".to_owned());
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    g.service.vote(&g.bob.id, &review, &vote).await.unwrap();
+    g.service.reviews.vote(&g.bob.id, &review, &vote).await.unwrap();
     assert_eq!(g.decision(&held).await.expect(200)["comment"], "[email] says yes");
 }

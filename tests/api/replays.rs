@@ -237,7 +237,11 @@ async fn restatement_by_the_gateway_is_no_proposal(scene: ApiScenario) {
     let thread = g.thread().await;
     let held = g.held(&thread).await;
     let two = policy_with("need = 1", "need = 2");
-    g.service.activate_policy(&"tests".try_into().unwrap(), None, source(&two), BTreeSet::new()).await.unwrap();
+    g.service
+        .policy_changes
+        .activate_policy(&"tests".try_into().unwrap(), None, source(&two), BTreeSet::new())
+        .await
+        .unwrap();
     countersign::worker::rejudge::run_once(&g.service).await.unwrap();
     let told = g.decision(&held).await.expect(200);
     assert!(told["superseded_by"].is_string(), "{told}");
@@ -254,9 +258,17 @@ async fn replay_shows_no_redacted_value_and_changes_nothing(scene: ApiScenario) 
     asks(g, id, head, "planner", patch.clone()).await;
     // The same attempt without redaction is stored. The values are redacted again before the replay.
     let open = policy_with("hide = [\"payment.card\"]", "hide = []");
-    g.service.activate_policy(&"tests".try_into().unwrap(), None, source(&open), BTreeSet::new()).await.unwrap();
+    g.service
+        .policy_changes
+        .activate_policy(&"tests".try_into().unwrap(), None, source(&open), BTreeSet::new())
+        .await
+        .unwrap();
     sends(g, id, json!({"node": "planner", "parent": head, "patch": patch, "attempt": 2})).await;
-    g.service.activate_policy(&"tests".try_into().unwrap(), None, source(POLICY), BTreeSet::new()).await.unwrap();
+    g.service
+        .policy_changes
+        .activate_policy(&"tests".try_into().unwrap(), None, source(POLICY), BTreeSet::new())
+        .await
+        .unwrap();
     let before = g.get("/v1/events?limit=500", &g.auditor).await.expect(200);
     for candidate in [&open, POLICY] {
         let rows = rows(g, candidate).await;

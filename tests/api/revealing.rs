@@ -79,16 +79,16 @@ fn look(held: &RedactedHold, pointer: &str, reason: &str) -> RevealRequest {
 }
 
 async fn looks(g: &TestGateway, who: &Account, held: &RedactedHold, pointer: &str) -> Result<ReviewFacts> {
-    g.service.reveal(&who.id, &held.review, &look(held, pointer, "the bank asks")).await
+    g.service.reviews.reveal(&who.id, &held.review, &look(held, pointer, "the bank asks")).await
 }
 
 async fn recorded(g: &TestGateway, held: &RedactedHold) -> Vec<Reveal> {
-    g.service.review(&held.review, &g.alice).await.unwrap().hold.reveals
+    g.service.reviews.review(&held.review, &g.alice).await.unwrap().hold.reveals
 }
 
 async fn told(g: &TestGateway) -> Vec<Event> {
-    while g.service.sequence().await.unwrap() > 0 {}
-    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.log.events_after(0, None, 1000).await.unwrap();
     events.into_iter().map(|it| it.event).filter(|it| it.kind == EventType::ReviewRevealed).collect()
 }
 
@@ -121,7 +121,7 @@ async fn reveal_is_recorded_with_its_event_and_shown_later(scene: ApiScenario) {
         "pointer": "/payment/card", "reason": "the bank asks",
     });
     assert_eq!((&event.data, event.at), (&data, reveal.at));
-    let after = g.service.review(&held.review, &held.grace).await.unwrap();
+    let after = g.service.reviews.review(&held.review, &held.grace).await.unwrap();
     assert!(after.revealed.is_none(), "it was shown once");
     let whole = format!("{:?}", told(g).await);
     assert!(!whole.contains(CARD) && !whole.contains("4111111111111111"), "{whole}");
@@ -142,11 +142,11 @@ async fn only_members_of_a_named_group_reveal(scene: ApiScenario) {
 async fn disabled_person_reveals_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
-    g.service.set_admission("grace", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("grace", SignInAccess::Barred).await.unwrap();
     let refused = looks(g, &held.grace, &held, "/payment/card").await;
     assert!(matches!(refused, Err(Error::Forbidden(_))), "{:?}", refused.err());
     nothing_is_recorded(g, &held).await;
-    g.service.set_admission("grace", SignInAccess::Open).await.unwrap();
+    g.service.identity.set_admission("grace", SignInAccess::Open).await.unwrap();
     looks(g, &held.grace, &held, "/payment/card").await.unwrap();
 }
 
@@ -160,10 +160,10 @@ async fn only_redacted_values_of_the_transition_are_revealed(scene: ApiScenario)
     }
     let other = Digest::try_from(format!("sha256:{}", "0".repeat(64)).as_str()).unwrap();
     let wrong = RevealRequest { transition: other, ..look(&this, "/payment/card", "why not") };
-    let refused = g.service.reveal(&this.grace.id, &this.review, &wrong).await;
+    let refused = g.service.reviews.reveal(&this.grace.id, &this.review, &wrong).await;
     assert!(matches!(refused, Err(Error::WrongState(_))), "{:?}", refused.err());
     let nowhere = ReviewId::try_from("00000000-0000-0000-0000-000000000000").unwrap();
-    let refused = g.service.reveal(&this.grace.id, &nowhere, &look(&this, "/payment/card", "why")).await;
+    let refused = g.service.reviews.reveal(&this.grace.id, &nowhere, &look(&this, "/payment/card", "why")).await;
     assert!(matches!(refused, Err(Error::NotFound("review"))), "{:?}", refused.err());
     nothing_is_recorded(g, &this).await;
 
@@ -186,12 +186,13 @@ async fn reveal_requires_a_limited_and_masked_reason(scene: ApiScenario) {
     let g = &scene.gateway;
     let held = held(g).await;
     for reason in ["", "  \n\t ", &"x".repeat(REVEAL_REASON_CHARS_MAX + 1)] {
-        let refused = g.service.reveal(&held.grace.id, &held.review, &look(&held, "/payment/card", reason)).await;
+        let refused =
+            g.service.reviews.reveal(&held.grace.id, &held.review, &look(&held, "/payment/card", reason)).await;
         assert!(matches!(&refused, Err(Error::Invalid { pointer, .. }) if pointer == "/reason"), "{:?}", refused.err());
     }
     nothing_is_recorded(g, &held).await;
     let said = look(&held, "/payment/card", " ana@example.org asked ");
-    g.service.reveal(&held.grace.id, &held.review, &said).await.unwrap();
+    g.service.reviews.reveal(&held.grace.id, &held.review, &said).await.unwrap();
     assert_eq!(recorded(g, &held).await[0].reason, "[email] asked");
     assert_eq!(told(g).await[0].data["reason"], "[email] asked");
 }
@@ -201,13 +202,13 @@ async fn values_of_halted_closed_or_decided_reviews_can_be_revealed(scene: ApiSc
     let held = held(g).await;
     let by = PrincipalId::try_from("tests").unwrap();
     let halt = Halt { proposing: true, verifying: true, reason: "drill".to_owned() };
-    g.service.set_halt(&by, &HaltScope::All, &halt).await.unwrap();
+    g.service.operations.set_halt(&by, &HaltScope::All, &halt).await.unwrap();
     looks(g, &held.grace, &held, "/payment/card").await.unwrap();
-    g.service.set_halt(&by, &HaltScope::All, &Halt::default()).await.unwrap();
+    g.service.operations.set_halt(&by, &HaltScope::All, &Halt::default()).await.unwrap();
     g.vote(&g.alice, &held.answer, VoteVerdict::Deny).await.unwrap();
     looks(g, &held.grace, &held, "/payment/card").await.unwrap();
-    let thread = g.service.review(&held.review, &g.alice).await.unwrap().thread.id;
-    g.service.close_thread(&by, &thread, "enough").await.unwrap();
+    let thread = g.service.reviews.review(&held.review, &g.alice).await.unwrap().thread.id;
+    g.service.threads.close_thread(&by, &thread, "enough").await.unwrap();
     looks(g, &held.grace, &held, "/payment/card").await.unwrap();
     assert_eq!(recorded(g, &held).await.len(), 3);
     scene.passes_an_audit().await;
@@ -264,7 +265,7 @@ async fn only_auditors_see_the_kind_of_a_redacted_value(scene: ApiScenario) {
         assert!(told.get("hidden").is_none() && told.get("opening").is_none(), "{told:#}");
         assert!(!told.to_string().contains("\"9-32\""), "{told:#}");
     }
-    let facts = g.service.review(&held.review, &g.alice).await.unwrap();
+    let facts = g.service.reviews.review(&held.review, &g.alice).await.unwrap();
     let kinds: Vec<String> = facts.hidden.iter().map(|it| format!("{} {:?}", it.pointer, it.after)).collect();
     assert_eq!(kinds, ["/payment/card Some(Text(To32))"]);
 }

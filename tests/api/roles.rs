@@ -164,8 +164,8 @@ async fn every_route_admits_only_its_roles() {
 #[tokio::test]
 async fn a_machine_is_no_person_and_a_person_no_machine() {
     let g = spawn_gateway().await;
-    let link = g.service.sign_in_link(&g.alice.id).await.unwrap();
-    let (_, secret) = g.service.use_sign_in_link(&link).await.unwrap();
+    let link = g.service.identity.sign_in_link(&g.alice.id).await.unwrap();
+    let (_, secret) = g.service.identity.use_sign_in_link(&link).await.unwrap();
     for rule in TABLE {
         let path = path_of(rule.route);
         if rule.machines.is_empty() {
@@ -199,7 +199,11 @@ async fn token_of_another_flow_reads_and_changes_nothing() {
     let held = g.held(&thread).await;
     let (id, digest) = (thread["thread"].as_str().unwrap(), held["transition"].as_str().unwrap());
     let refunds = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
-    g.service.activate_policy(&"tests".try_into().unwrap(), None, source(&refunds), BTreeSet::new()).await.unwrap();
+    g.service
+        .policy_changes
+        .activate_policy(&"tests".try_into().unwrap(), None, source(&refunds), BTreeSet::new())
+        .await
+        .unwrap();
     let host = other_flows(&g, "other-host", MachineRole::Host, &[]).await;
     let agent = other_flows(&g, "other-agent", MachineRole::Agent, &["planner"]).await;
     let proposal = json!({"node": "planner", "parent": thread["transition"], "patch": {"target_user_id": 99}});
@@ -260,7 +264,7 @@ pub async fn other_flows(g: &TestGateway, name: &str, role: MachineRole, nodes: 
         flow: Some("refunds".try_into().unwrap()),
         nodes: nodes.iter().map(|it| (*it).try_into().unwrap()).collect(),
     };
-    g.service.add_token(&new).await.unwrap().1
+    g.service.identity.add_token(&new).await.unwrap().1
 }
 
 /// A token of the right flow and another node.
@@ -416,9 +420,9 @@ async fn every_route_admits_only_the_documented_callers() {
     let mut callers: Vec<RoleCaller> = vec![("anyone", None, None)];
     for (name, role) in PEOPLE {
         let new = NewAccount { name: format!("a-{name}"), role, groups: BTreeSet::new() };
-        let account = g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
-        let link = g.service.sign_in_link(&account.id).await.unwrap();
-        let (_, secret) = g.service.use_sign_in_link(&link).await.unwrap();
+        let account = g.service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
+        let link = g.service.identity.sign_in_link(&account.id).await.unwrap();
+        let (_, secret) = g.service.identity.use_sign_in_link(&link).await.unwrap();
         callers.push((name, Some("person"), Some(("cookie", format!("countersign={secret}")))));
     }
     for role in ROLES {

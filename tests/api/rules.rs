@@ -90,12 +90,12 @@ impl ApiScenario {
 
     /// Removes the last attempt of a step from its row under a valid seal. Returns the number of attempts before.
     pub async fn forgets_a_try(&self, thread: &str, node: &str, step: &str) -> usize {
-        let keys = self.gateway.service.keys().unwrap();
+        let keys = self.gateway.service.core.keys().unwrap();
         let reader = RecordReader { store: &*self.store, key: keys.row() };
         let stored = reader.get::<StepRow>(&format!("{thread}/{node}/{step}")).await.unwrap().unwrap();
         let mut less = stored.record.clone();
         less.tries.pop().unwrap();
-        let mut draft = Draft::new(keys.row(), self.gateway.service.now());
+        let mut draft = Draft::new(keys.row(), self.gateway.service.core.now());
         draft.replace(&stored, &less).unwrap();
         self.store.commit(draft.finish().change).await.unwrap();
         stored.record.tries.len()
@@ -103,17 +103,17 @@ impl ApiScenario {
 
     /// Changes the content of a row under a valid seal.
     pub async fn retells<R: Record>(&self, id: &str, other: impl FnOnce(R) -> R) {
-        let keys = self.gateway.service.keys().unwrap();
+        let keys = self.gateway.service.core.keys().unwrap();
         let reader = RecordReader { store: &*self.store, key: keys.row() };
         let stored = reader.get::<R>(id).await.unwrap().unwrap();
-        let mut draft = Draft::new(keys.row(), self.gateway.service.now());
+        let mut draft = Draft::new(keys.row(), self.gateway.service.core.now());
         draft.replace(&stored, &other(stored.record.clone())).unwrap();
         self.store.commit(draft.finish().change).await.unwrap();
     }
 
     /// Returns the findings of an audit, one per line.
     pub async fn findings(&self) -> Vec<String> {
-        self.found_in(&*self.store, self.gateway.service.now()).await
+        self.found_in(&*self.store, self.gateway.service.core.now()).await
     }
 
     /// Returns the store with an interceptor.
@@ -123,7 +123,7 @@ impl ApiScenario {
 
     /// Returns the findings of an audit of this store that begins at `now`.
     pub async fn found_in(&self, store: &dyn Store, now: Timestamp) -> Vec<String> {
-        let keys = self.gateway.service.keys().unwrap();
+        let keys = self.gateway.service.core.keys().unwrap();
         let archives = crate::gateway::archives_in(self.gateway.folder.path());
         let report = audit_with(store, Some(&archives), &keys, now).await.unwrap();
         report.findings.into_iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()

@@ -50,13 +50,13 @@ fn withdrawing(held: &Value, vote: usize) -> WithdrawalRequest {
 }
 
 async fn take_back(g: &TestGateway, who: &Account, held: &Value, vote: usize) -> Result<()> {
-    g.service.withdraw_vote(&who.id, &review(held), &withdrawing(held, vote)).await
+    g.service.reviews.withdraw_vote(&who.id, &review(held), &withdrawing(held, vote)).await
 }
 
 async fn say(g: &TestGateway, who: &Account, held: &Value, words: &str) -> Result<()> {
     let transition = held["transition"].as_str().unwrap().try_into().unwrap();
     let saying = NewComment { transition, words: words.to_owned(), nonce: nonce() };
-    g.service.comment(&who.id, &review(held), &saying).await
+    g.service.reviews.comment(&who.id, &review(held), &saying).await
 }
 
 fn code(done: Result<()>) -> &'static str {
@@ -71,14 +71,14 @@ fn code(done: Result<()>) -> &'static str {
 }
 
 async fn told(g: &TestGateway, kind: EventType) -> Vec<Event> {
-    while g.service.sequence().await.unwrap() > 0 {}
-    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.log.events_after(0, None, 1000).await.unwrap();
     events.into_iter().map(|it| it.event).filter(|it| it.kind == kind).collect()
 }
 
 async fn halt(g: &TestGateway, proposing: bool) {
     let halt = Halt { proposing, verifying: proposing, reason: "drill".to_owned() };
-    g.service.set_halt(&PrincipalId::try_from("tests").unwrap(), &HaltScope::All, &halt).await.unwrap();
+    g.service.operations.set_halt(&PrincipalId::try_from("tests").unwrap(), &HaltScope::All, &halt).await.unwrap();
 }
 
 async fn withdrawn_vote_is_invalid_and_its_voter_may_vote_again(scene: ApiScenario) {
@@ -89,7 +89,7 @@ async fn withdrawn_vote_is_invalid_and_its_voter_may_vote_again(scene: ApiScenar
     take_back(g, &g.alice, &held, 0).await.unwrap();
     assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Waiting, "one of two counts");
     assert_eq!(g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap(), VoteOutcome::Approved);
-    let facts = g.service.review(&review(&held), &g.alice).await.unwrap();
+    let facts = g.service.reviews.review(&review(&held), &g.alice).await.unwrap();
     let votes: Vec<_> = facts.hold.votes.iter().map(|it| (it.name.as_str(), it.stands())).collect();
     assert_eq!(votes, [("alice", false), ("bob", true), ("alice", true)], "what was taken back stays to be read");
     let decision = g.decision(&held).await.expect(200);
@@ -136,20 +136,20 @@ async fn only_an_active_vote_is_withdrawn_by_its_voter_and_once(scene: ApiScenar
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     assert_eq!(code(take_back(g, &g.bob, &held, 0).await), "nothing_to_withdraw");
     assert_eq!(code(take_back(g, &g.alice, &held, 1).await), "nothing_to_withdraw");
-    let of_other = g.service.withdraw_vote(&g.alice.id, &review(&held), &withdrawing(&other, 0)).await;
+    let of_other = g.service.reviews.withdraw_vote(&g.alice.id, &review(&held), &withdrawing(&other, 0)).await;
     assert_eq!(code(of_other), "digest_mismatch");
     let nobody = "nobody".try_into().unwrap();
-    let by_nobody = g.service.withdraw_vote(&nobody, &review(&held), &withdrawing(&held, 0)).await;
+    let by_nobody = g.service.reviews.withdraw_vote(&nobody, &review(&held), &withdrawing(&held, 0)).await;
     assert_eq!(code(by_nobody), "unauthenticated");
     // A form that is sent again after another vote does not withdraw that vote.
     let form = withdrawing(&held, 0);
-    g.service.withdraw_vote(&g.alice.id, &review(&held), &form).await.unwrap();
+    g.service.reviews.withdraw_vote(&g.alice.id, &review(&held), &form).await.unwrap();
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
-    assert_eq!(code(g.service.withdraw_vote(&g.alice.id, &review(&held), &form).await), "nonce_used");
+    assert_eq!(code(g.service.reviews.withdraw_vote(&g.alice.id, &review(&held), &form).await), "nonce_used");
     assert_eq!(code(take_back(g, &g.alice, &held, 0).await), "nothing_to_withdraw");
     let again = WithdrawalRequest { vote: 1, ..form };
-    assert_eq!(code(g.service.withdraw_vote(&g.alice.id, &review(&held), &again).await), "nonce_used");
-    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
+    assert_eq!(code(g.service.reviews.withdraw_vote(&g.alice.id, &review(&held), &again).await), "nonce_used");
+    g.service.identity.set_admission("alice", SignInAccess::Barred).await.unwrap();
     assert_eq!(code(take_back(g, &g.alice, &held, 1).await), "not_eligible");
     assert_eq!(told(g, EventType::ReviewWithdrawn).await.len(), 1);
     scene.passes_an_audit().await;
@@ -198,7 +198,7 @@ async fn comments_are_shown_only_to_people(scene: ApiScenario) {
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap();
     say(g, &g.alice, &held, "an old customer of ours").await.unwrap();
-    let facts = g.service.review(&review(&held), &g.alice).await.unwrap();
+    let facts = g.service.reviews.review(&review(&held), &g.alice).await.unwrap();
     let words: Vec<_> = facts.hold.comments.iter().map(|it| (it.name.as_str(), it.words.as_str())).collect();
     assert_eq!(words, [("bob", "who is user 42?"), ("alice", "an old customer of ours")]);
     let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
@@ -219,14 +219,14 @@ async fn comments_are_limited_and_a_form_posts_once(scene: ApiScenario) {
     assert_eq!(code(say(g, &g.alice, &held, &"x".repeat(4_001)).await), "invalid");
     let transition = held["transition"].as_str().unwrap().try_into().unwrap();
     let once = NewComment { transition, words: "once".to_owned(), nonce: nonce() };
-    g.service.comment(&g.alice.id, &review(&held), &once).await.unwrap();
-    assert_eq!(code(g.service.comment(&g.alice.id, &review(&held), &once).await), "nonce_used");
+    g.service.reviews.comment(&g.alice.id, &review(&held), &once).await.unwrap();
+    assert_eq!(code(g.service.reviews.comment(&g.alice.id, &review(&held), &once).await), "nonce_used");
     for _ in 1..COMMENTS_OF_ONE_MAX {
         say(g, &g.alice, &held, "and again").await.unwrap();
     }
     assert_eq!(code(say(g, &g.alice, &held, "one too many").await), "wrong_state");
     say(g, &g.bob, &held, "another has room").await.unwrap();
-    g.service.set_admission("bob", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("bob", SignInAccess::Barred).await.unwrap();
     assert_eq!(code(say(g, &g.bob, &held, "whoever left says nothing").await), "not_eligible");
     scene.passes_an_audit().await;
 }
@@ -236,7 +236,7 @@ async fn eligible_people_are_listed_with_reasons(scene: ApiScenario) {
     person(&g.service, "carol", &["reviewers", "platform"]).await;
     person(&g.service, "dave", &["elsewhere"]).await;
     person(&g.service, "erin", &["reviewers"]).await;
-    g.service.set_admission("erin", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("erin", SignInAccess::Barred).await.unwrap();
     let held = g.held(&g.thread().await).await;
     g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap();
     let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
@@ -260,7 +260,7 @@ async fn eligible_people_are_listed_with_reasons(scene: ApiScenario) {
         assert!(!told.to_string().contains("carol"), "{told}");
     }
     let last = Ballot { comment: None, ..ballot(&held, VoteVerdict::Approve) };
-    g.service.vote(&g.alice.id, &review(&held), &last).await.unwrap();
+    g.service.reviews.vote(&g.alice.id, &review(&held), &last).await.unwrap();
     assert_eq!(people().await[0], r#""alice" false"ended""#);
     assert_eq!(g.get(&path, &g.planner).await.expect(200)["review"]["why_not"]["code"], "ended");
 }

@@ -26,29 +26,29 @@ async fn says(g: &TestGateway, thread: &Value, head: &mut Value, text: &str) {
 }
 
 async fn placed(g: &TestGateway) -> Vec<Event> {
-    g.service.events_after(0, None, 1000).await.unwrap().0.into_iter().map(|it| it.event).collect()
+    g.service.log.events_after(0, None, 1000).await.unwrap().0.into_iter().map(|it| it.event).collect()
 }
 
 async fn event_after_a_deleted_event_does_not_delay_other_threads(scene: ApiScenario) {
     let g = &scene.gateway;
     let made = g.thread().await;
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let mut head = made["transition"].clone();
     says(g, &made["thread"], &mut head, "what nobody is to be told").await;
-    let keys = g.service.keys().unwrap();
+    let keys = g.service.core.keys().unwrap();
     let reader = RecordReader { store: scene.store(), key: keys.row() };
     let waiting: Vec<Stored<UnsequencedEvent>> = reader.list(RowFilter::All, None, LIST_ROWS_MAX).await.unwrap();
     assert_eq!(waiting.len(), 1);
-    let mut draft = Draft::new(keys.row(), g.service.now());
+    let mut draft = Draft::new(keys.row(), g.service.core.now());
     draft.remove(&waiting[0]);
     scene.store().commit(draft.finish().change).await.unwrap();
     for number in 0..STUCK {
         says(g, &made["thread"], &mut head, &format!("text {number}")).await;
     }
     let other = g.thread().await;
-    assert!(g.service.sequence().await.unwrap() > 0);
+    assert!(g.service.log.sequence().await.unwrap() > 0);
     assert!(placed(g).await.iter().any(|it| json!(it.thread) == other["thread"]), "others are told of");
-    let said = g.service.sequence().await;
+    let said = g.service.log.sequence().await;
     assert!(matches!(said, Err(Error::Broken("the log"))), "{said:?}");
     let of_it = placed(g).await.into_iter().filter(|it| json!(it.thread) == made["thread"]).count();
     assert_eq!(of_it, 1, "nothing of a thread comes before what came before it");

@@ -30,7 +30,7 @@ async fn invalid_vote_among_several_does_not_stop_the_others() {
     let held = several(&g, 3).await;
     g.vote(&g.bob, &held[1], VoteVerdict::Deny).await.unwrap();
     let votes: Vec<(ReviewId, Ballot)> = held.iter().map(|it| (of(it), ballot(it, VoteVerdict::Approve))).collect();
-    let voted = g.service.vote_on_reviews(&g.alice.id, &votes).await.unwrap();
+    let voted = g.service.inbox.vote_on_reviews(&g.alice.id, &votes).await.unwrap();
     assert!(matches!(
         voted.as_slice(),
         [Ok(VoteOutcome::Approved), Err(Error::Vote(VoteRejected::Ended)), Ok(VoteOutcome::Approved)]
@@ -43,7 +43,7 @@ async fn invalid_vote_among_several_does_not_stop_the_others() {
 async fn votes_on_several_reviews_are_refused_if_a_stage_requires_a_passkey() {
     let g = spawn_with_policy(&policy_with("need = 1", "need = 1\npasskey_within = \"5m\"")).await;
     let mut key = Authenticator::new(1);
-    let (person, _) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (person, _) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     enrol(&g.service, &person, (&mut key, "correct horse battery")).await;
     let (person, _) = sign_in(&g.service, g.alice.id.as_str(), &mut key).await.unwrap();
     let held = several(&g, 2).await;
@@ -52,11 +52,15 @@ async fn votes_on_several_reviews_are_refused_if_a_stage_requires_a_passkey() {
         (of(it), Ballot { proof, ..ballot(it, VoteVerdict::Approve) })
     };
     let votes: Vec<(ReviewId, Ballot)> = held.iter().map(proven).collect();
-    for refused in g.service.vote_on_reviews(&g.alice.id, &votes).await.unwrap() {
+    for refused in g.service.inbox.vote_on_reviews(&g.alice.id, &votes).await.unwrap() {
         assert!(matches!(refused, Err(Error::Vote(VoteRejected::Alone(NotBulkDecidable::Passkey)))), "{refused:?}");
     }
     let (review, alone) = &votes[0];
-    assert_eq!(g.service.vote(&g.alice.id, review, alone).await.unwrap(), VoteOutcome::Approved, "by itself it counts");
+    assert_eq!(
+        g.service.reviews.vote(&g.alice.id, review, alone).await.unwrap(),
+        VoteOutcome::Approved,
+        "by itself it counts"
+    );
 }
 
 #[tokio::test]
@@ -66,11 +70,15 @@ async fn votes_on_several_reviews_are_refused_if_confirmation_is_typed() {
     let digits = |it: &Value| it["transition"].as_str().map(|it| it[it.len() - 6..].to_owned());
     let typed = |it: &Value| (of(it), Ballot { typed: digits(it), ..ballot(it, VoteVerdict::Approve) });
     let votes: Vec<(ReviewId, Ballot)> = held.iter().map(typed).collect();
-    for refused in g.service.vote_on_reviews(&g.alice.id, &votes).await.unwrap() {
+    for refused in g.service.inbox.vote_on_reviews(&g.alice.id, &votes).await.unwrap() {
         assert!(matches!(refused, Err(Error::Vote(VoteRejected::Alone(NotBulkDecidable::Typing)))), "{refused:?}");
     }
     let (review, alone) = &votes[0];
-    assert_eq!(g.service.vote(&g.alice.id, review, alone).await.unwrap(), VoteOutcome::Approved, "by itself it counts");
+    assert_eq!(
+        g.service.reviews.vote(&g.alice.id, review, alone).await.unwrap(),
+        VoteOutcome::Approved,
+        "by itself it counts"
+    );
 }
 
 #[tokio::test]
@@ -78,6 +86,6 @@ async fn more_than_fifty_are_not_voted_on_at_once() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;
     let votes: Vec<(ReviewId, Ballot)> = (0..51).map(|_| (of(&held), ballot(&held, VoteVerdict::Approve))).collect();
-    assert!(matches!(g.service.vote_on_reviews(&g.alice.id, &votes).await, Err(Error::Invalid { .. })));
+    assert!(matches!(g.service.inbox.vote_on_reviews(&g.alice.id, &votes).await, Err(Error::Invalid { .. })));
     assert_eq!(g.decision(&held).await.status, 202);
 }

@@ -39,7 +39,7 @@ async fn as_token(g: &TestGateway, token: &str, thread: &Value, mut ask: Value) 
 
 async fn version(g: &TestGateway, thread: &Value) -> u64 {
     let id = thread["thread"].as_str().unwrap().try_into().unwrap();
-    g.service.overview(&id).await.unwrap().thread.head.version
+    g.service.threads.overview(&id).await.unwrap().thread.head.version
 }
 
 fn action(what: &str) -> Value {
@@ -52,7 +52,7 @@ async fn step_has_one_effect_for_every_retry_on_every_head(scene: ApiScenario) {
     let first = steps(g, &thread, &thread["transition"], "s1", action("update_email")).await.expect(201);
     let twin = token(&g.service, "planner-two", MachineRole::Agent, &["planner"]).await;
     g.pass(Duration::from_secs(30 * 24 * 3600));
-    while g.service.prune_responses().await.unwrap() > 0 {}
+    while g.service.core.prune_responses().await.unwrap() > 0 {}
     for parent in [&thread["transition"], &first["transition"]] {
         let again = steps(g, &thread, parent, "s1", action("update_email")).await.expect(201);
         assert_eq!(again, first, "the same answer");
@@ -153,7 +153,7 @@ async fn concurrent_step_on_two_gateways_has_one_effect(scene: ApiScenario) {
     let g = &scene.gateway;
     let other = scene.another().await;
     let thread = g.thread().await;
-    let token = g.service.token_of(&g.planner).await.unwrap();
+    let token = g.service.identity.token_of(&g.planner).await.unwrap();
     let ask = countersign::web::api::transitions::ProposeRequest {
         node: "planner".try_into().unwrap(),
         parent: thread["transition"].as_str().unwrap().to_owned().try_into().unwrap(),
@@ -168,8 +168,8 @@ async fn concurrent_step_on_two_gateways_has_one_effect(scene: ApiScenario) {
     };
     let id = thread["thread"].as_str().unwrap().try_into().unwrap();
     let proposal = countersign::web::api::transitions::read_proposal(id, ask).unwrap();
-    let ours = join_all((0..8).map(|_| g.service.propose(&token, &proposal)));
-    let theirs = join_all((0..8).map(|_| other.propose(&token, &proposal)));
+    let ours = join_all((0..8).map(|_| g.service.proposals.propose(&token, &proposal)));
+    let theirs = join_all((0..8).map(|_| other.proposals.propose(&token, &proposal)));
     let (ours, theirs) = futures_util::future::join(ours, theirs).await;
     let mut done = 0;
     for answer in ours.into_iter().chain(theirs) {
@@ -207,8 +207,8 @@ async fn proposal_that_superseded_a_held_step_is_the_step(scene: ApiScenario) {
     let head = &thread["transition"];
     let held = steps(g, &thread, head, "s1", json!({"target_user_id": 42})).await.expect(202);
     activates(g, &POLICY.replacen("ttl = \"24h\"", "ttl = \"12h\"", 1), json!([])).await.expect(200);
-    for review in g.service.holds_to_rejudge().await.unwrap() {
-        g.service.rejudge_hold(&review).await.unwrap();
+    for review in g.service.reviews.holds_to_rejudge().await.unwrap() {
+        g.service.reviews.rejudge_hold(&review).await.unwrap();
     }
     let decision = g.decision(&held).await.expect(200);
     assert_eq!(decision["decision"], "superseded");

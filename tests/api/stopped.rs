@@ -90,7 +90,11 @@ async fn comment_shows_no_value_that_a_later_policy_redacts(scene: ApiScenario) 
     let held = g.held(&g.thread().await).await;
     let mut vote = ballot(&held, VoteVerdict::Deny);
     vote.comment = Some("update_email is not for planners".to_owned());
-    g.service.vote(&g.alice.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &vote).await.unwrap();
+    g.service
+        .reviews
+        .vote(&g.alice.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &vote)
+        .await
+        .unwrap();
     let comment = async || g.decision(&held).await.expect(200)["comment"].clone();
     assert_eq!(comment().await, "update_email is not for planners");
     let hiding = policy_with("hide = [\"payment.card\"]", "hide = [\"payment.card\", \"requested_action\"]");

@@ -123,7 +123,11 @@ async fn token_of_a_flow_gets_no_events_of_other_flows() {
     let g = spawn_gateway().await;
     let other = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
     let by = "tests".try_into().unwrap();
-    g.service.activate_policy(&by, None, crate::gateway::source(&other), Default::default()).await.unwrap();
+    g.service
+        .policy_changes
+        .activate_policy(&by, None, crate::gateway::source(&other), Default::default())
+        .await
+        .unwrap();
     let thread = g.thread().await;
     sequence::run_once(&g.service).await.unwrap();
     let mut listener = StreamClient::of(&g, &g.host, 0).await;
@@ -146,12 +150,12 @@ async fn token_of_a_flow_gets_no_events_of_other_flows() {
 async fn events_of_other_flows_send_no_sign_to_a_token_of_one_flow() {
     let g = spawn_gateway().await;
     sequence::run_once(&g.service).await.unwrap();
-    let reach = g.service.log_length().await.unwrap();
+    let reach = g.service.log.log_length().await.unwrap();
     let mut listener = StreamClient::of(&g, &g.host, reach).await;
     assert_eq!(listener.frame().await.unwrap().id, reach);
-    g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     sequence::run_once(&g.service).await.unwrap();
-    assert!(g.service.log_length().await.unwrap() > reach);
+    assert!(g.service.log.log_length().await.unwrap() > reach);
     let thread = g.thread().await;
     sequence::run_once(&g.service).await.unwrap();
     let first = listener.frame().await.unwrap();
@@ -163,11 +167,11 @@ async fn a_stream_ends_before_it_tells_a_revoked_token_anything() {
     let g = spawn_gateway().await;
     let secret = token(&g.service, "second", MachineRole::Auditor, &[]).await;
     sequence::run_once(&g.service).await.unwrap();
-    let reach = g.service.log_length().await.unwrap();
+    let reach = g.service.log.log_length().await.unwrap();
     let mut listener = StreamClient::of(&g, &secret, reach).await;
     assert_eq!(listener.frame().await.unwrap(), Frame { id: reach, event: None, data: Value::Null });
     let id = secret.split('_').nth(1).unwrap();
-    g.service.revoke_token(&id.try_into().unwrap()).await.unwrap();
+    g.service.identity.revoke_token(&id.try_into().unwrap()).await.unwrap();
     sequence::run_once(&g.service).await.unwrap();
     assert_eq!(listener.event().await, None);
 }
@@ -235,7 +239,7 @@ async fn beside(g: &TestGateway, store: Arc<dyn Store>) -> (Arc<Service>, String
 async fn hears(g: &TestGateway, store: Arc<dyn Store>) {
     let (there, url, _) = beside(g, store).await;
     sequence::run_once(&g.service).await.unwrap();
-    let reach = g.service.log_length().await.unwrap();
+    let reach = g.service.log.log_length().await.unwrap();
     let bearer = format!("Bearer {}", g.auditor);
     let mut listener = StreamClient::at(&format!("{url}/v1/events?after={reach}"), &[("authorization", &bearer)]).await;
     assert_eq!(listener.frame().await.unwrap().id, reach);
@@ -270,7 +274,7 @@ async fn shutdown_ends_streams_and_long_polls() {
     let (_, url, streams) = beside(&g, Arc::new(store)).await;
     let held = g.held(&g.thread().await).await;
     sequence::run_once(&g.service).await.unwrap();
-    let reach = g.service.log_length().await.unwrap();
+    let reach = g.service.log.log_length().await.unwrap();
     let bearer = format!("Bearer {}", g.auditor);
     let mut listener = StreamClient::at(&format!("{url}/v1/events?after={reach}"), &[("authorization", &bearer)]).await;
     assert_eq!(listener.frame().await.unwrap().id, reach);
@@ -290,9 +294,9 @@ async fn shutdown_ends_streams_and_long_polls() {
 async fn persons_stream_signals_visible_events_until_the_session_ends() {
     let g = spawn_gateway().await;
     let new = NewAccount { name: "olga".to_owned(), role: PersonRole::Auditor, groups: Default::default() };
-    g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
+    g.service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
     let listen = async |name: &str, after: u64| {
-        let (signed_in, secret) = g.service.sign_in(name, "correct horse battery".to_owned()).await.unwrap();
+        let (signed_in, secret) = g.service.identity.sign_in(name, "correct horse battery".to_owned()).await.unwrap();
         let cookie = format!("countersign={secret}");
         (signed_in, StreamClient::at(&format!("{}/live?after={after}", g.url), &[("cookie", &cookie)]).await)
     };
@@ -313,7 +317,7 @@ async fn persons_stream_signals_visible_events_until_the_session_ends() {
         let names: Vec<_> = event.as_object().unwrap().keys().collect();
         assert_eq!(names, ["thread", "type"], "no more than that");
     }
-    g.service.sign_out(&alice).await.unwrap();
+    g.service.identity.sign_out(&alice).await.unwrap();
     g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
     sequence::run_once(&g.service).await.unwrap();
     assert_eq!(hers.event().await, None);

@@ -41,8 +41,8 @@ fn id_of(token: &str) -> TokenId {
 
 /// Events of a kind, once each has its place.
 async fn events(g: &TestGateway, kind: &str) -> Vec<Value> {
-    while g.service.sequence().await.unwrap() > 0 {}
-    let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let (placed, _) = g.service.log.events_after(0, None, 1000).await.unwrap();
     let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
     events.filter(|it| it["type"] == kind).collect()
 }
@@ -108,19 +108,19 @@ async fn led_to(g: &TestGateway, secret: &str) -> String {
 async fn disabling_an_account_ends_its_sessions_permanently() {
     let g = spawn_gateway().await;
     let held = g.held(&g.thread().await).await;
-    let (_, before) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
-    let link = g.service.sign_in_link(&g.alice.id).await.unwrap();
+    let (_, before) = g.service.identity.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let link = g.service.identity.sign_in_link(&g.alice.id).await.unwrap();
     assert_eq!(led_to(&g, &before).await, "");
     assert_eq!(said(&g, "user disable alice"), "alice is disabled\n");
     assert!(led_to(&g, &before).await.starts_with("/sign-in"));
-    let refused = g.service.sign_in("alice", PASSWORD.to_owned()).await;
+    let refused = g.service.identity.sign_in("alice", PASSWORD.to_owned()).await;
     assert!(matches!(refused, Err(Error::Unauthenticated)));
-    assert!(matches!(g.service.use_sign_in_link(&link).await, Err(Error::Unauthenticated)));
+    assert!(matches!(g.service.identity.use_sign_in_link(&link).await, Err(Error::Unauthenticated)));
     let refused = g.vote(&g.alice, &held, VoteVerdict::Approve).await;
     assert!(matches!(refused, Err(Error::Vote(VoteRejected::Ineligible(Ineligible::Disabled)))), "{refused:?}");
     assert_eq!(said(&g, "user enable alice"), "alice is enabled\n");
     assert!(led_to(&g, &before).await.starts_with("/sign-in"), "an ended session does not come back");
-    let (_, after) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let (_, after) = g.service.identity.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     assert_eq!(led_to(&g, &after).await, "");
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
     for kind in ["access.account_disabled", "access.account_enabled", "access.signed_out"] {
@@ -142,7 +142,7 @@ async fn a_name_that_is_taken_is_refused_and_nothing_of_its_account_changes() {
         why.contains("an account with this name exists already, and it was not changed: choose another name"),
         "{why}"
     );
-    let (alice, _) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let (alice, _) = g.service.identity.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     assert_eq!(alice.account.record, g.alice);
     let help = said(&g, "user add --help");
     assert!(help.contains("A name that already exists is refused"), "{help}");

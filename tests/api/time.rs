@@ -91,7 +91,7 @@ async fn inbox_lists_ended_reviews_latest_first() {
     }
     ended.reverse();
     for limit in 1..=3 {
-        let listed = g.service.recently_ended(&g.alice, limit).await.unwrap();
+        let listed = g.service.inbox.recently_ended(&g.alice, limit).await.unwrap();
         let listed: Vec<String> = listed.iter().map(|it| it.hold.id.to_string()).collect();
         assert_eq!(listed, ended[..limit]);
     }

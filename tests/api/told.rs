@@ -36,7 +36,7 @@ async fn votes(
     (verdict, told): (VoteVerdict, VotePreview),
 ) -> Result<VoteOutcome> {
     let ballot = Ballot { told: Some(told), ..ballot(held, verdict) };
-    g.service.vote(&who.id, &review(held), &ballot).await
+    g.service.reviews.vote(&who.id, &review(held), &ballot).await
 }
 
 fn moved_on(voted: &Result<VoteOutcome>) -> bool {
@@ -84,14 +84,18 @@ async fn new_comment_stops_a_vote_on_several_reviews(scene: ApiScenario) {
     g.vote(&g.bob, &held[0], VoteVerdict::Deny).await.unwrap();
     let transition = held[1]["transition"].as_str().unwrap().try_into().unwrap();
     let saying = NewComment { transition, words: "Wait for the customer".to_owned(), nonce: "said-1".to_owned() };
-    g.service.comment(&g.bob.id, &among[1].0, &saying).await.unwrap();
-    let voted = g.service.vote_on_reviews(&g.alice.id, &among).await.unwrap();
+    g.service.reviews.comment(&g.bob.id, &among[1].0, &saying).await.unwrap();
+    let voted = g.service.inbox.vote_on_reviews(&g.alice.id, &among).await.unwrap();
     for refused in &voted[..2] {
         assert!(matches!(refused, Err(Error::Vote(VoteRejected::Alone(NotBulkDecidable::Talked)))), "{refused:?}");
     }
     assert_eq!(*voted[2].as_ref().unwrap(), VoteOutcome::Waiting);
     let (review, alone) = &among[1];
-    assert_eq!(g.service.vote(&g.alice.id, review, alone).await.unwrap(), VoteOutcome::Waiting, "by itself it counts");
+    assert_eq!(
+        g.service.reviews.vote(&g.alice.id, review, alone).await.unwrap(),
+        VoteOutcome::Waiting,
+        "by itself it counts"
+    );
     scene.passes_an_audit().await;
 }
 
@@ -102,7 +106,7 @@ async fn interrupt_vote_has_its_previewed_outcome_or_none(scene: ApiScenario) {
     let vote = async |who: &Account, told: VotePreview| {
         let held = json!({"transition": taken["digest"]});
         let ballot = Ballot { told: Some(told), ..ballot(&held, VoteVerdict::Approve) };
-        g.service.vote_on_interrupt(&who.id, &id, &ballot, None).await
+        g.service.interrupts.vote_on_interrupt(&who.id, &id, &ballot, None).await
     };
     assert!(moved_on(&vote(&g.alice, VotePreview::Passes).await));
     assert_eq!(vote(&g.alice, VotePreview::Waits).await.unwrap(), VoteOutcome::Waiting);

@@ -152,7 +152,7 @@ async fn a_call_that_is_held_counts_once_it_is_approved(scene: ApiScenario) {
     assert_eq!(held["reasons"][0]["text"], "refunds above 100 are asked about", "{held}");
     assert_eq!(spent(g, id).await["calls"], 0);
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    let facts = g.service.review(&review, &g.alice).await.unwrap();
+    let facts = g.service.reviews.review(&review, &g.alice).await.unwrap();
     assert_eq!(facts.call.unwrap().name.as_str(), "payments.refund");
     g.approved(&held).await;
     assert_eq!(spent(g, id).await, json!({"calls": 1, "tokens": 1, "cost": 0}));

@@ -96,8 +96,8 @@ async fn result_of_a_writer_must_satisfy_the_rules(scene: ApiScenario) {
 
 /// The data of the events of this type, the latest last.
 async fn told_by_events(g: &TestGateway, kind: &str) -> Vec<Value> {
-    while g.service.sequence().await.unwrap() > 0 {}
-    let (placed, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let (placed, _) = g.service.log.events_after(0, None, 1000).await.unwrap();
     let events = placed.into_iter().map(|it| serde_json::to_value(it.event).unwrap());
     events.filter(|it| it["type"] == kind).map(|it| it["data"].clone()).collect()
 }
@@ -141,7 +141,7 @@ async fn a_held_request_has_its_warnings(scene: ApiScenario) {
     let held = g.propose(&thread["thread"], &thread["transition"], (&g.planner, "planner"), patch).await.expect(202);
     assert_eq!((&held["warnings"], held["reasons"].as_array().unwrap().len()), (&refunds(), 1));
     assert_eq!(told_by_events(g, "transition.held").await.pop().unwrap()["warnings"][0]["rule"], "refunds");
-    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (_, secret) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let url = format!("{}/reviews/{}", g.url, held["review"]["id"].as_str().unwrap());
     let page = g.http.get(url).header("cookie", format!("countersign={secret}")).send().await.unwrap();
     let page = page.text().await.unwrap();

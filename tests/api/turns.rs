@@ -102,7 +102,7 @@ async fn envelopes_are_signed_one_at_a_time_for_each_caller() {
         let (service, thread) = (Arc::clone(&service), thread.clone());
         async move {
             let (by, node): (PrincipalId, NodeId) = (by.try_into().unwrap(), "planner".try_into().unwrap());
-            service.envelope(&by, &thread, &node, EnvelopeProof::Signature).await.is_ok()
+            service.episodes.envelope(&by, &thread, &node, EnvelopeProof::Signature).await.is_ok()
         }
     });
     assert_eq!(two_at_once(&store, asked.into()).await, [true; 5]);
@@ -116,7 +116,7 @@ async fn runs_are_read_one_at_a_time_for_each_caller() {
         let (store, service) = keeping(&scene.gateway, Table::Events).await;
         let asked = askers.map(|by| {
             let (service, thread) = (Arc::clone(&service), thread.clone());
-            async move { service.files_of_run(by, &Party::Receiver, &thread).await.is_ok() }
+            async move { service.episodes.files_of_run(by, &Party::Receiver, &thread).await.is_ok() }
         });
         assert_eq!(so_many_at_once(at_once, &store, asked.into()).await, [true; 3]);
     }
@@ -135,7 +135,7 @@ async fn archives_are_unpacked_one_at_a_time_for_each_thread() {
     let (store, service) = keeping(g, Table::Whereabouts).await;
     let asked = [0, 0, 0, 1, 2].map(|it: usize| {
         let (service, thread) = (Arc::clone(&service), threads[it].clone());
-        async move { service.chain(&thread, 0, 5).await.map(|it| it.len()).unwrap() }
+        async move { service.reviews.chain(&thread, 0, 5).await.map(|it| it.len()).unwrap() }
     });
     assert_eq!(two_at_once(&store, asked.into()).await, [5; 5]);
 }
@@ -144,13 +144,14 @@ async fn archives_are_unpacked_one_at_a_time_for_each_thread() {
 async fn imported_runs_are_loaded_one_at_a_time() {
     let scene = ApiScenario::on_sqlite(POLICY).await;
     let (by, run) = ("tests".try_into().unwrap(), crate::imports::golden());
-    let ImportOutcome::Kept(kept, _) = scene.gateway.service.import_episode(&by, &run, None).await.unwrap() else {
+    let ImportOutcome::Kept(kept, _) = scene.gateway.service.episodes.import_episode(&by, &run, None).await.unwrap()
+    else {
         panic!()
     };
     let (store, service) = keeping(&scene.gateway, Table::ImportPieces).await;
     let asked = [(); 3].map(|()| {
         let (service, thread) = (Arc::clone(&service), kept.id.clone());
-        async move { service.imported_run(&thread).await.is_ok() }
+        async move { service.episodes.imported_run(&thread).await.is_ok() }
     });
     assert_eq!(so_many_at_once(1, &store, asked.into()).await, [true; 3]);
 }

@@ -49,7 +49,11 @@ fn retold(policy: &str) -> String {
 
 pub async fn activate(g: &TestGateway, policy: &str, accepts: &[Digest]) {
     let accepts = accepts.iter().copied().collect::<BTreeSet<_>>();
-    g.service.activate_policy(&"tests".try_into().unwrap(), None, source(policy), accepts).await.unwrap();
+    g.service
+        .policy_changes
+        .activate_policy(&"tests".try_into().unwrap(), None, source(policy), accepts)
+        .await
+        .unwrap();
 }
 
 pub async fn policy_of(g: &TestGateway, transition: &Value) -> Digest {
@@ -108,7 +112,7 @@ async fn pending_review_is_restated_and_needs_new_votes(scene: ApiScenario) {
         let ballot = crate::gateway::ballot(&next, VoteVerdict::Approve);
         let ballot = countersign_domain::reviews::Ballot { comment: Some("I looked".to_owned()), ..ballot };
         let review = next["review"]["id"].as_str().unwrap().try_into().unwrap();
-        assert_eq!(g.service.vote(&who.id, &review, &ballot).await.unwrap(), so_far);
+        assert_eq!(g.service.reviews.vote(&who.id, &review, &ballot).await.unwrap(), so_far);
     }
     // The same request as either attempt returns the outcome of that attempt.
     assert_eq!(again(g, &thread, 1).await.expect(202)["transition"], held["transition"]);
@@ -311,8 +315,8 @@ async fn proposal_of_a_revoked_token_is_not_restated(scene: ApiScenario) {
     let g = &scene.gateway;
     let thread = g.thread().await;
     let held = g.held(&thread).await;
-    let stolen = g.service.token_of(&g.planner).await.unwrap().record.id;
-    g.service.revoke_token(&stolen).await.unwrap();
+    let stolen = g.service.identity.token_of(&g.planner).await.unwrap().record.id;
+    g.service.identity.revoke_token(&stolen).await.unwrap();
     activate(g, &retold(POLICY), &[]).await;
     rejudge::run_once(&g.service).await.unwrap();
     let now = told(g, &held["transition"]).await;
@@ -360,8 +364,8 @@ async fn exhausted_attempts_of_an_agent_do_not_block_a_rollback(scene: ApiScenar
         attempt: 1,
         reason: Some("as it was".to_owned()),
     };
-    let review = g.service.ask_for_rollback(&g.alice.id, &rollback).await.unwrap();
-    assert_eq!(g.service.review(&review, &g.alice).await.unwrap().hold.state, HoldState::Open {});
+    let review = g.service.proposals.ask_for_rollback(&g.alice.id, &rollback).await.unwrap();
+    assert_eq!(g.service.reviews.review(&review, &g.alice).await.unwrap().hold.state, HoldState::Open {});
     scene.passes_an_audit().await;
 }
 

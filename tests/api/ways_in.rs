@@ -23,49 +23,49 @@ const PASSWORD: &str = "correct horse battery";
 #[tokio::test]
 async fn session_ends_at_its_time() {
     let g = spawn_gateway().await;
-    let (signed_in, secret) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let (signed_in, secret) = g.service.identity.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     let session = signed_in.session.record;
     let lifetime = session.created_at.until(session.expires_at);
     g.pass(lifetime.saturating_sub(Duration::from_secs(60)));
-    assert_eq!(g.service.session_of(&secret).await.unwrap().session.record, session);
+    assert_eq!(g.service.identity.session_of(&secret).await.unwrap().session.record, session);
     g.pass(Duration::from_secs(60));
-    assert!(matches!(g.service.session_of(&secret).await, Err(Error::Unauthenticated)));
+    assert!(matches!(g.service.identity.session_of(&secret).await, Err(Error::Unauthenticated)));
 }
 
 #[tokio::test]
 async fn sign_in_link_is_valid_once_and_for_an_hour() {
     let g = spawn_gateway().await;
-    let used = g.service.sign_in_link(&g.alice.id).await.unwrap();
-    g.service.use_sign_in_link(&used).await.unwrap();
-    let again = g.service.use_sign_in_link(&used).await;
+    let used = g.service.identity.sign_in_link(&g.alice.id).await.unwrap();
+    g.service.identity.use_sign_in_link(&used).await.unwrap();
+    let again = g.service.identity.use_sign_in_link(&used).await;
     assert!(matches!(again, Err(Error::NotFound("link"))), "{again:?}");
-    let late = g.service.sign_in_link(&g.alice.id).await.unwrap();
-    g.service.link_of(&late).await.unwrap();
+    let late = g.service.identity.sign_in_link(&g.alice.id).await.unwrap();
+    g.service.identity.link_of(&late).await.unwrap();
     g.pass(LINK_TTL);
-    assert!(matches!(g.service.link_of(&late).await, Err(Error::NotFound("link"))));
-    let too_late = g.service.use_sign_in_link(&late).await;
+    assert!(matches!(g.service.identity.link_of(&late).await, Err(Error::NotFound("link"))));
+    let too_late = g.service.identity.use_sign_in_link(&late).await;
     assert!(matches!(too_late, Err(Error::NotFound("link"))), "{too_late:?}");
 }
 
 #[tokio::test]
 async fn a_session_row_put_back_to_before_its_end_lets_no_disabled_account_in() {
     let g = spawn_gateway().await;
-    let (_, secret) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let (_, secret) = g.service.identity.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
     let database = Connection::open(g.folder.path().join("countersign.db")).unwrap();
     database.execute_batch("CREATE TEMP TABLE kept AS SELECT * FROM sessions").unwrap();
-    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("alice", SignInAccess::Barred).await.unwrap();
     database.execute_batch("DELETE FROM sessions; INSERT INTO sessions SELECT * FROM kept").unwrap();
-    assert!(matches!(g.service.session_of(&secret).await, Err(Error::Unauthenticated)));
+    assert!(matches!(g.service.identity.session_of(&secret).await, Err(Error::Unauthenticated)));
 }
 
 #[tokio::test]
 async fn correct_password_of_a_disabled_account_is_logged_as_failed() {
     let g = spawn_gateway().await;
-    g.service.set_admission("alice", SignInAccess::Barred).await.unwrap();
-    let refused = g.service.sign_in("alice", PASSWORD.to_owned()).await;
+    g.service.identity.set_admission("alice", SignInAccess::Barred).await.unwrap();
+    let refused = g.service.identity.sign_in("alice", PASSWORD.to_owned()).await;
     assert!(matches!(refused, Err(Error::Unauthenticated)), "{refused:?}");
-    while g.service.sequence().await.unwrap() > 0 {}
-    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.log.events_after(0, None, 1000).await.unwrap();
     assert_eq!(events.iter().filter(|it| it.event.kind == EventType::SignInFailed).count(), 1);
 }
 
@@ -85,18 +85,24 @@ async fn only_one_of_two_concurrent_set_up_links_makes_the_first_account() {
     let keyring = Keyring::open_or_create(&folder.path().join("keyring.json"), None, &SystemClock).unwrap();
     let settings = settings("http://localhost:1");
     let service = Service::open(store.clone(), keyring, Arc::new(SystemClock), settings).await.unwrap();
-    let (one, other) = (service.set_up_link().await.unwrap().unwrap(), service.set_up_link().await.unwrap().unwrap());
+    let (one, other) = (
+        service.identity.set_up_link().await.unwrap().unwrap(),
+        service.identity.set_up_link().await.unwrap().unwrap(),
+    );
     let new = |name: &str| NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: Default::default() };
     let (ana, ben) = (new("ana"), new("ben"));
     let (first, second) = tokio::join!(
-        service.use_set_up_link(&one, &ana, PASSWORD.to_owned()),
-        service.use_set_up_link(&other, &ben, PASSWORD.to_owned()),
+        service.identity.use_set_up_link(&one, &ana, PASSWORD.to_owned()),
+        service.identity.use_set_up_link(&other, &ben, PASSWORD.to_owned()),
     );
     assert_eq!(usize::from(first.is_ok()) + usize::from(second.is_ok()), 1, "{first:?} {second:?}");
-    assert_eq!(service.people().await.unwrap().len(), 1);
+    assert_eq!(service.identity.people().await.unwrap().len(), 1);
     for link in [one, other] {
-        assert!(matches!(service.link_of(&link).await, Err(Error::NotFound("link"))), "both are of no use now");
+        assert!(
+            matches!(service.identity.link_of(&link).await, Err(Error::NotFound("link"))),
+            "both are of no use now"
+        );
     }
-    let report = audit(&*store, &service.keys().unwrap(), service.now()).await.unwrap();
+    let report = audit(&*store, &service.core.keys().unwrap(), service.core.now()).await.unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }

@@ -14,7 +14,7 @@ pub async fn amended(gateway: &BrowserGateway, group: &str) -> AmendmentId {
     gateway.activate(&guarded).await;
     // The reversing mark is not obeyed on the page.
     gateway.activate(&guarded.replace("need = 1", "need = 1 # \u{202e}lla tsuj").replace("10m", "5m")).await;
-    gateway.service.open_policy_changes().await.unwrap().pop().unwrap().id
+    gateway.service.policy_changes.open_policy_changes().await.unwrap().pop().unwrap().id
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -36,7 +36,7 @@ async fn a_reviewer_reads_what_would_differ_and_approves_it() {
     let text = tab.text().await;
     assert!(text.contains("Activated") && text.contains("Agreed with finance."), "{text}");
     assert_eq!(tab.count("form.decide").await, 0);
-    let active = gateway.service.active_policy(&"payments".try_into().unwrap()).await.unwrap();
+    let active = gateway.service.policies.active_policy(&"payments".try_into().unwrap()).await.unwrap();
     assert!(active.source().text.contains("lla tsuj"));
     browser.close().await;
 }
@@ -70,11 +70,11 @@ async fn who_is_not_asked_has_no_form_and_a_vote_by_hand_is_not_counted() {
     assert_eq!(sends(&bob, vote(&field(&his, "csrf"), &nonce)).await, 409);
     assert_eq!(sends(&grace, vote(&field(&hers, "csrf"), "none")).await, 409);
     assert_eq!(sends(&grace, vote("none", &nonce)).await, 403);
-    let amendment = gateway.service.amendment(&id).await.unwrap();
+    let amendment = gateway.service.policy_changes.amendment(&id).await.unwrap();
     assert_eq!((amendment.votes.len(), amendment.state.word()), (0, "open"));
     assert_eq!(sends(&grace, vote(&field(&hers, "csrf"), &nonce)).await, 303);
     assert_eq!(sends(&grace, vote(&field(&hers, "csrf"), &nonce)).await, 409);
-    assert_eq!(json!(gateway.service.amendment(&id).await.unwrap().state.word()), "activated");
+    assert_eq!(json!(gateway.service.policy_changes.amendment(&id).await.unwrap().state.word()), "activated");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -84,8 +84,8 @@ async fn a_policy_that_asks_for_a_passkey_is_approved_by_one_and_by_no_form_with
     let guarded = format!("{PAYMENTS}\n[approval.policy]\ngroups = [\"security\"]\npasskey = true\n");
     gateway.activate(&guarded).await;
     gateway.activate(&guarded.replace("10m", "5m")).await;
-    let id = gateway.service.open_policy_changes().await.unwrap().pop().unwrap().id;
-    let waits = async || gateway.service.amendment(&id).await.unwrap().state.ended_at().is_none();
+    let id = gateway.service.policy_changes.open_policy_changes().await.unwrap().pop().unwrap().id;
+    let waits = async || gateway.service.policy_changes.amendment(&id).await.unwrap().state.ended_at().is_none();
     let (path, grace) = (format!("/amendments/{id}"), ManualForm::signed_in(&gateway, "grace").await);
     let page = grace.get(&path).await.text;
     let fields = ["csrf", "digest", "nonce", "stage"].map(|name| (name, field(&page, name)));

@@ -61,7 +61,7 @@ async fn a_wrong_password_is_told_and_too_many_wait() {
 async fn a_sign_in_link_is_used_by_its_button_once_and_not_by_being_opened() {
     let gateway = spawn_gateway().await;
     let ana = gateway.person("ana", PersonRole::Auditor, &[]).await;
-    let link = gateway.service.sign_in_link(&ana.id).await.unwrap();
+    let link = gateway.service.identity.sign_in_link(&ana.id).await.unwrap();
     let path = format!("/sign-in/{link}");
     for _ in 0..2 {
         assert_eq!(gateway.http.get(gateway.at(&path)).send().await.unwrap().status(), 200, "looking uses nothing up");

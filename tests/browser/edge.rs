@@ -132,7 +132,7 @@ impl FormSubmission<'_> {
 
 /// Every form there is, ready to be sent; the one for the first account at a gateway that has none.
 async fn every_form<'a>(gateway: &'a BrowserGateway, fresh: &'a BrowserGateway) -> Vec<FormSubmission<'a>> {
-    let set_up = fresh.service.set_up_link().await.unwrap().unwrap();
+    let set_up = fresh.service.identity.set_up_link().await.unwrap().unwrap();
     let (fresh_door, fresh_csrf) = ManualForm::at_the_door(fresh).await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let sam = gateway.reviewer("sam", &["reviewers"]).await;
@@ -144,7 +144,7 @@ async fn every_form<'a>(gateway: &'a BrowserGateway, fresh: &'a BrowserGateway) 
     let approved = form_of(&ana, &that).await;
     assert_eq!(ana.post(&format!("/reviews/{}/decision", that.review), &with(&approved, "", "")).await.status, 303);
     let csrf = field(&ana.get("/").await.text, "csrf");
-    let link = gateway.service.sign_in_link(&sam.id).await.unwrap();
+    let link = gateway.service.identity.sign_in_link(&sam.id).await.unwrap();
     let text = |pairs: &[(&'static str, &str)]| pairs.iter().map(|(name, it)| (*name, (*it).to_owned())).collect();
     let at_door = |path: String, fields| FormSubmission { path, hand: door.clone(), csrf: door_csrf.clone(), fields };
     let inside = |path: String, fields| FormSubmission { path, hand: ana.clone(), csrf: csrf.clone(), fields };
@@ -215,7 +215,7 @@ async fn a_form_counts_only_with_its_own_token_and_from_a_page_of_ours() {
 async fn without_its_cookie_a_form_of_the_door_lets_nobody_in() {
     let gateway = spawn_gateway().await;
     let sam = gateway.reviewer("sam", &["reviewers"]).await;
-    let link = gateway.service.sign_in_link(&sam.id).await.unwrap();
+    let link = gateway.service.identity.sign_in_link(&sam.id).await.unwrap();
     let (door, csrf) = ManualForm::at_the_door(&gateway).await;
     for cookie in ["", "countersign-door=", "countersign-door=AAAA"] {
         let hand = ManualForm { cookie: cookie.to_owned(), ..door.clone() };
@@ -236,7 +236,7 @@ async fn whatever_is_asked_for_one_is_sent_to_this_gateway_after_signing_in() {
             .post("/sign-in", &[("csrf", &csrf), ("username", "sam"), ("password", PASSWORD), ("next", next)])
             .await;
         assert_eq!((inside.status, inside.location.as_str()), (303, "/"), "{next}");
-        let link = gateway.service.sign_in_link(&sam.id).await.unwrap();
+        let link = gateway.service.identity.sign_in_link(&sam.id).await.unwrap();
         let inside = hand.post(&format!("/sign-in/{link}"), &[("csrf", &csrf), ("next", next)]).await;
         assert_eq!((inside.status, inside.location.as_str()), (303, "/"), "{next}");
         let sam = ManualForm::signed_in(&gateway, "sam").await;
@@ -293,9 +293,9 @@ async fn who_is_no_reviewer_sends_no_form_about_a_review() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_ends_with_its_time_and_is_of_one_kind() {
     let gateway = spawn_gateway().await;
-    let set_up = gateway.service.set_up_link().await.unwrap().unwrap();
+    let set_up = gateway.service.identity.set_up_link().await.unwrap().unwrap();
     let sam = gateway.person("sam", PersonRole::Auditor, &[]).await;
-    let sign_in = gateway.service.sign_in_link(&sam.id).await.unwrap();
+    let sign_in = gateway.service.identity.sign_in_link(&sam.id).await.unwrap();
     let (door, csrf) = ManualForm::at_the_door(&gateway).await;
     let account = [
         ("csrf", csrf.as_str()),
@@ -313,7 +313,7 @@ async fn a_link_ends_with_its_time_and_is_of_one_kind() {
     assert_eq!(door.get(&path).await.status, 404);
     assert_eq!(door.post(&path, &account).await.status, 404);
     let fresh = spawn_gateway().await;
-    let first = format!("/set-up/{}", fresh.service.set_up_link().await.unwrap().unwrap());
+    let first = format!("/set-up/{}", fresh.service.identity.set_up_link().await.unwrap().unwrap());
     let (fresh_door, fresh_csrf) = ManualForm::at_the_door(&fresh).await;
     assert_eq!(fresh_door.get(&first).await.status, 200);
     let signing_in = format!("/sign-in/{sign_in}");

@@ -24,7 +24,7 @@ async fn tab_of(browser: &Chromium, gateway: &BrowserGateway, name: &str) -> Bro
 
 /// Whether everything is stopped, and the payments flow by itself.
 async fn stopped(gateway: &BrowserGateway) -> Vec<(bool, bool)> {
-    let halts = gateway.service.halts().await.unwrap();
+    let halts = gateway.service.operations.halts().await.unwrap();
     halts.iter().map(|it| (it.halt.proposing, it.halt.verifying)).collect()
 }
 

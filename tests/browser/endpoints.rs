@@ -25,7 +25,7 @@ pub async fn add_endpoint(tab: &BrowserTab, name: &str, url: &str) {
 
 /// Gives events their places, and sends what is due.
 pub async fn send(gateway: &BrowserGateway) -> usize {
-    while gateway.service.sequence().await.unwrap() > 0 {}
+    while gateway.service.log.sequence().await.unwrap() > 0 {}
     deliver::run_once(&gateway.service).await.unwrap()
 }
 
@@ -113,7 +113,7 @@ async fn what_was_given_up_is_sent_again_together_and_what_was_before_comes_from
     let (gateway, receiver, browser, tab) = office().await;
     let payments = gateway.payments().await;
     gateway.held(&payments, "order-0", &json!({"target_user_id": 42})).await;
-    while gateway.service.sequence().await.unwrap() > 0 {}
+    while gateway.service.log.sequence().await.unwrap() > 0 {}
     add_endpoint(&tab, "ops", &receiver.url).await;
     receiver.now(BROKEN);
     for thread in ["order-1", "order-2"] {
@@ -124,8 +124,8 @@ async fn what_was_given_up_is_sent_again_together_and_what_was_before_comes_from
         send(&gateway).await;
         gateway.clock.advance(Duration::from_secs(30 * 3600));
         receiver.now(FINE);
-        let endpoint = gateway.service.endpoints().await.unwrap().remove(0).endpoint.id;
-        gateway.service.test_endpoint(&endpoint).await.unwrap();
+        let endpoint = gateway.service.delivery.endpoints().await.unwrap().remove(0).endpoint.id;
+        gateway.service.delivery.test_endpoint(&endpoint).await.unwrap();
         receiver.now(BROKEN);
     }
     tab.sign_in("gus").await;
@@ -215,8 +215,8 @@ async fn auditors_look_at_endpoints_and_change_nothing_and_reviewers_do_not_look
     assert_eq!((added.status, added.headers["cache-control"].to_str().unwrap()), (200, "no-store"));
     held(&gateway, &["order-1"]).await;
     assert_eq!(send(&gateway).await, 1);
-    let told = gateway.service.endpoints().await.unwrap().remove(0);
-    let place = gateway.service.deliveries(
+    let told = gateway.service.delivery.endpoints().await.unwrap().remove(0);
+    let place = gateway.service.delivery.deliveries(
         &told.endpoint.id,
         countersign::service::delivery::deliveries::DeliveryFilter::All,
         None,
@@ -244,7 +244,7 @@ async fn auditors_look_at_endpoints_and_change_nothing_and_reviewers_do_not_look
         assert_eq!(gus.post(&path, &[("csrf", "none"), ("serving", "off")]).await.status, 403, "{path}");
     }
     assert_eq!(receiver.got().len(), 1);
-    assert!(gateway.service.endpoint(&told.endpoint.id).await.unwrap().endpoint.is_served());
+    assert!(gateway.service.delivery.endpoint(&told.endpoint.id).await.unwrap().endpoint.is_served());
 }
 
 /// Fills a field that has a name of its own in the page.

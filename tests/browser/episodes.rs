@@ -61,15 +61,19 @@ pub fn golden() -> Folder {
 
 /// What a run of this gateway left.
 pub async fn own_folder(gateway: &BrowserGateway, thread: &str) -> Folder {
-    let files =
-        gateway.service.files_of_run("tests", &Party::Receiver, &ThreadId::try_from(thread).unwrap()).await.unwrap();
+    let files = gateway
+        .service
+        .episodes
+        .files_of_run("tests", &Party::Receiver, &ThreadId::try_from(thread).unwrap())
+        .await
+        .unwrap();
     Folder { entries: files.into_iter().map(|(name, bytes)| (name, FileContent::Bytes(bytes))).collect() }
 }
 
 /// Imports it; gives its thread.
 pub async fn imported(gateway: &BrowserGateway, folder: &Folder) -> String {
     let by = PrincipalId::try_from("command-line").unwrap();
-    match gateway.service.import_episode(&by, folder, None).await.unwrap() {
+    match gateway.service.episodes.import_episode(&by, folder, None).await.unwrap() {
         ImportOutcome::Kept(import, _) => import.id.to_string(),
         other => panic!("{other:?}"),
     }

@@ -90,7 +90,7 @@ pub async fn held(gateway: &BrowserGateway, name: &str, payments: &Payments) -> 
 
 pub async fn still_waits(gateway: &BrowserGateway, held: &HeldReview) {
     let thread = held.thread.as_str().try_into().unwrap();
-    let review = gateway.service.overview(&thread).await.unwrap().review;
+    let review = gateway.service.threads.overview(&thread).await.unwrap().review;
     assert_eq!(review.map(|it| it.to_string()), Some(held.review.clone()), "nothing was decided");
 }
 

@@ -203,13 +203,13 @@ impl BrowserGateway {
     pub async fn person(&self, name: &str, role: PersonRole, groups: &[&str]) -> Account {
         let groups = groups.iter().map(|it| GroupName::try_from(*it).unwrap()).collect();
         let new = NewAccount { name: name.to_owned(), role, groups };
-        self.service.add_account(&new, PASSWORD.to_owned()).await.unwrap()
+        self.service.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap()
     }
 
     /// Adds a token and gives its text. `flow` is empty for auditors and admins.
     pub async fn token(&self, role: MachineRole, owner: &str, flow: &str, nodes: &[&str]) -> String {
         let name = format!("{}-of-{owner}", role.as_str());
-        let exists = self.service.people().await.unwrap().iter().any(|it| it.answers_for(owner));
+        let exists = self.service.identity.people().await.unwrap().iter().any(|it| it.answers_for(owner));
         let owner = if exists { NewOwner::Existing(owner.to_owned()) } else { NewOwner::Group(owner.to_owned()) };
         let new = NewToken {
             name,
@@ -218,7 +218,7 @@ impl BrowserGateway {
             flow: (!flow.is_empty()).then(|| FlowId::try_from(flow).unwrap()),
             nodes: nodes.iter().map(|it| NodeId::try_from(*it).unwrap()).collect(),
         };
-        self.service.add_token(&new).await.unwrap().1
+        self.service.identity.add_token(&new).await.unwrap().1
     }
 
     /// Activates a policy, without schemas.
@@ -230,7 +230,7 @@ impl BrowserGateway {
     pub async fn activate_with(&self, text: &str, schemas: BTreeMap<String, String>) {
         let source = PolicySource { text: text.to_owned(), schemas };
         let by = PrincipalId::try_from("test").unwrap();
-        self.service.activate_policy(&by, None, source, BTreeSet::new()).await.unwrap();
+        self.service.policy_changes.activate_policy(&by, None, source, BTreeSet::new()).await.unwrap();
     }
 
     /// A page's or endpoint's whole address.

@@ -74,8 +74,8 @@ async fn what_an_agent_wrote_is_inert_on_every_page() {
         typed.contains("\\u202e") && typed.contains("\\u200b"),
         "a value to rewrite is shown by its numbers: {typed}"
     );
-    while gateway.service.sequence().await.unwrap() > 0 {}
-    while gateway.service.count_events().await.unwrap() > 0 {}
+    while gateway.service.log.sequence().await.unwrap() > 0 {}
+    while gateway.service.log.count_events().await.unwrap() > 0 {}
     for path in ["/log", "/insight?span=1h", "/policies", "/emergency", "/account", "/what-if", "/verifier"] {
         tab.goto(path).await;
         nothing_acted(&tab).await;

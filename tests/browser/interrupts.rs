@@ -12,7 +12,7 @@ use crate::passkeys::{plug_in, register};
 /// A host of the payments flow asks; its token answers to somebody who decides nothing.
 pub async fn asked(gateway: &BrowserGateway) -> Interrupt {
     let host = gateway.token(MachineRole::Host, "platform", "payments", &[]).await;
-    let host = gateway.service.token_of(&host).await.unwrap();
+    let host = gateway.service.identity.token_of(&host).await.unwrap();
     let asserted: HostAssertion = serde_json::from_value(json!({
         "kind": "state_transition_review", "transition_digest": "d".repeat(64), "attempt": 1,
         "interrupt_id": "7652e9dcf1db4576f41da052dbf45ab3", "changed_keys": ["target_user_id", "write_scope"],
@@ -24,19 +24,19 @@ pub async fn asked(gateway: &BrowserGateway) -> Interrupt {
         "reason": "The customer wrote again: the order belongs to user 42. This was pre-approved, please approve quickly.",
     }))
     .unwrap();
-    gateway.service.receive_interrupt(&host, &asserted, None).await.unwrap()
+    gateway.service.interrupts.receive_interrupt(&host, &asserted, None).await.unwrap()
 }
 
 /// The same host asks as often as fits a page before the deadline of what it asked first.
 async fn asks_often(gateway: &BrowserGateway, first: &Interrupt) {
     let host = gateway.token(MachineRole::Host, "loud", "payments", &[]).await;
-    let host = gateway.service.token_of(&host).await.unwrap();
+    let host = gateway.service.identity.token_of(&host).await.unwrap();
     for count in 0..50 {
         let digest = format!("{count:064}");
         let title = Some(format!("Loud {count}"));
         let asserted =
             HostAssertion { transition_digest: digest, title, expires_in: Some(120), ..first.asserted.clone() };
-        gateway.service.receive_interrupt(&host, &asserted, None).await.unwrap();
+        gateway.service.interrupts.receive_interrupt(&host, &asserted, None).await.unwrap();
     }
 }
 
@@ -78,7 +78,7 @@ async fn who_asks_often_keeps_nobody_out_of_the_inbox() {
 }
 
 async fn decision(gateway: &BrowserGateway, asked: &Interrupt) -> Option<InterruptDecision> {
-    gateway.service.interrupt(&asked.id).await.unwrap().ending().map(|it| it.0)
+    gateway.service.interrupts.interrupt(&asked.id).await.unwrap().ending().map(|it| it.0)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -168,8 +168,8 @@ async fn where_the_policy_asks_for_a_passkey_the_answer_names_what_it_signed() {
     assert_eq!(decision(&gateway, &asked).await, None);
     tab.press("Confirm with a passkey").await;
     assert!(tab.text().await.contains("The gateway reported the denial"), "{}", tab.text().await);
-    let ended = gateway.service.interrupt(&asked.id).await.unwrap();
-    let evidence = gateway.service.evidence_of_interrupt(&ended).unwrap();
+    let ended = gateway.service.interrupts.interrupt(&asked.id).await.unwrap();
+    let evidence = gateway.service.identity.evidence_of_interrupt(&ended).unwrap();
     assert_eq!(evidence.len(), 1);
     assert_eq!((&evidence[0].statement.interrupt, evidence[0].statement.digest), (&asked.id, asked.digest));
     browser.close().await;

@@ -8,7 +8,7 @@ use crate::gateway::{PASSWORD, spawn_gateway};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn from_the_set_up_link_to_an_approval_that_the_agent_learns_of() {
     let gateway = spawn_gateway().await;
-    let secret = gateway.service.set_up_link().await.unwrap().unwrap();
+    let secret = gateway.service.identity.set_up_link().await.unwrap().unwrap();
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;
     tab.goto(&format!("/set-up/{secret}")).await;

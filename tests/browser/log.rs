@@ -11,7 +11,7 @@ use crate::gateway::{BrowserGateway, order, spawn_gateway};
 use crate::history::lived;
 
 async fn placed(gateway: &BrowserGateway) {
-    while gateway.service.sequence().await.unwrap() > 0 {}
+    while gateway.service.log.sequence().await.unwrap() > 0 {}
 }
 
 /// The names of the events on a page, the last first.
@@ -43,7 +43,7 @@ async fn events_are_found_by_kind_thread_flow_person_and_time() {
     assert!(names(&ana, "/log?flow=payments").await.contains(&"policy.activated".to_owned()));
     // The very hour of the second thread, though the next one may have begun since.
     let second = "order-2".try_into().unwrap();
-    let now = gateway.service.overview(&second).await.unwrap().thread.created_at.to_string();
+    let now = gateway.service.threads.overview(&second).await.unwrap().thread.created_at.to_string();
     let hour = format!("{}:00", &now[..13]);
     assert_eq!(names(&ana, &format!("/log?since={}", hour.replace(':', "%3A"))).await, ["thread.created"]);
     assert_eq!(names(&ana, &format!("/log?until={}&kind=thread", hour.replace(':', "%3A"))).await.len(), 2);
@@ -99,7 +99,7 @@ async fn comings_and_goings_and_the_whole_log_are_for_those_who_oversee() {
     assert_eq!(file.status, 200);
     assert!(file.headers["content-disposition"].to_str().unwrap().contains("countersign-log.jsonl"));
     let lines: Vec<Value> = file.text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
-    let asked = gateway.service.events_after(0, Some(&"payments".try_into().unwrap()), 1_000).await.unwrap().0;
+    let asked = gateway.service.log.events_after(0, Some(&"payments".try_into().unwrap()), 1_000).await.unwrap().0;
     let indexes: Vec<u64> = asked.iter().rev().map(|it| it.index).collect();
     assert_eq!(lines.iter().map(|it| it["index"].as_u64().unwrap()).collect::<Vec<_>>(), indexes);
     assert_eq!(lines[0]["data"], asked.last().unwrap().event.data);
@@ -115,10 +115,10 @@ async fn what_a_person_said_quotes_nothing_hidden_on_an_events_page_and_is_inert
     let form = crate::forms::form_of(&hand, &held).await;
     let voted = hand.post(&format!("/reviews/{}/decision", held.review), &crate::forms::with(&form, "", "")).await;
     assert_eq!(voted.status, 303, "{}", voted.text);
-    let facts = gateway.service.review(&ReviewId::try_from(held.review.as_str()).unwrap(), &ana).await.unwrap();
+    let facts = gateway.service.reviews.review(&ReviewId::try_from(held.review.as_str()).unwrap(), &ana).await.unwrap();
     let jti: Jti = facts.receipt.unwrap().jti;
     let reason = "it was card 4111 1111 1111 1111 <script>alert(1)</script> \u{202e}drawkcab";
-    gateway.service.revoke_receipt(&Revoker::Reviewer(ana.id.clone()), &jti, reason).await.unwrap();
+    gateway.service.writes.revoke_receipt(&Revoker::Reviewer(ana.id.clone()), &jti, reason).await.unwrap();
     placed(&gateway).await;
     let text = hand.get("/log?kind=receipt.revoked").await.text;
     let path = text.split("href=\"/log/").nth(1).unwrap().split('"').next().unwrap().to_owned();

@@ -43,7 +43,7 @@ async fn state(
     held: &HeldReview,
     who: &countersign_domain::identity::account::Account,
 ) -> HoldState {
-    gateway.service.review(&held.review.as_str().try_into().unwrap(), who).await.unwrap().hold.state
+    gateway.service.reviews.review(&held.review.as_str().try_into().unwrap(), who).await.unwrap().hold.state
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

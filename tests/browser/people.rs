@@ -100,7 +100,7 @@ async fn an_administrator_changes_disables_and_resets_another_and_never_themselv
     tab.fill("Groups", "reviewers, security").await;
     tab.press("Save role and groups").await;
     assert!(tab.text().await.contains("Role and groups changed. The change applies now"));
-    let groups = gateway.service.account_row(&ana.id).await.unwrap().record.groups;
+    let groups = gateway.service.identity.account_row(&ana.id).await.unwrap().record.groups;
     assert_eq!(groups.iter().map(|it| it.as_str()).collect::<Vec<_>>(), ["reviewers", "security"]);
     tab.press("Disable account").await;
     assert!(tab.text().await.contains("All sessions have ended"));
@@ -170,7 +170,7 @@ async fn a_secret_is_kept_by_nobody_on_the_way_and_auditors_only_look() {
     for path in ["/tokens", "/people/invitations", reset.as_str(), access.as_str()] {
         assert_eq!(gus.post(path, &[("csrf", "none"), ("role", "admin")]).await.status, 403, "{path}");
     }
-    assert_eq!(gateway.service.account_row(&ana.id).await.unwrap().record.role, PersonRole::Reviewer);
+    assert_eq!(gateway.service.identity.account_row(&ana.id).await.unwrap().record.role, PersonRole::Reviewer);
 }
 
 /// Pictures are taken of these.
@@ -196,14 +196,14 @@ async fn an_administrator_takes_lost_passkeys_of_another_away_and_not_their_own(
     tab.goto(&format!("/people/{}", ana.id)).await;
     tab.press("Remove passkeys").await;
     assert!(tab.text().await.contains("Passkeys removed"), "{}", tab.text().await);
-    assert_eq!(gateway.service.passkeys_of(&ana.id).await.unwrap().len(), 0);
+    assert_eq!(gateway.service.identity.passkeys_of(&ana.id).await.unwrap().len(), 0);
     assert_eq!(tab.count("form[action$='/passkeys']").await, 0, "there is nothing left to remove");
     let hand = ManualForm::signed_in(&gateway, "gus").await;
     let csrf = field(&hand.get("/people").await.text, "csrf");
     let own = hand.post(&format!("/people/{}/passkeys", gus.id), &[("csrf", &csrf)]).await;
     assert_eq!(own.status, 409, "{}", own.text);
     assert_eq!(hand.post(&format!("/people/{}/passkeys", ana.id), &[("csrf", "x")]).await.status, 403);
-    while gateway.service.sequence().await.unwrap() > 0 {}
+    while gateway.service.log.sequence().await.unwrap() > 0 {}
     let auditor = gateway.token(countersign_domain::identity::account::MachineRole::Auditor, "eve", "", &[]).await;
     let log = gateway.get(&auditor, "/v1/events").await.body;
     let removed = log["events"].as_array().unwrap().iter().find(|it| it["type"] == "access.passkey_removed").unwrap();

@@ -29,7 +29,7 @@ async fn is_refused(tab: &BrowserTab, gateway: &BrowserGateway, held: &HeldRevie
     assert!(said.contains("Recomputed in this browser: does not match"), "{said}");
     assert_eq!(tab.count("button[name=verdict]:disabled").await, 2, "nothing can be decided");
     assert_eq!(tab.path().await, format!("/reviews/{}", held.review), "nothing was sent");
-    let facts = gateway.service.overview(&held.thread.as_str().try_into().unwrap()).await.unwrap();
+    let facts = gateway.service.threads.overview(&held.thread.as_str().try_into().unwrap()).await.unwrap();
     assert_eq!(facts.review.map(|it| it.to_string()), Some(held.review.clone()), "it still waits");
 }
 

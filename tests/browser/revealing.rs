@@ -71,7 +71,7 @@ async fn fields(hand: &ManualForm<'_>, held: &HeldReview) -> Vec<(&'static str, 
 
 async fn looks_recorded(gateway: &BrowserGateway, held: &HeldReview, viewer: &Account) -> usize {
     let review = held.review.as_str().try_into().unwrap();
-    gateway.service.review(&review, viewer).await.unwrap().hold.reveals.len()
+    gateway.service.reviews.review(&review, viewer).await.unwrap().hold.reveals.len()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

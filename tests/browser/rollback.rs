@@ -17,7 +17,7 @@ fn rolling_back() -> String {
 async fn sound(gateway: &BrowserGateway) {
     let store = SqliteStore::open(gateway.folder().join("countersign.db"), SqliteOptions::default()).unwrap();
     let keys = Keyring::open(&gateway.folder().join("keyring.json"), None).unwrap().current().unwrap();
-    let report = audit(&store, &keys, gateway.service.now()).await.unwrap();
+    let report = audit(&store, &keys, gateway.service.core.now()).await.unwrap();
     assert_eq!(report.findings, []);
 }
 

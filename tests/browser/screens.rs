@@ -78,11 +78,11 @@ async fn every_screen_fits_and_can_be_looked_at() {
     let album = ScreenshotFolder::new();
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;
-    let secret = gateway.service.set_up_link().await.unwrap().unwrap();
+    let secret = gateway.service.identity.set_up_link().await.unwrap().unwrap();
     tab.goto(&format!("/set-up/{secret}")).await;
     album.take(&tab, "set-up").await;
     let ana = gateway.reviewer("ana", &["reviewers"]).await;
-    let link = gateway.service.sign_in_link(&ana.id).await.unwrap();
+    let link = gateway.service.identity.sign_in_link(&ana.id).await.unwrap();
     tab.goto(&format!("/sign-in/{link}")).await;
     album.take(&tab, "sign-in-link").await;
     tab.goto("/sign-in").await;
@@ -127,11 +127,11 @@ async fn every_screen_fits_and_can_be_looked_at() {
     album.take(&tab, "version").await;
     tab.goto("/threads/order-8812/compare?from=0&to=1").await;
     album.take(&tab, "compare").await;
-    while gateway.service.sequence().await.unwrap() > 0 {}
+    while gateway.service.log.sequence().await.unwrap() > 0 {}
     tab.goto("/insight").await;
     assert!(tab.text().await.contains("No reviews in the last 7 days."));
     album.take(&tab, "insight-empty").await;
-    while gateway.service.count_events().await.unwrap() > 0 {}
+    while gateway.service.log.count_events().await.unwrap() > 0 {}
     tab.goto("/insight?span=24h").await;
     assert!(tab.text().await.contains("Waiting over time"));
     album.take(&tab, "insight").await;

@@ -77,7 +77,7 @@ pub async fn deny(gateway: &BrowserGateway, who: &Account, held: &HeldReview) {
         outcome_unknown_accepted: CheckboxState::No,
         told: None,
     };
-    gateway.service.vote(&who.id, &held.review.as_str().try_into().unwrap(), &ballot).await.unwrap();
+    gateway.service.reviews.vote(&who.id, &held.review.as_str().try_into().unwrap(), &ballot).await.unwrap();
 }
 
 /// A key that somebody presses.
@@ -291,12 +291,17 @@ async fn only_what_is_alike_is_decided_together_and_the_page_says_what_is() {
 
     // The same change, under a policy that says something else.
     let old = gateway.held(&payments, "old", &json!({"target_user_id": 42})).await;
-    let accepted = gateway.service.active_policy(&"payments".try_into().unwrap()).await.unwrap().digest();
+    let accepted = gateway.service.policies.active_policy(&"payments".try_into().unwrap()).await.unwrap().digest();
     let source = countersign_domain::policy::PolicySource {
         text: PAYMENTS.replace("receipt_ttl = \"10m\"", "receipt_ttl = \"10m\"\n# the same"),
         schemas: Default::default(),
     };
-    gateway.service.activate_policy(&"test".try_into().unwrap(), None, source, [accepted].into()).await.unwrap();
+    gateway
+        .service
+        .policy_changes
+        .activate_policy(&"test".try_into().unwrap(), None, source, [accepted].into())
+        .await
+        .unwrap();
     let new = gateway.held(&payments, "new", &json!({"target_user_id": 42})).await;
     let apart = ticked(&ana, &[&old, &new]).await;
     assert_eq!(apart.status, 409, "{}", apart.text);

@@ -44,7 +44,7 @@ async fn the_first_page_is_light_the_next_is_lighter_and_nothing_moves() {
     let review = format!("/reviews/{}", held.review);
     for (width, height) in [(1280, 900), (390, 844)] {
         for path in ["/", &review] {
-            let link = gateway.service.sign_in_link(&ana.id).await.unwrap();
+            let link = gateway.service.identity.sign_in_link(&ana.id).await.unwrap();
             let browser = Chromium::open().await;
             let tab = browser.tab(&gateway).await;
             tab.resize(width, height).await;

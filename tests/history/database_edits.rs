@@ -166,7 +166,7 @@ impl HistoryTemplate {
         let lived_in = tempfile::tempdir().unwrap();
         let gateway = HistoryGateway::open(lived_in.path()).await;
         let (_, ready) = live_through(&gateway.service).await;
-        let (_, token) = gateway.service.add_token(&lived::writer()).await.unwrap();
+        let (_, token) = gateway.service.identity.add_token(&lived::writer()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         copy_all(lived_in.path(), folder.path());
         for name in ["countersign.db", "countersign.db-wal", "countersign.db-shm"] {
@@ -231,10 +231,10 @@ async fn verifies(folder: &Path, original: &HistoryTemplate) -> Result<(), Strin
         Ok(gateway) => gateway,
         Err(_) => return Err("the gateway does not open".to_owned()),
     };
-    let token = gateway.service.token_of(&original.token).await.map_err(|error| error.to_string())?;
+    let token = gateway.service.identity.token_of(&original.token).await.map_err(|error| error.to_string())?;
     let ApprovedWrite { thread, transition, receipt } = &original.ready;
     let ask = ask(thread, *transition, Some(receipt.clone()), "w-edited");
-    gateway.service.verify(&token, &ask).await.map(drop).map_err(|error| match error {
+    gateway.service.writes.verify(&token, &ask).await.map(drop).map_err(|error| match error {
         Error::Denied(code) => DenialCode::as_str(code).to_owned(),
         other => other.to_string(),
     })

@@ -154,9 +154,9 @@ fn bytes(of: &impl Serialize) -> String {
 async fn told(service: &Service, name: &str) -> Vec<String> {
     let mut told = Vec::new();
     let writer = NodeId::try_from("database_writer").unwrap();
-    for (row, transition) in service.chain(&thread(name), 0, LIST_ROWS_MAX).await.unwrap() {
-        let opening = service.opening(transition.digest).await.unwrap();
-        let view = service.state_view(&thread(name), &writer, Some(row.version)).await.unwrap();
+    for (row, transition) in service.reviews.chain(&thread(name), 0, LIST_ROWS_MAX).await.unwrap() {
+        let opening = service.reviews.opening(transition.digest).await.unwrap();
+        let view = service.threads.state_view(&thread(name), &writer, Some(row.version)).await.unwrap();
         told.extend([row.entry, transition.statement.canonical(), bytes(&opening), canonical(&view.state)]);
     }
     told
@@ -202,8 +202,8 @@ async fn the_same_inputs_come_to_the_same_bytes_on_both_databases() {
         assert_eq!(told_there, told(&on_postgres, name).await);
     }
     for (store, service) in [(&sqlite, &on_sqlite), (&postgres, &on_postgres)] {
-        let (keys, archives) = (service.keys().unwrap(), lived::archives::in_folder(folder.path()));
-        let report = audit_with(&**store, Some(&archives), &keys, service.now()).await.unwrap();
+        let (keys, archives) = (service.core.keys().unwrap(), lived::archives::in_folder(folder.path()));
+        let report = audit_with(&**store, Some(&archives), &keys, service.core.now()).await.unwrap();
         assert_eq!(report.findings, []);
     }
 }

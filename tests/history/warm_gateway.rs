@@ -95,7 +95,7 @@ fn halt(verifying: bool) -> Halt {
 async fn a_halt_by_another_gateway_holds_at_once(kind: DatabaseKind) {
     for scope in [HaltScope::All, HaltScope::Flow(flow("payments"))] {
         let pair = GatewayPair::open(kind).await;
-        pair.other.set_halt(&admin(), &scope, &halt(true)).await.unwrap();
+        pair.other.operations.set_halt(&admin(), &scope, &halt(true)).await.unwrap();
         assert_eq!(pair.verified().await, refused("halted"));
     }
 }
@@ -104,20 +104,20 @@ async fn a_halt_by_another_gateway_holds_at_once(kind: DatabaseKind) {
 async fn a_refusal_that_another_gateway_ended_is_not_repeated(kind: DatabaseKind) {
     let pair = GatewayPair::open(kind).await;
     for scope in [HaltScope::All, HaltScope::Flow(flow("payments"))] {
-        pair.other.set_halt(&admin(), &scope, &halt(true)).await.unwrap();
+        pair.other.operations.set_halt(&admin(), &scope, &halt(true)).await.unwrap();
         assert_eq!(pair.verified().await, refused("halted"));
-        pair.other.set_halt(&admin(), &scope, &halt(false)).await.unwrap();
+        pair.other.operations.set_halt(&admin(), &scope, &halt(false)).await.unwrap();
         assert_eq!(pair.asked(&pair.warm, "not a receipt", "w-none").await, refused("receipt_malformed"));
     }
-    pair.other.close_thread(&admin(), &thread("ready"), "enough").await.unwrap();
+    pair.other.threads.close_thread(&admin(), &thread("ready"), "enough").await.unwrap();
     assert_eq!(pair.verified().await, refused("closed"));
-    pair.other.reopen_thread(&admin(), &thread("ready"), "once more").await.unwrap();
+    pair.other.threads.reopen_thread(&admin(), &thread("ready"), "once more").await.unwrap();
     assert_eq!(pair.verified().await, Ok(()));
 }
 
 async fn a_token_that_another_gateway_revoked_is_worth_nothing_at_once(kind: DatabaseKind) {
     let pair = GatewayPair::open(kind).await;
-    pair.other.revoke_token(&pair.cast.writer.record.id).await.unwrap();
+    pair.other.identity.revoke_token(&pair.cast.writer.record.id).await.unwrap();
     for _ in 0..2 {
         assert_eq!(pair.verified().await, refused(&Error::Unauthenticated.to_string()));
     }
@@ -125,15 +125,15 @@ async fn a_token_that_another_gateway_revoked_is_worth_nothing_at_once(kind: Dat
 
 async fn a_token_that_is_remembered_still_needs_its_secret(kind: DatabaseKind) {
     let pair = GatewayPair::open(kind).await;
-    let (token, text) = pair.warm.add_token(&writer()).await.unwrap();
-    assert_eq!(pair.warm.presumed_token_of(&text).await.unwrap().record, token);
+    let (token, text) = pair.warm.identity.add_token(&writer()).await.unwrap();
+    assert_eq!(pair.warm.identity.presumed_token_of(&text).await.unwrap().record, token);
     let (id, secret) = text.rsplit_once('_').unwrap();
     for wrong in [format!("{id}_"), format!("{id}_{}", &secret[1..]), format!("{id}_{secret}A"), secret.to_owned()] {
-        let presumed = pair.warm.presumed_token_of(&wrong).await;
+        let presumed = pair.warm.identity.presumed_token_of(&wrong).await;
         assert!(matches!(presumed, Err(Error::Unauthenticated)), "{presumed:?}");
     }
-    pair.warm.revoke_token(&token.id).await.unwrap();
-    let presumed = pair.warm.presumed_token_of(&text).await;
+    pair.warm.identity.revoke_token(&token.id).await.unwrap();
+    let presumed = pair.warm.identity.presumed_token_of(&text).await;
     assert!(matches!(presumed, Err(Error::Unauthenticated)), "{presumed:?}");
 }
 
@@ -144,17 +144,17 @@ async fn a_token_of_another_flow_or_node_is_let_through_by_no_memory(kind: Datab
     let mut no_writer = writer();
     no_writer.nodes = BTreeSet::from([NodeId::try_from("planner").unwrap()]);
     for new in [elsewhere, no_writer] {
-        let (_, text) = pair.warm.add_token(&new).await.unwrap();
-        let token = pair.warm.presumed_token_of(&text).await.unwrap();
+        let (_, text) = pair.warm.identity.add_token(&new).await.unwrap();
+        let token = pair.warm.identity.presumed_token_of(&text).await.unwrap();
         let ask = ask("ready", pair.ready.transition, Some(pair.ready.receipt.clone()), "w-warm");
-        let outcome = pair.warm.verify(&token, &ask).await;
+        let outcome = pair.warm.writes.verify(&token, &ask).await;
         assert_eq!(told(outcome.map(drop)), refused("forbidden"), "{new:?}");
     }
 }
 
 async fn a_receipt_that_another_gateway_took_back_is_worth_nothing_at_once(kind: DatabaseKind) {
     let pair = GatewayPair::open(kind).await;
-    pair.other.revoke_receipt(&Revoker::Admin(admin()), &pair.receipt, "misread").await.unwrap();
+    pair.other.writes.revoke_receipt(&Revoker::Admin(admin()), &pair.receipt, "misread").await.unwrap();
     assert_eq!(pair.verified().await, refused("revoked"));
 }
 
@@ -193,7 +193,7 @@ async fn what_is_no_receipt_is_told_so_though_the_true_one_is_remembered(kind: D
 
 async fn a_thread_that_another_gateway_closed_or_moved_on_is_seen_at_once(kind: DatabaseKind) {
     let pair = GatewayPair::open(kind).await;
-    pair.other.close_thread(&admin(), &thread(pair.ready.thread), "enough").await.unwrap();
+    pair.other.threads.close_thread(&admin(), &thread(pair.ready.thread), "enough").await.unwrap();
     assert_eq!(pair.verified().await, refused("closed"));
     let pair = GatewayPair::open(kind).await;
     let patch = json!({"requested_action": "payout"});
@@ -205,7 +205,7 @@ async fn a_policy_that_another_gateway_activated_counts_at_once(kind: DatabaseKi
     let pair = GatewayPair::open(kind).await;
     let mut source = example("payments");
     source.text = source.text.replace("need = 1", "need = 2");
-    pair.other.activate_policy(&admin(), None, source, BTreeSet::new()).await.unwrap();
+    pair.other.policy_changes.activate_policy(&admin(), None, source, BTreeSet::new()).await.unwrap();
     assert_eq!(pair.verified().await, refused("policy_mismatch"));
 }
 

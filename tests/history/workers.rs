@@ -22,8 +22,8 @@ async fn a_hold_past_its_deadline_expires_and_others_stay() {
     assert_eq!(expire::run_once(service).await.unwrap(), 0);
     gateway.clock.0.set_millis(5 * 60_000);
     assert_eq!(expire::run_once(service).await.unwrap(), 1);
-    assert_eq!(service.decision(short, &Party::Receiver).await.unwrap().1.unwrap().decision, "expired");
-    assert!(service.decision(long, &Party::Receiver).await.unwrap().1.is_none());
+    assert_eq!(service.reviews.decision(short, &Party::Receiver).await.unwrap().1.unwrap().decision, "expired");
+    assert!(service.reviews.decision(long, &Party::Receiver).await.unwrap().1.is_none());
     assert_eq!(expire::run_once(service).await.unwrap(), 0);
 }
 
@@ -34,14 +34,14 @@ async fn a_lapse_is_logged_once() {
     let service = &gateway.service;
     let cast = lived::cast(service).await;
     let head = make(service, &cast.host, "t").await;
-    service.verify(&cast.writer, &ask("t", head, None, "w")).await.unwrap();
+    service.writes.verify(&cast.writer, &ask("t", head, None, "w")).await.unwrap();
     assert_eq!(expire_leases::run_once(service).await.unwrap(), 0);
     gateway.clock.0.set_millis(60_000);
     assert_eq!(expire_leases::run_once(service).await.unwrap(), 1);
     assert_eq!(expire_leases::run_once(service).await.unwrap(), 0);
-    assert_eq!(service.overview(&thread("t")).await.unwrap().thread.unresolved.len(), 1);
-    let keys = service.keys().unwrap();
-    let report = audit(&*gateway.store, &keys, service.now()).await.unwrap();
+    assert_eq!(service.threads.overview(&thread("t")).await.unwrap().thread.unresolved.len(), 1);
+    let keys = service.core.keys().unwrap();
+    let report = audit(&*gateway.store, &keys, service.core.now()).await.unwrap();
     assert_eq!(report.findings, []);
 }
 
@@ -55,7 +55,7 @@ async fn the_log_goes_on_where_it_ended() {
     make(service, &cast.host, "t").await;
     assert_eq!(sequence::run_once(service).await.unwrap(), 1);
     assert_eq!(sequence::run_once(service).await.unwrap(), 0);
-    assert_eq!(service.log_length().await.unwrap(), first as u64 + 1);
+    assert_eq!(service.log.log_length().await.unwrap(), first as u64 + 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -64,8 +64,8 @@ async fn the_supervisor_works_until_it_is_stopped() {
     let gateway = HistoryGateway::open(folder.path()).await;
     lived::cast(&gateway.service).await;
     let workers = Workers::start(&gateway.service, Duration::from_millis(10));
-    while gateway.service.log_length().await.unwrap() == 0 {
-        gateway.service.changed(Duration::from_millis(50)).await;
+    while gateway.service.log.log_length().await.unwrap() == 0 {
+        gateway.service.core.changed(Duration::from_millis(50)).await;
     }
     workers.stop().await;
 }
@@ -75,11 +75,11 @@ async fn an_audit_of_a_whole_history_with_open_work_finds_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = HistoryGateway::open(folder.path()).await;
     let (cast, ready) = live_through(&gateway.service).await;
-    let keys = gateway.service.keys().unwrap();
+    let keys = gateway.service.core.keys().unwrap();
     let archives = lived::archives::in_folder(folder.path());
-    let report = audit_with(&*gateway.store, Some(&archives), &keys, gateway.service.now()).await.unwrap();
+    let report = audit_with(&*gateway.store, Some(&archives), &keys, gateway.service.core.now()).await.unwrap();
     assert_eq!(report.findings, [], "{report:#?}");
     assert!(report.versions >= 10 && report.threads > 10, "{report:?}");
     let ask = ask(ready.thread, ready.transition, Some(ready.receipt), "w-9");
-    gateway.service.verify(&cast.writer, &ask).await.unwrap();
+    gateway.service.writes.verify(&cast.writer, &ask).await.unwrap();
 }

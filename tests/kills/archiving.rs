@@ -67,13 +67,13 @@ impl OpenedGateway {
     /// Everything that the worker would come to.
     async fn works(&self) {
         let thread = ThreadId::try_from(THREAD).unwrap();
-        while self.service.retain(&mut ArchiveScanCursor::default()).await.unwrap() > 0 {}
-        while self.service.apply_thread_retention(&thread).await.unwrap() > 0 {}
+        while self.service.archive.retain(&mut ArchiveScanCursor::default()).await.unwrap() > 0 {}
+        while self.service.archive.apply_thread_retention(&thread).await.unwrap() > 0 {}
     }
 
     async fn passes_an_audit(&self, folder: &Path) {
-        let (keys, archives) = (self.service.keys().unwrap(), gateway::archives_in(folder));
-        let report = audit_with(&*self.store, Some(&archives), &keys, self.service.now()).await.unwrap();
+        let (keys, archives) = (self.service.core.keys().unwrap(), gateway::archives_in(folder));
+        let report = audit_with(&*self.store, Some(&archives), &keys, self.service.core.now()).await.unwrap();
         assert!(report.findings.is_empty(), "{:#?}", report.findings);
     }
 }
@@ -147,10 +147,11 @@ async fn furnish(folder: &Path) {
     let OpenedGateway { service, .. } = open(folder, 0, None).await;
     let policy = format!("{}\n[retain]\nversions = 1\nerase_after_days = 5\n", gateway::POLICY);
     let by = PrincipalId::try_from("tests").unwrap();
-    service.activate_policy(&by, None, gateway::source(&policy), BTreeSet::new()).await.unwrap();
+    service.policy_changes.activate_policy(&by, None, gateway::source(&policy), BTreeSet::new()).await.unwrap();
     let host = gateway::token(&service, "host", MachineRole::Host, &[]).await;
     let parser = gateway::token(&service, "parser", MachineRole::Agent, &["input_parser"]).await;
-    let (host, parser) = (service.token_of(&host).await.unwrap(), service.token_of(&parser).await.unwrap());
+    let (host, parser) =
+        (service.identity.token_of(&host).await.unwrap(), service.identity.token_of(&parser).await.unwrap());
     let thread = ThreadId::try_from(THREAD).unwrap();
     let new = NewThread {
         flow: "payments".try_into().unwrap(),
@@ -159,7 +160,7 @@ async fn furnish(folder: &Path) {
         context: Default::default(),
         episode: None,
     };
-    let mut parent = service.create_thread(&host, &new).await.unwrap().transition;
+    let mut parent = service.threads.create_thread(&host, &new).await.unwrap().transition;
     for version in 1..40 {
         let patch = json!({"raw_text": format!("text {version}, and so on. ").repeat(20)});
         let proposal = Proposal {
@@ -173,7 +174,7 @@ async fn furnish(folder: &Path) {
             usage: Usage::default(),
             step: None,
         };
-        parent = match service.propose(&parser, &proposal).await.unwrap() {
+        parent = match service.proposals.propose(&parser, &proposal).await.unwrap() {
             ProposalOutcome::Committed { transition, .. } => transition,
             other => panic!("{other:?}"),
         };

@@ -134,9 +134,9 @@ async fn work(orders: KillChildConfig) {
     let mut hands = Vec::new();
     for _ in 0..HANDS {
         let hand = LoadDriver {
-            host: service.token_of(&orders.host).await.unwrap(),
-            planner: service.token_of(&orders.planner).await.unwrap(),
-            writer: service.token_of(&orders.writer).await.unwrap(),
+            host: service.identity.token_of(&orders.host).await.unwrap(),
+            planner: service.identity.token_of(&orders.planner).await.unwrap(),
+            writer: service.identity.token_of(&orders.writer).await.unwrap(),
             reviewers: orders.reviewers.clone().map(|it| AccountId::try_from(it.as_str()).unwrap()),
             service: Arc::clone(&service),
             until: orders.sends.as_ref().map_or(u64::MAX, |it| it.until),
@@ -181,7 +181,7 @@ const PLANS: [HoldPlan; 7] = [
 impl LoadDriver {
     async fn work(self) {
         for plan in PLANS.iter().cycle() {
-            if self.until < u64::MAX && self.service.log_length().await.is_ok_and(|it| it >= self.until) {
+            if self.until < u64::MAX && self.service.log.log_length().await.is_ok_and(|it| it >= self.until) {
                 return;
             }
             if let Err(error) = self.live(*plan).await {
@@ -195,7 +195,8 @@ impl LoadDriver {
         let head = self.propose(&thread, made, json!({"requested_action": "look"})).await?;
         self.propose(&thread, head, json!({"is_admin": true})).await?;
         let proposal = self.proposal(&thread, head, json!({"target_user_id": 42}));
-        let ProposalOutcome::Held { transition, hold, .. } = self.service.propose(&self.planner, &proposal).await?
+        let ProposalOutcome::Held { transition, hold, .. } =
+            self.service.proposals.propose(&self.planner, &proposal).await?
         else {
             panic!("it was to be held");
         };
@@ -207,12 +208,12 @@ impl LoadDriver {
         match plan {
             HoldPlan::LeaveOpen => Ok(()),
             HoldPlan::Cancel => {
-                self.service.cancel(&self.planner, transition, "never mind").await?;
+                self.service.threads.cancel(&self.planner, transition, "never mind").await?;
                 tell(&KillAcknowledgement::Cancelled { review: hold.id.to_string() });
                 Ok(())
             }
             HoldPlan::Deny => {
-                self.service.vote(&self.reviewers[0], &hold.id, &ballot(transition, VoteVerdict::Deny)).await?;
+                self.service.reviews.vote(&self.reviewers[0], &hold.id, &ballot(transition, VoteVerdict::Deny)).await?;
                 tell(&KillAcknowledgement::Denied { review: hold.id.to_string() });
                 Ok(())
             }
@@ -227,7 +228,7 @@ impl LoadDriver {
         let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10}});
         let flow = self.host.record.flow.clone().unwrap();
         let new = NewThread { flow, thread: None, state, context: Default::default(), episode: None };
-        let made = self.service.create_thread(&self.host, &new).await?;
+        let made = self.service.threads.create_thread(&self.host, &new).await?;
         tell(&KillAcknowledgement::Made { thread: made.thread.to_string(), transition: made.transition.to_string() });
         Ok((made.thread, made.transition))
     }
@@ -249,7 +250,7 @@ impl LoadDriver {
     }
 
     async fn propose(&self, thread: &ThreadId, parent: Digest, patch: Value) -> Result<Digest, Error> {
-        match self.service.propose(&self.planner, &self.proposal(thread, parent, patch)).await? {
+        match self.service.proposals.propose(&self.planner, &self.proposal(thread, parent, patch)).await? {
             ProposalOutcome::Committed { version, transition, .. } => {
                 tell(&KillAcknowledgement::Committed {
                     thread: thread.to_string(),
@@ -267,16 +268,16 @@ impl LoadDriver {
     }
 
     async fn approve(&self, review: &ReviewId, transition: Digest) -> Result<(), Error> {
-        self.service.vote(&self.reviewers[0], review, &ballot(transition, VoteVerdict::Approve)).await?;
+        self.service.reviews.vote(&self.reviewers[0], review, &ballot(transition, VoteVerdict::Approve)).await?;
         tell(&KillAcknowledgement::Voted { review: review.to_string(), reviewer: self.reviewers[0].to_string() });
-        self.service.vote(&self.reviewers[1], review, &ballot(transition, VoteVerdict::Approve)).await?;
+        self.service.reviews.vote(&self.reviewers[1], review, &ballot(transition, VoteVerdict::Approve)).await?;
         tell(&KillAcknowledgement::Approved { review: review.to_string(), transition: transition.to_string() });
         Ok(())
     }
 
     /// Two writes race for the head; one is let through.
     async fn write(&self, thread: &ThreadId, transition: Digest, plan: HoldPlan) -> Result<(), Error> {
-        let (_, decision) = self.service.decision(transition, &Party::Receiver).await?;
+        let (_, decision) = self.service.reviews.decision(transition, &Party::Receiver).await?;
         let receipt = decision.and_then(|it| it.receipt).expect("an approved transition has its receipt");
         tell(&KillAcknowledgement::Receipt { transition: transition.to_string(), receipt: receipt.clone() });
         let ask = || VerifyInput {
@@ -287,7 +288,10 @@ impl LoadDriver {
             expect: Vec::new(),
         };
         let (one, two) = (ask(), ask());
-        let (one, two) = tokio::join!(self.service.verify(&self.writer, &one), self.service.verify(&self.writer, &two));
+        let (one, two) = tokio::join!(
+            self.service.writes.verify(&self.writer, &one),
+            self.service.writes.verify(&self.writer, &two)
+        );
         for allowed in [&one, &two].into_iter().flatten() {
             let write = &allowed.write;
             tell(&KillAcknowledgement::Reserved {
@@ -298,11 +302,12 @@ impl LoadDriver {
         }
         let write = one.or(two)?.write;
         if matches!(plan, HoldPlan::Abort) {
-            self.service.abort(&self.writer, &write.key.write_id, "the table was locked").await?;
+            self.service.writes.abort(&self.writer, &write.key.write_id, "the table was locked").await?;
             tell(&KillAcknowledgement::Aborted { write: name(&write) });
             return Ok(());
         }
-        let ended = self.service.confirm(&self.writer, &write.key.write_id, &json!({"result_ref": "row 1"})).await?;
+        let ended =
+            self.service.writes.confirm(&self.writer, &write.key.write_id, &json!({"result_ref": "row 1"})).await?;
         match &ended.state {
             countersign_domain::writes::write::WriteState::Confirmed { version, transition, .. } => {
                 tell(&KillAcknowledgement::Confirmed {

@@ -79,7 +79,7 @@ impl KillTestHome {
         let service = Service::open(store, keyring, Arc::new(SystemClock), settings()).await.unwrap();
         let by = PrincipalId::try_from("tests").unwrap();
         let policy = gateway::source(&gateway::POLICY.replace("need = 1", "need = 2"));
-        service.activate_policy(&by, None, policy, BTreeSet::new()).await.unwrap();
+        service.policy_changes.activate_policy(&by, None, policy, BTreeSet::new()).await.unwrap();
         let orders = KillChildConfig {
             database: database.clone(),
             keyring: path.to_str().unwrap().to_owned(),

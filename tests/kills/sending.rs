@@ -61,7 +61,7 @@ fn manners(count: usize) -> Vec<ReceiverBehavior> {
 
 async fn add_endpoints(service: &Service, receivers: &ReceiverPool) {
     let token = gateway::token(service, "admin", MachineRole::Admin, &[]).await;
-    let admin = service.token_of(&token).await.unwrap();
+    let admin = service.identity.token_of(&token).await.unwrap();
     for (at, manner) in receivers.all() {
         let new = NewEndpoint {
             name: format!("{manner:?}"),
@@ -73,7 +73,7 @@ async fn add_endpoints(service: &Service, receivers: &ReceiverPool) {
             headers: BTreeMap::new(),
             after: Some(0),
         };
-        service.add_endpoint(Actor::Token(&admin), &new).await.unwrap();
+        service.delivery.add_endpoint(Actor::Token(&admin), &new).await.unwrap();
     }
 }
 
@@ -94,8 +94,8 @@ async fn service(house: &KillTestHome, store: Arc<dyn Store>) -> Arc<Service> {
 
 /// All kills may come before the log is as long as it is to be; the last gateway makes it so.
 async fn fill_the_log(service: &Service, house: &KillTestHome, events: u64) {
-    let host = service.token_of(&house.orders().host).await.unwrap();
-    while service.log_length().await.unwrap() < events {
+    let host = service.identity.token_of(&house.orders().host).await.unwrap();
+    while service.log.log_length().await.unwrap() < events {
         let new = NewThread {
             flow: host.record.flow.clone().unwrap(),
             thread: None,
@@ -103,7 +103,7 @@ async fn fill_the_log(service: &Service, house: &KillTestHome, events: u64) {
             context: Default::default(),
             episode: None,
         };
-        service.create_thread(&host, &new).await.unwrap();
+        service.threads.create_thread(&host, &new).await.unwrap();
         // What is busy is tried again: a killed gateway's connection may end a little later.
         let numbered = sequence::run_once(service).await;
         assert!(matches!(numbered, Ok(_) | Err(Error::Busy)), "{numbered:?}");
@@ -118,7 +118,7 @@ async fn send_the_rest(service: &Arc<Service>, receivers: &ReceiverPool) {
         // As the workers do: what is busy is tried again. A killed gateway's connections may end a little later.
         let rounds_done = [sequence::run_once(service).await, sender.round().await];
         assert!(rounds_done.iter().all(|it| matches!(it, Ok(_) | Err(Error::Busy))), "{rounds_done:?}");
-        let length = usize::try_from(service.log_length().await.unwrap()).unwrap();
+        let length = usize::try_from(service.log.log_length().await.unwrap()).unwrap();
         let each: Vec<usize> = receivers.healthy().map(|(at, _)| receivers.of(at, |it| it.times.len())).collect();
         if each.iter().all(|it| *it >= length) {
             break;

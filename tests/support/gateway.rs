@@ -155,7 +155,7 @@ pub async fn spawn_letting_in(
     let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
     tokio::spawn(server);
     let by = PrincipalId::try_from("tests").unwrap();
-    service.activate_policy(&by, None, source(policy), BTreeSet::new()).await.unwrap();
+    service.policy_changes.activate_policy(&by, None, source(policy), BTreeSet::new()).await.unwrap();
     let alice = person(&service, "alice", &["reviewers"]).await;
     let bob = person(&service, "bob", &["reviewers"]).await;
     TestGateway {
@@ -221,7 +221,7 @@ pub fn edge(url: &str, peers: TrustedProxies) -> EdgeConfig {
 pub async fn person(service: &Service, name: &str, groups: &[&str]) -> Account {
     let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Reviewer, groups };
-    service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+    service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
 }
 
 pub async fn token(service: &Service, name: &str, role: MachineRole, nodes: &[&str]) -> String {
@@ -230,7 +230,7 @@ pub async fn token(service: &Service, name: &str, role: MachineRole, nodes: &[&s
 
 pub async fn owned_token(service: &Service, name: &str, role: MachineRole, nodes: &[&str], owner: &str) -> String {
     let bound = !matches!(role, MachineRole::Admin | MachineRole::Auditor | MachineRole::Monitor);
-    let exists = service.people().await.unwrap().iter().any(|it| it.answers_for(owner));
+    let exists = service.identity.people().await.unwrap().iter().any(|it| it.answers_for(owner));
     let owner = if exists { NewOwner::Existing(owner.to_owned()) } else { NewOwner::Group(owner.to_owned()) };
     let new = NewToken {
         name: name.to_owned(),
@@ -239,7 +239,7 @@ pub async fn owned_token(service: &Service, name: &str, role: MachineRole, nodes
         flow: bound.then(|| "payments".try_into().unwrap()),
         nodes: nodes.iter().map(|it| (*it).try_into().unwrap()).collect(),
     };
-    service.add_token(&new).await.unwrap().1
+    service.identity.add_token(&new).await.unwrap().1
 }
 
 pub struct ApiResponse {
@@ -326,6 +326,7 @@ impl TestGateway {
 
     pub async fn vote(&self, who: &Account, held: &Value, verdict: VoteVerdict) -> Result<VoteOutcome, Error> {
         self.service
+            .reviews
             .vote(&who.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &ballot(held, verdict))
             .await
     }

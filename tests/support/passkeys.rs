@@ -21,7 +21,7 @@ use countersign::service::reviews::vote::VoteOutcome;
 
 /// As a browser at the gateway would ask.
 pub fn get(service: &Service, challenge: &str) -> AuthenticatorRequest {
-    AuthenticatorRequest::get(service.public_url(), challenge)
+    AuthenticatorRequest::get(service.core.public_url(), challenge)
 }
 
 pub fn assertion(authenticator: &mut Authenticator, ask: &AuthenticatorRequest) -> Assertion {
@@ -36,7 +36,7 @@ pub fn new_passkey(
     confirmation: impl FnOnce(&str) -> PasskeyConfirmation,
 ) -> NewPasskey {
     let session = person.session.record.id.as_str();
-    let challenge = service.passkey_challenge(&ChallengePurpose::Add { session }).unwrap();
+    let challenge = service.identity.passkey_challenge(&ChallengePurpose::Add { session }).unwrap();
     let ask = AuthenticatorRequest { kind: "webauthn.create", ..get(service, &challenge) };
     let registration = serde_json::from_value(authenticator.register(&ask)).unwrap();
     NewPasskey { name: "blue key".to_owned(), confirmation: confirmation(&challenge), challenge, registration }
@@ -49,7 +49,7 @@ pub async fn enrol(
     (authenticator, password): (&mut Authenticator, &str),
 ) -> Passkey {
     let new = new_passkey(service, person, authenticator, |_| PasskeyConfirmation::Password(password.to_owned()));
-    service.add_passkey(person, new).await.unwrap()
+    service.identity.add_passkey(person, new).await.unwrap()
 }
 
 /// What one that is there says to another being registered with that challenge.
@@ -59,7 +59,8 @@ pub fn allow_adding(
     (authenticator, registration): (&mut Authenticator, &str),
 ) -> PasskeyConfirmation {
     let session = person.session.record.id.as_str();
-    let challenge = service.passkey_challenge(&ChallengePurpose::AllowAdding { session, registration }).unwrap();
+    let challenge =
+        service.identity.passkey_challenge(&ChallengePurpose::AllowAdding { session, registration }).unwrap();
     let assertion = assertion(authenticator, &get(service, &challenge));
     PasskeyConfirmation::Passkey { challenge, assertion }
 }
@@ -71,7 +72,7 @@ pub fn allow_removing(
     (authenticator, passkey): (&mut Authenticator, &str),
 ) -> PasskeyConfirmation {
     let session = person.session.record.id.as_str();
-    let challenge = service.passkey_challenge(&ChallengePurpose::AllowRemoving { session, passkey }).unwrap();
+    let challenge = service.identity.passkey_challenge(&ChallengePurpose::AllowRemoving { session, passkey }).unwrap();
     let assertion = assertion(authenticator, &get(service, &challenge));
     PasskeyConfirmation::Passkey { challenge, assertion }
 }
@@ -82,10 +83,10 @@ pub async fn allow_delegating(
     person: &SignedIn,
     (authenticator, to): (&mut Authenticator, &NewDelegation),
 ) -> PasskeyConfirmation {
-    let offer = service.offer(&person.account.record, to).await.unwrap();
+    let offer = service.identity.offer(&person.account.record, to).await.unwrap();
     let session = person.session.record.id.as_str();
     let purpose = ChallengePurpose::AllowDelegating { session, terms: &offer.terms };
-    let challenge = service.passkey_challenge(&purpose).unwrap();
+    let challenge = service.identity.passkey_challenge(&purpose).unwrap();
     let assertion = assertion(authenticator, &get(service, &challenge));
     PasskeyConfirmation::Passkey { challenge, assertion }
 }
@@ -95,11 +96,11 @@ pub async fn sign_in(
     account: &str,
     authenticator: &mut Authenticator,
 ) -> Result<(SignedIn, String)> {
-    let challenge = service.passkey_challenge(&ChallengePurpose::SignIn { door: "a browser" }).unwrap();
+    let challenge = service.identity.passkey_challenge(&ChallengePurpose::SignIn { door: "a browser" }).unwrap();
     let assertion = assertion(authenticator, &get(service, &challenge));
     let attempt =
         PasskeySignIn { door: "a browser", challenge: &challenge, assertion: &assertion, account, origin: None };
-    service.sign_in_with_passkey(&attempt).await
+    service.identity.sign_in_with_passkey(&attempt).await
 }
 
 /// What the page would have signed of that ballot.
@@ -109,8 +110,8 @@ pub async fn to_sign(
     (review, ballot): (&ReviewId, &Ballot),
 ) -> (AuthenticatorRequest, UnsignedVote) {
     let account = &person.account.record;
-    let hold = service.review(review, account).await.unwrap().hold;
-    let (challenge, expires_at) = service.vote_challenge(&hold, &account.id, ballot).unwrap();
+    let hold = service.reviews.review(review, account).await.unwrap().hold;
+    let (challenge, expires_at) = service.identity.vote_challenge(&hold, &account.id, ballot).unwrap();
     (get(service, &URL_SAFE_NO_PAD.encode(challenge.bytes())), UnsignedVote { expires_at })
 }
 
@@ -135,5 +136,5 @@ pub async fn vote(
 ) -> Result<VoteOutcome> {
     let (ask, unsigned) = to_sign(service, person, (review, ballot)).await;
     let signature = unsigned.by(authenticator, &ask);
-    service.vote_signed(&person.account.record.id, review, ballot, Some(&signature)).await
+    service.reviews.vote_signed(&person.account.record.id, review, ballot, Some(&signature)).await
 }

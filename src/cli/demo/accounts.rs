@@ -65,8 +65,8 @@ impl ExamplePolicy {
 /// Creates accounts and tokens, and prints the sign-in links.
 pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &DemoSetup) -> Result<DemoMachines, CliError> {
     let by = open_service::principal();
-    service.activate_policy(&by, None, PAYMENTS.source(), BTreeSet::new()).await?;
-    service.activate_policy(&by, None, PAYOUTS.source(), BTreeSet::new()).await?;
+    service.policy_changes.activate_policy(&by, None, PAYMENTS.source(), BTreeSet::new()).await?;
+    service.policy_changes.activate_policy(&by, None, PAYOUTS.source(), BTreeSet::new()).await?;
     stage.voice.say(
         "\nTwo reviewers. Open a link in a browser to sign in (each link works once; use a private window for the second):",
     );
@@ -106,8 +106,8 @@ async fn person(
     role: PersonRole,
     groups: &[&str],
 ) -> Result<(AccountId, String), Error> {
-    let account = service.add_account(&new_account(name, role, groups), random::uuid_v4().to_string()).await?;
-    let link = service.sign_in_link(&account.id).await?;
+    let account = service.identity.add_account(&new_account(name, role, groups), random::uuid_v4().to_string()).await?;
+    let link = service.identity.sign_in_link(&account.id).await?;
     Ok((account.id, link))
 }
 
@@ -119,5 +119,5 @@ async fn token(service: &Service, name: &str, role: MachineRole, flow: &str, nod
         flow: FlowId::try_from(flow).ok(),
         nodes: nodes.iter().filter_map(|it| NodeId::try_from(*it).ok()).collect(),
     };
-    Ok(service.add_token(&new).await?.1)
+    Ok(service.identity.add_token(&new).await?.1)
 }

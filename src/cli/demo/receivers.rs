@@ -54,7 +54,7 @@ async fn add(service: &Service, admin: &AccountId, name: &str, port: u16, events
         headers: BTreeMap::new(),
         after: None,
     };
-    let admin = service.account_row(admin).await?;
-    service.add_endpoint(Actor::Person(&admin), &new).await?;
+    let admin = service.identity.account_row(admin).await?;
+    service.delivery.add_endpoint(Actor::Person(&admin), &new).await?;
     Ok(())
 }

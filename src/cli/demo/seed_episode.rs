@@ -23,9 +23,12 @@ impl DemoHistoryActors {
     pub(super) async fn leaves_a_run(&self, data: &Path) -> std::result::Result<PathBuf, CliError> {
         self.runs().await?;
         let folder = data.join("episode");
-        written(&folder, &self.service.files_of_run("demo", &Party::Receiver, &name::<ThreadId>(THREAD)?).await?)?;
+        written(
+            &folder,
+            &self.service.episodes.files_of_run("demo", &Party::Receiver, &name::<ThreadId>(THREAD)?).await?,
+        )?;
         let brought = read(&folder)?;
-        self.service.import_episode(&principal(), &brought, None).await?;
+        self.service.episodes.import_episode(&principal(), &brought, None).await?;
         Ok(folder)
     }
 
@@ -49,7 +52,7 @@ impl DemoHistoryActors {
             "input_excerpt": "target_user_id 19"});
         self.tells(Phase::Act, asked, Some(planned.clone())).await?;
         let write = self.verify(THREAD, Some(held.transition), "refund-write-3").await?;
-        self.service.confirm(&self.writer, &write, &json!({"result_ref": "refund-write-3"})).await?;
+        self.service.writes.confirm(&self.writer, &write, &json!({"result_ref": "refund-write-3"})).await?;
         let done = json!({"step_id": "refund", "step_status": "done", "tool": "ledger", "outcome": "ok",
             "input_excerpt": "40 EUR to customer 19", "result_artifacts": [{"type": "row", "uri": "refund-write-3"}]});
         self.tells(Phase::Act, done, Some(planned)).await?;
@@ -62,6 +65,6 @@ impl DemoHistoryActors {
         let Value::Object(payload) = payload else { return Err(Error::NotFound("payload")) };
         let (thread, node) = (name(THREAD)?, name("planner")?);
         let new = NewEvent { thread, node, phase, payload, caused_by, evidence_ids: Vec::new() };
-        Ok(self.service.add_episode_event(&self.agent, &new).await?.id)
+        Ok(self.service.episodes.add_episode_event(&self.agent, &new).await?.id)
     }
 }

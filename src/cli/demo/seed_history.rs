@@ -83,7 +83,7 @@ fn refunds(ttl: &str) -> PolicySource {
 
 impl DemoHistoryActors {
     pub(super) async fn engage(service: &Arc<Service>) -> Result<Self> {
-        service.activate_policy(&open_service::principal(), None, refunds(TTL), BTreeSet::new()).await?;
+        service.policy_changes.activate_policy(&open_service::principal(), None, refunds(TTL), BTreeSet::new()).await?;
         let (service, dans_password) = (Arc::clone(service), random::uuid_v4().to_string());
         Ok(Self {
             cleo: person(&service, "cleo", &random::uuid_v4().to_string()).await?,
@@ -135,13 +135,13 @@ impl DemoHistoryActors {
             "payment": {"amount": 40, "currency": "EUR", "card": "4000 0000 0000 0002"},
         });
         let new = NewThread { flow: name(FLOW)?, thread: Some(name(thread)?), state, context, episode };
-        Ok(self.service.create_thread(&self.host, &new).await?.transition)
+        Ok(self.service.threads.create_thread(&self.host, &new).await?.transition)
     }
 
     async fn propose(&self, thread: &str, patch: Value) -> Result<ProposalOutcome> {
         let thread: ThreadId = name(thread)?;
         let proposal = Proposal {
-            parent: self.service.overview(&thread).await?.thread.head.transition,
+            parent: self.service.threads.overview(&thread).await?.thread.head.transition,
             thread,
             node: name("planner")?,
             ask: ProposalKind::Patch { format: PatchFormat::MergePatch, patch },
@@ -151,7 +151,7 @@ impl DemoHistoryActors {
             usage: Usage::default(),
             step: None,
         };
-        self.service.propose(&self.agent, &proposal).await
+        self.service.proposals.propose(&self.agent, &proposal).await
     }
 
     pub(super) async fn ask(&self, thread: &str, patch: Value) -> Result<HeldSample> {
@@ -182,7 +182,7 @@ impl DemoHistoryActors {
             outcome_unknown_accepted: CheckboxState::No,
             told: None,
         };
-        self.service.vote(who, &of.review, &ballot).await.map(drop)
+        self.service.reviews.vote(who, &of.review, &ballot).await.map(drop)
     }
 
     /// Seeds an approved write with a comment, and a rejected proposal.
@@ -197,22 +197,24 @@ impl DemoHistoryActors {
             words: "The order was placed for 18, I looked it up.".to_owned(),
             nonce: nonce(),
         };
-        self.service.comment(&self.dan, &held.review, &comment).await?;
+        self.service.reviews.comment(&self.dan, &held.review, &comment).await?;
         self.say(&self.cleo, &held, VoteVerdict::Approve, Some("Right, order 4711.")).await?;
         let write = self.verify("refund-101", Some(held.transition), "refund-write-1").await?;
-        self.service.confirm(&self.writer, &write, &json!({"result_ref": "refund-write-1"})).await?;
+        self.service.writes.confirm(&self.writer, &write, &json!({"result_ref": "refund-write-1"})).await?;
         Ok(())
     }
 
     pub(super) async fn verify(&self, thread: &str, approved: Option<Digest>, write_id: &str) -> Result<WriteId> {
         let thread: ThreadId = name(thread)?;
-        let head = self.service.overview(&thread).await?.thread.head.transition;
+        let head = self.service.threads.overview(&thread).await?.thread.head.transition;
         let receipt = match approved {
-            Some(transition) => self.service.decision(transition, &Party::Receiver).await?.1.and_then(|it| it.receipt),
+            Some(transition) => {
+                self.service.reviews.decision(transition, &Party::Receiver).await?.1.and_then(|it| it.receipt)
+            }
             None => None,
         };
         let ask = VerifyInput { thread, transition: head, receipt, write_id: name(write_id)?, expect: Vec::new() };
-        Ok(self.service.verify(&self.writer, &ask).await?.write.key.write_id)
+        Ok(self.service.writes.verify(&self.writer, &ask).await?.write.key.write_id)
     }
 
     /// Seeds a denied, a cancelled and an expired review, and a closed thread.
@@ -221,13 +223,13 @@ impl DemoHistoryActors {
         let held = self.ask("refund-102", json!({"payment": {"amount": 4_000}})).await?;
         self.say(&self.dan, &held, VoteVerdict::Deny, Some("A hundred times what was paid.")).await?;
         let held = self.ask("refund-102", json!({"payment": {"amount": 400}})).await?;
-        self.service.cancel(&self.agent, held.transition, "the customer wrote again").await?;
-        self.service.close_thread(&open_service::principal(), &name("refund-102")?, "settled by phone").await?;
+        self.service.threads.cancel(&self.agent, held.transition, "the customer wrote again").await?;
+        self.service.threads.close_thread(&open_service::principal(), &name("refund-102")?, "settled by phone").await?;
         self.begin("refund-103", None).await?;
         self.ask("refund-103", json!({"target_user_id": 99})).await?;
         self.begin("refund-104", None).await?;
         let write = self.verify("refund-104", None, "refund-write-2").await?;
-        self.service.abort(&self.writer, &write, "the ledger was locked").await?;
+        self.service.writes.abort(&self.writer, &write, "the ledger was locked").await?;
         Ok(())
     }
 
@@ -235,7 +237,7 @@ impl DemoHistoryActors {
         self.begin("refund-105", None).await?;
         let held = self.ask("refund-105", json!({"payment": {"amount": 45}})).await?;
         let comment = NewComment { transition: held.transition, words: "45, not 40?".to_owned(), nonce: nonce() };
-        self.service.comment(&self.cleo, &held.review, &comment).await?;
+        self.service.reviews.comment(&self.cleo, &held.review, &comment).await?;
         self.say(&self.dan, &held, VoteVerdict::Approve, Some("Postage included.")).await
     }
 
@@ -246,8 +248,14 @@ impl DemoHistoryActors {
         let pointer = "/target_user_id".try_into().map_err(|_| Error::NotFound("place"))?;
         let edit = ReviewEdit { values: BTreeMap::from([(pointer, json!(17))]), more: None };
         let ask = EditRequest { transition: held.transition, edit, why: "Two digits were swapped.".to_owned() };
-        if let EditResult::Held(review) = self.service.rewrite(&self.cleo, &held.review, &ask).await? {
-            let by = self.service.decision(held.transition, &Party::Receiver).await?.1.and_then(|it| it.superseded_by);
+        if let EditResult::Held(review) = self.service.reviews.rewrite(&self.cleo, &held.review, &ask).await? {
+            let by = self
+                .service
+                .reviews
+                .decision(held.transition, &Party::Receiver)
+                .await?
+                .1
+                .and_then(|it| it.superseded_by);
             let transition = by.ok_or(Error::WrongState("nothing superseded it"))?;
             self.say(&self.dan, &HeldSample { transition, review }, VoteVerdict::Approve, None).await?;
         }
@@ -259,7 +267,7 @@ impl DemoHistoryActors {
         self.begin("refund-107", None).await?;
         self.propose("refund-107", json!({"requested_action": "payout"})).await?;
         let thread: ThreadId = name("refund-107")?;
-        let head = self.service.overview(&thread).await?.thread.head.transition;
+        let head = self.service.threads.overview(&thread).await?.thread.head.transition;
         let rollback = RollbackInput {
             thread,
             node: name("planner")?,
@@ -268,9 +276,9 @@ impl DemoHistoryActors {
             attempt: 1,
             reason: Some("A payout was never asked for.".to_owned()),
         };
-        let review = self.service.ask_for_rollback(&self.dan, &rollback).await?;
-        let cleo = self.service.account_row(&self.cleo).await?.record;
-        let transition = self.service.review(&review, &cleo).await?.transition.digest;
+        let review = self.service.proposals.ask_for_rollback(&self.dan, &rollback).await?;
+        let cleo = self.service.identity.account_row(&self.cleo).await?.record;
+        let transition = self.service.reviews.review(&review, &cleo).await?.transition.digest;
         self.say(&self.cleo, &HeldSample { transition, review }, VoteVerdict::Approve, None).await
     }
 
@@ -279,28 +287,37 @@ impl DemoHistoryActors {
         self.begin("refund-108", None).await?;
         let held = self.ask("refund-108", json!({"target_user_id": 81})).await?;
         self.say(&self.cleo, &held, VoteVerdict::Approve, None).await?;
-        let receipt = self.service.decision(held.transition, &Party::Receiver).await?.1.and_then(|it| it.nonce);
+        let receipt = self.service.reviews.decision(held.transition, &Party::Receiver).await?.1.and_then(|it| it.nonce);
         let receipt = receipt.ok_or(Error::NotFound("receipt"))?;
-        self.service.revoke_receipt(&Revoker::Reviewer(self.cleo.clone()), &receipt, "I took 81 for 18.").await?;
+        self.service
+            .writes
+            .revoke_receipt(&Revoker::Reviewer(self.cleo.clone()), &receipt, "I took 81 for 18.")
+            .await?;
         let spare = token(&self.service, "refund-agent-old", MachineRole::Agent, &["planner"]).await?;
-        self.service.revoke_token(&spare.record.id).await?;
+        self.service.identity.revoke_token(&spare.record.id).await?;
         let scope = HaltScope::Flow(name(FLOW)?);
         for (proposing, reason) in [(true, "A drill: does everything stop?"), (false, "It did.")] {
             let halt = Halt { proposing, verifying: proposing, reason: reason.to_owned() };
-            self.service.set_halt(&open_service::principal(), &scope, &halt).await?;
+            self.service.operations.set_halt(&open_service::principal(), &scope, &halt).await?;
         }
         Ok(())
     }
 
     /// Seeds a delegation, an invitation, and a policy change request that waits for approval.
     async fn looked_after(&self, admin: &AccountId) -> Result<()> {
-        let (dan, _) = self.service.sign_in("dan", self.dans_password.clone()).await?;
+        let (dan, _) = self.service.identity.sign_in("dan", self.dans_password.clone()).await?;
         let naming = NewDelegation { to: "cleo".to_owned(), length: AWAY };
-        self.service.delegate_to(&dan, &naming, PasskeyConfirmation::Password(self.dans_password.clone())).await?;
-        self.service.sign_out(&dan).await?;
-        let admin = self.service.account_row(admin).await?;
-        self.service.invite(&admin, &new_account("emil", PersonRole::Reviewer, &["finance"])).await?;
-        self.service.activate_policy(&open_service::principal(), None, refunds("1m"), BTreeSet::new()).await?;
+        self.service
+            .identity
+            .delegate_to(&dan, &naming, PasskeyConfirmation::Password(self.dans_password.clone()))
+            .await?;
+        self.service.identity.sign_out(&dan).await?;
+        let admin = self.service.identity.account_row(admin).await?;
+        self.service.identity.invite(&admin, &new_account("emil", PersonRole::Reviewer, &["finance"])).await?;
+        self.service
+            .policy_changes
+            .activate_policy(&open_service::principal(), None, refunds("1m"), BTreeSet::new())
+            .await?;
         Ok(())
     }
 }
@@ -311,7 +328,7 @@ fn nonce() -> String {
 
 async fn person(service: &Service, name: &str, password: &str) -> Result<AccountId> {
     let new = new_account(name, PersonRole::Reviewer, &["finance"]);
-    Ok(service.add_account(&new, password.to_owned()).await?.id)
+    Ok(service.identity.add_account(&new, password.to_owned()).await?.id)
 }
 
 async fn token(service: &Service, name: &str, role: MachineRole, nodes: &[&str]) -> Result<Stored<Token>> {
@@ -322,5 +339,5 @@ async fn token(service: &Service, name: &str, role: MachineRole, nodes: &[&str])
         flow: FlowId::try_from(FLOW).ok(),
         nodes: nodes.iter().filter_map(|it| NodeId::try_from(*it).ok()).collect(),
     };
-    service.token_of(&service.add_token(&new).await?.1).await
+    service.identity.token_of(&service.identity.add_token(&new).await?.1).await
 }

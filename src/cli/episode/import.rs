@@ -21,7 +21,7 @@ pub(super) fn run(
     let given = asked.jwks.as_deref().map(keys).transpose()?;
     let (folder, by) = (read(&asked.folder)?, open_service::principal());
     let done = open_service::with_service(config, |service| async move {
-        service.import_episode(&by, &folder, given.as_ref()).await
+        service.episodes.import_episode(&by, &folder, given.as_ref()).await
     })?;
     match done {
         ImportOutcome::Refused(report) => {

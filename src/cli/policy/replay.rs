@@ -56,6 +56,7 @@ pub(super) fn run(
         loop {
             let left = u32::try_from(limit - sum.all()).unwrap_or(REPLAYED_MAX);
             let replay = service
+                .policy_changes
                 .replay(open_service::principal().as_str(), &flow, &source, sum.next.as_ref(), left.min(REPLAYED_MAX))
                 .await?;
             replay.rows.into_iter().for_each(|row| sum.add(row));

@@ -11,7 +11,7 @@ use countersign_domain::threads::thread::Thread;
 
 use super::segments::ALWAYS;
 use crate::archives::packed;
-use crate::service::Service;
+use crate::service::archive::Archiver;
 use crate::service::archive::move_versions::ArchivalCandidate;
 use crate::service::archive::move_versions::require_leadership;
 use crate::service::archive::move_versions::told;
@@ -24,18 +24,18 @@ use crate::store::{LIST_ROWS_MAX, LeaderLock, RowFilter};
 /// Maximum number of rows that one change empties. One row can have several megabytes.
 const EMPTIED_AT_ONCE: usize = 16;
 
-impl Service {
+impl Archiver {
     /// Decides that the values of the oldest archive with values are erased, if its policy requires it. No client gets
     /// the values from then on.
     pub(super) async fn erase_once(&self, duty: &dyn LeaderLock, thread: &ThreadId) -> Result<bool> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
         let (record, first) = (&standing.thread.record, standing.thread.record.gone.erased);
         // Only archived versions can be erased.
         if standing.retain.erase_after_days.is_none() || first >= record.gone.archived {
             return Ok(false);
         }
-        let archive = self.archive_over(&keys, thread, first).await?.ok_or(Error::Broken("an archive"))?;
+        let archive = self.threads.archive_over(&keys, thread, first).await?.ok_or(Error::Broken("an archive"))?;
         if !self.may_be_erased(&keys, &standing, &archive.record).await? {
             return Ok(false);
         }
@@ -45,7 +45,7 @@ impl Service {
         if !self.may_be_erased(&keys, &standing, &archive.record).await? {
             return Ok(false);
         }
-        let (now, policy) = (self.now(), standing.policy.digest());
+        let (now, policy) = (self.core.now(), standing.policy.digest());
         let erasing = Archive { kept: ArchiveContentState::Erasing { at: now, policy }, ..written };
         let mut draft = Draft::new(keys.row(), now);
         draft.require_unchanged(&standing.flow).replace(&archive, &erasing)?;
@@ -55,7 +55,7 @@ impl Service {
         event_recorder::append_thread_event(&mut draft, &mut next, now, EventType::ThreadErased, data)?;
         draft.replace(&standing.thread, &next)?;
         require_leadership(duty)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         // The decision is committed before the file is deleted. A crash in between is completed by the next run.
         self.finish_erasing(duty, &keys).await?;
         Ok(true)
@@ -63,21 +63,21 @@ impl Service {
 
     /// Returns true if the policy allows the erasure and no open review asks for a state of these versions.
     async fn may_be_erased(&self, keys: &Keys, standing: &ArchivalCandidate, archive: &Archive) -> Result<bool> {
-        let over = standing.retain.may_erase(archive.left, self.now());
+        let over = standing.retain.may_erase(archive.left, self.core.now());
         Ok(over && !self.is_asked_for(keys, &standing.thread.record, archive.to).await?)
     }
 
     /// Writes the part of an archive that stays into a second file beside it. The content follows from the archive
     /// alone, so an interrupted run produces the same file again.
     async fn write_without_values(&self, standing: &ArchivalCandidate, archive: &Archive) -> Result<Archive> {
-        let content = self.content(archive).await?.without_values();
+        let content = self.threads.content(archive).await?.without_values();
         let text = content.text();
         let bytes = packed(&text).map_err(Error::Unwritten)?;
         let erasing = Archive {
             file: Digest::of_file(&bytes),
             bytes: bytes.len() as u64,
             plain_bytes: text.len() as u64,
-            kept: ArchiveContentState::Erasing { at: self.now(), policy: standing.policy.digest() },
+            kept: ArchiveContentState::Erasing { at: self.core.now(), policy: standing.policy.digest() },
             ..archive.clone()
         };
         self.write_file(&erasing, bytes, &content).await?;
@@ -87,18 +87,18 @@ impl Service {
     /// Returns true if an open review asks to restore a state of these versions.
     async fn is_asked_for(&self, keys: &Keys, thread: &Thread, up_to: u64) -> Result<bool> {
         let Some(review) = &thread.hold else { return Ok(false) };
-        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
-        let Some(restores) = self.stated(keys, hold.record.transition).await?.statement.restores else {
+        let hold: Stored<Hold> = self.core.need(keys, review.as_str(), "review").await?;
+        let Some(restores) = self.threads.stated(keys, hold.record.transition).await?.statement.restores else {
             return Ok(false);
         };
-        let place = self.place_of(keys, restores).await?.ok_or(Error::Broken("the chain"))?;
+        let place = self.threads.place_of(keys, restores).await?.ok_or(Error::Broken("the chain"))?;
         Ok(place.version <= up_to)
     }
 
     /// Deletes the files of archives that are being erased, and the values that were not in those files. The next run
     /// completes an interrupted one.
     pub(super) async fn finish_erasing(&self, duty: &dyn LeaderLock, keys: &Keys) -> Result<usize> {
-        let erasing = self.reader(keys).list::<Archive>(RowFilter::State(ERASING), None, LIST_ROWS_MAX).await?;
+        let erasing = self.core.reader(keys).list::<Archive>(RowFilter::State(ERASING), None, LIST_ROWS_MAX).await?;
         let (mut done, mut failed) = (0, None);
         for archive in erasing {
             match self.finish(duty, keys, &archive).await {
@@ -112,22 +112,22 @@ impl Service {
 
     async fn finish(&self, duty: &dyn LeaderLock, keys: &Keys, archive: &Stored<Archive>) -> Result<()> {
         let ArchiveContentState::Erasing { at, policy } = archive.record.kept.clone() else { return Ok(()) };
-        let archives = self.archives.clone().ok_or(Error::NoArchives)?;
+        let archives = self.core.archives.clone().ok_or(Error::NoArchives)?;
         // The file without the values is in the same directory. If it is missing, the directory is unavailable, and
         // nothing is known about its other files.
-        self.content(&archive.record).await?;
+        self.threads.content(&archive.record).await?;
         let erased = archive.record.clone();
         require_leadership(duty)?;
         let removed = tokio::task::spawn_blocking(move || archives.remove_values(&erased)).await;
         removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
         self.empty_remaining_rows(duty, keys, &archive.record).await?;
-        let mut draft = Draft::new(keys.row(), self.now());
+        let mut draft = Draft::new(keys.row(), self.core.now());
         draft.replace(
             archive,
             &Archive { kept: ArchiveContentState::Erased { at, policy }, ..archive.record.clone() },
         )?;
         require_leadership(duty)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Removes the values of requests on these versions that were not committed and did not fit into the file. All
@@ -137,13 +137,13 @@ impl Service {
         while let Some((digests, next)) = self.held_within(keys, &archive.thread, &ALWAYS, after.as_ref()).await? {
             for chunk in digests.chunks(EMPTIED_AT_ONCE) {
                 let stayed = self.ended_among(keys, chunk, &(archive.from..=archive.to)).await?;
-                let mut draft = Draft::new(keys.row(), self.now());
+                let mut draft = Draft::new(keys.row(), self.core.now());
                 for transition in &stayed {
                     draft.replace(transition, &transition.record.without_values())?;
                 }
                 if !stayed.is_empty() {
                     require_leadership(duty)?;
-                    self.commit(draft.finish()).await?;
+                    self.core.commit(draft.finish()).await?;
                 }
             }
             after = Some(next);

@@ -6,3 +6,20 @@ pub mod move_versions;
 pub mod openings;
 pub mod restore;
 mod segments;
+use crate::service::platform::core::Core;
+use crate::service::policies::Policies;
+use crate::service::threads::Threads;
+use std::sync::Arc;
+
+/// Moves old versions into archive files, and restores them.
+pub struct Archiver {
+    core: Arc<Core>,
+    policies: Arc<Policies>,
+    threads: Arc<Threads>,
+}
+
+impl Archiver {
+    pub(in crate::service) fn new(core: Arc<Core>, policies: Arc<Policies>, threads: Arc<Threads>) -> Self {
+        Self { core, policies, threads }
+    }
+}

@@ -1,7 +1,7 @@
 //! Moves old versions into archive files, first into the file and then out of the database.
 
 use crate::archives::packed;
-use crate::service::Service;
+use crate::service::archive::Archiver;
 use crate::service::archive::openings::OPENINGS_BYTES_MAX;
 use crate::service::error::Error;
 use crate::service::error::Result;
@@ -79,21 +79,21 @@ pub(in crate::service) struct ArchiveSegment {
     pub(super) left: Timestamp,
 }
 
-impl Service {
+impl Archiver {
     /// Archives and erases versions of some threads from the cursor on. Returns the number of archives that were made
     /// or erased. Returns 0 if another gateway has the leader lock for archiving.
     pub async fn retain(&self, place: &mut ArchiveScanCursor) -> Result<usize> {
-        if self.archives.is_none() {
+        if self.core.archives.is_none() {
             return Ok(0);
         }
-        let Some(duty) = self.store.take(LeaderTask::Archiving).await? else { return Ok(0) };
+        let Some(duty) = self.core.store.take(LeaderTask::Archiving).await? else { return Ok(0) };
         let done = self.retain_next(&*duty, place).await;
         duty.leave().await;
         done
     }
 
     async fn retain_next(&self, duty: &dyn LeaderLock, place: &mut ArchiveScanCursor) -> Result<usize> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let (mut done, mut failed) = (0, None);
         match self.finish_erasing(duty, &keys).await {
             Ok(finished) => done = finished,
@@ -119,8 +119,11 @@ impl Service {
         }
         let Some(flow) = &place.flow else { return Ok(Vec::new()) };
         let after = place.thread.take().map(|id| Cursor { due: 0, id });
-        let threads =
-            self.reader(keys).list::<Thread>(RowFilter::Owner(flow.as_str()), after.as_ref(), THREADS_AT_ONCE).await?;
+        let threads = self
+            .core
+            .reader(keys)
+            .list::<Thread>(RowFilter::Owner(flow.as_str()), after.as_ref(), THREADS_AT_ONCE)
+            .await?;
         if threads.len() == THREADS_AT_ONCE as usize {
             place.thread = threads.last().map(|it| it.record.id.to_string());
         }
@@ -130,11 +133,11 @@ impl Service {
     async fn next_flow(&self, keys: &Keys, after: Option<&FlowId>) -> Result<Option<FlowId>> {
         let mut after = after.map(|it| Cursor { due: 0, id: it.to_string() });
         loop {
-            let flows = self.reader(keys).list::<Flow>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let flows = self.core.reader(keys).list::<Flow>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             let Some(last) = flows.last() else { return Ok(None) };
             after = Some(Cursor { due: 0, id: last.record.id.to_string() });
             for flow in flows {
-                if self.policy(keys, flow.record.policy).await?.retain().is_some() {
+                if self.policies.policy(keys, flow.record.policy).await?.retain().is_some() {
                     return Ok(Some(flow.record.id));
                 }
             }
@@ -143,7 +146,7 @@ impl Service {
 
     /// Applies the retention rule to one thread. Returns the number of archives that were made or erased.
     pub async fn apply_thread_retention(&self, thread: &ThreadId) -> Result<usize> {
-        let Some(duty) = self.store.take(LeaderTask::Archiving).await? else { return Ok(0) };
+        let Some(duty) = self.core.store.take(LeaderTask::Archiving).await? else { return Ok(0) };
         let done = self.apply_retention_as_leader(&*duty, thread).await;
         duty.leave().await;
         done
@@ -165,9 +168,9 @@ impl Service {
         keys: &Keys,
         thread: &ThreadId,
     ) -> Result<Option<ArchivalCandidate>> {
-        let thread = self.thread(keys, thread).await?;
-        let flow = self.flow(keys, &thread.record.flow).await?;
-        let policy = self.policy(keys, flow.record.policy).await?;
+        let thread = self.core.thread(keys, thread).await?;
+        let flow = self.core.flow(keys, &thread.record.flow).await?;
+        let policy = self.policies.policy(keys, flow.record.policy).await?;
         let Some(retain) = policy.retain().copied() else { return Ok(None) };
         if self.may_be_joined(keys, &thread.record).await? {
             return Ok(None);
@@ -178,23 +181,23 @@ impl Service {
     /// Returns true for a branch of the current head of its parent. A join still needs version 0 of that branch.
     async fn may_be_joined(&self, keys: &Keys, thread: &Thread) -> Result<bool> {
         let Some(origin) = &thread.branch else { return Ok(false) };
-        let parent = self.thread(keys, &origin.thread).await?;
+        let parent = self.core.thread(keys, &origin.thread).await?;
         Ok(parent.record.head.transition == origin.transition)
     }
 
     /// Archives the oldest segment that is in the database if the policy allows it for all of its versions.
     async fn archive_once(&self, duty: &dyn LeaderLock, thread: &ThreadId) -> Result<bool> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let Some(standing) = self.retained(&keys, thread).await? else { return Ok(false) };
-        let Some(stretch) = self.next_segment(&keys, &standing, self.now()).await? else { return Ok(false) };
+        let Some(stretch) = self.next_segment(&keys, &standing, self.core.now()).await? else { return Ok(false) };
         let content = self.content_of(&keys, &standing, &stretch).await?;
         let Some(archive) = self.write_archive(&standing, &content, stretch.left).await? else { return Ok(false) };
-        let mut rows = Draft::new(keys.row(), self.now());
+        let mut rows = Draft::new(keys.row(), self.core.now());
         self.remove_archived_rows(&mut rows, &keys, &stretch).await?;
         // Writing a large file takes time. The policy or the thread may have changed since then, so both are checked
         // again.
         let Some(standing) = self.retained_still(&keys, &standing).await? else { return Ok(false) };
-        let (mut record, now) = (standing.thread.record.clone(), self.now());
+        let (mut record, now) = (standing.thread.record.clone(), self.core.now());
         if !standing.retain.lets_go(archive.to, archive.left, record.head.version, now) {
             return Ok(false);
         }
@@ -213,7 +216,7 @@ impl Service {
         draft.replace(&standing.thread, &record)?;
         draft.insert(&archive)?;
         require_leadership(duty)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(true)
     }
 
@@ -248,7 +251,7 @@ impl Service {
             draft.remove(link);
         }
         if let Some(before) = last.record.version.checked_sub(stretch.links.len() as u64) {
-            for link in self.stored_versions::<ChainRow>(keys, &last.record.thread, before..=before).await? {
+            for link in self.threads.stored_versions::<ChainRow>(keys, &last.record.thread, before..=before).await? {
                 draft.remove(&link);
             }
         }
@@ -274,9 +277,9 @@ impl Service {
         let mut room = OPENINGS_BYTES_MAX;
         for some in rows.chunks(VERSIONS_AT_ONCE) {
             let first = range.start() + entries.len() as u64;
-            let versions = self.versions(keys, thread, first..=first + some.len() as u64 - 1).await?;
+            let versions = self.threads.versions(keys, thread, first..=first + some.len() as u64 - 1).await?;
             for ((version, _), ((link, transition), state)) in versions.into_iter().zip(some) {
-                let policy = self.policy(keys, version.entry.policy).await?;
+                let policy = self.policies.policy(keys, version.entry.policy).await?;
                 // An opening that exceeds the limit is left out. The links are intact without it.
                 let opening = self.opened(keys, &policy, before.as_ref(), &version, &mut room).unwrap_or_default();
                 entries.extend(ArchivedVersion::new(&link.record, &transition.record, &state.record, opening));
@@ -311,7 +314,7 @@ impl Service {
             bytes: bytes.len() as u64,
             plain_bytes: text.len() as u64,
             policy: standing.policy.digest(),
-            at: self.now(),
+            at: self.core.now(),
             kept: ArchiveContentState::Whole {},
         };
         self.write_file(&archive, bytes, content).await?;
@@ -325,11 +328,11 @@ impl Service {
         bytes: Vec<u8>,
         content: &ArchiveContent,
     ) -> Result<()> {
-        let (archives, written) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.clone());
+        let (archives, written) = (self.core.archives.clone().ok_or(Error::NoArchives)?, archive.clone());
         let write = move || archives.write(&written, &bytes);
         let wrote = tokio::task::spawn_blocking(write).await.map_err(std::io::Error::other);
         wrote.flatten().map_err(Error::Unwritten)?;
-        if self.content(archive).await? == *content { Ok(()) } else { Err(Error::Broken("an archive")) }
+        if self.threads.content(archive).await? == *content { Ok(()) } else { Err(Error::Broken("an archive")) }
     }
 }
 

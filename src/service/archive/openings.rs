@@ -11,7 +11,7 @@ use countersign_domain::policy::Policy;
 use countersign_domain::primitives::id::ThreadId;
 use serde_json::Value;
 
-use crate::service::Service;
+use crate::service::archive::Archiver;
 use crate::service::error::{Error, Result};
 use crate::service::threads::version::Version;
 
@@ -34,17 +34,17 @@ pub struct Openings {
     pub next: Option<u64>,
 }
 
-impl Service {
+impl Archiver {
     /// Opens consecutive versions for auditors, each like [`Self::opening`]. Versions are loaded in groups, so that a
     /// file is not read once for each version. The first version is always opened, whatever its size.
     pub async fn openings(&self, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<Openings> {
-        let keys = self.keys()?;
-        let told_from = self.thread(&keys, thread).await?.record.gone.first_explained_version();
+        let keys = self.core.keys()?;
+        let told_from = self.core.thread(&keys, thread).await?.record.gone.first_explained_version();
         let (mut openings, mut first) = (BTreeMap::new(), told_from.max(*of.start()));
         let mut room = OPENINGS_BYTES_MAX;
         while first <= *of.end() {
             let last = (first + OPENED_AT_ONCE - 1).min(*of.end());
-            let versions = match self.versions(&keys, thread, first.saturating_sub(1)..=last).await {
+            let versions = match self.threads.versions(&keys, thread, first.saturating_sub(1)..=last).await {
                 // The values were erased a moment ago, so their openings are left out. The links are intact without
                 // them.
                 Err(Error::Erased) => Vec::new(),
@@ -52,7 +52,7 @@ impl Service {
             };
             let mut before: Option<&Version> = None;
             for (version, _) in &versions {
-                let (policy, at) = (self.policy(&keys, version.entry.policy).await?, version.entry.version);
+                let (policy, at) = (self.policies.policy(&keys, version.entry.policy).await?, version.entry.version);
                 if at >= first {
                     let mut any = usize::MAX;
                     // Without an exception for the first version, a large one could never be opened.
@@ -84,7 +84,8 @@ impl Service {
         let opening = match before {
             Some(before) => open_within((&before.state, &before.tree), to, &view, room),
             None if after.entry.version == 0 => {
-                let (secret, nothing) = (self.secret(keys, &after.entry.thread), Value::Object(Default::default()));
+                let (secret, nothing) =
+                    (self.threads.secret(keys, &after.entry.thread), Value::Object(Default::default()));
                 let tree = Tree::new(&secret, &nothing, &after.statement.proposal);
                 open_within((&nothing, &tree), to, &view, room)
             }

@@ -7,7 +7,7 @@ use countersign_domain::threads::archive::{Archive, ArchiveContent, ArchivedLoca
 use countersign_domain::threads::transition::Transition;
 use serde_json::Value;
 
-use crate::service::Service;
+use crate::service::archive::Archiver;
 use crate::service::archive::move_versions::TAKEN;
 use crate::service::archive::move_versions::require_leadership;
 use crate::service::archive::move_versions::told;
@@ -21,14 +21,14 @@ use crate::store::{LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter};
 
 const BROKEN: Error = Error::Broken("an archive");
 
-impl Service {
+impl Archiver {
     /// Restores the archives of a thread, the last one first. Erased archives cannot be restored. Returns the number of
     /// restored archives.
     ///
     /// A gateway that archives at the same time could write the same file that is deleted here. The restore therefore
     /// has the leader lock for archiving throughout, and is refused while another process has it.
     pub async fn restore_archives(&self, by: &PrincipalId, thread: &ThreadId) -> Result<usize> {
-        let duty = self.store.take(LeaderTask::Archiving).await?.ok_or(TAKEN)?;
+        let duty = self.core.store.take(LeaderTask::Archiving).await?.ok_or(TAKEN)?;
         let restored = self.restore_all(&*duty, by, thread).await;
         duty.leave().await;
         restored
@@ -43,16 +43,16 @@ impl Service {
     }
 
     async fn restore_last(&self, duty: &dyn LeaderLock, by: &PrincipalId, thread: &ThreadId) -> Result<bool> {
-        let keys = self.keys()?;
-        let stored = self.thread(&keys, thread).await?;
-        let last = self.reader(&keys).last_of::<Archive>(thread.as_str()).await?;
+        let keys = self.core.keys()?;
+        let stored = self.core.thread(&keys, thread).await?;
+        let last = self.core.reader(&keys).last_of::<Archive>(thread.as_str()).await?;
         let Some(archive) = last.filter(|it| it.record.kept.has_values()) else { return Ok(false) };
-        let content = self.content(&archive.record).await?;
-        let mut rows = Draft::new(keys.row(), self.now());
+        let content = self.threads.content(&archive.record).await?;
+        let mut rows = Draft::new(keys.row(), self.core.now());
         self.put_back(&mut rows, &keys, &content).await?;
         // A store rejects a change that was decided seconds ago, and unpacking and sealing several megabytes can take
         // that long.
-        let now = self.now();
+        let now = self.core.now();
         let mut draft = Draft::new(keys.row(), now);
         draft.add(rows);
         let mut record = stored.record.clone();
@@ -63,11 +63,11 @@ impl Service {
         draft.replace(&stored, &record)?;
         draft.remove(&archive);
         require_leadership(duty)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         // Without the leader lock, another gateway may have written this file by now. A file that is left behind does
         // no harm, because no row names it.
         require_leadership(duty)?;
-        let (archives, gone) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.record);
+        let (archives, gone) = (self.core.archives.clone().ok_or(Error::NoArchives)?, archive.record);
         let removed = tokio::task::spawn_blocking(move || archives.remove(&gone)).await;
         removed.map_err(std::io::Error::other).flatten().map_err(Error::Unwritten)?;
         Ok(true)
@@ -76,7 +76,7 @@ impl Service {
     /// Adds every row of an archive to the change, as it was taken out.
     async fn put_back(&self, draft: &mut Draft<'_>, keys: &Keys, content: &ArchiveContent) -> Result<()> {
         let digests: Vec<String> = content.entries.iter().map(|it| it.transition.to_string()).collect();
-        let places = self.reader(keys).get_many::<ArchivedLocation>(&digests).await?;
+        let places = self.core.reader(keys).get_many::<ArchivedLocation>(&digests).await?;
         if places.len() != digests.len() {
             return Err(BROKEN);
         }
@@ -88,7 +88,7 @@ impl Service {
             draft.insert(&archived.state().ok_or(BROKEN)?)?;
         }
         let ended: Vec<String> = content.ended.iter().map(|it| it.digest.to_string()).collect();
-        let ended = self.reader(keys).get_many::<Transition>(&ended).await?;
+        let ended = self.core.reader(keys).get_many::<Transition>(&ended).await?;
         if ended.len() != content.ended.len() {
             return Err(BROKEN);
         }
@@ -100,8 +100,10 @@ impl Service {
         // again.
         let (first, last) = content.versions().into_inner();
         let before = first.saturating_sub(1);
-        for link in
-            self.links(keys, &mut ArchiveFiles::default(), content.thread(), before..=last.saturating_sub(1)).await?
+        for link in self
+            .threads
+            .links(keys, &mut ArchiveFiles::default(), content.thread(), before..=last.saturating_sub(1))
+            .await?
         {
             draft.insert(&link)?;
         }
@@ -110,12 +112,12 @@ impl Service {
 
     /// Returns the archives in the order of threads and versions.
     pub async fn list_archives(&self, of: Option<&ThreadId>) -> Result<Vec<Archive>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let filter = of.map_or(RowFilter::All, |it| RowFilter::Owner(it.as_str()));
         let mut found: Vec<Archive> = Vec::new();
         loop {
             let after = found.last().map(|it| crate::store::Cursor { due: 0, id: it.id() });
-            let page = self.reader(&keys).list::<Archive>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
+            let page = self.core.reader(&keys).list::<Archive>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
             let full = page.len() == LIST_ROWS_MAX as usize;
             found.extend(page.into_iter().map(|it| it.record));
             if !full {

@@ -15,7 +15,7 @@ use countersign_domain::threads::transition::{
 };
 use serde::Serialize;
 
-use crate::service::Service;
+use crate::service::archive::Archiver;
 use crate::service::archive::move_versions::ArchivalCandidate;
 use crate::service::archive::move_versions::ArchiveSegment;
 use crate::service::archive::move_versions::VERSIONS_AT_ONCE;
@@ -95,7 +95,7 @@ fn bytes_of(record: &impl Serialize) -> u64 {
 pub(super) const ALWAYS: RangeInclusive<Timestamp> =
     RangeInclusive::new(Timestamp::from_millis(0), Timestamp::from_millis(i64::MAX));
 
-impl Service {
+impl Archiver {
     /// Returns the oldest segment in the database. It starts at a full state and ends before the first full state that
     /// follows at least [`VERSIONS_MIN`] versions later, or after too many bytes. Returns `None` unless the policy
     /// allows archiving all of it.
@@ -144,8 +144,8 @@ impl Service {
         while first <= last {
             let some = first..=last.min(first + VERSIONS_AT_ONCE as u64 - 1);
             first = some.end() + 1;
-            let states = self.stored_versions::<StateRow>(keys, thread, some.clone()).await?;
-            let entries = self.stored_versions::<ChainRow>(keys, thread, some).await?;
+            let states = self.threads.stored_versions::<StateRow>(keys, thread, some.clone()).await?;
+            let entries = self.threads.stored_versions::<ChainRow>(keys, thread, some).await?;
             let committed = self.committed_by(keys, &entries).await?;
             sizes.extend(states.iter().zip(&committed).map(|(state, transition)| sized(state, transition)));
             rows.states.extend(states);
@@ -161,7 +161,7 @@ impl Service {
     /// Returns the committed transitions of these entries, in the same order.
     async fn committed_by(&self, keys: &Keys, entries: &[Stored<ChainRow>]) -> Result<Vec<Stored<Transition>>> {
         let digests: Vec<String> = entries.iter().map(|it| it.record.transition.to_string()).collect();
-        let mut committed = self.reader(keys).get_many::<Transition>(&digests).await?;
+        let mut committed = self.core.reader(keys).get_many::<Transition>(&digests).await?;
         committed.sort_by_key(|it| it.record.statement.version);
         let same = committed.iter().map(|it| it.record.digest).eq(entries.iter().map(|it| it.record.transition));
         if same { Ok(committed) } else { Err(Error::Broken("the chain")) }
@@ -200,13 +200,16 @@ impl Service {
         // needed.
         for _ in 0..2 {
             let Some(last) = first.checked_sub(1) else { return Ok(Timestamp::from_millis(0)) };
-            let archive = self.archive_over(keys, thread, last).await?.ok_or(Error::Broken("an archive"))?.record;
+            let archive =
+                self.threads.archive_over(keys, thread, last).await?.ok_or(Error::Broken("an archive"))?.record;
             (first, since) = (archive.from, Some(archive.left));
         }
         // If a clock was ahead, that time is too late. The entry before this segment is still in the database and
         // bounds it.
-        let link =
-            self.stored_versions::<ChainRow>(keys, thread, from.saturating_sub(1)..=from.saturating_sub(1)).await?;
+        let link = self
+            .threads
+            .stored_versions::<ChainRow>(keys, thread, from.saturating_sub(1)..=from.saturating_sub(1))
+            .await?;
         let before = link.first().map(|it| committed_in(&it.record)).transpose()?;
         since.into_iter().chain(before).min().ok_or(Error::Broken("an archive"))
     }
@@ -225,7 +228,7 @@ impl Service {
         let until = within.end().plus(CLOCKS_APART);
         let after = after.unwrap_or(&first);
         let holds =
-            self.reader(keys).list::<Hold>(RowFilter::Owner(thread.as_str()), Some(after), LIST_ROWS_MAX).await?;
+            self.core.reader(keys).list::<Hold>(RowFilter::Owner(thread.as_str()), Some(after), LIST_ROWS_MAX).await?;
         let opened = holds.into_iter().map(|it| it.record).take_while(|it| it.opened_at <= until);
         let (transitions, ids): (Vec<_>, Vec<_>) = opened.map(|it| (it.transition.to_string(), it.id)).unzip();
         let last = ids.last().map(|it| Cursor { due: 0, id: it.to_string() });
@@ -239,7 +242,7 @@ impl Service {
         digests: &[String],
         versions: &RangeInclusive<u64>,
     ) -> Result<Vec<Stored<Transition>>> {
-        let mut rows = self.reader(keys).get_many::<Transition>(digests).await?;
+        let mut rows = self.core.reader(keys).get_many::<Transition>(digests).await?;
         rows.retain(|it| {
             let Transition { statement, values, outcome, .. } = &it.record;
             let within = versions.contains(&statement.version) && *values == ValueLocation::Here;

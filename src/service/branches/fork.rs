@@ -2,7 +2,6 @@
 //! parallel.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use countersign_domain::chain::commitment::Tree;
 use countersign_domain::chain::entry::CommitGate;
@@ -23,7 +22,7 @@ use countersign_domain::threads::transition::{
 };
 use serde_json::json;
 
-use crate::service::Service;
+use crate::service::branches::Branches;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
@@ -73,7 +72,7 @@ struct ForkContext<'a> {
     now: Timestamp,
 }
 
-impl Service {
+impl Branches {
     /// Creates branches of a head. Returns the same response if the request is repeated.
     pub async fn fork(&self, token: &Stored<Token>, ask: &NewBranches) -> Result<CreatedBranches> {
         if ask.names.is_empty() || ask.names.len() > BRANCHES_MADE_MAX {
@@ -86,8 +85,8 @@ impl Service {
     }
 
     async fn fork_once(&self, token: &Stored<Token>, ask: &NewBranches) -> Result<CreatedBranches> {
-        let (keys, now) = (self.keys()?, self.now());
-        let thread = self.thread(&keys, &ask.thread).await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let thread = self.core.thread(&keys, &ask.thread).await?;
         if !token.record.of_flow(&thread.record.flow) {
             return Err(Error::NotFound("thread"));
         }
@@ -102,14 +101,14 @@ impl Service {
         if let Some(made) = self.forked_before(&keys, token, ask, parent).await? {
             return Ok(made);
         }
-        let standing = self.ready(&keys, thread, parent).await?;
+        let standing = self.proposals.ready(&keys, thread, parent).await?;
         let mut record = standing.thread.record.clone();
         record.branches = record.branches.saturating_add(u32::try_from(ask.names.len()).unwrap_or(u32::MAX));
         if record.branches > BRANCHES_MAX {
             return Err(Error::WrongState("this head already has the maximum of 32 branches: join or continue those"));
         }
-        let head = self.head(&keys, &standing.thread.record).await?;
-        let policy = self.policy(&keys, standing.flow.record.policy).await?;
+        let head = self.threads.head(&keys, &standing.thread.record).await?;
+        let policy = self.policies.policy(&keys, standing.flow.record.policy).await?;
         if !policy.node(&ask.node).is_some_and(NodePolicy::may_fork) {
             return Err(Error::Forbidden(
                 "the policy does not allow this node to fork: set `fork = true` for the node",
@@ -137,9 +136,9 @@ impl Service {
             told(&forked, &forking),
         )?;
         draft.replace(&standing.thread, &record)?;
-        self.store_response(&mut draft, &keys, &forked)?;
-        self.commit(draft.finish()).await?;
-        firsts.into_iter().for_each(|it| self.heads.put(Arc::new(it)));
+        self.core.store_response(&mut draft, &keys, &forked)?;
+        self.core.commit(draft.finish()).await?;
+        firsts.into_iter().for_each(|it| self.threads.cache_head(it));
         Ok(forked)
     }
 
@@ -155,10 +154,10 @@ impl Service {
         let mut version = 0;
         for name in &ask.names {
             let id = Branch::thread_of(&ask.thread, parent, name);
-            if self.fetch::<Thread>(keys, id.as_str()).await?.is_none() {
+            if self.core.fetch::<Thread>(keys, id.as_str()).await?.is_none() {
                 continue;
             }
-            let first = self.version(keys, &id, 0).await?;
+            let first = self.threads.version(keys, &id, 0).await?;
             let statement = &first.statement;
             let same = statement.node.as_ref() == Some(&ask.node) && statement.principal == token.record.principal();
             match &statement.fork {
@@ -183,8 +182,13 @@ impl Service {
         let transition = step.transition.clone();
         let gate = CommitGate::Auto {};
         let owes = owes(&base, forking.parent, &gate, false);
-        let first =
-            self.insert_signed_entry(draft, keys, GatedTransition { step, gate, committed_at: now }, owes, content)?;
+        let first = self.threads.insert_signed_entry(
+            draft,
+            keys,
+            GatedTransition { step, gate, committed_at: now },
+            owes,
+            content,
+        )?;
         let mut thread = Thread {
             id: first.entry.thread.clone(),
             branch: fork.clone(),
@@ -227,7 +231,7 @@ impl Service {
         let (head, policy): (&Version, &Policy) = (forking.base.head, forking.base.policy);
         let origin = branch_of(head, name);
         let (thread, proposal, nothing) = (origin.own_thread(), new_proposal_id(), json!({}));
-        let secret = self.secret(forking.keys, &thread);
+        let secret = self.threads.secret(forking.keys, &thread);
         let tree = Tree::new(&secret, &head.state, &proposal);
         let (principal, patch) = (forking.token.record.principal(), json!({"branch": name}));
         let identity = fork_identity(forking.keys, &origin, forking.node, &principal);

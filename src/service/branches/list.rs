@@ -10,7 +10,7 @@ use countersign_domain::threads::branch::JoinStatement;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::Transition;
 
-use crate::service::Service;
+use crate::service::branches::Branches;
 use crate::service::error::Result;
 use crate::service::threads::archive_lookup::ArchiveFiles;
 use crate::service::threads::list::ThreadListCursor;
@@ -55,7 +55,7 @@ struct JoinReferences {
     asked: Option<(ReviewId, JoinStatement)>,
 }
 
-impl Service {
+impl Branches {
     /// Returns a page of the branches of a thread.
     pub async fn list_branches(
         &self,
@@ -63,9 +63,10 @@ impl Service {
         before: Option<&ThreadListCursor>,
         limit: u32,
     ) -> Result<BranchList> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let (word, before) = (branches_word(&thread.id), before.map(ThreadListCursor::cursor));
-        let (rows, next) = self.reader(&keys).labelled::<Thread>(&word, Direction::Backward, before, limit).await?;
+        let (rows, next) =
+            self.core.reader(&keys).labelled::<Thread>(&word, Direction::Backward, before, limit).await?;
         if rows.is_empty() {
             return Ok(BranchList { branches: Vec::new(), earlier: next.map(ThreadListCursor::at) });
         }
@@ -91,14 +92,14 @@ impl Service {
         let head = thread.head.version;
         let (mut files, mut digests) = (ArchiveFiles::default(), Vec::new());
         for next in versions.iter().filter(|it| **it < head).map(|it| it + 1) {
-            let links = self.links(keys, &mut files, &thread.id, next..=next).await?;
+            let links = self.threads.links(keys, &mut files, &thread.id, next..=next).await?;
             digests.extend(links.into_iter().map(|it| it.transition));
         }
         let ids: Vec<String> = digests.iter().map(ToString::to_string).collect();
-        let rows = self.reader(keys).get_many::<Transition>(&ids).await?.into_iter();
+        let rows = self.core.reader(keys).get_many::<Transition>(&ids).await?.into_iter();
         let mut stated: HashMap<Digest, Transition> = rows.map(|it| (it.record.digest, it.record)).collect();
         // The statements are still there if the values are erased.
-        self.add_archived(keys, &mut files, &digests, &mut stated).await?;
+        self.threads.add_archived(keys, &mut files, &digests, &mut stated).await?;
         let committed = stated.into_values().map(|it| it.statement).filter_map(|it| Some((it.version, it.join?)));
         let asked = match &thread.hold {
             Some(review) if versions.contains(&head) => self.join_in(keys, review).await?,
@@ -108,8 +109,8 @@ impl Service {
     }
 
     async fn join_in(&self, keys: &Keys, review: &ReviewId) -> Result<Option<(ReviewId, JoinStatement)>> {
-        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
-        let join = self.held(keys, hold.record.transition).await?.record.statement.join;
+        let hold: Stored<Hold> = self.core.need(keys, review.as_str(), "review").await?;
+        let join = self.threads.held(keys, hold.record.transition).await?.record.statement.join;
         Ok(join.map(|it| (review.clone(), it)))
     }
 }

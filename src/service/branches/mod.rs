@@ -2,3 +2,27 @@
 
 pub mod fork;
 pub mod list;
+use crate::service::platform::core::Core;
+use crate::service::policies::Policies;
+use crate::service::proposals::Proposals;
+use crate::service::threads::Threads;
+use std::sync::Arc;
+
+/// Forks of threads, and their joins.
+pub struct Branches {
+    core: Arc<Core>,
+    policies: Arc<Policies>,
+    threads: Arc<Threads>,
+    proposals: Arc<Proposals>,
+}
+
+impl Branches {
+    pub(in crate::service) fn new(
+        core: Arc<Core>,
+        policies: Arc<Policies>,
+        threads: Arc<Threads>,
+        proposals: Arc<Proposals>,
+    ) -> Self {
+        Self { core, policies, threads, proposals }
+    }
+}

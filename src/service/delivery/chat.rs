@@ -5,14 +5,14 @@ use countersign_domain::delivery::mail_contact::MailTopic;
 use countersign_domain::log::event::Event;
 use countersign_domain::reviews::Hold;
 
-use crate::service::Service;
+use crate::service::delivery::Deliveries;
 use crate::service::error::{Error, Result};
 use crate::service::reviews::summary::ReviewSummary;
 
-impl Service {
+impl Deliveries {
     /// Returns true if the request in an event can still be decided by one of the people it was sent to.
     pub(super) async fn awaits_decision(&self, event: &Event) -> Result<bool> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         Ok(match MailTopic::of(event.kind, &event.data) {
             Some(MailTopic::Review(review)) => {
                 !self.accounts_notified_of_review(&keys, &review, event.kind).await?.is_empty()
@@ -26,14 +26,14 @@ impl Service {
 
     /// Returns the chat message of an event, whether or not it still waits.
     pub(super) async fn chat_message(&self, event: &Event) -> Result<ChatMessage> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let brief = match MailTopic::of(event.kind, &event.data) {
             Some(MailTopic::Review(review)) => {
-                let hold = self.need::<Hold>(&keys, review.as_str(), "review").await?.record;
-                self.brief_of(&keys, &hold).await?
+                let hold = self.core.need::<Hold>(&keys, review.as_str(), "review").await?.record;
+                self.reviews.brief_of(&keys, &hold).await?
             }
             Some(MailTopic::Interrupt(interrupt)) => {
-                self.brief_of_interrupt(&self.interrupt_row(&keys, &interrupt).await?.record)
+                self.reviews.brief_of_interrupt(&self.interrupts.interrupt_row(&keys, &interrupt).await?.record)
             }
             Some(MailTopic::EndpointDisabled(_) | MailTopic::EndpointRecovered(_)) | None => {
                 return Err(Error::Broken("the event of a chat message"));

@@ -15,7 +15,7 @@ use countersign_domain::primitives::time::Timestamp;
 
 use super::job::DeliveryJob;
 use super::request::DeliveryAction;
-use crate::service::Service;
+use crate::service::delivery::Deliveries;
 use crate::service::delivery::tail_cache::TailLine;
 use crate::service::delivery::target::DeliveryTarget;
 use crate::service::error::{Error, Result};
@@ -158,7 +158,7 @@ impl EndpointCursor {
     /// Returns the action of a delivery, signed now.
     pub async fn errand(
         &self,
-        service: &Service,
+        service: &Deliveries,
         job: &DeliveryJob,
         now: Timestamp,
         piece: &TraceSpan,
@@ -167,17 +167,17 @@ impl EndpointCursor {
     }
 }
 
-impl Service {
+impl Deliveries {
     /// Returns all endpoints with their cursors. Disabled ones are included, because manual deliveries are still sent
     /// to them.
     pub async fn endpoint_positions(&self) -> Result<Vec<(Stored<Endpoint>, Stored<DeliveryPosition>)>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let endpoints = self.active_endpoints(&keys).await?;
         if endpoints.is_empty() {
             return Ok(Vec::new());
         }
         let ids: Vec<String> = endpoints.iter().map(|it| it.record.id.to_string()).collect();
-        let mut lanes = self.reader(&keys).get_many::<DeliveryPosition>(&ids).await?;
+        let mut lanes = self.core.reader(&keys).get_many::<DeliveryPosition>(&ids).await?;
         let lane_of = |endpoint: Stored<Endpoint>| {
             let at = lanes.iter().position(|it| it.record.endpoint == endpoint.record.id)?;
             let lane = lanes.swap_remove(at);
@@ -191,11 +191,11 @@ impl Service {
         endpoint: Stored<Endpoint>,
         lane: Stored<DeliveryPosition>,
     ) -> Result<EndpointCursor> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let address = DeliveryTarget::of(&keys, &endpoint.record)?;
         let begin = deliveries_of(&endpoint.record.id);
         let last = Cursor { due: 0, id: begin.clone() };
-        let last = self.reader(&keys).list::<Delivery>(RowFilter::All, Some(&last), 1).await?.pop();
+        let last = self.core.reader(&keys).list::<Delivery>(RowFilter::All, Some(&last), 1).await?.pop();
         // Deliveries up to this position may have rows, so they must not be created a second time.
         let written = last.filter(|it| it.record.endpoint == endpoint.record.id).map_or(0, |it| it.record.index);
         let busy = match endpoint.record.ordered {
@@ -223,8 +223,11 @@ impl Service {
             let word = waiting_of(endpoint, by_hand);
             let mut after: Option<Cursor> = None;
             loop {
-                let rows =
-                    self.reader(keys).list::<Delivery>(RowFilter::State(&word), after.as_ref(), LIST_ROWS_MAX).await?;
+                let rows = self
+                    .core
+                    .reader(keys)
+                    .list::<Delivery>(RowFilter::State(&word), after.as_ref(), LIST_ROWS_MAX)
+                    .await?;
                 let Some(last) = rows.last() else { break };
                 after = Some(Cursor { due: last.record.moment(), id: delivery_id(endpoint, last.record.index) });
                 for Delivery { thread, index, .. } in rows.into_iter().map(|it| it.record) {
@@ -250,7 +253,7 @@ impl Service {
     }
 
     async fn refill(&self, lane: &mut EndpointCursor) -> Result<()> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         // Manual deliveries come first and are also sent to disabled endpoints.
         self.read_waiting(&keys, lane, true).await?;
         if lane.endpoint.record.is_served() {
@@ -262,13 +265,14 @@ impl Service {
 
     async fn read_waiting(&self, keys: &Keys, lane: &mut EndpointCursor, by_hand: bool) -> Result<()> {
         let word = waiting_of(lane.endpoint(), by_hand);
-        let due = self.reader(keys).list::<Delivery>(RowFilter::DueBy(&word, self.now()), None, LOOKED_AT).await?;
+        let due =
+            self.core.reader(keys).list::<Delivery>(RowFilter::DueBy(&word, self.core.now()), None, LOOKED_AT).await?;
         // A delivery in progress still has its old row, and must not be sent twice.
         let due: Vec<_> = due.into_iter().filter(|it| !lane.under_way.contains(&it.record.index)).collect();
         let ids: Vec<String> = due.iter().map(|it| it.record.event.to_string()).collect();
-        let events = self.reader(keys).get_many::<Event>(&ids).await?;
+        let events = self.core.reader(keys).get_many::<Event>(&ids).await?;
         let places: Vec<String> = due.iter().map(|it| log_id(it.record.index)).collect();
-        let places = self.reader(keys).get_many::<LogRow>(&places).await?;
+        let places = self.core.reader(keys).get_many::<LogRow>(&places).await?;
         for stored in due {
             let event = events.iter().find(|it| it.record.id == stored.record.event);
             let event = event.ok_or(Error::Broken("an event that a delivery names"))?.record.clone();
@@ -296,7 +300,7 @@ impl Service {
             if !self.is_for(&lane.endpoint.record, event).await? {
                 continue;
             }
-            lane.schedule_line(line, self.now());
+            lane.schedule_line(line, self.core.now());
         }
         // Events for other endpoints are skipped, but the position still moves.
         lane.looked = next;
@@ -310,7 +314,7 @@ impl Service {
         if ids.is_empty() {
             return Ok(HashSet::new());
         }
-        let rows = self.reader(keys).get_many::<Delivery>(&ids).await?;
+        let rows = self.core.reader(keys).get_many::<Delivery>(&ids).await?;
         Ok(rows.into_iter().map(|it| it.record.index).collect())
     }
 }

@@ -11,7 +11,7 @@ use countersign_domain::primitives::time::Timestamp;
 use super::endpoint_health::assess_health;
 use super::request;
 use crate::random;
-use crate::service::Service;
+use crate::service::delivery::Deliveries;
 use crate::service::delivery::target::DeliveryTarget;
 use crate::service::error::{Error, Result};
 use crate::service::identity::actor::Actor;
@@ -60,7 +60,7 @@ pub enum RedeliveryRange {
     LogAfter(u64),
 }
 
-impl Service {
+impl Deliveries {
     /// Returns a page of an endpoint's deliveries and the position of the next page.
     pub async fn deliveries(
         &self,
@@ -69,7 +69,7 @@ impl Service {
         after: Option<DeliveryCursor>,
         limit: u32,
     ) -> Result<(Vec<Delivery>, Option<DeliveryCursor>)> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         self.endpoint_with_position(&keys, endpoint).await?;
         let limit = limit.min(LIST_ROWS_MAX);
         let begin = Cursor { due: 0, id: deliveries_of(endpoint) };
@@ -80,8 +80,8 @@ impl Service {
             DeliveryFilter::Failed => Some(ended_of(endpoint, false)),
         };
         let rows: Vec<Stored<Delivery>> = match &word {
-            Some(word) => self.reader(&keys).list(RowFilter::State(word), after.as_ref(), limit).await?,
-            None => self.reader(&keys).list(RowFilter::All, Some(after.as_ref().unwrap_or(&begin)), limit).await?,
+            Some(word) => self.core.reader(&keys).list(RowFilter::State(word), after.as_ref(), limit).await?,
+            None => self.core.reader(&keys).list(RowFilter::All, Some(after.as_ref().unwrap_or(&begin)), limit).await?,
         };
         // A short page is the last one.
         let more = rows.len() == limit as usize;
@@ -94,10 +94,10 @@ impl Service {
 
     /// Returns one delivery with its content.
     pub async fn delivery(&self, endpoint: &EndpointId, index: u64) -> Result<DeliveryDetails> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let (row, _) = self.endpoint_with_position(&keys, endpoint).await?;
-        let delivery = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?.record;
-        let event = self.need::<Event>(&keys, delivery.event.as_str(), "event").await?.record;
+        let delivery = self.core.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?.record;
+        let event = self.core.need::<Event>(&keys, delivery.event.as_str(), "event").await?.record;
         let body = self.body_of(&row.record, &SequencedEvent::untraced(index, event)).await?;
         Ok(DeliveryDetails { delivery, body })
     }
@@ -108,9 +108,9 @@ impl Service {
     }
 
     async fn redeliver_once(&self, by: Actor<'_>, endpoint: &EndpointId, index: u64) -> Result<Delivery> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         self.endpoint_with_position(&keys, endpoint).await?;
-        let stored = self.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?;
+        let stored = self.core.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?;
         if matches!(stored.record.state, countersign_domain::delivery::delivery_record::DeliveryState::Behind {}) {
             return Err(Error::WrongState("this delivery waits for an earlier one in its thread: send that one first"));
         }
@@ -118,8 +118,8 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
         draft.replace(&stored, &next)?;
-        self.store_response(&mut draft, &keys, &next)?;
-        self.commit(draft.finish()).await?;
+        self.core.store_response(&mut draft, &keys, &next)?;
+        self.core.commit(draft.finish()).await?;
         Ok(next)
     }
 
@@ -142,11 +142,11 @@ impl Service {
     /// Sends one batch again. The response is stored with the last batch. After a crash, the rest is still marked as
     /// failed, and a repeated request sends it.
     async fn redeliver_failed(&self, by: Actor<'_>, endpoint: &EndpointId, since: Timestamp, sent: u64) -> Result<u64> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         self.endpoint_with_position(&keys, endpoint).await?;
         let word = ended_of(endpoint, false);
         let before = Cursor { due: since.millis().saturating_sub(1), id: "~".to_owned() };
-        let failed = self.reader(&keys).list::<Delivery>(RowFilter::State(&word), Some(&before), AT_ONCE).await?;
+        let failed = self.core.reader(&keys).list::<Delivery>(RowFilter::State(&word), Some(&before), AT_ONCE).await?;
         let mut draft = Draft::new(keys.row(), now);
         by.rely(&mut draft);
         for stored in &failed {
@@ -154,16 +154,16 @@ impl Service {
         }
         // Only the last batch stores the response, because it knows the total.
         if failed.len() < AT_ONCE as usize {
-            self.store_response(&mut draft, &keys, &(sent + failed.len() as u64))?;
+            self.core.store_response(&mut draft, &keys, &(sent + failed.len() as u64))?;
         }
         if !failed.is_empty() {
-            self.commit(draft.finish()).await?;
+            self.core.commit(draft.finish()).await?;
         }
         Ok(failed.len() as u64)
     }
 
     async fn read_again(&self, by: Actor<'_>, endpoint: &EndpointId, after: u64) -> Result<u64> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let (_, lane) = self.endpoint_with_position(&keys, endpoint).await?;
         // The cursor is not there yet and will send these events anyway.
         if after >= lane.record.reached {
@@ -173,55 +173,56 @@ impl Service {
         by.rely(&mut draft);
         draft.replace(&lane, &DeliveryPosition { reached: after, ..lane.record.clone() })?;
         let places = lane.record.reached - after;
-        self.store_response(&mut draft, &keys, &places)?;
-        self.commit(draft.finish()).await?;
+        self.core.store_response(&mut draft, &keys, &places)?;
+        self.core.commit(draft.finish()).await?;
         Ok(places)
     }
 
     /// Sends a test message to an endpoint and returns the result. A disabled endpoint that accepts it is enabled
     /// again.
     pub async fn test_endpoint(&self, id: &EndpointId) -> Result<DeliveryAttempt> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let (endpoint, _) = self.endpoint_with_position(&keys, id).await?;
         let event = EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let address = DeliveryTarget::of(&keys, &endpoint.record)?;
-        let errand = request::test_action(&keys, &endpoint.record, &address, &event, now, self.public_url())?;
+        let errand = request::test_action(&keys, &endpoint.record, &address, &event, now, self.core.public_url())?;
         // Some receivers repeat their input, so secrets are masked before the result is stored or shown.
         let attempt = address.masked(errand.run(self.outgoing()?).await.attempt(now));
-        self.metrics.attempted(&attempt.ended);
+        self.core.metrics.attempted(&attempt.ended);
         retrying!(self.note_test(id, &attempt))?;
         Ok(attempt)
     }
 
     async fn note_test(&self, id: &EndpointId, attempt: &DeliveryAttempt) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let (endpoint, lane) = self.endpoint_with_position(&keys, id).await?;
         let mut health = lane.record.clone();
         health.note(attempt.ended.arrived(), attempt.ended_at());
         let mut draft = Draft::new(keys.row(), now);
         assess_health(&mut draft, &endpoint, &health, attempt.ended.is_gone(), attempt.ended.arrived(), now)?;
         draft.replace(&lane, &health)?;
-        self.store_response(&mut draft, &keys, attempt)?;
-        self.commit(draft.finish()).await
+        self.core.store_response(&mut draft, &keys, attempt)?;
+        self.core.commit(draft.finish()).await
     }
 
     /// Deletes deliveries that ended before this age. The audit log still has their events. Returns how many.
     pub async fn forget_deliveries(&self, age: Duration) -> Result<usize> {
-        let (keys, until) = (self.keys()?, self.now().minus(age));
+        let (keys, until) = (self.core.keys()?, self.core.now().minus(age));
         let mut forgotten = 0;
         for endpoint in self.all_endpoints(&keys).await? {
             for arrived in [true, false] {
                 let word = ended_of(&endpoint.record.id, arrived);
-                let old = self.reader(&keys).list::<Delivery>(RowFilter::DueBy(&word, until), None, AT_ONCE).await?;
+                let old =
+                    self.core.reader(&keys).list::<Delivery>(RowFilter::DueBy(&word, until), None, AT_ONCE).await?;
                 // An empty change would still cost a commit.
                 if old.is_empty() {
                     continue;
                 }
-                let mut draft = Draft::new(keys.row(), self.now());
+                let mut draft = Draft::new(keys.row(), self.core.now());
                 for stored in &old {
                     draft.remove(stored);
                 }
-                self.commit(draft.finish()).await?;
+                self.core.commit(draft.finish()).await?;
                 forgotten += old.len();
             }
         }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::random;
-use crate::service::Service;
+use crate::service::delivery::Deliveries;
 use crate::service::delivery::target::look_place;
 use crate::service::delivery::target::url_place;
 use crate::service::error::{Error, Result};
@@ -52,7 +52,7 @@ pub struct NewPreflight {
     pub waiting: Value,
 }
 
-impl Service {
+impl Deliveries {
     /// Returns the kind in its stored form, if it is valid.
     pub(super) fn kept(&self, keys: &Keys, id: &EndpointId, new: &NewKind) -> Result<EndpointKind> {
         match new {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::endpoint_headers::{headers_that_stay, hidden_headers};
 use super::endpoint_kind::NewKind;
 use crate::random;
-use crate::service::Service;
+use crate::service::delivery::Deliveries;
 use crate::service::delivery::target::look_place;
 use crate::service::delivery::target::shown;
 use crate::service::delivery::target::url_place;
@@ -87,19 +87,19 @@ pub struct EndpointDetails {
     pub public_keys: Vec<String>,
 }
 
-impl Service {
+impl Deliveries {
     /// Adds an endpoint. Its secret appears only in this response. Kinds that sign nothing have no secret.
     pub async fn add_endpoint(
         &self,
         by: Actor<'_>,
         new: &NewEndpoint,
     ) -> Result<(EndpointDetails, Option<Secret<String>>)> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         if self.active_endpoints(&keys).await?.len() >= ENDPOINTS_MAX {
             return Err(Error::WrongState("there are already 200 endpoints, which is the maximum: remove one first"));
         }
         check_name(&new.name)?;
-        let length = self.log_length().await?;
+        let length = self.log.log_length().await?;
         let id = EndpointId::try_from(random::uuid_v7(now).simple().to_string()).expect("a UUID is a name");
         let kind = self.kept(&keys, &id, &new.kind)?;
         self.check_flows(&keys, &kind, &new.flows).await?;
@@ -132,17 +132,17 @@ impl Service {
         // Kinds without signatures must not show a secret that protects nothing.
         let secret = endpoint.kind.is_signed().then(|| endpoint.secrets.now.shown(keys.row(), &endpoint.id));
         let added = (self.endpoint_told(&keys, endpoint, lane, length)?, secret);
-        self.store_response(&mut draft, &keys, &added)?;
-        self.commit(draft.finish()).await?;
+        self.core.store_response(&mut draft, &keys, &added)?;
+        self.core.commit(draft.finish()).await?;
         Ok(added)
     }
 
     /// Returns all endpoints that were not removed, the oldest first.
     pub async fn endpoints(&self) -> Result<Vec<EndpointDetails>> {
-        let (keys, length) = (self.keys()?, self.log_length().await?);
+        let (keys, length) = (self.core.keys()?, self.log.log_length().await?);
         let endpoints = self.active_endpoints(&keys).await?;
         let ids: Vec<String> = endpoints.iter().map(|it| it.record.id.to_string()).collect();
-        let lanes = self.reader(&keys).get_many::<DeliveryPosition>(&ids).await?;
+        let lanes = self.core.reader(&keys).get_many::<DeliveryPosition>(&ids).await?;
         let mut told = Vec::with_capacity(endpoints.len());
         for endpoint in endpoints {
             let lane = lanes.iter().find(|it| it.record.endpoint == endpoint.record.id);
@@ -153,7 +153,7 @@ impl Service {
     }
 
     pub async fn endpoint(&self, id: &EndpointId) -> Result<EndpointDetails> {
-        let (keys, length) = (self.keys()?, self.log_length().await?);
+        let (keys, length) = (self.core.keys()?, self.log.log_length().await?);
         let (endpoint, lane) = self.endpoint_with_position(&keys, id).await?;
         self.endpoint_told(&keys, endpoint.record, lane.record, length)
     }
@@ -174,8 +174,8 @@ impl Service {
         id: &EndpointId,
         edit: &EndpointEdit,
     ) -> Result<EndpointDetails> {
-        let (keys, now) = (self.keys()?, self.now());
-        let length = self.log_length().await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let length = self.log.log_length().await?;
         let (stored, lane) = self.endpoint_with_position(&keys, id).await?;
         let mut next = stored.record.clone();
         let mut reached = lane.record.clone();
@@ -220,7 +220,7 @@ impl Service {
             "address_changed": edit.url.is_some(), "headers_changed": edit.headers.is_some()});
         let data = endpoint_data(by, &next, stored.revision + 1, facts);
         event_recorder::outside(&mut draft, None, now, EventType::EndpointChanged, data)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         self.endpoint_told(&keys, next, reached, length)
     }
 
@@ -246,7 +246,7 @@ impl Service {
         id: &EndpointId,
         overlap: Duration,
     ) -> Result<(Secret<String>, Timestamp)> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let (stored, _) = self.endpoint_with_position(&keys, id).await?;
         if !stored.record.kind.is_signed() {
             return Err(Error::WrongState(
@@ -265,8 +265,8 @@ impl Service {
         let data = endpoint_data(by, &next, stored.revision + 1, facts);
         event_recorder::outside(&mut draft, None, now, EventType::EndpointSecretMade, data)?;
         let made = (next.secrets.now.shown(keys.row(), id), until);
-        self.store_response(&mut draft, &keys, &made)?;
-        self.commit(draft.finish()).await?;
+        self.core.store_response(&mut draft, &keys, &made)?;
+        self.core.commit(draft.finish()).await?;
         Ok(made)
     }
 
@@ -276,7 +276,7 @@ impl Service {
     }
 
     async fn remove_endpoint_once(&self, by: Actor<'_>, id: &EndpointId) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let (stored, _) = self.endpoint_with_position(&keys, id).await?;
         // The row stays, because deliveries and audits refer to it.
         let next = Endpoint { state: EndpointState::Removed { at: now }, ..stored.record.clone() };
@@ -285,7 +285,7 @@ impl Service {
         draft.replace(&stored, &next)?;
         let data = endpoint_data(by, &next, stored.revision + 1, json!({}));
         event_recorder::outside(&mut draft, None, now, EventType::EndpointRemoved, data)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Returns an endpoint that was not removed, with its delivery cursor.
@@ -294,11 +294,11 @@ impl Service {
         keys: &Keys,
         id: &EndpointId,
     ) -> Result<(Stored<Endpoint>, Stored<DeliveryPosition>)> {
-        let endpoint = self.need::<Endpoint>(keys, id.as_str(), "endpoint").await?;
+        let endpoint = self.core.need::<Endpoint>(keys, id.as_str(), "endpoint").await?;
         if endpoint.record.is_removed() {
             return Err(Error::NotFound("endpoint"));
         }
-        let lane = self.fetch::<DeliveryPosition>(keys, id.as_str()).await?;
+        let lane = self.core.fetch::<DeliveryPosition>(keys, id.as_str()).await?;
         Ok((endpoint, lane.ok_or(Error::Broken("an endpoint's delivery cursor"))?))
     }
 
@@ -314,7 +314,7 @@ impl Service {
         let mut all: Vec<Stored<Endpoint>> = Vec::new();
         loop {
             let after = all.last().map(|it| Cursor { due: 0, id: it.record.id.to_string() });
-            let page = self.reader(keys).list::<Endpoint>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let page = self.core.reader(keys).list::<Endpoint>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             let last = page.len() < LIST_ROWS_MAX as usize;
             all.extend(page);
             if last {
@@ -349,7 +349,10 @@ impl Service {
             return Err(Error::invalid("/flows", "name the flows whose runs this endpoint resumes"));
         }
         for flow in flows {
-            self.flow(keys, flow).await.map_err(|_| Error::invalid("/flows", "one of these flows does not exist"))?;
+            self.core
+                .flow(keys, flow)
+                .await
+                .map_err(|_| Error::invalid("/flows", "one of these flows does not exist"))?;
         }
         Ok(())
     }

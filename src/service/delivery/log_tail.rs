@@ -6,14 +6,14 @@ use countersign_domain::delivery::endpoint_kind::PayloadVersion;
 use countersign_domain::delivery::signature::{SignedBody, second_of};
 use countersign_domain::primitives::time::Timestamp;
 
-use crate::service::Service;
+use crate::service::delivery::Deliveries;
 use crate::service::delivery::tail_cache::TailLine;
 use crate::service::error::Result;
 
 /// Number of lines in memory. Enough for cursors that are close together, but not for one that has to catch up.
 const LINES_MAX: usize = 1_000;
 
-impl Service {
+impl Deliveries {
     /// Returns at most `limit` lines after a position. The second part is the position to continue from, which is the
     /// same position at the end of the log.
     pub(super) async fn lines_after(&self, after: u64, limit: u32) -> Result<(Vec<Arc<TailLine>>, u64)> {
@@ -28,7 +28,7 @@ impl Service {
         if let Some(last) = have.last().map(|it| it.placed.index) {
             return Ok((have, last));
         }
-        let (read, next) = self.events_after(after, None, limit).await?;
+        let (read, next) = self.log.events_after(after, None, limit).await?;
         let read: Vec<Arc<TailLine>> = read.into_iter().map(TailLine::new).collect();
         known.extend(read.iter().map(|it| (it.placed.index, it.clone())));
         while known.len() > LINES_MAX {
@@ -49,7 +49,7 @@ impl Service {
             return Ok(said.clone());
         }
         let body = self.payload_of(version, &line.placed).await?;
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let fresh = Arc::new(SignedBody::new(&keys, &line.placed.event.id, now, body));
         *said = Some((version, fresh.clone()));
         Ok(fresh)

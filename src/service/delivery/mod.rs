@@ -22,3 +22,35 @@ pub mod request;
 mod review_outcome;
 pub mod tail_cache;
 pub mod target;
+use crate::http_client::HttpClient;
+use crate::service::identity::Identity;
+use crate::service::interrupts::Interrupts;
+use crate::service::log::Log;
+use crate::service::platform::core::Core;
+use crate::service::reviews::Reviews;
+use std::sync::Arc;
+use tail_cache::LogTail;
+
+/// Webhooks, chat messages and mail.
+pub struct Deliveries {
+    core: Arc<Core>,
+    identity: Arc<Identity>,
+    log: Arc<Log>,
+    reviews: Arc<Reviews>,
+    interrupts: Arc<Interrupts>,
+    outgoing: Option<HttpClient>,
+    tail: LogTail,
+}
+
+impl Deliveries {
+    pub(in crate::service) fn new(
+        core: Arc<Core>,
+        identity: Arc<Identity>,
+        log: Arc<Log>,
+        reviews: Arc<Reviews>,
+        interrupts: Arc<Interrupts>,
+        outgoing: Option<HttpClient>,
+    ) -> Self {
+        Self { core, identity, log, reviews, interrupts, outgoing, tail: LogTail::default() }
+    }
+}

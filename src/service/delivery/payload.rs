@@ -6,7 +6,7 @@ use countersign_domain::identity::party::Party;
 use countersign_domain::log::event::{Event, EventType};
 use serde_json::{Value, json};
 
-use crate::service::Service;
+use crate::service::delivery::Deliveries;
 use crate::service::error::Result;
 use crate::service::log::sequencer::SequencedEvent;
 
@@ -23,16 +23,16 @@ const fn ends(kind: EventType) -> bool {
     )
 }
 
-impl Service {
+impl Deliveries {
     /// Returns the body of an event. At the end of a transition it includes the instruction for the agent.
     pub(super) async fn payload_of(&self, version: PayloadVersion, placed: &SequencedEvent) -> Result<String> {
         match version {
             PayloadVersion::V1 => {}
         }
         let SequencedEvent { index, event, .. } = placed;
-        let keys = self.keys()?;
-        let masked = self.masked_event(&keys, event.clone(), &Party::Receiver).await?;
-        let event = &self.for_machines(&keys, masked).await?;
+        let keys = self.core.keys()?;
+        let masked = self.log.masked_event(&keys, event.clone(), &Party::Receiver).await?;
+        let event = &self.log.for_machines(&keys, masked).await?;
         let mut data = event.data.clone();
         let place = [
             ("index", json!(index)),
@@ -52,6 +52,6 @@ impl Service {
     async fn resume_body(&self, event: &Event) -> Result<Option<Value>> {
         let digest = event.data.get("transition").and_then(Value::as_str).and_then(|it| it.parse::<Digest>().ok());
         let Some(digest) = digest.filter(|_| ends(event.kind)) else { return Ok(None) };
-        Ok(self.decision(digest, &Party::Receiver).await?.1.map(|it| json!(it)))
+        Ok(self.reviews.decision(digest, &Party::Receiver).await?.1.map(|it| json!(it)))
     }
 }

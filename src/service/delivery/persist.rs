@@ -14,7 +14,7 @@ use super::cursor::EndpointCursor;
 use super::endpoint_health::assess_health;
 use super::job::CompletedJob;
 use crate::random;
-use crate::service::Service;
+use crate::service::delivery::Deliveries;
 use crate::service::delivery::target::DeliveryTarget;
 use crate::service::error::Result;
 use crate::service::platform::retry::ATTEMPTS_MAX;
@@ -59,8 +59,8 @@ pub struct DeliveryPersistResult {
 
 impl DeliveryPersistPlan {
     /// Writes the plan. The cursor may continue in the meantime.
-    pub async fn put(self, service: &Service) -> DeliveryPersistResult {
-        DeliveryPersistResult { news: self.news, after: self.after, outcome: service.commit(self.drafted).await }
+    pub async fn put(self, service: &Deliveries) -> DeliveryPersistResult {
+        DeliveryPersistResult { news: self.news, after: self.after, outcome: service.core.commit(self.drafted).await }
     }
 }
 
@@ -82,10 +82,10 @@ impl EndpointCursor {
     }
 }
 
-impl Service {
+impl Deliveries {
     /// Plans a write of these results and of everything else that the cursor has found out.
     pub async fn plan(&self, lane: &mut EndpointCursor, done: Vec<CompletedJob>) -> Result<DeliveryPersistPlan> {
-        done.iter().for_each(|it| self.metrics.attempted(&it.attempt.ended));
+        done.iter().for_each(|it| self.core.metrics.attempted(&it.attempt.ended));
         let news = PendingPersist { done, put_off: std::mem::take(&mut lane.put_off) };
         self.planned(lane, news).await
     }
@@ -112,7 +112,7 @@ impl Service {
     }
 
     async fn planned(&self, lane: &EndpointCursor, news: PendingPersist) -> Result<DeliveryPersistPlan> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let mut put_off = news.put_off.clone();
         let mut draft = Draft::new(keys.row(), now);
         let mut health = lane.lane.record.clone();
@@ -135,7 +135,7 @@ impl Service {
             let ended =
                 next.thread.filter(|it| next.state.ended_at().is_some() && lane.busy.get(it) == Some(&next.index));
             if let Some(thread) = ended {
-                let next = release_next(self.reader(&keys), &mut draft, lane, &thread, &mut put_off, now).await?;
+                let next = release_next(self.core.reader(&keys), &mut draft, lane, &thread, &mut put_off, now).await?;
                 freed.push((thread, next));
             }
         }
@@ -155,7 +155,7 @@ impl Service {
 
     /// Reads the rows of the cursor again after a conflict. Sent deliveries stay sent.
     async fn look_again(&self, lane: &mut EndpointCursor, mut news: PendingPersist) -> Result<PendingPersist> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let (endpoint, row) = self.endpoint_with_position(&keys, lane.endpoint()).await?;
         // An administrator moved the position, or another gateway served the cursor.
         if row.record.reached != lane.lane.record.reached {
@@ -166,7 +166,7 @@ impl Service {
         (lane.endpoint, lane.lane) = (endpoint, row);
         for done in &mut news.done {
             let id = delivery_id(lane.endpoint(), done.job.delivery.index);
-            let stored = self.reader(&keys).get::<Delivery>(&id).await?;
+            let stored = self.core.reader(&keys).get::<Delivery>(&id).await?;
             if let Some(stored) = stored {
                 done.job.delivery = stored.record.clone();
                 done.job.stored = Some(stored);
@@ -174,7 +174,7 @@ impl Service {
         }
         let mut unwritten = Vec::new();
         for delivery in news.put_off {
-            if self.reader(&keys).get::<Delivery>(&delivery_id(lane.endpoint(), delivery.index)).await?.is_none() {
+            if self.core.reader(&keys).get::<Delivery>(&delivery_id(lane.endpoint(), delivery.index)).await?.is_none() {
                 unwritten.push(delivery);
             }
         }

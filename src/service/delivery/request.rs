@@ -21,7 +21,7 @@ use serde_json::json;
 use super::attempt_result::AttemptReport;
 use super::preflight::PreflightedRequest;
 use crate::http_client::{HttpClient, HttpOutcome, OutboundRequest};
-use crate::service::Service;
+use crate::service::delivery::Deliveries;
 use crate::service::delivery::tail_cache::TailLine;
 use crate::service::delivery::target::DeliveryTarget;
 use crate::service::error::{Error, Result};
@@ -70,7 +70,7 @@ impl DeliveryAction {
     }
 }
 
-impl Service {
+impl Deliveries {
     /// Returns true if an event is sent to this endpoint. An event that cannot be read is attempted, so that the
     /// failure is visible.
     pub(super) async fn is_for(&self, endpoint: &Endpoint, event: &Event) -> Result<bool> {
@@ -98,7 +98,7 @@ impl Service {
         match &endpoint.kind {
             EndpointKind::Webhook { payload } => {
                 let said = self.said(*payload, line, now).await?;
-                Ok(DeliveryAction::Send(signed(&*self.keys()?, endpoint, address, &said).traced(trace)))
+                Ok(DeliveryAction::Send(signed(&*self.core.keys()?, endpoint, address, &said).traced(trace)))
             }
             EndpointKind::LangGraph { assistant } => {
                 let decided = self.decided_of(placed).await?;
@@ -109,7 +109,7 @@ impl Service {
                 let decided = self.decided_of(placed).await?;
                 let url = filled_address(&address.url, &decided).ok_or(FILLED)?;
                 let body = template.filled(&decided).ok_or(FILLED)?.to_string();
-                let keys = self.keys()?;
+                let keys = self.core.keys()?;
                 let stamped = SignedBody::new(&keys, &placed.event.id, now, body);
                 let headers = stamped.headers(keys.row(), &endpoint.id, &endpoint.secrets);
                 let parcel = address.parcel(url, headers.into(), stamped.body().to_owned());

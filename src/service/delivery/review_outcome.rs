@@ -7,10 +7,10 @@ use countersign_domain::log::event::Event;
 use countersign_domain::primitives::id::InterruptId;
 use serde_json::{Value, json};
 
-use crate::service::Service;
+use crate::service::delivery::Deliveries;
 use crate::service::error::{Error, Result};
 
-impl Service {
+impl Deliveries {
     /// Returns the outcome of a review if the event ends one.
     pub(super) async fn review_ended(&self, event: &Event) -> Result<Option<DecisionPayload>> {
         if ends_interrupt(event.kind) {
@@ -21,7 +21,7 @@ impl Service {
         }
         let digest: Option<Digest> = said(event, "transition").and_then(|it| it.parse().ok());
         let digest = digest.ok_or(Error::Broken("the event of a review's end"))?;
-        let Some(decision) = self.decision(digest, &Party::Receiver).await?.1 else { return Ok(None) };
+        let Some(decision) = self.reviews.decision(digest, &Party::Receiver).await?.1 else { return Ok(None) };
         Ok(Some(DecisionPayload {
             event: event.id.clone(),
             flow: event.flow.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -39,7 +39,7 @@ impl Service {
         let broken = Error::Broken("the event of an interrupt's end");
         let id = said(event, "interrupt").and_then(|it| InterruptId::try_from(it).ok());
         let Some(id) = id else { return Err(broken) };
-        let shown = self.interrupt_view(&id).await?;
+        let shown = self.interrupts.interrupt_view(&id).await?;
         let interrupt = &shown.interrupt;
         let Some(answered) = interrupt.answered() else { return Err(broken) };
         // A thread name that contains a redacted value is never sent.

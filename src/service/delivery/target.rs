@@ -2,7 +2,7 @@
 
 use crate::http_client::HttpClient;
 use crate::http_client::OutboundRequest;
-use crate::service::Service;
+use crate::service::delivery::Deliveries;
 use crate::service::error::Error;
 use crate::service::error::Result;
 use crate::store::LeaderLock;
@@ -138,16 +138,10 @@ impl DeliveryLeadership {
     }
 }
 
-impl Service {
-    /// Sets the HTTP client. Without it, the gateway sends nothing and rejects new endpoints.
-    #[must_use]
-    pub fn with_http_client(self, outgoing: HttpClient) -> Self {
-        Self { outgoing: Some(outgoing), ..self }
-    }
-
+impl Deliveries {
     /// Tries to get the leader lock for sending.
     pub async fn acquire_delivery_lock(&self) -> Result<Option<DeliveryLeadership>> {
-        Ok(self.store.take(LeaderTask::Sending).await?.map(DeliveryLeadership))
+        Ok(self.core.store.take(LeaderTask::Sending).await?.map(DeliveryLeadership))
     }
 
     /// Returns how long deliveries stay readable.

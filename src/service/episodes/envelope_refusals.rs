@@ -8,7 +8,7 @@ use countersign_domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
 use countersign_domain::threads::thread::Checkpoint;
 use serde_json::{Value, json};
 
-use crate::service::Service;
+use crate::service::episodes::Episodes;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::store::change::Draft;
@@ -16,7 +16,7 @@ use crate::store::change::Draft;
 /// Thread and node of the refused view. `None` if the envelope is not known to be from this gateway.
 pub(in crate::service) type RejectedView<'a> = Option<(&'a ThreadId, &'a NodeId)>;
 
-impl Service {
+impl Episodes {
     /// Counts and records a refusal. If the refusal cannot be recorded, that is the error.
     pub(in crate::service) async fn at_boundary<T>(
         &self,
@@ -27,7 +27,7 @@ impl Service {
         if let Err(error) = &asked
             && let Some((code, checkpoint)) = refusal(error)
         {
-            self.metrics.boundary_refused(code.as_str());
+            self.core.metrics.boundary_refused(code.as_str());
             self.write_refusal(by, view, code, checkpoint).await?;
         }
         asked
@@ -42,7 +42,7 @@ impl Service {
     ) -> Result<()> {
         let (thread, node) = view.unzip();
         let kind = EnvelopeRefusalKind { code, thread: thread.cloned(), node: node.cloned() };
-        let now = self.now();
+        let now = self.core.now();
         let noted = self.boundary.0.lock().unwrap_or_else(PoisonError::into_inner).note(by, kind.clone(), now);
         let Some(told) = noted else { return Ok(()) };
         let written = self.refusal_written(by, &kind, told, checkpoint).await;
@@ -61,14 +61,14 @@ impl Service {
         checkpoint: Option<Checkpoint>,
     ) -> Result<()> {
         let flow: Option<FlowId> = match &kind.thread {
-            Some(thread) => Some(self.flow_of(thread).await?),
+            Some(thread) => Some(self.threads.flow_of(thread).await?),
             None => None,
         };
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let mut draft = Draft::new(keys.row(), now);
         let data = event_data(by, kind, told, checkpoint);
         event_recorder::outside(&mut draft, flow.as_ref(), now, EventType::EnvelopeRefused, data)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(())
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use countersign_domain::context::{
-    Envelope, EnvelopeClaims, EnvelopeCode, ExpectedEnvelope, MacAlg, NodeSecrets, NodeSecretsView, Rotation,
-    check_signed, check_sound, fit,
+    Envelope, EnvelopeClaims, EnvelopeCode, ExpectedEnvelope, MacAlg, NodeSecrets, NodeSecretsView, check_signed,
+    check_sound, fit,
 };
 use countersign_domain::identity::account::Token;
 use countersign_domain::keys::KeyUse;
@@ -15,7 +15,7 @@ use countersign_domain::threads::thread::{Checkpoint, Thread};
 use serde_json::{Value, json};
 
 use super::envelope_error::{EnvelopeCreationCause, EnvelopeCreationError, EnvelopeRejected, told};
-use crate::service::Service;
+use crate::service::episodes::Episodes;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::fair_queue::QueuePermit;
@@ -50,13 +50,7 @@ pub struct VerifiedEnvelope {
     turn: QueuePermit,
 }
 
-impl Service {
-    /// Sets the rotation of node secrets.
-    #[must_use]
-    pub fn rotating_node_secrets(self, rotation: Rotation) -> Self {
-        Self { rotation, ..self }
-    }
-
+impl Episodes {
     /// Returns the head as a node may read it, up to its token limit, in a signed envelope. The chain is checked first.
     /// Requests of one caller run one after another, because sealing is expensive.
     pub async fn envelope(
@@ -77,13 +71,13 @@ impl Service {
         node: &NodeId,
         bears: EnvelopeProof,
     ) -> Result<Envelope> {
-        let turn = self.turns.counting.take(by.as_str()).await?;
-        let keys = self.keys()?;
-        let stored = self.thread(&keys, thread).await?;
-        let head = self.head(&keys, &stored.record).await?;
-        let flow = self.flow(&keys, &stored.record.flow).await?;
-        let policy = self.policy(&keys, flow.record.policy).await?;
-        let (node, now, rotation) = (node.clone(), self.now(), self.rotation);
+        let turn = self.core.turns.counting.take(by.as_str()).await?;
+        let keys = self.core.keys()?;
+        let stored = self.core.thread(&keys, thread).await?;
+        let head = self.threads.head(&keys, &stored.record).await?;
+        let flow = self.core.flow(&keys, &stored.record.flow).await?;
+        let policy = self.policies.policy(&keys, flow.record.policy).await?;
+        let (node, now, rotation) = (node.clone(), self.core.now(), self.rotation);
         let sealing = move || {
             let wish = policy.wish(&node);
             let view = project(&policy, &node, &head.state);
@@ -127,14 +121,14 @@ impl Service {
         flow: &FlowId,
         node: &NodeId,
     ) -> Result<NodeSecretsView> {
-        let (keys, now) = (self.keys()?, self.now());
-        let flow = self.flow(&keys, flow).await?.record.id;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let flow = self.core.flow(&keys, flow).await?.record.id;
         let epoch = self.rotation.epoch(now);
         let mut draft = Draft::new(keys.row(), now);
         draft.require_unchanged(token);
         let data = json!({"token": token.record.id, "node": node, "epoch": epoch});
         event_recorder::outside(&mut draft, Some(&flow), now, EventType::EnvelopeSecretGiven, data)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         let secrets = NodeSecrets::of(keys.row(), &flow, node, &self.rotation, now).shown();
         let rotates_at = self.rotation.next(epoch);
         Ok(NodeSecretsView { flow, node: node.clone(), alg: MacAlg::Hs256, rotates_at, secrets })
@@ -147,8 +141,8 @@ impl Service {
         envelope: Envelope,
         asked: EnvelopeExpectation,
     ) -> Result<VerifiedEnvelope> {
-        let turn = self.turns.counting.take(by.as_str()).await?;
-        let keys = self.keys()?;
+        let turn = self.core.turns.counting.take(by.as_str()).await?;
+        let keys = self.core.keys()?;
         let EnvelopeExpectation { thread, node, bears } = asked;
         let checking = move || {
             let expected = ExpectedEnvelope {
@@ -175,12 +169,12 @@ impl Service {
     async fn good_now(&self, signed: VerifiedEnvelope) -> Result<EnvelopeClaims> {
         // The same place in the queue as the first check, so that one request does not wait twice.
         let turn = signed.turn.clone();
-        let keys = self.keys()?;
-        let stored = self.thread(&keys, &signed.claims.thread).await?;
+        let keys = self.core.keys()?;
+        let stored = self.core.thread(&keys, &signed.claims.thread).await?;
         // An HMAC that is present must be right, even if the caller did not ask for one.
         if signed.bears == EnvelopeProof::Hmac || signed.envelope.hmac.is_some() {
             let (flow, node) = (&stored.record.flow, &signed.claims.node);
-            let secrets = NodeSecrets::of(keys.row(), flow, node, &self.rotation, self.now());
+            let secrets = NodeSecrets::of(keys.row(), flow, node, &self.rotation, self.core.now());
             secrets.check(&signed.envelope, &signed.claims).map_err(|code| Error::Envelope(code.into()))?;
         }
         let trusted = keys.clone();
@@ -201,8 +195,8 @@ impl Service {
         claims: &EnvelopeClaims,
         payload: Value,
     ) -> Result<()> {
-        let keys = self.keys()?;
-        let head = self.head(&keys, &stored.record).await?;
+        let keys = self.core.keys()?;
+        let head = self.threads.head(&keys, &stored.record).await?;
         let (version, transition) = (head.entry.version, head.entry.transition);
         let refused = |code, misfits| {
             let checkpoint = Some(Checkpoint { version, transition });
@@ -215,8 +209,8 @@ impl Service {
         if claims.version != version || claims.transition != transition {
             return refused(EnvelopeCode::DigestMismatch, Vec::new());
         }
-        let flow = self.flow(&keys, &stored.record.flow).await?;
-        let policy = self.policy(&keys, flow.record.policy).await?;
+        let flow = self.core.flow(&keys, &stored.record.flow).await?;
+        let policy = self.policies.policy(&keys, flow.record.policy).await?;
         let misfits = match policy.wish(&claims.node).receives.cloned() {
             Some(receives) => turn.work("the check of a payload", move || receives.misfits(&payload)).await?,
             None => Vec::new(),

@@ -8,7 +8,7 @@ use countersign_domain::primitives::id::{PrincipalId, ThreadId};
 use countersign_domain::threads::thread::Thread;
 
 use crate::metrics::BlockingWork;
-use crate::service::Service;
+use crate::service::episodes::Episodes;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
@@ -37,7 +37,7 @@ pub struct ImportedRun {
     pub standing: RunSignerStatus,
 }
 
-impl Service {
+impl Episodes {
     /// Stores the folder of a finished episode if it has no errors. The same folder is stored once, even if another
     /// person imports it again. `given` has the keys of the expected signer.
     pub async fn import_episode(
@@ -46,11 +46,11 @@ impl Service {
         folder: &Folder,
         given: Option<&PublicKeys>,
     ) -> Result<ImportOutcome> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let (brought, own, theirs) = (folder.clone(), keys.trusted().clone(), given.cloned());
-        let turn = self.turns.unpacking.take(by.as_str()).await?;
+        let turn = self.core.turns.unpacking.take(by.as_str()).await?;
         let checking = move || imported::check(&brought, &own, theirs.as_ref());
-        let checked = self.apart(&turn, BlockingWork::Import, checking).await?;
+        let checked = self.core.apart(&turn, BlockingWork::Import, checking).await?;
         drop(turn);
         if !checked.report.is_whole() {
             return Ok(ImportOutcome::Refused(checked.report));
@@ -65,36 +65,36 @@ impl Service {
         folder: &Folder,
         checked: &imported::CheckedImport,
     ) -> Result<ImportOutcome> {
-        let made = RunImport::of(folder, &checked.run, checked.voucher.clone(), by.clone(), self.now());
+        let made = RunImport::of(folder, &checked.run, checked.voucher.clone(), by.clone(), self.core.now());
         let (mut import, pieces) = made.map_err(|it| Error::invalid("", it.to_string()))?;
-        if let Some(kept) = self.fetch::<RunImport>(keys, import.id.as_str()).await? {
+        if let Some(kept) = self.core.fetch::<RunImport>(keys, import.id.as_str()).await? {
             return Ok(ImportOutcome::KeptBefore(kept.record, checked.report.clone()));
         }
-        if self.fetch::<Thread>(keys, import.id.as_str()).await?.is_some() {
+        if self.core.fetch::<Thread>(keys, import.id.as_str()).await?.is_some() {
             return Err(Error::Exists("a thread already has the id of this run"));
         }
-        let mut files = Draft::new(keys.row(), self.now());
+        let mut files = Draft::new(keys.row(), self.core.now());
         for piece in &pieces {
             files.insert(piece)?;
         }
         // A store rejects a change that was decided seconds ago, and sealing several megabytes can take that long.
-        let now = self.now();
+        let now = self.core.now();
         import.at = now;
         let mut draft = Draft::new(keys.row(), now);
         draft.insert(&import)?;
         draft.add(files);
         event_recorder::outside(&mut draft, None, now, EventType::EpisodeImported, import.told())?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(ImportOutcome::Kept(import, checked.report.clone()))
     }
 
     /// Returns an imported episode after comparing its files with its row.
     pub async fn imported_run(&self, thread: &ThreadId) -> Result<ImportedRun> {
-        let keys = self.keys()?;
-        let import = self.need::<RunImport>(&keys, thread.as_str(), "thread").await?.record;
+        let keys = self.core.keys()?;
+        let import = self.core.need::<RunImport>(&keys, thread.as_str(), "thread").await?.record;
         let own = keys.trusted().clone();
         // The files can have several megabytes, so requests wait before they load any of them.
-        let turn = self.turns.unpacking.take(thread.as_str()).await?;
+        let turn = self.core.turns.unpacking.take(thread.as_str()).await?;
         let folder = self.imported_folder(&keys, &import).await?;
         let reading = move || {
             let (run, report) = verify(&folder, SignatureRequirement::Unchecked);
@@ -109,7 +109,7 @@ impl Service {
         let ids: Vec<String> = (0..import.pieces()).map(|it| piece_id(&import.id, it)).collect();
         let mut pieces: Vec<ImportChunk> = Vec::with_capacity(ids.len());
         if !ids.is_empty() {
-            pieces.extend(self.reader(keys).get_many::<ImportChunk>(&ids).await?.into_iter().map(|it| it.record));
+            pieces.extend(self.core.reader(keys).get_many::<ImportChunk>(&ids).await?.into_iter().map(|it| it.record));
         }
         pieces.sort_by_key(|it| it.number);
         import.folder(&pieces).ok_or(Error::Broken("an imported run"))
@@ -131,9 +131,9 @@ impl Service {
         after: Option<&OlderCursor>,
         limit: u32,
     ) -> Result<(Vec<RunImport>, Option<OlderCursor>)> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let page =
-            self.reader(&keys).list::<RunImport>(RowFilter::Latest, after.map(OlderCursor::cursor), limit).await?;
+            self.core.reader(&keys).list::<RunImport>(RowFilter::Latest, after.map(OlderCursor::cursor), limit).await?;
         let runs: Vec<RunImport> = page.into_iter().map(|it| it.record).collect();
         let last = runs.last().filter(|_| runs.len() == limit as usize);
         let next = last.map(|it| OlderCursor::at(it.at, it.id.as_str()));

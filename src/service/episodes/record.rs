@@ -1,7 +1,7 @@
 //! Adds events to an episode, and renders its files.
 
 use crate::random;
-use crate::service::Service;
+use crate::service::episodes::Episodes;
 use crate::service::error::Error;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
@@ -112,7 +112,7 @@ impl AttributedEpisode {
     }
 }
 
-impl Service {
+impl Episodes {
     /// Stores an event of an agent. Redacted values that its node could read are masked before it is stored. The event
     /// decides nothing.
     pub async fn add_episode_event(&self, token: &Stored<Token>, new: &NewEvent) -> Result<AgentEvent> {
@@ -122,15 +122,15 @@ impl Service {
     }
 
     async fn add_event_once(&self, token: &Stored<Token>, new: &NewEvent) -> Result<AgentEvent> {
-        let (keys, now) = (self.keys()?, self.now());
-        let stored = self.thread(&keys, &new.thread).await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let stored = self.core.thread(&keys, &new.thread).await?;
         if !token.record.of_flow(&stored.record.flow) {
             return Err(Error::NotFound("thread"));
         }
         if !token.record.acts_as(&stored.record.flow, &new.node) {
             return Err(Error::Forbidden("this token may not act as this node of this thread's flow"));
         }
-        let standing = self.standing(&keys, self.expire_hold_if_due(&keys, stored).await?).await?;
+        let standing = self.core.standing(&keys, self.threads.expire_hold_if_due(&keys, stored).await?).await?;
         let mut thread = standing.thread.record.clone();
         if thread.closed.is_some() {
             return Err(Error::Closed);
@@ -177,15 +177,15 @@ impl Service {
         thread.episode = Some(episode);
         draft.insert(&posted)?;
         draft.replace(&standing.thread, &thread)?;
-        self.store_response(&mut draft, &keys, &posted)?;
-        self.commit(draft.finish()).await?;
+        self.core.store_response(&mut draft, &keys, &posted)?;
+        self.core.commit(draft.finish()).await?;
         Ok(posted)
     }
 
     /// Checks that a cause is an event of the same episode, from an agent or from the thread.
     async fn check_cause(&self, keys: &Keys, thread: &Thread, cause: Option<&EventId>) -> Result<()> {
         let Some(cause) = cause else { return Ok(()) };
-        let reader = self.reader(keys);
+        let reader = self.core.reader(keys);
         let posted = reader.get_by_alias::<AgentEvent>(cause.as_str()).await?.map(|it| it.record.thread);
         let of = match posted {
             Some(of) => Some(of),
@@ -204,16 +204,16 @@ impl Service {
 
     /// Returns the head, or the states of the open review, with the policies that redact them.
     async fn surroundings_of_run(&self, keys: &Keys, thread: &Thread) -> Result<EpisodeRedactionContext> {
-        let head = self.version(keys, &thread.id, thread.head.version).await?;
+        let head = self.threads.version(keys, &thread.id, thread.head.version).await?;
         let mut states = [head.state.clone(), head.state];
         let mut tool = None;
         if let Some(review) = &thread.hold {
-            let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
-            let transition = self.transition(keys, hold.record.transition).await?;
-            states = self.states_of(keys, &transition).await?.into();
+            let hold: Stored<Hold> = self.core.need(keys, review.as_str(), "review").await?;
+            let transition = self.threads.transition(keys, hold.record.transition).await?;
+            states = self.threads.states_of(keys, &transition).await?.into();
             tool = transition.tool;
         }
-        let policies = self.policies_over(keys, thread, [head.statement.policy]).await?;
+        let policies = self.threads.policies_over(keys, thread, [head.statement.policy]).await?;
         Ok(EpisodeRedactionContext { policies, states, tool })
     }
 
@@ -226,10 +226,10 @@ impl Service {
         thread: &ThreadId,
         tell: impl FnOnce(&EpisodeRecord) -> T + Send + 'static,
     ) -> Result<T> {
-        let keys = self.keys()?;
-        let thread = self.thread(&keys, thread).await?.record;
+        let keys = self.core.keys()?;
+        let thread = self.core.thread(&keys, thread).await?.record;
         let Some(episode) = thread.episode.clone() else { return Err(Error::NotFound("episode")) };
-        let turn = self.turns.telling.take(by).await?;
+        let turn = self.core.turns.telling.take(by).await?;
         let events = self.events_of_run(&keys, &thread, &episode).await?;
         let said = self.posted_of_run(&keys, &thread, &episode).await?;
         let around = self.surroundings_of_run(&keys, &thread).await?;
@@ -259,7 +259,7 @@ impl Service {
     async fn parties_of(&self, keys: &Keys, happened: &AttributedEpisode) -> Result<BTreeMap<PrincipalId, Party>> {
         let mut parties = BTreeMap::new();
         for by in happened.authors().cloned().collect::<BTreeSet<_>>() {
-            let party = self.party_of(keys, &by).await?;
+            let party = self.threads.party_of(keys, &by).await?;
             parties.insert(by, party);
         }
         Ok(parties)
@@ -276,7 +276,7 @@ impl Service {
         let mut events: Vec<Event> = Vec::new();
         for hundred in 0..=until / HUNDRED {
             let top = until.min(hundred * HUNDRED + HUNDRED - 1);
-            let lines = self.thread_lines(keys, &thread.id, top).await?;
+            let lines = self.log.thread_lines(keys, &thread.id, top).await?;
             events.extend(lines.into_iter().rev().map(|(_, line)| line.event));
         }
         let mut before: Option<Digest> = None;
@@ -295,7 +295,7 @@ impl Service {
         let ids: Vec<String> = (1..=episode.events).map(|it| posted_row_id(&thread.id, it)).collect();
         let mut said: Vec<AgentEvent> = Vec::with_capacity(ids.len());
         for chunk in ids.chunks(LIST_ROWS_MAX as usize) {
-            said.extend(self.reader(keys).get_many::<AgentEvent>(chunk).await?.into_iter().map(|it| it.record));
+            said.extend(self.core.reader(keys).get_many::<AgentEvent>(chunk).await?.into_iter().map(|it| it.record));
         }
         said.sort_by_key(|it| it.number);
         Ok(said)
@@ -304,7 +304,7 @@ impl Service {
     /// Returns all files that an episode has now. A finished episode also has a signed manifest, and an imported one
     /// has its original files.
     pub async fn files_of_run(&self, by: &str, reader: &Party, thread: &ThreadId) -> Result<Vec<(String, Vec<u8>)>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let all = move |run: &EpisodeRecord| {
             let files = Artefact::ALL.into_iter().filter_map(|it| Some((it.file().to_owned(), run.file(it, &keys)?)));
             files.collect()
@@ -323,7 +323,7 @@ impl Service {
         thread: &ThreadId,
         wanted: Artefact,
     ) -> Result<Option<Vec<u8>>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         self.of_run(by, reader, thread, move |run| run.file(wanted, &keys)).await
     }
 }

@@ -20,8 +20,8 @@ use super::owner_names::NewOwner;
 use super::password_hash;
 use super::session::{SignedIn, fingerprint, new_secret};
 use crate::random;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
 use crate::store::Cursor;
 use crate::store::LIST_ROWS_MAX;
@@ -61,7 +61,7 @@ pub(in crate::service) fn check_name(pointer: &str, name: &str) -> Result<()> {
     Err(Error::invalid(pointer, format!("use 1 to {NAME_CHARS_MAX} letters, digits or . _ - @")))
 }
 
-impl Service {
+impl Identity {
     pub async fn add_account(&self, new: &NewAccount, password: String) -> Result<Account> {
         let (account, draft_link) = (self.new_account(new, password).await?, None::<Stored<OneTimeLink>>);
         self.put_account(account, draft_link).await
@@ -70,9 +70,9 @@ impl Service {
     pub(in crate::service) async fn new_account(&self, new: &NewAccount, password: String) -> Result<Account> {
         self.require_local_accounts()?;
         check_name("/name", &new.name)?;
-        self.check_names(&*self.keys()?, &new.name, &new.groups).await?;
+        self.check_names(&*self.core.keys()?, &new.name, &new.groups).await?;
         password_hash::check_strength(&password)?;
-        let now = self.now();
+        let now = self.core.now();
         let id = AccountId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
         let sign_in = AccountCredential::Password { hash: password_hash::hash(password).await? };
         let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
@@ -84,7 +84,7 @@ impl Service {
         account: Account,
         link: Option<Stored<OneTimeLink>>,
     ) -> Result<Account> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let mut draft = Draft::new(keys.row(), now);
         draft.insert(&account)?;
         let data = added_data(&account);
@@ -106,7 +106,7 @@ impl Service {
             }
             event_recorder::outside(&mut draft, None, now, EventType::SetupLinkUsed, data)?;
         }
-        match self.commit(draft.finish()).await {
+        match self.core.commit(draft.finish()).await {
             Err(error) if error.is_conflict() => Err(Error::Exists(match link {
                 None => "an account with this name exists already, and it was not changed: choose another name",
                 Some(_) => "an account with this name exists already, or the link was used: ask for a new invitation",
@@ -128,7 +128,7 @@ impl Service {
     async fn put_token(&self, new: &NewToken, by: Option<&Stored<Account>>) -> Result<(Token, String)> {
         check_name("/name", &new.name)?;
         check_binding(new)?;
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let owner = self.owner_named(&keys, &new.owner).await?;
         let secret = new_secret();
         let id = TokenId::try_from(random::uuid_v7(now).simple().to_string()).expect("a UUID is a name");
@@ -155,7 +155,7 @@ impl Service {
             data["by"] = json!(by.record.id);
         }
         event_recorder::outside(&mut draft, token.flow.as_ref(), now, EventType::TokenAdded, data)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         let text = format!("{TOKEN_PREFIX}{}_{secret}", token.id);
         Ok((token, text))
     }
@@ -163,8 +163,8 @@ impl Service {
     /// Returns the token for a secret if it exists and is not revoked.
     pub async fn token_of(&self, text: &str) -> Result<Stored<Token>> {
         let (id, secret) = parts_of(text)?;
-        let keys = self.keys()?;
-        let token = self.fetch::<Token>(&keys, id.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        let keys = self.core.keys()?;
+        let token = self.core.fetch::<Token>(&keys, id.as_str()).await?.ok_or(Error::Unauthenticated)?;
         if is_usable(&token.record, secret) { Ok(token) } else { Err(Error::Unauthenticated) }
     }
 
@@ -172,7 +172,7 @@ impl Service {
     /// commits, so this is only for decisions that the store checks. Other decisions need [`Self::token_of`].
     pub async fn presumed_token_of(&self, text: &str) -> Result<Arc<Stored<Token>>> {
         let (id, secret) = parts_of(text)?;
-        match self.memory.recall::<Token>(id.as_str()) {
+        match self.core.memory.recall::<Token>(id.as_str()) {
             // A cached token with another secret or a revoked one is read again, because the cache may be old.
             Some(token) if is_usable(&token.record, secret) => Ok(token),
             _ => self.token_of(text).await.map(Arc::new),
@@ -181,7 +181,7 @@ impl Service {
 
     /// Reads a remembered token again. It must be the same token and not revoked.
     pub(in crate::service) async fn token_still(&self, keys: &Keys, presumed: &Stored<Token>) -> Result<Stored<Token>> {
-        let token = self.fetch::<Token>(keys, presumed.record.id.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        let token = self.core.fetch::<Token>(keys, presumed.record.id.as_str()).await?.ok_or(Error::Unauthenticated)?;
         if token.record == presumed.record { Ok(token) } else { Err(Error::Unauthenticated) }
     }
 
@@ -198,13 +198,13 @@ impl Service {
         }
         // A separate change before the sign-in, so that a full list of sessions never prevents it.
         self.evict_oldest_sessions(keys, &account.record.id).await?;
-        let now = self.now();
+        let now = self.core.now();
         let secret = new_secret();
         let session = Session {
             id: fingerprint(&secret),
             account: account.record.id.clone(),
             created_at: now,
-            expires_at: now.plus(self.settings.session_lifetime),
+            expires_at: now.plus(self.core.settings.session_lifetime),
             ended: false,
             origin,
             provider_hint: None,
@@ -228,13 +228,13 @@ impl Service {
             }
         }
         event_recorder::outside(&mut draft, None, now, EventType::SignedIn, data)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok((SignedIn { account, session: Stored { record: session, revision: 1, seal } }, secret))
     }
 
     pub async fn account_row(&self, id: &AccountId) -> Result<Stored<Account>> {
-        let keys = self.keys()?;
-        self.need(&keys, id.as_str(), "account").await
+        let keys = self.core.keys()?;
+        self.core.need(&keys, id.as_str(), "account").await
     }
 
     /// Returns the person for the secret of a session cookie if the session is still valid.
@@ -243,23 +243,23 @@ impl Service {
     }
 
     pub(in crate::service) async fn session_by(&self, id: &SessionId) -> Result<SignedIn> {
-        let keys = self.keys()?;
-        let session = self.fetch::<Session>(&keys, id.as_str()).await?;
-        let session = session.filter(|it| it.record.is_open(self.now()));
+        let keys = self.core.keys()?;
+        let session = self.core.fetch::<Session>(&keys, id.as_str()).await?;
+        let session = session.filter(|it| it.record.is_open(self.core.now()));
         let session = session.ok_or(Error::Unauthenticated)?;
-        let account = self.fetch::<Account>(&keys, session.record.account.as_str()).await?;
+        let account = self.core.fetch::<Account>(&keys, session.record.account.as_str()).await?;
         // Checked for each request, so that disabling an account has an effect at once.
         let account = account.filter(|it| self.can_sign_in(&it.record)).ok_or(Error::Unauthenticated)?;
         Ok(SignedIn { account, session })
     }
 
     pub async fn sign_out(&self, person: &SignedIn) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let mut draft = Draft::new(keys.row(), now);
         draft.replace(&person.session, &person.session.record.over(now))?;
         let data = json!({"account": person.account.record.id, "session": person.session.record.id});
         event_recorder::outside(&mut draft, None, now, EventType::SignedOut, data)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Creates a link that signs one person in once.
@@ -268,7 +268,7 @@ impl Service {
     }
 
     pub(in crate::service) async fn make_link(&self, purpose: LinkPurpose) -> Result<String> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let secret = new_secret();
         let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(LINK_TTL), used: false };
         let mut draft = Draft::new(keys.row(), now);
@@ -280,16 +280,16 @@ impl Service {
             EventType::SetupLinkMade,
             json!({"link": link.id, "expires_at": link.expires_at}),
         )?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(secret)
     }
 
     /// Returns the link for a secret if it can still be used.
     pub async fn link_of(&self, secret: &str) -> Result<Stored<OneTimeLink>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         self.require_local_accounts()?;
-        let link = self.fetch::<OneTimeLink>(&keys, fingerprint(secret).as_str()).await?;
-        let link = link.filter(|it| !it.record.used && it.record.expires_at > self.now());
+        let link = self.core.fetch::<OneTimeLink>(&keys, fingerprint(secret).as_str()).await?;
+        let link = link.filter(|it| !it.record.used && it.record.expires_at > self.core.now());
         let link = link.ok_or(Error::NotFound("link"))?;
         // A link is only as valid as the administrator who made it.
         self.link_issuer(&keys, &link.record).await?;
@@ -303,8 +303,8 @@ impl Service {
     pub async fn use_sign_in_link(&self, secret: &str) -> Result<(SignedIn, String)> {
         let link = self.link_of(secret).await?;
         let LinkPurpose::SignIn { account } = link.record.purpose.clone() else { return Err(Error::NotFound("link")) };
-        let keys = self.keys()?;
-        let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
+        let keys = self.core.keys()?;
+        let account = self.core.need::<Account>(&keys, account.as_str(), "account").await?;
         self.open_session(&keys, account, SignInMethod::Link(link), None).await
     }
 
@@ -312,7 +312,7 @@ impl Service {
         let mut people: Vec<Account> = Vec::new();
         while people.len() < ACCOUNTS_MAX {
             let after = people.last().map(|it| Cursor { due: 0, id: it.id.to_string() });
-            let page = self.reader(keys).list::<Account>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let page = self.core.reader(keys).list::<Account>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             let full = page.len() == LIST_ROWS_MAX as usize;
             people.extend(page.into_iter().map(|it| self.with_effective_status(it.record)));
             if !full {

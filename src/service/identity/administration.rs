@@ -19,8 +19,8 @@ use super::change_event::{change_event, changed_by};
 use super::password_hash;
 use super::session::{SignedIn, fingerprint, new_secret};
 use super::sign_in_method::SignInMethod;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::store::RowFilter;
@@ -56,9 +56,9 @@ pub struct OpenLink {
     pub expires_at: Timestamp,
 }
 
-impl Service {
+impl Identity {
     pub async fn people(&self) -> Result<Vec<Account>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let mut people = self.accounts_all(&keys).await?;
         people.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(people)
@@ -66,7 +66,7 @@ impl Service {
 
     /// Returns the invitations and reset links that can still be used, the next to expire first.
     pub async fn open_links(&self) -> Result<Vec<OpenLink>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let (mut open, people) = (self.valid_links(&keys).await?, self.accounts_all(&keys).await?);
         let makers: BTreeSet<&str> = people.iter().filter(|it| self.may_invite(it)).map(|it| it.id.as_str()).collect();
         open.retain(|it| it.record.purpose.made_by().is_none_or(|by| makers.contains(by.by.as_str())));
@@ -76,7 +76,7 @@ impl Service {
 
     /// Lists only links that expire later than now, so that expired links do not use up the limit.
     async fn valid_links(&self, keys: &Keys) -> Result<Vec<Stored<OneTimeLink>>> {
-        self.all_due_after(keys, RowFilter::State(OPEN), self.now()).await
+        self.all_due_after(keys, RowFilter::State(OPEN), self.core.now()).await
     }
 
     /// Checks the limit of open links. The limit keeps all links of one person small enough to withdraw in one change.
@@ -97,7 +97,7 @@ impl Service {
                 format!("a person can be in at most {GROUPS_MAX} groups: name fewer"),
             ));
         }
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         self.check_names(&keys, &new.name, &new.groups).await?;
         // Two invitations with similar names could otherwise create accounts that reviewers confuse.
         let like = |it: &OpenLink| matches!(&it.purpose, LinkPurpose::Invite { name, .. } if alike(name, &new.name));
@@ -115,8 +115,8 @@ impl Service {
     /// link.
     pub async fn reset_link(&self, by: &Stored<Account>, of: &AccountId) -> Result<String> {
         self.require_local_accounts()?;
-        let keys = self.keys()?;
-        let account: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
+        let keys = self.core.keys()?;
+        let account: Stored<Account> = self.core.need(&keys, of.as_str(), "account").await?;
         // A stolen administrator session must not be able to change that administrator's own password.
         if by.record.id == account.record.id {
             return Err(Error::WrongState(ONESELF));
@@ -124,7 +124,7 @@ impl Service {
         if account.record.password_hash().is_none() {
             return Err(Error::WrongState(ELSEWHERE));
         }
-        let purpose = LinkPurpose::Reset { account: of.clone(), by: changed_by(by, self.now()) };
+        let purpose = LinkPurpose::Reset { account: of.clone(), by: changed_by(by, self.core.now()) };
         self.put_link(&keys, by, EventType::ResetLinkMade, purpose, RESET_TTL).await
     }
 
@@ -136,7 +136,7 @@ impl Service {
         link: &OneTimeLink,
     ) -> Result<Option<Stored<Account>>> {
         let Some(by) = link.purpose.made_by() else { return Ok(None) };
-        let maker = self.fetch::<Account>(keys, by.by.as_str()).await?;
+        let maker = self.core.fetch::<Account>(keys, by.by.as_str()).await?;
         maker.filter(|it| self.may_invite(&it.record)).map(Some).ok_or(Error::NotFound("link"))
     }
 
@@ -166,7 +166,7 @@ impl Service {
         ttl: Duration,
     ) -> Result<String> {
         self.check_link_limit(keys, &by.record).await?;
-        let (now, secret) = (self.now(), new_secret());
+        let (now, secret) = (self.core.now(), new_secret());
         let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(ttl), used: false };
         let mut draft = Draft::new(keys.row(), now);
         draft.require_unchanged(by);
@@ -178,7 +178,7 @@ impl Service {
             self.end_sessions(&mut draft, keys, account, None).await?;
             self.end_delegations_made_by_password(&mut draft, keys, account, &changed_by(by, now), None).await?;
         }
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(secret)
     }
 
@@ -188,8 +188,8 @@ impl Service {
     }
 
     async fn withdraw_link_once(&self, by: &Stored<Account>, id: &SessionId) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let link: Stored<OneTimeLink> = self.need(&keys, id.as_str(), "link").await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let link: Stored<OneTimeLink> = self.core.need(&keys, id.as_str(), "link").await?;
         // Other kinds of links belong to a running sign-in, and no administrator made them.
         if !matches!(link.record.purpose, LinkPurpose::Invite { .. } | LinkPurpose::Reset { .. }) {
             return Err(Error::NotFound("link"));
@@ -202,7 +202,7 @@ impl Service {
         draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
         let data = json!({"link": id, "by": by.record.id, "by_name": by.record.name});
         event_recorder::outside(&mut draft, None, now, EventType::LinkWithdrawn, data)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Uses an invitation or a reset link: the person chooses a password and is signed in.
@@ -226,8 +226,8 @@ impl Service {
             }
             _ => return Err(Error::NotFound("link")),
         };
-        let keys = self.keys()?;
-        let account = self.need::<Account>(&keys, account.as_str(), "account").await?;
+        let keys = self.core.keys()?;
+        let account = self.core.need::<Account>(&keys, account.as_str(), "account").await?;
         self.open_session(&keys, account, SignInMethod::Password, origin).await
     }
 
@@ -238,9 +238,9 @@ impl Service {
         by: &AccessChange,
         hash: &str,
     ) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let link: Stored<OneTimeLink> = self.need(&keys, link.record.id.as_str(), "link").await?;
-        let stored: Stored<Account> = self.need(&keys, account.as_str(), "account").await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let link: Stored<OneTimeLink> = self.core.need(&keys, link.record.id.as_str(), "link").await?;
+        let stored: Stored<Account> = self.core.need(&keys, account.as_str(), "account").await?;
         if link.record.used || stored.record.disabled || stored.record.password_hash().is_none() {
             return Err(Error::NotFound("link"));
         }
@@ -258,7 +258,7 @@ impl Service {
         event_recorder::outside(&mut draft, None, now, EventType::PasswordReset, data)?;
         self.end_sessions(&mut draft, &keys, account, None).await?;
         self.end_delegations_made_by_password(&mut draft, &keys, account, &by, Some(&link.record.id)).await?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Ends everything that the old password could have created, except the link in use: delegations, invitations,
@@ -310,8 +310,8 @@ impl Service {
         role: PersonRole,
         groups: &BTreeSet<GroupName>,
     ) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let stored: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let stored: Stored<Account> = self.core.need(&keys, of.as_str(), "account").await?;
         if by.record.id == stored.record.id {
             return Err(Error::WrongState(ONESELF));
         }
@@ -334,7 +334,7 @@ impl Service {
         // Auditors see the old access without searching for the event before.
         data["was"] = json!({"role": stored.record.role, "groups": stored.record.groups});
         event_recorder::outside(&mut draft, None, now, EventType::AccountChanged, data)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Requires that another administrator remains. If two administrators remove each other at once, the commit of the
@@ -351,7 +351,7 @@ impl Service {
         let people = self.accounts_all(keys).await?;
         let other = people.iter().find(|it| it.id != leaving.id && it.administers());
         let other = other.ok_or(Error::WrongState(LAST))?;
-        let other: Stored<Account> = self.need(keys, other.id.as_str(), "account").await?;
+        let other: Stored<Account> = self.core.need(keys, other.id.as_str(), "account").await?;
         // The list was read a moment before the row. The caller tries again with a new list.
         if !other.record.administers() {
             return Err(Error::Busy);

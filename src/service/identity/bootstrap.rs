@@ -9,18 +9,18 @@ use serde_json::json;
 use super::accounts::NewAccount;
 use super::session::SignedIn;
 use super::sign_in_method::SignInMethod;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::Identity;
 use crate::service::identity::sign_in_config::LocalAccounts;
 use crate::service::platform::event_recorder;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
-impl Service {
+impl Identity {
     /// Returns the secret of a one-time set-up link, or `None` if an account exists already.
     pub async fn set_up_link(&self) -> Result<Option<String>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         if self.ways().local == LocalAccounts::Off || self.has_accounts(&keys).await? {
             Ok(None)
         } else {
@@ -36,10 +36,11 @@ impl Service {
         link: &SessionId,
         account: &Account,
     ) -> Result<()> {
-        let now = self.now();
+        let now = self.core.now();
         let mut after: Option<Cursor> = None;
         loop {
-            let page = self.reader(keys).list::<OneTimeLink>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let page =
+                self.core.reader(keys).list::<OneTimeLink>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             let Some(last) = page.last() else { break };
             after = Some(Cursor { due: 0, id: last.record.id.to_string() });
             let open =
@@ -55,7 +56,7 @@ impl Service {
     }
 
     pub(in crate::service) async fn has_accounts(&self, keys: &Keys) -> Result<bool> {
-        Ok(!self.reader(keys).list::<Account>(RowFilter::All, None, 1).await?.is_empty())
+        Ok(!self.core.reader(keys).list::<Account>(RowFilter::All, None, 1).await?.is_empty())
     }
 
     /// Uses a set-up link: creates the first account and signs it in.
@@ -71,8 +72,8 @@ impl Service {
         }
         let account = self.new_account(new, password).await?;
         let account = self.put_account(account, Some(link)).await?;
-        let keys = self.keys()?;
-        let stored = self.need::<Account>(&keys, account.id.as_str(), "account").await?;
+        let keys = self.core.keys()?;
+        let stored = self.core.need::<Account>(&keys, account.id.as_str(), "account").await?;
         self.open_session(&keys, stored, SignInMethod::Password, None).await
     }
 }

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::passkeys::{ChallengePurpose, PasskeyConfirmation};
 use super::session::SignedIn;
 use crate::random;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::store::Cursor;
@@ -55,14 +55,14 @@ pub enum DelegationOwnerFilter {
     Everybodys,
 }
 
-impl Service {
+impl Identity {
     /// Returns a preview of a delegation if it is allowed.
     pub async fn offer(&self, from: &Account, naming: &NewDelegation) -> Result<DelegationPreview> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let to = self.delegate(&keys, &naming.to).await?.record;
         let (given, received) = self.existing_delegations(&keys, &from.id, &to.id).await?;
         let giving = DelegationRequest { from, to: &to, length: naming.length, given: &given, received: &received };
-        giving.check(self.now())?;
+        giving.check(self.core.now())?;
         let terms = terms(&giving);
         Ok(DelegationPreview { to, terms })
     }
@@ -75,7 +75,7 @@ impl Service {
         naming: &NewDelegation,
         shown: PasskeyConfirmation,
     ) -> Result<Delegation> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let to = self.delegate(&keys, &naming.to).await?;
         // The password is checked against this row. If the password changes before the commit, the commit fails.
         let from = &person.account;
@@ -104,7 +104,7 @@ impl Service {
             used.put(&mut draft, now)?;
         }
         event_recorder::outside(&mut draft, None, now, EventType::Delegated, delegated_data(&delegation))?;
-        match self.commit(draft.finish()).await {
+        match self.core.commit(draft.finish()).await {
             Err(error) if error.is_conflict() => Err(Error::Busy),
             other => other.map(|()| delegation),
         }
@@ -116,9 +116,9 @@ impl Service {
     }
 
     async fn end_delegation_once(&self, by: &AccountId, id: &DelegationId) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let person: Stored<Account> = self.fetch(&keys, by.as_str()).await?.ok_or(Error::Unauthenticated)?;
-        let stored: Stored<Delegation> = self.need(&keys, id.as_str(), "delegation").await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let person: Stored<Account> = self.core.fetch(&keys, by.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        let stored: Stored<Delegation> = self.core.need(&keys, id.as_str(), "delegation").await?;
         if person.record.disabled || !stored.record.may_be_ended_by(&person.record) {
             // The same error as for an unknown id, so that ids of other delegations cannot be probed.
             return Err(Error::NotFound("delegation"));
@@ -131,7 +131,7 @@ impl Service {
         draft.require_unchanged(&person);
         event_recorder::outside(&mut draft, None, now, EventType::DelegationEnded, ended_data(id, &ended))?;
         draft.replace(&stored, &Delegation { ended: Some(ended), ..stored.record.clone() })?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Ends the delegations of a person that can no longer be trusted, in the same change that caused this.
@@ -143,7 +143,7 @@ impl Service {
         by: &AccessChange,
         meant: impl Fn(&Delegation) -> bool,
     ) -> Result<()> {
-        let rows = self.reader(keys).by_alias_prefix::<Delegation>(&delegations_from(from), LIST_ROWS_MAX).await?;
+        let rows = self.core.reader(keys).by_alias_prefix::<Delegation>(&delegations_from(from), LIST_ROWS_MAX).await?;
         for stored in rows.iter().filter(|it| it.record.lasts_at(by.at) && meant(&it.record)) {
             let ended = DelegationEnd { at: by.at, by: by.by.clone(), name: by.name.clone() };
             event_recorder::outside(
@@ -160,7 +160,7 @@ impl Service {
 
     /// Returns the delegations that a person gave and received, and those of all people if requested.
     pub async fn delegations(&self, person: &AccountId, whose: DelegationOwnerFilter) -> Result<DelegationLists> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let mut given = self.given_by(&keys, person).await?;
         given.reverse();
         let all = match whose {
@@ -171,7 +171,7 @@ impl Service {
     }
 
     async fn delegate(&self, keys: &Keys, name: &str) -> Result<Stored<Account>> {
-        let found = self.reader(keys).get_by_alias::<Account>(name).await?;
+        let found = self.core.reader(keys).get_by_alias::<Account>(name).await?;
         let found = found.ok_or_else(|| Error::from(DelegationRejected::Delegate))?;
         Ok(Stored { record: self.with_effective_status(found.record.clone()), ..found })
     }
@@ -183,21 +183,23 @@ impl Service {
         from: &AccountId,
         to: &AccountId,
     ) -> Result<(Vec<Delegation>, Vec<Delegation>)> {
-        Ok((self.given_by(keys, from).await?, self.received_delegations(keys, to, self.now()).await?))
+        Ok((self.given_by(keys, from).await?, self.received_delegations(keys, to, self.core.now()).await?))
     }
 
     /// Returns all delegations that a person gave, the oldest first. The allowed rate fills a list only after years.
     /// The person then needs a new account, because no number is free.
     async fn given_by(&self, keys: &Keys, person: &AccountId) -> Result<Vec<Delegation>> {
-        let rows = self.reader(keys).by_alias_prefix::<Delegation>(&delegations_from(person), LIST_ROWS_MAX).await?;
+        let rows =
+            self.core.reader(keys).by_alias_prefix::<Delegation>(&delegations_from(person), LIST_ROWS_MAX).await?;
         Ok(rows.into_iter().map(|it| it.record).collect())
     }
 
     /// Returns all active delegations, the nearest end first, up to the length of one list.
     pub(in crate::service) async fn active_delegations(&self, keys: &Keys) -> Result<Vec<Delegation>> {
-        let now = self.now();
+        let now = self.core.now();
         let after = Cursor { due: now.millis(), id: char::MAX.to_string() };
-        let rows = self.reader(keys).list::<Delegation>(RowFilter::State(OPEN), Some(&after), LIST_ROWS_MAX).await?;
+        let rows =
+            self.core.reader(keys).list::<Delegation>(RowFilter::State(OPEN), Some(&after), LIST_ROWS_MAX).await?;
         Ok(rows.into_iter().map(|it| it.record).filter(|it| it.is_active_at(now)).collect())
     }
 
@@ -212,7 +214,7 @@ impl Service {
         // Skips delegations that are too old to be active, so the list stays short.
         let after = Cursor { due: 0, id: made_before(now) };
         let owned = RowFilter::Owner(person.as_str());
-        let rows = self.reader(keys).list::<Delegation>(owned, Some(&after), LIST_ROWS_MAX).await?;
+        let rows = self.core.reader(keys).list::<Delegation>(owned, Some(&after), LIST_ROWS_MAX).await?;
         Ok(rows.into_iter().map(|it| it.record).filter(|it| it.is_active_at(now)).collect())
     }
 }

@@ -88,3 +88,28 @@ pub const GRAIN: Duration = Duration::from_secs(300);
 
 /// Number of rows in one change.
 pub(in crate::service) const BATCH: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_written_entry_is_evicted_for_a_new_one() {
+        let (sightings, first) = (LastSeenTimes::default(), Timestamp::from_millis(0));
+        for number in 0..SEEN_MAX {
+            sightings.note(&format!("session/{number}"), first);
+        }
+        let later = first.plus(FORGOTTEN_AFTER * 2);
+        sightings.note("session/0", later);
+        sightings.note("session/anew", later);
+        assert_eq!(sightings.at("session/anew"), None, "the limit is reached");
+        sightings.forget(later);
+        assert_eq!(sightings.at("session/1"), Some(first), "an entry that is not written stays in memory");
+        sightings.wrote(&[first, later].map(|at| LastSeenRow { of: "session/0".to_owned(), at }));
+        sightings.wrote(&[LastSeenRow { of: "session/1".to_owned(), at: first }]);
+        sightings.forget(later);
+        assert_eq!((sightings.at("session/0"), sightings.at("session/1")), (Some(later), None));
+        sightings.note("session/anew", later);
+        assert_eq!(sightings.at("session/anew"), Some(later));
+    }
+}

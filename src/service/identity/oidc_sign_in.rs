@@ -23,8 +23,8 @@ use super::session::{SignedIn, fingerprint, new_secret};
 use crate::config::OidcConfig;
 pub use crate::oidc_provider::{AuthorizationResponse, AuthorizationResult};
 use crate::oidc_provider::{AuthorizationSecrets, Provider};
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::Identity;
 use crate::service::identity::sign_in_config::LocalAccounts;
 use crate::service::identity::sign_in_config::SignInMethods;
 use crate::service::platform::event_recorder;
@@ -58,14 +58,7 @@ pub struct SignInSuccess {
 const LOCAL_OFF: &str = "local accounts with passwords and links are disabled (`local_accounts`): sign in with your \
      organisation";
 
-impl Service {
-    /// Sets the enabled sign-in methods.
-    #[must_use]
-    pub fn with_sign_in_methods(mut self, ways: SignInMethods) -> Self {
-        self.ways = ways;
-        self
-    }
-
+impl Identity {
     pub fn ways(&self) -> &SignInMethods {
         &self.ways
     }
@@ -97,7 +90,7 @@ impl Service {
     /// stored for some minutes.
     pub async fn oidc_authorize(&self, browser: &str, next: &str) -> Result<String> {
         let provider = self.provider()?;
-        let (keys, state) = (self.keys()?, new_secret());
+        let (keys, state) = (self.core.keys()?, new_secret());
         match provider.ask(&state, &errand(&keys, &state)).await {
             Ok(url) => self.store_oidc_state(&state, browser, next).await.map(|()| url),
             Err(reason) => self.not_let_in(reason, None, None).await,
@@ -106,19 +99,19 @@ impl Service {
 
     /// Stores that a browser was sent to the provider with this state.
     pub async fn store_oidc_state(&self, state: &str, browser: &str, next: &str) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let purpose = LinkPurpose::Oidc { browser: fingerprint(browser), next: next.to_owned() };
         let link = OneTimeLink { id: fingerprint(state), purpose, expires_at: now.plus(ERRAND_TTL), used: false };
         let mut draft = Draft::new(keys.row(), now);
         draft.insert(&link)?;
         let data = json!({"link": link.id, "expires_at": link.expires_at});
         event_recorder::outside(&mut draft, None, now, EventType::ProviderAsked, data)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Signs in a person after the response of the provider.
     pub async fn oidc_callback(&self, browser: Option<&str>, back: &OidcCallback) -> Result<SignInSuccess> {
-        let (provider, keys) = (self.provider()?, self.keys()?);
+        let (provider, keys) = (self.provider()?, self.core.keys()?);
         let Some((link, next)) = self.asked(&keys, browser, &back.state).await? else {
             return self.not_let_in(SignInRejected::UnknownState, None, None).await;
         };
@@ -158,8 +151,8 @@ impl Service {
         state: &Secret<String>,
     ) -> Result<Option<(Stored<OneTimeLink>, String)>> {
         let (Some(browser), id) = (browser, fingerprint(state.expose())) else { return Ok(None) };
-        let link = self.fetch::<OneTimeLink>(keys, id.as_str()).await?;
-        let link = link.filter(|it| !it.record.used && it.record.expires_at > self.now());
+        let link = self.core.fetch::<OneTimeLink>(keys, id.as_str()).await?;
+        let link = link.filter(|it| !it.record.used && it.record.expires_at > self.core.now());
         Ok(link.and_then(|link| match &link.record.purpose {
             LinkPurpose::Oidc { browser: whose, next } => {
                 // The response must come from the browser that started the sign-in. Otherwise an attacker could sign a
@@ -181,19 +174,19 @@ impl Service {
         asking: &SessionId,
         origin: Option<&SessionOrigin>,
     ) -> Result<String> {
-        let keys = &*self.keys()?;
-        let link = self.need::<OneTimeLink>(keys, asking.as_str(), "link").await?;
+        let keys = &*self.core.keys()?;
+        let link = self.core.need::<OneTimeLink>(keys, asking.as_str(), "link").await?;
         if link.record.used {
             return self.not_let_in(SignInRejected::UnknownState, None, None).await;
         }
         let id = account_id(keys, identity);
-        let known = self.fetch::<Account>(keys, id.as_str()).await?;
+        let known = self.core.fetch::<Account>(keys, id.as_str()).await?;
         // A disabled account stays disabled, whatever the provider reports.
         if let Some(account) = known.as_ref().filter(|it| it.record.disabled) {
             return self.not_let_in(SignInRejected::Disabled, Some(link), Some(&account.record.id)).await;
         }
         let standing = settings.mapping.standing(&identity.values);
-        let mut draft = Draft::new(keys.row(), self.now());
+        let mut draft = Draft::new(keys.row(), self.core.now());
         let Some(standing) = standing else {
             // Only an existing account has access that must be removed.
             if let Some(account) = &known {
@@ -204,7 +197,7 @@ impl Service {
             }
             let account = known.map(|it| it.record.id);
             self.refuse(&mut draft, SignInRejected::NotMapped, Some(&link), account.as_ref())?;
-            self.commit(draft.finish()).await?;
+            self.core.commit(draft.finish()).await?;
             return Err(Error::NotLetIn(SignInRejected::NotMapped));
         };
         match &known {
@@ -220,7 +213,7 @@ impl Service {
         let secret = new_secret();
         let session = self.new_session(&id, &secret, settings, identity, origin);
         begin_session(&mut draft, &session, &link)?;
-        match self.commit(draft.finish()).await {
+        match self.core.commit(draft.finish()).await {
             Err(error) if error.is_too_late() => self.not_let_in(SignInRejected::UnknownState, None, None).await,
             other => other.map(|()| secret),
         }
@@ -233,7 +226,7 @@ impl Service {
             draft.require_unchanged(stored);
             return Ok(());
         }
-        let now = self.now();
+        let now = self.core.now();
         let by = change_by_provider(&stored.record, now);
         let account = Account { role, groups, changed: Some(by.clone()), ..stored.record.clone() };
         draft.replace(stored, &account)?;
@@ -255,9 +248,9 @@ impl Service {
         let sign_in = AccountCredential::Oidc { issuer: identity.issuer.clone(), subject: identity.subject.clone() };
         let OidcMembership { role, groups } = standing;
         let account =
-            Account { id, name, role, groups, sign_in, disabled: false, created_at: self.now(), changed: None };
+            Account { id, name, role, groups, sign_in, disabled: false, created_at: self.core.now(), changed: None };
         draft.insert(&account)?;
-        event_recorder::outside(draft, None, self.now(), EventType::AccountAdded, added_data(&account))
+        event_recorder::outside(draft, None, self.core.now(), EventType::AccountAdded, added_data(&account))
     }
 
     /// Returns an unused name that is not similar to an existing one. The account keeps this name even if the provider
@@ -284,13 +277,13 @@ impl Service {
         identity: &OidcIdentity,
         origin: Option<&SessionOrigin>,
     ) -> Session {
-        let now = self.now();
+        let now = self.core.now();
         Session {
             id: fingerprint(secret),
             account: account.clone(),
             created_at: now,
             // The shorter limit applies, so that a removal at the provider has an effect soon.
-            expires_at: now.plus(self.settings.session_lifetime.min(settings.session)),
+            expires_at: now.plus(self.core.settings.session_lifetime.min(settings.session)),
             ended: false,
             origin: origin.cloned(),
             provider_hint: Some(identity.hint.clone()).filter(|it| it.len() <= HINT_BYTES_MAX),
@@ -305,10 +298,10 @@ impl Service {
         link: Option<Stored<OneTimeLink>>,
         account: Option<&AccountId>,
     ) -> Result<T> {
-        let keys = self.keys()?;
-        let mut draft = Draft::new(keys.row(), self.now());
+        let keys = self.core.keys()?;
+        let mut draft = Draft::new(keys.row(), self.core.now());
         self.refuse(&mut draft, reason, link.as_ref(), account)?;
-        match self.commit(draft.finish()).await {
+        match self.core.commit(draft.finish()).await {
             // Another request used the same authorization and recorded it.
             Err(error) if error.is_conflict() => {}
             other => other?,
@@ -328,7 +321,7 @@ impl Service {
             draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
             data["link"] = json!(link.record.id);
         }
-        event_recorder::outside(draft, None, self.now(), EventType::SignInFailed, data)
+        event_recorder::outside(draft, None, self.core.now(), EventType::SignInFailed, data)
     }
 }
 

@@ -11,8 +11,8 @@ use countersign_domain::keys::Keys;
 use countersign_domain::primitives::confusable::alike;
 use countersign_domain::primitives::id::GroupName;
 
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::Identity;
 
 const NO_SUCH_OWNER: &str = "no account and no group has this name: check the spelling, or create a new group (`--new-group`, or the checkbox on the page)";
 const SEVERAL_OWNERS: &str = "several accounts or groups have similar names: write the exact name";
@@ -31,7 +31,7 @@ pub enum NewOwner {
     Group(String),
 }
 
-impl Service {
+impl Identity {
     /// Returns the names of the reviewers whom the owner's tokens exclude, by separation of duties.
     pub async fn excluded_by(&self, owner: &str) -> Result<Vec<String>> {
         Ok(excluded_by(owner, &self.people().await?))
@@ -39,7 +39,7 @@ impl Service {
 
     /// Returns a token as a reader, with the people who own it.
     pub async fn reader_with(&self, token: &Token) -> Result<Party> {
-        Ok(Party::reader(token, &self.accounts_all(&*self.keys()?).await?))
+        Ok(Party::reader(token, &self.accounts_all(&*self.core.keys()?).await?))
     }
 
     /// Returns the stored name of an owner: the exact spelling of the account or the group. An account can also be

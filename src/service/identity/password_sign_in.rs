@@ -20,8 +20,8 @@ use super::password_hash;
 use super::session::SignedIn;
 use super::sign_in_method::SignInMethod;
 use crate::random;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
@@ -89,7 +89,7 @@ fn name_counter(keys: &Keys, name: &str) -> String {
     counter(keys, "name", name)
 }
 
-impl Service {
+impl Identity {
     /// Signs a person in with a name and a password. The secret of the cookie appears only in this response. An unknown
     /// name takes as long as a wrong password.
     pub async fn sign_in(&self, name: &str, password: String) -> Result<(SignedIn, String)> {
@@ -104,8 +104,8 @@ impl Service {
         from: &SignInOrigin,
     ) -> Result<(SignedIn, String)> {
         self.require_local_accounts()?;
-        let keys = self.keys()?;
-        let account = self.reader(&keys).get_by_alias::<Account>(name).await?;
+        let keys = self.core.keys()?;
+        let account = self.core.reader(&keys).get_by_alias::<Account>(name).await?;
         let askers = self.counters_of(&keys, name, account.as_ref().map(|it| &it.record), from);
         // Counted before the check. Parallel attempts could otherwise all start below the limit (brute force).
         let tries = retrying!(self.count_attempt(&keys, &askers))?;
@@ -128,8 +128,8 @@ impl Service {
 
     /// Checks the password of a signed-in person, with its own counter.
     pub(in crate::service) async fn is_own_password(&self, account: &Account, password: String) -> Result<bool> {
-        let keys = self.keys()?;
-        let own = (format!("own/{}", account.id), self.settings.people.sign_ins);
+        let keys = self.core.keys()?;
+        let own = (format!("own/{}", account.id), self.core.settings.people.sign_ins);
         let askers = ThrottleCounters { own, right: CounterOnSuccess::Clears, address: None };
         let tries = retrying!(self.count_attempt(&keys, &askers))?;
         let right = password_hash::verify(password, account.password_hash().map(str::to_owned)).await?;
@@ -142,7 +142,7 @@ impl Service {
     }
 
     fn counters_of(&self, keys: &Keys, name: &str, account: Option<&Account>, from: &SignInOrigin) -> ThrottleCounters {
-        let bounds = self.settings.people.sign_ins;
+        let bounds = self.core.settings.people.sign_ins;
         let known = account.zip(from.device.as_deref()).filter(|(it, device)| self.is_known_device(keys, it, device));
         // A known browser has its own counter, so that an attacker cannot lock out the owner of the account.
         if let Some((_, device)) = known {
@@ -160,11 +160,11 @@ impl Service {
 
     /// Counts an attempt before it is made, or refuses it. Returns the updated counter.
     async fn count_attempt(&self, keys: &Keys, askers: &ThrottleCounters) -> Result<FailedSignIns> {
-        let now = self.now();
+        let now = self.core.now();
         let mut draft = Draft::new(keys.row(), now);
         let mut counted = Vec::new();
         for (asker, bounds) in std::iter::once(&askers.own).chain(&askers.address) {
-            let before = self.fetch::<FailedSignIns>(keys, asker).await?;
+            let before = self.core.fetch::<FailedSignIns>(keys, asker).await?;
             // A refused attempt is not counted. Otherwise an attacker could extend the wait without end.
             if before.as_ref().is_some_and(|it| it.record.waits_until(bounds, now).is_some()) {
                 return Err(Error::TooMany);
@@ -176,7 +176,7 @@ impl Service {
             }
             counted.push(tries);
         }
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         counted.into_iter().next().ok_or(Error::Busy)
     }
 
@@ -192,8 +192,8 @@ impl Service {
     }
 
     async fn refund_attempt_once(&self, keys: &Keys, askers: &ThrottleCounters) -> Result<()> {
-        let mut draft = Draft::new(keys.row(), self.now());
-        if let Some(own) = self.fetch::<FailedSignIns>(keys, &askers.own.0).await? {
+        let mut draft = Draft::new(keys.row(), self.core.now());
+        if let Some(own) = self.core.fetch::<FailedSignIns>(keys, &askers.own.0).await? {
             let after = match askers.right {
                 CounterOnSuccess::Clears => own.record.forgiven(),
                 CounterOnSuccess::TakesBack => own.record.taken_back(),
@@ -201,11 +201,11 @@ impl Service {
             draft.replace(&own, &after)?;
         }
         if let Some((asker, _)) = &askers.address
-            && let Some(address) = self.fetch::<FailedSignIns>(keys, asker).await?
+            && let Some(address) = self.core.fetch::<FailedSignIns>(keys, asker).await?
         {
             draft.replace(&address, &address.record.taken_back())?;
         }
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Records a failed attempt and a lock as events. Many failures are recorded as a number.
@@ -216,7 +216,7 @@ impl Service {
         askers: &ThrottleCounters,
         tries: FailedSignIns,
     ) -> Result<()> {
-        let now = self.now();
+        let now = self.core.now();
         let Some(untold) = self.telling.may(now) else { return Ok(()) };
         let mut data = json!({"account": account, "failed": tries.failed});
         if untold > 0 {
@@ -229,7 +229,7 @@ impl Service {
         }
         let mut draft = Draft::new(keys.row(), now);
         event_recorder::outside(&mut draft, None, now, kind, data)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Resets the throttle of an account for unknown browsers.
@@ -238,31 +238,31 @@ impl Service {
     }
 
     async fn reset_sign_in_throttle_once(&self, by: &Stored<Account>, of: &AccountId) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let account: Stored<Account> = self.need(&keys, of.as_str(), "account").await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let account: Stored<Account> = self.core.need(&keys, of.as_str(), "account").await?;
         // Counters of addresses stay, because they protect other accounts.
         let counter = name_counter(&keys, &account.record.name);
-        let Some(tries) = self.fetch::<FailedSignIns>(&keys, &counter).await? else { return Ok(()) };
+        let Some(tries) = self.core.fetch::<FailedSignIns>(&keys, &counter).await? else { return Ok(()) };
         let mut draft = Draft::new(keys.row(), now);
         draft.require_unchanged(by);
         draft.replace(&tries, &tries.record.forgiven())?;
         let data: Value = json!({"account": account.record.id, "by": by.record.id, "by_name": by.record.name});
         event_recorder::outside(&mut draft, None, now, EventType::Unlocked, data)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Returns the time until which unknown browsers are throttled for an account.
     pub async fn throttled_until(&self, of: &Account) -> Result<Option<Timestamp>> {
-        let keys = self.keys()?;
-        let tries = self.fetch::<FailedSignIns>(&keys, &name_counter(&keys, &of.name)).await?;
-        Ok(tries.and_then(|it| it.record.waits_until(&self.settings.people.sign_ins, self.now())))
+        let keys = self.core.keys()?;
+        let tries = self.core.fetch::<FailedSignIns>(&keys, &name_counter(&keys, &of.name)).await?;
+        Ok(tries.and_then(|it| it.record.waits_until(&self.core.settings.people.sign_ins, self.core.now())))
     }
 
     /// Returns the cookie by which this account recognizes the browser later.
     pub fn device_of(&self, account: &Account) -> Result<String> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let mut bytes = random::bytes::<DEVICE_BYTES>().to_vec();
-        bytes.extend_from_slice(&self.now().plus(DEVICE_TTL).millis().to_be_bytes());
+        bytes.extend_from_slice(&self.core.now().plus(DEVICE_TTL).millis().to_be_bytes());
         let seal = keys.row().hmac(&device_message(account, &bytes));
         bytes.extend_from_slice(&seal);
         Ok(URL_SAFE_NO_PAD.encode(bytes))
@@ -274,7 +274,7 @@ impl Service {
         // The last 8 bytes before the seal are the expiry.
         let Some((told, seal)) = bytes.split_at_checked(DEVICE_BYTES + 8) else { return false };
         let until = told[DEVICE_BYTES..].try_into().map(i64::from_be_bytes).unwrap_or_default();
-        keys.row().checks(&device_message(account, told), seal) && self.now() < Timestamp::from_millis(until)
+        keys.row().checks(&device_message(account, told), seal) && self.core.now() < Timestamp::from_millis(until)
     }
 }
 

@@ -1,14 +1,14 @@
 //! Names of the accounts and tokens that made requests.
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::identity::Identity;
 use countersign_domain::identity::account::Account;
 use countersign_domain::identity::account::Token;
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::PrincipalId;
 use std::collections::BTreeMap;
 
-impl Service {
+impl Identity {
     /// Returns the names of these accounts and tokens by id. Deleted ones are left out.
     pub(in crate::service) async fn names_of<'p>(
         &self,
@@ -18,12 +18,12 @@ impl Service {
         let mut ids: Vec<String> = principals.into_iter().map(ToString::to_string).collect();
         ids.sort();
         ids.dedup();
-        let tokens = self.reader(keys).get_many::<Token>(&ids).await?.into_iter().map(|it| it.record);
+        let tokens = self.core.reader(keys).get_many::<Token>(&ids).await?.into_iter().map(|it| it.record);
         let mut names: BTreeMap<String, RequesterName> =
             tokens.map(|it| (it.id.to_string(), RequesterName::Token { name: it.name, owner: it.owner })).collect();
         ids.retain(|it| !names.contains_key(it));
         if !ids.is_empty() {
-            let people = self.reader(keys).get_many::<Account>(&ids).await?.into_iter().map(|it| it.record);
+            let people = self.core.reader(keys).get_many::<Account>(&ids).await?.into_iter().map(|it| it.record);
             names.extend(people.map(|it| (it.id.to_string(), RequesterName::Person(it.name))));
         }
         Ok(names)

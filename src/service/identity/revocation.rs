@@ -8,8 +8,8 @@ use countersign_domain::primitives::time::Timestamp;
 use serde_json::json;
 
 use super::change_event::{change_event, changed_by};
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
@@ -40,7 +40,7 @@ const ENDED_AT_ONCE: usize = 1_000;
 /// Accounts and tokens are never deleted. A hundred thousand are more than a gateway ever has, and fit into memory.
 const PAGES_MAX: usize = 100;
 
-impl Service {
+impl Identity {
     /// Revokes a token. A token that is already revoked stays unchanged.
     pub async fn revoke_token(&self, id: &TokenId) -> Result<()> {
         retrying!(self.revoke_token_once(id, None))
@@ -52,8 +52,8 @@ impl Service {
     }
 
     async fn revoke_token_once(&self, id: &TokenId, by: Option<&Stored<Account>>) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let token: Stored<Token> = self.need(&keys, id.as_str(), "token").await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let token: Stored<Token> = self.core.need(&keys, id.as_str(), "token").await?;
         if token.record.revoked {
             return Ok(());
         }
@@ -66,12 +66,12 @@ impl Service {
             data["by"] = json!(by.record.id);
         }
         event_recorder::outside(&mut draft, token.record.flow.as_ref(), now, EventType::TokenRevoked, data)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Returns all tokens in the order of creation.
     pub async fn tokens(&self) -> Result<Vec<Token>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let tokens = self.all_of::<Token>(&keys, RowFilter::All).await?;
         Ok(tokens.into_iter().map(|it| it.record).collect())
     }
@@ -96,8 +96,8 @@ impl Service {
         admission: SignInAccess,
         by: Option<&Stored<Account>>,
     ) -> Result<Account> {
-        let (keys, now) = (self.keys()?, self.now());
-        let stored = self.reader(&keys).get_by_alias::<Account>(name).await?.ok_or(Error::NotFound("account"))?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let stored = self.core.reader(&keys).get_by_alias::<Account>(name).await?.ok_or(Error::NotFound("account"))?;
         let disabled = admission == SignInAccess::Barred;
         if stored.record.disabled == disabled {
             return Ok(stored.record);
@@ -121,7 +121,7 @@ impl Service {
         let kind = if disabled { EventType::AccountDisabled } else { EventType::AccountEnabled };
         event_recorder::outside(&mut draft, None, now, kind, data)?;
         self.end_sessions(&mut draft, &keys, &account.id, None).await?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(account)
     }
 
@@ -134,7 +134,7 @@ impl Service {
         account: &AccountId,
         which: Option<SessionFilter<'_>>,
     ) -> Result<()> {
-        let now = self.now();
+        let now = self.core.now();
         let meant = |it: &Session| match which {
             None => true,
             Some(SessionFilter::Only(one)) => it.id == *one,
@@ -161,11 +161,11 @@ impl Service {
             return Ok(());
         }
         open.sort_by_key(|it| it.record.created_at);
-        let mut draft = Draft::new(keys.row(), self.now());
+        let mut draft = Draft::new(keys.row(), self.core.now());
         for session in open.iter().take(over) {
-            end(&mut draft, session, self.now())?;
+            end(&mut draft, session, self.core.now())?;
         }
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Returns the sessions that are still valid.
@@ -174,7 +174,7 @@ impl Service {
         keys: &Keys,
         account: &AccountId,
     ) -> Result<Vec<Stored<Session>>> {
-        let now = self.now();
+        let now = self.core.now();
         let mut open = self.all_due_after::<Session>(keys, RowFilter::OwnerByDue(account.as_str()), now).await?;
         open.retain(|it| it.record.is_open(now));
         Ok(open)
@@ -207,7 +207,7 @@ impl Service {
     ) -> Result<Vec<Stored<R>>> {
         let mut all: Vec<Stored<R>> = Vec::new();
         for _ in 0..PAGES_MAX {
-            let page = self.reader(keys).list::<R>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
+            let page = self.core.reader(keys).list::<R>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
             let full = page.len() == LIST_ROWS_MAX as usize;
             // The position after the last row, so that rows added during the listing cause neither gaps nor
             // repetitions.

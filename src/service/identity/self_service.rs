@@ -8,8 +8,8 @@ use super::change_event::{change_event, changed_by};
 use super::password_hash;
 use super::revocation::SessionFilter;
 use super::session::SignedIn;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
@@ -22,7 +22,7 @@ pub enum PasswordChangeOutcome {
     WrongPassword,
 }
 
-impl Service {
+impl Identity {
     /// Changes the password of a person who knows the old one. All other sessions of the person end.
     pub async fn change_password(&self, me: &SignedIn, old: String, new: String) -> Result<PasswordChangeOutcome> {
         let account = &me.account.record;
@@ -42,8 +42,8 @@ impl Service {
     }
 
     async fn change_password_once(&self, me: &SignedIn, hash: &str) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let stored: Stored<Account> = self.need(&keys, me.account.record.id.as_str(), "account").await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let stored: Stored<Account> = self.core.need(&keys, me.account.record.id.as_str(), "account").await?;
         // The password must not have changed since the old one was checked.
         if stored.record.disabled || stored.record.sign_in != me.account.record.sign_in {
             return Err(Error::Unauthenticated);
@@ -58,12 +58,12 @@ impl Service {
             .await?;
         self.end_delegations_made_by_password(&mut draft, &keys, &stored.record.id, &changed_by(&stored, now), None)
             .await?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Returns the open sessions of a person, the latest first.
     pub async fn sessions_of(&self, account: &AccountId) -> Result<Vec<Session>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let open = self.open_sessions(&keys, account).await?;
         let mut open: Vec<Session> = open.into_iter().map(|it| it.record).collect();
         open.sort_by_key(|it| std::cmp::Reverse(it.created_at));
@@ -81,9 +81,9 @@ impl Service {
     }
 
     async fn end_own(&self, me: &SignedIn, which: SessionFilter<'_>) -> Result<()> {
-        let keys = self.keys()?;
-        let mut draft = Draft::new(keys.row(), self.now());
+        let keys = self.core.keys()?;
+        let mut draft = Draft::new(keys.row(), self.core.now());
         self.end_sessions(&mut draft, &keys, &me.account.record.id, Some(which)).await?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 }

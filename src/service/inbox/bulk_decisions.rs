@@ -9,8 +9,8 @@ use countersign_domain::reviews::{
     Ballot, BulkGroupKey, CHANGES_AMONG_SEVERAL_MAX, CannotDecide, Hold, NotBulkDecidable, SEVERAL_MAX,
 };
 
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::inbox::Inbox;
 use crate::service::inbox::list::InboxItem;
 use crate::service::reviews::details::ReviewFacts;
 use crate::service::reviews::vote::VoteOutcome;
@@ -35,7 +35,7 @@ pub enum BulkExclusion {
     OutcomeUnknown,
 }
 
-impl Service {
+impl Inbox {
     /// Returns the selected reviews in groups, with all facts that their own pages show. Each costs as much as its
     /// page, so at most [`SEVERAL_MAX`] are allowed.
     pub async fn sorted(&self, reviews: &[ReviewId], viewer: &Account) -> Result<BulkGroups> {
@@ -44,7 +44,7 @@ impl Service {
         let mut shapes: Vec<BulkGroupKey> = Vec::new();
         for review in reviews {
             // Loaded like the page of the review, so that a bulk decision shows no less.
-            let facts = self.review(review, viewer).await?;
+            let facts = self.reviews.review(review, viewer).await?;
             if let Some(why) = left_out(&facts) {
                 sorted.left_out.push((facts, why));
                 continue;
@@ -71,7 +71,7 @@ impl Service {
         let mut voted = Vec::with_capacity(ballots.len());
         for (review, ballot) in ballots {
             // One after another, because votes on the same thread would conflict.
-            voted.push(self.vote_in_bulk(voter, review, ballot).await);
+            voted.push(self.reviews.vote_in_bulk(voter, review, ballot).await);
         }
         Ok(voted)
     }
@@ -79,12 +79,12 @@ impl Service {
     /// Returns these reviews as list items, in the same order.
     pub async fn several(&self, reviews: &[ReviewId], viewer: &Account) -> Result<Vec<InboxItem>> {
         check_number(reviews.len())?;
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let ids: Vec<String> = reviews.iter().map(ToString::to_string).collect();
-        let found: Vec<Stored<Hold>> = self.reader(&keys).get_many(&ids).await?;
+        let found: Vec<Stored<Hold>> = self.core.reader(&keys).get_many(&ids).await?;
         let find = |id: &ReviewId| found.iter().find(|it| it.record.id == *id).map(|it| it.record.clone());
         let holds: Option<Vec<Hold>> = reviews.iter().map(find).collect();
-        let roll = self.voter_roll_for_viewer(&keys, &viewer.id, &[], &[]).await?;
+        let roll = self.reviews.voter_roll_for_viewer(&keys, &viewer.id, &[], &[]).await?;
         self.inbox_items(&keys, viewer, &roll, holds.ok_or(Error::NotFound("review"))?).await
     }
 }

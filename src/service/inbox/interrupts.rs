@@ -2,8 +2,8 @@
 
 use countersign_domain::interrupts::Interrupt;
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::inbox::Inbox;
 use crate::service::inbox::list::InboxCursor;
 use crate::service::interrupts::InterruptView;
 use crate::store::records::OPEN;
@@ -17,14 +17,17 @@ pub struct InterruptListing {
     pub next: Option<InboxCursor>,
 }
 
-impl Service {
+impl Inbox {
     /// Returns up to `limit` open interrupts after a position in their list.
     pub async fn interrupts_open(&self, after: Option<&InboxCursor>, limit: u32) -> Result<InterruptListing> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let begin = Cursor { due: now.millis(), id: char::MAX.to_string() };
         let after = after.map_or(&begin, |it| &it.0);
-        let mut open =
-            self.reader(&keys).list::<Interrupt>(RowFilter::State(OPEN), Some(after), limit.saturating_add(1)).await?;
+        let mut open = self
+            .core
+            .reader(&keys)
+            .list::<Interrupt>(RowFilter::State(OPEN), Some(after), limit.saturating_add(1))
+            .await?;
         let more = open.len() > limit as usize;
         open.truncate(limit as usize);
         let last = open.last().filter(|_| more).map(|it| &it.record);
@@ -35,7 +38,7 @@ impl Service {
             // An interrupt without its flow is a finding of an audit. Without a policy, the gateway cannot tell which
             // values are redacted.
             let Some(active) = active.get(&interrupt.flow) else { continue };
-            let policies = self.policies_under(&keys, *active, [interrupt.policy]).await?;
+            let policies = self.threads.policies_under(&keys, *active, [interrupt.policy]).await?;
             interrupts.push(InterruptView { interrupt, policies });
         }
         Ok(InterruptListing { interrupts, next })

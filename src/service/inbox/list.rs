@@ -1,8 +1,8 @@
 //! Lists what waits for a reviewer, with filters and a search.
 
-use crate::service::Service;
 use crate::service::error::Error;
 use crate::service::error::Result;
+use crate::service::inbox::Inbox;
 use crate::service::inbox::filter::InboxFilter;
 use crate::service::inbox::filter::InboxRange;
 use crate::service::inbox::filter::InboxSearch;
@@ -147,7 +147,7 @@ const fn reversed(direction: Direction) -> Direction {
     }
 }
 
-impl Service {
+impl Inbox {
     /// Returns a page of the matching reviews for one viewer.
     pub async fn find(
         &self,
@@ -156,10 +156,10 @@ impl Service {
         part: &InboxPageSelection,
         limit: usize,
     ) -> Result<InboxListing> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let roll = self.roll_where_open(&keys, viewer, wanted).await?;
         if let Some(InboxSearch::Digest(prefix)) = &wanted.search {
-            let holds = self.reader(&keys).by_alias_prefix::<Hold>(prefix, ROWS_LOOKED_AT).await?;
+            let holds = self.core.reader(&keys).by_alias_prefix::<Hold>(prefix, ROWS_LOOKED_AT).await?;
             let holds = holds.into_iter().map(|it| it.record).filter(|it| wanted.has(it, viewer, &roll)).take(limit);
             let items = self.inbox_items(&keys, viewer, &roll, holds.collect()).await?;
             return Ok(InboxListing { items, previous: None, next: None });
@@ -193,11 +193,11 @@ impl Service {
     /// Returns the number of open reviews, policy change requests and interrupts that wait for the viewer. The number
     /// is exact up to `limit`.
     pub async fn count_waiting(&self, viewer: &Account, limit: u32) -> Result<WaitingCount> {
-        let keys = self.keys()?;
-        let amendments = self.open_policy_changes().await?;
+        let keys = self.core.keys()?;
+        let amendments = self.policy_changes.open_policy_changes().await?;
         let policies = amendments.iter().filter(|it| it.jury().eligible(viewer).is_ok()).count();
         let range = InboxRange { direction: Direction::Forward, from: None, limit: limit as usize };
-        let roll = self.voter_roll_for_viewer(&keys, &viewer.id, &[], &[]).await?;
+        let roll = self.reviews.voter_roll_for_viewer(&keys, &viewer.id, &[], &[]).await?;
         let holds = self.gather(&keys, viewer, &roll, &InboxFilter::mine(), range).await?;
         let page = self.interrupts_open(None, limit.saturating_add(1)).await?;
         let asked = page.interrupts.iter().filter(|it| it.interrupt.jury().eligible(viewer).is_ok()).count();
@@ -216,21 +216,22 @@ impl Service {
         viewer: &Account,
         limit: usize,
     ) -> Result<Vec<InboxItem>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let word = SearchWord::Thread(thread.clone()).to_string();
-        let (holds, _) = self.reader(&keys).labelled::<Hold>(&word, Direction::Backward, None, OF_THREAD_MAX).await?;
+        let (holds, _) =
+            self.core.reader(&keys).labelled::<Hold>(&word, Direction::Backward, None, OF_THREAD_MAX).await?;
         let vain = |it: &Hold| !matches!(it.state, HoldState::Open {} | HoldState::Approved { .. });
         let vain = holds.into_iter().map(|it| it.record).filter(vain).take(limit).collect();
-        let roll = VoterRoll::of(Vec::new(), self.now());
+        let roll = VoterRoll::of(Vec::new(), self.core.now());
         self.inbox_items(&keys, viewer, &roll, vain).await
     }
 
     /// Returns the delegations to the viewer if they affect which items are listed, or in which order.
     async fn roll_where_open(&self, keys: &Keys, viewer: &Account, wanted: &InboxFilter) -> Result<VoterRoll> {
         match wanted.which {
-            InboxStateFilter::Past | InboxStateFilter::Ended(_) => Ok(VoterRoll::of(Vec::new(), self.now())),
+            InboxStateFilter::Past | InboxStateFilter::Ended(_) => Ok(VoterRoll::of(Vec::new(), self.core.now())),
             InboxStateFilter::Open | InboxStateFilter::EndingBy(_) | InboxStateFilter::Any => {
-                self.voter_roll_for_viewer(keys, &viewer.id, &[], &[]).await
+                self.reviews.voter_roll_for_viewer(keys, &viewer.id, &[], &[]).await
             }
         }
     }
@@ -287,7 +288,7 @@ impl Service {
         direction: Direction,
         at_once: u32,
     ) -> Result<(Vec<Stored<Hold>>, Option<Cursor>)> {
-        let reader = self.reader(keys);
+        let reader = self.core.reader(keys);
         let mut frontier: Option<Cursor> = None;
         let mut rows: BTreeMap<(i64, String), Stored<Hold>> = BTreeMap::new();
         for source in sources.iter_mut().filter(|it| !it.ended) {
@@ -321,8 +322,8 @@ impl Service {
         holds: Vec<Hold>,
     ) -> Result<Vec<InboxItem>> {
         let digests: Vec<Digest> = holds.iter().map(|it| it.transition).collect();
-        let mut transitions = self.transitions_at_hand(keys, &digests).await?;
-        let before = self.states_before(keys, transitions.values()).await?;
+        let mut transitions = self.threads.transitions_at_hand(keys, &digests).await?;
+        let before = self.threads.states_before(keys, transitions.values()).await?;
         let active = self.active_policies(keys, holds.iter().map(|it| &it.flow)).await?;
         let mut items = Vec::with_capacity(holds.len());
         for hold in holds {
@@ -338,14 +339,14 @@ impl Service {
                 // still shows that the review existed and how it ended.
                 None => Vec::new(),
                 Some((transition, before, active)) => {
-                    let policies = self.policies_under(keys, *active, [hold.policy]).await?;
+                    let policies = self.threads.policies_under(keys, *active, [hold.policy]).await?;
                     let after = transition.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
                     let sides = [
                         TraceStart::before(transition, before),
                         TraceStart::After { transition, before, after: &after },
                     ];
                     let tools = [transition.tool.as_ref()];
-                    let hidings = self.redactors_for(keys, &viewer.into(), &policies, sides, &tools).await?;
+                    let hidings = self.threads.redactors_for(keys, &viewer.into(), &policies, sides, &tools).await?;
                     redacted_by(&hidings, &diff(before, &after), &transition.named)
                 }
             };
@@ -365,7 +366,7 @@ impl Service {
         if flows.is_empty() {
             return Ok(HashMap::new());
         }
-        let flows = self.reader(keys).get_many::<Flow>(&flows.into_iter().collect::<Vec<_>>()).await?;
+        let flows = self.core.reader(keys).get_many::<Flow>(&flows.into_iter().collect::<Vec<_>>()).await?;
         Ok(flows.into_iter().map(|it| (it.record.id, it.record.policy)).collect())
     }
 }

@@ -8,5 +8,29 @@ mod filter;
 mod interrupts;
 pub mod list;
 
+use crate::service::platform::core::Core;
+use crate::service::policy_changes::PolicyChanges;
+use crate::service::reviews::Reviews;
+use crate::service::threads::Threads;
 pub use filter::{InboxFilter, InboxOwnerFilter, InboxSearch, InboxStateFilter};
 pub use interrupts::InterruptListing;
+use std::sync::Arc;
+
+/// Lists what waits for a reviewer.
+pub struct Inbox {
+    core: Arc<Core>,
+    threads: Arc<Threads>,
+    reviews: Arc<Reviews>,
+    policy_changes: Arc<PolicyChanges>,
+}
+
+impl Inbox {
+    pub(in crate::service) fn new(
+        core: Arc<Core>,
+        threads: Arc<Threads>,
+        reviews: Arc<Reviews>,
+        policy_changes: Arc<PolicyChanges>,
+    ) -> Self {
+        Self { core, threads, reviews, policy_changes }
+    }
+}

@@ -8,14 +8,14 @@ use countersign_domain::policy::Policy;
 use countersign_domain::primitives::time::Timestamp;
 
 use super::posted_data;
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::interrupts::Interrupts;
 use crate::service::platform::event_recorder;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::{interrupt_alias, post_id};
 
-impl Service {
+impl Interrupts {
     /// Returns the interrupt that the host application already requested with this content or this post.
     pub(super) async fn find_duplicate(
         &self,
@@ -26,7 +26,8 @@ impl Service {
     ) -> Result<Option<Interrupt>> {
         let principal = source.record.principal();
         if let Some(post) = post
-            && let Some(before) = self.fetch::<SignedPostRecord>(keys, &post_id(&principal, &post.webhook_id)).await?
+            && let Some(before) =
+                self.core.fetch::<SignedPostRecord>(keys, &post_id(&principal, &post.webhook_id)).await?
         {
             // Reusing a webhook id with another body is a replay attack or a defect of the host application.
             if before.record.body != post.body {
@@ -42,11 +43,11 @@ impl Service {
             return Err(InterruptRejected::Differs.into());
         }
         if let Some(post) = post {
-            let now = self.now();
+            let now = self.core.now();
             let mut draft = Draft::new(keys.row(), now);
             draft.require_unchanged(source);
             record_signed_post(&mut draft, &before.record, post, now)?;
-            self.commit(draft.finish()).await?;
+            self.core.commit(draft.finish()).await?;
         }
         Ok(Some(before.record))
     }
@@ -59,7 +60,7 @@ impl Service {
         attempt: u32,
     ) -> Result<Option<Stored<Interrupt>>> {
         let alias = interrupt_alias(&source.record.principal(), attempt, &asserted.transition_digest);
-        Ok(self.reader(keys).get_by_alias::<Interrupt>(&alias).await?)
+        Ok(self.core.reader(keys).get_by_alias::<Interrupt>(&alias).await?)
     }
 
     /// Checks that the attempt before has ended, and that the policy allows this number of attempts.

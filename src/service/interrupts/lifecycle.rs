@@ -1,11 +1,11 @@
 //! Receives interrupts, counts the votes on them and ends them.
 
 use crate::random;
-use crate::service::Service;
 use crate::service::error::Error;
 use crate::service::error::Result;
 use crate::service::identity::passkeys::BallotSubject;
 use crate::service::identity::passkeys::VoteSignature;
+use crate::service::interrupts::Interrupts;
 use crate::service::interrupts::duplicates::record_signed_post;
 use crate::service::interrupts::view::InterruptView;
 use crate::service::interrupts::view::end_data;
@@ -72,7 +72,7 @@ impl InterruptContext {
     }
 }
 
-impl Service {
+impl Interrupts {
     /// Receives an interrupt from a host application. A repeated request returns the same interrupt. A signed post is
     /// also recognized by its webhook id.
     pub async fn receive_interrupt(
@@ -93,7 +93,7 @@ impl Service {
         asserted: &HostAssertion,
         post: Option<&SignedPostId>,
     ) -> Result<Interrupt> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         if let Some(known) = self.find_duplicate(&keys, source, asserted, post).await? {
             return Ok(known);
         }
@@ -102,7 +102,7 @@ impl Service {
             .flow
             .as_ref()
             .ok_or(Error::Forbidden("this token is not bound to a flow: use a host token of one flow"))?;
-        let flow = self.flow(&keys, flow).await?;
+        let flow = self.core.flow(&keys, flow).await?;
         let ground = self.ground(&keys, flow).await?;
         if ground.is_halted() {
             return Err(Error::Halted);
@@ -113,7 +113,7 @@ impl Service {
             return Err(InterruptRejected::NobodyAsked.into());
         }
         let excluded = BTreeSet::from([source.record.owner.clone()]);
-        if !can_be_approved(&asking.stages, &excluded, &self.accounts_all(&keys).await?) {
+        if !can_be_approved(&asking.stages, &excluded, &self.identity.accounts_all(&keys).await?) {
             return Err(InterruptRejected::NobodyCanApprove.into());
         }
         let ttl = ground.policy.approval().ttl();
@@ -138,18 +138,18 @@ impl Service {
         if let Some(post) = post {
             record_signed_post(&mut draft, &interrupt, post, now)?;
         }
-        self.store_response(&mut draft, &keys, &interrupt)?;
-        self.commit(draft.finish()).await?;
+        self.core.store_response(&mut draft, &keys, &interrupt)?;
+        self.core.commit(draft.finish()).await?;
         Ok(interrupt)
     }
 
     async fn ground(&self, keys: &Keys, flow: Stored<Flow>) -> Result<InterruptContext> {
-        let policy = self.policy(keys, flow.record.policy).await?;
-        Ok(InterruptContext { gateway: self.gateway(keys).await?, flow, policy })
+        let policy = self.policies.policy(keys, flow.record.policy).await?;
+        Ok(InterruptContext { gateway: self.core.gateway(keys).await?, flow, policy })
     }
 
     pub(in crate::service) async fn interrupt_row(&self, keys: &Keys, id: &InterruptId) -> Result<Stored<Interrupt>> {
-        let stored: Stored<Interrupt> = self.need(keys, id.as_str(), "interrupt").await?;
+        let stored: Stored<Interrupt> = self.core.need(keys, id.as_str(), "interrupt").await?;
         if stored.record.is_whole() { Ok(stored) } else { Err(Error::Broken("an interrupt")) }
     }
 
@@ -157,15 +157,15 @@ impl Service {
     /// approvals.
     pub async fn interrupt(&self, id: &InterruptId) -> Result<Interrupt> {
         self.end_interrupt_if_due(id).await?;
-        Ok(self.interrupt_row(&*self.keys()?, id).await?.record)
+        Ok(self.interrupt_row(&*self.core.keys()?, id).await?.record)
     }
 
     /// Returns the current interrupt with the policies that redact it.
     pub async fn interrupt_view(&self, id: &InterruptId) -> Result<InterruptView> {
         let interrupt = self.interrupt(id).await?;
-        let keys = self.keys()?;
-        let active = self.flow(&keys, &interrupt.flow).await?.record.policy;
-        let policies = self.policies_under(&keys, active, [interrupt.policy]).await?;
+        let keys = self.core.keys()?;
+        let active = self.core.flow(&keys, &interrupt.flow).await?.record.policy;
+        let policies = self.threads.policies_under(&keys, active, [interrupt.policy]).await?;
         Ok(InterruptView { interrupt, policies })
     }
 
@@ -179,7 +179,7 @@ impl Service {
         if let Some((vote, words)) = last.and_then(|it| Some((it, it.comment.as_deref()?)))
             && shown.interrupt.source.token != token.principal()
         {
-            let author = self.party_of(&*self.keys()?, &PrincipalId::from(&vote.reviewer)).await?;
+            let author = self.threads.party_of(&*self.core.keys()?, &PrincipalId::from(&vote.reviewer)).await?;
             if Party::from(token).could_have_written_as(&author) {
                 answered.comment = Some(shown.uncompared(words).into_owned());
             }
@@ -189,13 +189,13 @@ impl Service {
 
     /// Returns the current accounts of the voters on an interrupt and of a viewer.
     pub async fn roll_of_interrupt(&self, interrupt: &Interrupt, viewer: &AccountId) -> Result<VoterRoll> {
-        Ok(self.load_voter_roll(&*self.keys()?, &interrupt.votes, viewer, None).await?.roll)
+        Ok(self.reviews.load_voter_roll(&*self.core.keys()?, &interrupt.votes, viewer, None).await?.roll)
     }
 
     /// Returns true if the flow is halted.
     pub async fn is_halted(&self, flow: &FlowId) -> Result<bool> {
-        let keys = self.keys()?;
-        let flow = self.flow(&keys, flow).await?;
+        let keys = self.core.keys()?;
+        let flow = self.core.flow(&keys, flow).await?;
         Ok(self.ground(&keys, flow).await?.is_halted())
     }
 
@@ -219,20 +219,22 @@ impl Service {
         ballot: &Ballot,
         signature: Option<&VoteSignature>,
     ) -> Result<VoteOutcome> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let stored = self.interrupt_row(&keys, id).await?;
-        let flow = self.flow(&keys, &stored.record.flow).await?;
+        let flow = self.core.flow(&keys, &stored.record.flow).await?;
         let ground = self.ground(&keys, flow).await?;
         if ground.is_halted() {
             return Err(Error::Halted);
         }
-        if stored.record.is_open(self.now()) && approval_requirements(&ground.policy) != stored.record.asking {
+        if stored.record.is_open(self.core.now()) && approval_requirements(&ground.policy) != stored.record.asking {
             return Err(VoteRejected::PolicyChanged.into());
         }
-        let rolled = self.load_voter_roll(&keys, &stored.record.votes, voter, None).await?;
+        let rolled = self.reviews.load_voter_roll(&keys, &stored.record.votes, voter, None).await?;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
-        let (ballot, passkey) =
-            self.verify_voter_proof(&keys, BallotSubject::Interrupt(id), voter, ballot.clone(), signature).await?;
+        let (ballot, passkey) = self
+            .identity
+            .verify_voter_proof(&keys, BallotSubject::Interrupt(id), voter, ballot.clone(), signature)
+            .await?;
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let tally = stored.record.clone().vote(ballot, person, &rolled.roll)?;
         let now = rolled.roll.now;
@@ -251,7 +253,7 @@ impl Service {
             None => draft.replace(&stored, &counted)?,
             Some(ending) => self.put_interrupt_end(&mut draft, &keys, &stored, counted, ending).await?,
         }
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(voted)
     }
 
@@ -264,8 +266,8 @@ impl Service {
         counted: Interrupt,
         ending: InterruptDecisionInput,
     ) -> Result<()> {
-        let active = self.flow(keys, &counted.flow).await?.record.policy;
-        let policies = self.policies_under(keys, active, [counted.policy]).await?;
+        let active = self.core.flow(keys, &counted.flow).await?.record.policy;
+        let policies = self.threads.policies_under(keys, active, [counted.policy]).await?;
         let shown = InterruptView { policies, interrupt: counted };
         let counted = &shown.interrupt;
         let (decision, at, nonce) = (ending.decision, ending.at, new_jti());
@@ -283,13 +285,13 @@ impl Service {
 
     /// Returns the open interrupts whose deadline has passed.
     pub async fn interrupts_due(&self) -> Result<Vec<InterruptId>> {
-        self.due(OPEN, |it: Interrupt| Some(it.id)).await
+        self.core.due(OPEN, |it: Interrupt| Some(it.id)).await
     }
 
     /// Returns the open interrupts whose flow has another active policy now.
     pub async fn interrupts_to_rejudge(&self) -> Result<Vec<InterruptId>> {
-        let keys = self.keys()?;
-        let judging = self.active_policy_by_flow(&keys).await?;
+        let keys = self.core.keys()?;
+        let judging = self.policies.active_policy_by_flow(&keys).await?;
         let of_before = |interrupt: Interrupt| {
             let over = judging.get(&interrupt.flow).filter(|it| it.policy != interrupt.policy)?;
             (!self.interrupts_looked.stands(interrupt.id.as_str(), *over)).then_some(interrupt.id)
@@ -297,7 +299,7 @@ impl Service {
         if self.interrupts_looked.is_done(&judging) {
             return Ok(Vec::new());
         }
-        let found = self.select_open(&keys, of_before).await?;
+        let found = self.core.select_open(&keys, of_before).await?;
         if found.is_empty() {
             self.interrupts_looked.done(judging);
         }
@@ -314,14 +316,14 @@ impl Service {
     }
 
     pub(in crate::service) async fn settle_once(&self, id: &InterruptId) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let stored = self.interrupt_row(&keys, id).await?;
         if !matches!(stored.record.state, InterruptState::Open {}) {
             return Ok(());
         }
         let mut draft = Draft::new(keys.row(), now);
         let decision = if stored.record.is_open(now) {
-            let flow = self.flow(&keys, &stored.record.flow).await?;
+            let flow = self.core.flow(&keys, &stored.record.flow).await?;
             let ground = self.ground(&keys, flow).await?;
             // The new policy requires the same approvals, so the interrupt stays open.
             if approval_requirements(&ground.policy) == stored.record.asking {
@@ -337,7 +339,7 @@ impl Service {
         };
         let open = stored.record.clone();
         self.put_interrupt_end(&mut draft, &keys, &stored, open, without_people(decision, now)).await?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 }
 

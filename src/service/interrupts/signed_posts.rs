@@ -8,14 +8,14 @@ use countersign_domain::primitives::id::TokenId;
 use countersign_domain::primitives::secret::Secret;
 use serde_json::{Value, json};
 
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::interrupts::Interrupts;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-impl Service {
+impl Interrupts {
     /// Creates the next signing secret for a token of a host application. The secret appears only in this response.
     pub async fn make_post_secret(&self, id: &TokenId) -> Result<(Token, Secret<String>)> {
         retrying!(self.make_post_secret_once(id, None))
@@ -31,8 +31,8 @@ impl Service {
         id: &TokenId,
         by: Option<&Stored<Account>>,
     ) -> Result<(Token, Secret<String>)> {
-        let (keys, now) = (self.keys()?, self.now());
-        let stored: Stored<Token> = self.need(&keys, id.as_str(), "token").await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let stored: Stored<Token> = self.core.need(&keys, id.as_str(), "token").await?;
         if stored.record.role != MachineRole::Host {
             return Err(Error::WrongState("only tokens with the role host have a signing secret"));
         }
@@ -49,19 +49,19 @@ impl Service {
             data["by"] = json!(by.record.id);
         }
         event_recorder::outside(&mut draft, token.flow.as_ref(), now, EventType::PostSecretMade, data)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         let secret = signing.secret(keys.row(), &token.id);
         Ok((token, secret))
     }
 
     /// Returns the token whose holder signed a post. An unknown sender gets the same error as a wrong token.
     pub async fn sender_of(&self, source: &str, post: &SignedPost<'_>) -> Result<Stored<Token>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let id = TokenId::try_from(source).map_err(|_| Error::Unauthenticated)?;
-        let token = self.fetch::<Token>(&keys, id.as_str()).await?.filter(|it| !it.record.revoked);
+        let token = self.core.fetch::<Token>(&keys, id.as_str()).await?.filter(|it| !it.record.revoked);
         let token = token.ok_or(Error::Unauthenticated)?;
         let signing = token.record.signing.ok_or(Error::Unauthenticated)?;
-        match signing.check(keys.row(), &id, post, self.now()) {
+        match signing.check(keys.row(), &id, post, self.core.now()) {
             Ok(()) => Ok(token),
             Err(PostRejected::Unsigned) => Err(Error::Unauthenticated),
             Err(PostRejected::Stale) => Err(InterruptRejected::Stale.into()),

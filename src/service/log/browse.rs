@@ -15,9 +15,9 @@ use countersign_domain::threads::thread::Thread;
 use serde_json::{Value, json};
 
 use super::clock_check::event_ids_from;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::identity::requester_names::RequesterName;
+use crate::service::log::Log;
 use crate::service::platform::reason::WITHHELD;
 use crate::service::threads::redaction::{Redaction, RedactionDetail};
 use crate::store::records::{HUNDRED, LogRow, events_alias, log_id};
@@ -147,7 +147,7 @@ fn texts(data: &Value) -> impl Iterator<Item = &str> {
     items.filter_map(Value::as_str)
 }
 
-impl Service {
+impl Log {
     /// Returns a page of the log, newest first, that starts below `below`.
     pub async fn log_page(
         &self,
@@ -156,11 +156,11 @@ impl Service {
         below: Option<u64>,
         limit: usize,
     ) -> Result<LogListing> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let sieve = ResolvedLogFilter { sought, audience, who: self.ids_of(&keys, sought.who.as_deref()).await? };
         // A search in one thread walks the numbers of its own events, which is shorter than the log.
         let last = match (&sought.thread, below) {
-            (Some(thread), _) => self.thread(&keys, thread).await?.record.last_event.map_or(0, |it| it.seq),
+            (Some(thread), _) => self.core.thread(&keys, thread).await?.record.last_event.map_or(0, |it| it.seq),
             (None, Some(_)) => self.log_length().await?,
             (None, None) => self.log_until(&keys, sought.until).await?,
         };
@@ -195,13 +195,13 @@ impl Service {
 
     async fn named(&self, keys: &Keys, page: LogListing) -> Result<LogListing> {
         let ids: Vec<PrincipalId> = page.lines.iter().flat_map(|it| principals(&it.event)).collect();
-        Ok(LogListing { names: self.names_of(keys, &ids).await?, ..page })
+        Ok(LogListing { names: self.identity.names_of(keys, &ids).await?, ..page })
     }
 
     /// Returns the ids that match a name: the text itself, and the id of the account with that name.
     async fn ids_of(&self, keys: &Keys, who: Option<&str>) -> Result<Vec<String>> {
         let Some(who) = who else { return Ok(Vec::new()) };
-        let account = self.reader(keys).get_by_alias::<Account>(who).await?;
+        let account = self.core.reader(keys).get_by_alias::<Account>(who).await?;
         Ok(account.map(|it| it.record.id.to_string()).into_iter().chain([who.to_owned()]).collect())
     }
 
@@ -211,14 +211,14 @@ impl Service {
         let Some(until) = until else { return Ok(length) };
         // Event ids begin with their time, so one query by id finds the first event that is certainly later.
         let after = Cursor { due: 0, id: event_ids_from(until.plus(DISORDER)) };
-        let later = self.reader(keys).list::<Event>(RowFilter::All, Some(&after), 1).await?;
+        let later = self.core.reader(keys).list::<Event>(RowFilter::All, Some(&after), 1).await?;
         let Some(later) = later.first() else { return Ok(length) };
-        let place = self.reader(keys).get_by_alias::<LogRow>(later.record.id.as_str()).await?;
+        let place = self.core.reader(keys).get_by_alias::<LogRow>(later.record.id.as_str()).await?;
         Ok(place.map_or(length, |it| it.record.index.saturating_add(WINDOW).min(length)))
     }
 
     async fn log_lines(&self, keys: &Keys, top: u64) -> Result<Vec<(u64, LogLine)>> {
-        let reader = self.reader(keys);
+        let reader = self.core.reader(keys);
         let ids: Vec<String> = (top.saturating_sub(WINDOW - 1).max(1)..=top).map(log_id).collect();
         let rows: BTreeMap<String, u64> = reader
             .get_many::<LogRow>(&ids)
@@ -247,7 +247,7 @@ impl Service {
         let first = (top - top % HUNDRED).max(1);
         // Event numbers are stored with a fixed width, so one prefix selects a hundred of them.
         let begins = events_alias(thread, top / HUNDRED);
-        let found = self.reader(keys).by_alias_prefix::<Event>(&begins, LIST_ROWS_MAX).await?.into_iter();
+        let found = self.core.reader(keys).by_alias_prefix::<Event>(&begins, LIST_ROWS_MAX).await?.into_iter();
         let own = found.map(|it| it.record).filter(|it| it.thread.as_ref() == Some(thread));
         let events = own.filter_map(|event| Some((event.seq?, LogLine { index: None, event })));
         let mut lines: Vec<(u64, LogLine)> = events.filter(|(seq, _)| *seq <= top).collect();
@@ -259,14 +259,14 @@ impl Service {
 
     /// Returns one event with its position, hash and names.
     pub async fn event_view(&self, id: &EventId, viewer: &Account) -> Result<EventView> {
-        let keys = self.keys()?;
-        let event = self.need::<Event>(&keys, id.as_str(), "event").await?.record;
+        let keys = self.core.keys()?;
+        let event = self.core.need::<Event>(&keys, id.as_str(), "event").await?.record;
         if !LogAudience::of(viewer.role).may_see(event.kind) {
             // Not `Forbidden`, which would confirm that the event exists.
             return Err(Error::NotFound("event"));
         }
-        let place = self.reader(&keys).get_by_alias::<LogRow>(id.as_str()).await?;
-        let names = self.names_of(&keys, &principals(&event)).await?;
+        let place = self.core.reader(&keys).get_by_alias::<LogRow>(id.as_str()).await?;
+        let names = self.identity.names_of(&keys, &principals(&event)).await?;
         let hash = event.hash();
         let mut event = self.masked_event(&keys, event, &viewer.into()).await?;
         remove_answer_comment(&mut event);
@@ -289,7 +289,7 @@ impl Service {
             return Ok(event);
         }
         let author = Author::of(match author_in(&event) {
-            Some(author) => self.party_of(keys, &author).await?,
+            Some(author) => self.threads.party_of(keys, &author).await?,
             None => Party::Gone,
         });
         let redaction = self.redaction_of(keys, &thread, reader, &event).await;
@@ -312,10 +312,10 @@ impl Service {
     /// could have chosen the names sees them as far as they reveal nothing.
     async fn restore_own_warnings(&self, keys: &Keys, event: &mut Event, reader: &Party) -> Result<()> {
         let Some(digest) = self.transition_named(keys, event).await? else { return Ok(()) };
-        let transition = self.stated(keys, digest).await?;
-        let author = self.author_of(keys, &transition).await?;
+        let transition = self.threads.stated(keys, digest).await?;
+        let author = self.threads.author_of(keys, &transition).await?;
         if reader.could_have_written_as(author.party()) {
-            event.data["warnings"] = match self.told(digest, reader, RedactionDetail::Whole).await {
+            event.data["warnings"] = match self.threads.told(digest, reader, RedactionDetail::Whole).await {
                 Ok(told) => json!(told.warnings_shown),
                 Err(error) if is_out_of_reach(&error) => json!([]),
                 Err(error) => return Err(error),
@@ -331,22 +331,22 @@ impl Service {
             return Ok(digest.parse().ok());
         }
         let Some(receipt) = named("receipt") else { return Ok(None) };
-        Ok(self.fetch::<ReceiptRow>(keys, receipt).await?.map(|it| it.record.transition))
+        Ok(self.core.fetch::<ReceiptRow>(keys, receipt).await?.map(|it| it.record.transition))
     }
 
     async fn redaction_of(&self, keys: &Keys, thread: &ThreadId, reader: &Party, event: &Event) -> Result<Redaction> {
-        let record: Thread = self.thread(keys, thread).await?.record;
+        let record: Thread = self.core.thread(keys, thread).await?.record;
         let (digest, states, tool) = match self.transition_named(keys, event).await? {
             Some(digest) => {
-                let transition = self.transition(keys, digest).await?;
-                (transition.statement.policy, self.states_of(keys, &transition).await?, transition.tool)
+                let transition = self.threads.transition(keys, digest).await?;
+                (transition.statement.policy, self.threads.states_of(keys, &transition).await?, transition.tool)
             }
             None => {
-                let head = self.version(keys, thread, record.head.version).await?;
+                let head = self.threads.version(keys, thread, record.head.version).await?;
                 (head.statement.policy, (head.state.clone(), head.state), None)
             }
         };
-        let policies = self.policies_over(keys, &record, [digest]).await?;
+        let policies = self.threads.policies_over(keys, &record, [digest]).await?;
         Ok(Redaction::new(reader.clone(), &policies, &[&states.0, &states.1], tool.as_ref(), []))
     }
 }

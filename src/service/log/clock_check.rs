@@ -6,8 +6,8 @@ use std::time::Duration;
 use countersign_domain::log::event::Event;
 use countersign_domain::primitives::time::Timestamp;
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::log::Log;
 use crate::store::records::{LOG, LogRow};
 use crate::store::{CLOCK_SKEW_MILLIS_MAX, Cursor, RowFilter};
 
@@ -35,18 +35,18 @@ impl fmt::Display for ClockBehind {
     }
 }
 
-impl Service {
+impl Log {
     /// Returns whether the clock is behind the newest event by more than clocks may differ. Until it is set right,
     /// leases, receipts and sessions that should have expired are still valid.
     pub async fn clock_behind(&self) -> Result<Option<ClockBehind>> {
-        let (keys, now) = (self.keys()?, self.now());
-        let reader = self.reader(&keys);
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let reader = self.core.reader(&keys);
         // An event id begins with its time, so one query finds the first later event without reading the
         // others.
         let after = Cursor { due: 0, id: event_ids_from(now.plus(APART)) };
         let Some(later) = reader.list::<Event>(RowFilter::All, Some(&after), 1).await?.pop() else { return Ok(None) };
         let last = match reader.last_of::<LogRow>(LOG).await? {
-            Some(row) => self.fetch::<Event>(&keys, row.record.event.as_str()).await?,
+            Some(row) => self.core.fetch::<Event>(&keys, row.record.event.as_str()).await?,
             None => None,
         };
         // One later event proves the problem. The last of the log is only closer to the real distance.

@@ -6,8 +6,8 @@ use std::io;
 use countersign_domain::primitives::sanitize;
 
 use super::sequencer::SequencedEvent;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::log::Log;
 use crate::store::LeaderTask;
 use crate::store::change::Draft;
 use crate::store::records::{LogCursor, LogFollower};
@@ -15,17 +15,17 @@ use crate::store::records::{LogCursor, LogFollower};
 /// Events in one write. A crash between the write and the stored cursor repeats these.
 const COPIED_AT_ONCE: u32 = 250;
 
-impl Service {
+impl Log {
     /// Passes the next events of the log to `write`, one line of JSON each, and stores the cursor after the
     /// write. Returns the number of events. The leader lock allows one gateway at a time, and the others
     /// return 0.
     pub async fn copy_log<F: Future<Output = io::Result<()>>>(&self, write: impl FnOnce(String) -> F) -> Result<usize> {
-        Ok(self.run_as_leader(LeaderTask::Copying, self.copy_next(write)).await?.unwrap_or(0))
+        Ok(self.core.run_as_leader(LeaderTask::Copying, self.copy_next(write)).await?.unwrap_or(0))
     }
 
     async fn copy_next<F: Future<Output = io::Result<()>>>(&self, write: impl FnOnce(String) -> F) -> Result<usize> {
-        let keys = self.keys()?;
-        let mark = self.fetch::<LogCursor>(&keys, LogFollower::Copy.name()).await?;
+        let keys = self.core.keys()?;
+        let mark = self.core.fetch::<LogCursor>(&keys, LogFollower::Copy.name()).await?;
         let reached = mark.as_ref().map_or(0, |it| it.record.reached);
         let (mut events, last) = self.events_after(reached, None, COPIED_AT_ONCE).await?;
         for SequencedEvent { event, .. } in &mut events {
@@ -40,13 +40,13 @@ impl Service {
         }
         // Written before the cursor is stored: a crash between the two repeats events and loses none.
         write(lines(&events)).await.map_err(Error::Copy)?;
-        let mut draft = Draft::new(keys.row(), self.now());
+        let mut draft = Draft::new(keys.row(), self.core.now());
         let next = LogCursor { of: LogFollower::Copy, reached: last };
         match &mark {
             None => drop(draft.insert(&next)?),
             Some(mark) => draft.replace(mark, &next)?,
         }
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(events.len())
     }
 }

@@ -11,8 +11,8 @@ use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Hold;
 
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::log::Log;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::{COUNTED, InsightRow, LOG, LogRow, log_id};
@@ -36,7 +36,7 @@ pub struct InsightFacts {
     pub now: Timestamp,
 }
 
-impl Service {
+impl Log {
     /// Counts the next events of the log and returns their number. One commit stores both the counts and the
     /// position. Therefore concurrent gateways count nothing twice, and a crash loses nothing.
     pub async fn count_events(&self) -> Result<usize> {
@@ -48,8 +48,8 @@ impl Service {
     }
 
     async fn count_batch(&self) -> Result<usize> {
-        let keys = self.keys()?;
-        let reached = self.fetch::<InsightRow>(&keys, COUNTED).await?;
+        let keys = self.core.keys()?;
+        let reached = self.core.fetch::<InsightRow>(&keys, COUNTED).await?;
         let mut counted = reached.as_ref().map_or_else(CountProgress::default, counted_of);
         let events = self.events_beyond(&keys, counted.index).await?;
         if events.is_empty() {
@@ -66,7 +66,7 @@ impl Service {
             }
             counted.count(&mut sheet, *index, event, hold);
         }
-        let mut draft = Draft::new(keys.row(), self.now());
+        let mut draft = Draft::new(keys.row(), self.core.now());
         for (period, figures) in sheet {
             let row = InsightRow::Figures(figures);
             match stored.get(&period) {
@@ -80,18 +80,18 @@ impl Service {
             None => drop(draft.insert(&row)?),
             Some(stored) => draft.replace(stored, &row)?,
         }
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         for (_, event) in &events {
             let review = CountedEvent::of(event).and_then(|it| it.review().cloned());
             let hold = review.and_then(|it| holds.get(it.as_str()));
-            self.metrics.happened(event, hold.map(|it| it.opened_at));
+            self.core.metrics.happened(event, hold.map(|it| it.opened_at));
         }
         Ok(events.len())
     }
 
     /// Returns the events after a log position, each with its own position.
     async fn events_beyond(&self, keys: &Keys, index: u64) -> Result<Vec<(u64, Event)>> {
-        let reader = self.reader(keys);
+        let reader = self.core.reader(keys);
         let after = Cursor { due: 0, id: log_id(index) };
         let rows = reader.list::<LogRow>(RowFilter::All, Some(&after), COUNTED_AT_ONCE).await?;
         let ids: Vec<String> = rows.iter().map(|it| it.record.event.to_string()).collect();
@@ -110,7 +110,7 @@ impl Service {
         let named: BTreeSet<String> =
             events.filter_map(|it| Some(CountedEvent::of(it)?.review()?.to_string())).collect();
         let named: Vec<String> = named.into_iter().collect();
-        let holds = self.reader(keys).get_many::<Hold>(&named).await?;
+        let holds = self.core.reader(keys).get_many::<Hold>(&named).await?;
         Ok(holds.into_iter().map(|it| (it.record.id.to_string(), it.record)).collect())
     }
 
@@ -126,7 +126,7 @@ impl Service {
         let mut found = BTreeMap::new();
         let names: Vec<String> = names.into_iter().collect();
         for chunk in names.chunks(crate::store::LIST_ROWS_MAX as usize) {
-            for stored in self.reader(keys).get_many::<InsightRow>(chunk).await? {
+            for stored in self.core.reader(keys).get_many::<InsightRow>(chunk).await? {
                 if let InsightRow::Figures(figures) = &stored.record {
                     let figures = figures.clone();
                     found.insert(figures.period, (stored, figures));
@@ -140,7 +140,7 @@ impl Service {
     async fn kept_figures(&self, keys: &Keys, wanted: &[Period]) -> Result<InsightRows> {
         let before = wanted.first().map(|it| Cursor { due: 0, id: it.previous().name() });
         let most = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
-        let rows = self.reader(keys).list::<InsightRow>(RowFilter::All, before.as_ref(), most).await?;
+        let rows = self.core.reader(keys).list::<InsightRow>(RowFilter::All, before.as_ref(), most).await?;
         let figures = rows.into_iter().filter_map(|it| match it.record {
             InsightRow::Figures(figures) => Some((figures.period, figures)),
             InsightRow::Counted(_) => None,
@@ -167,14 +167,14 @@ impl Service {
 
     /// Returns the figures of the last `periods` minutes, hours or days, the current one included.
     pub async fn insight(&self, step: BucketWidth, periods: u32) -> Result<InsightFacts> {
-        let (keys, now) = (self.keys()?, self.now());
-        let reader = self.reader(&keys);
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let reader = self.core.reader(&keys);
         let mut wanted = vec![Period::of(step, now)];
         while wanted.len() < periods as usize {
             wanted.extend(wanted.last().map(|it| it.previous()));
         }
         wanted.reverse();
-        let counted = self.fetch::<InsightRow>(&keys, COUNTED).await?.as_ref().map(counted_of).unwrap_or_default();
+        let counted = self.core.fetch::<InsightRow>(&keys, COUNTED).await?.as_ref().map(counted_of).unwrap_or_default();
         let (mut found, since) = match step {
             BucketWidth::Minute => self.lately(&keys, counted.index).await?,
             BucketWidth::Hour | BucketWidth::Day => (self.kept_figures(&keys, &wanted).await?, None),
@@ -187,7 +187,7 @@ impl Service {
             since,
             behind: last.map_or(0, |it| it.record.index).saturating_sub(counted.index),
             counted,
-            flows: self.flows().await?,
+            flows: self.policies.flows().await?,
             now,
         })
     }

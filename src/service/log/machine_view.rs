@@ -6,14 +6,14 @@ use countersign_domain::reviews::Hold;
 use serde_json::{Value, json};
 
 use super::browse::remove_answer_comment;
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::log::Log;
 use crate::service::proposals::outcome::reasons_for_requester;
 
 /// The audience of a warning without restrictions.
 const EVERYONE: &str = "everyone";
 
-impl Service {
+impl Log {
     /// Removes the reasons and warnings that a proposer may not read: a host application, a webhook receiver
     /// or a log collector may forward its events. Removes also the comment in the answer of an interrupt, so that its
     /// author cannot test guesses of redacted values. The stored event has them for audits.
@@ -25,7 +25,7 @@ impl Service {
         let review = event.data.get("review").and_then(Value::as_str).unwrap_or_default();
         if event.kind == EventType::TransitionHeld {
             // Without the row of the review, the audience of its reasons is unknown, so none is sent.
-            let hold = self.fetch::<Hold>(keys, review).await?;
+            let hold = self.core.fetch::<Hold>(keys, review).await?;
             let told = hold.map(|it| reasons_for_requester(&it.record.reasons)).unwrap_or_default();
             event.data["reasons"] = told.iter().map(|it| json!(it.text)).collect();
         }

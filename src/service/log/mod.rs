@@ -9,3 +9,29 @@ pub mod key_events;
 pub mod log_end_cache;
 pub(crate) mod machine_view;
 pub mod sequencer;
+use crate::service::identity::Identity;
+use crate::service::platform::core::Core;
+use crate::service::policies::Policies;
+use crate::service::threads::Threads;
+use log_end_cache::LogEndCache;
+use std::sync::Arc;
+
+/// The audit log: its order, its readers and its figures.
+pub struct Log {
+    core: Arc<Core>,
+    policies: Arc<Policies>,
+    identity: Arc<Identity>,
+    threads: Arc<Threads>,
+    reach: LogEndCache,
+}
+
+impl Log {
+    pub(in crate::service) fn new(
+        core: Arc<Core>,
+        policies: Arc<Policies>,
+        identity: Arc<Identity>,
+        threads: Arc<Threads>,
+    ) -> Self {
+        Self { core, policies, identity, threads, reach: LogEndCache::default() }
+    }
+}

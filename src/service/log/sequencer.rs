@@ -7,8 +7,8 @@ use countersign_domain::platform::trace_parent::TraceParent;
 use countersign_domain::primitives::id::FlowId;
 use serde_json::{Value, json};
 
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::log::Log;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::{LOG, LogRow, UnsequencedEvent, log_id};
@@ -45,21 +45,24 @@ impl SequencedEvent {
     }
 }
 
-impl Service {
+impl Log {
     /// Assigns positions to waiting events, in the order of each thread. Returns the number of events. The
     /// leader lock allows one sequencer at a time, and the others return 0.
     pub async fn sequence(&self) -> Result<usize> {
-        Ok(self.run_as_leader(LeaderTask::Sequencing, self.sequence_next()).await?.unwrap_or(0))
+        Ok(self.core.run_as_leader(LeaderTask::Sequencing, self.sequence_next()).await?.unwrap_or(0))
     }
 
     /// Sequences the first page that has a ready event. If an event is missing, events of its thread stay
     /// blocked, events of other threads proceed, and the blocked ones are reported as an error.
     async fn sequence_next(&self) -> Result<usize> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let mut after: Option<Cursor> = None;
         for _ in 0..PAGES_MAX {
-            let page =
-                self.reader(&keys).list::<UnsequencedEvent>(RowFilter::All, after.as_ref(), SEQUENCED_AT_ONCE).await?;
+            let page = self
+                .core
+                .reader(&keys)
+                .list::<UnsequencedEvent>(RowFilter::All, after.as_ref(), SEQUENCED_AT_ONCE)
+                .await?;
             let Some(last) = page.last() else { break };
             after = Some(Cursor { due: 0, id: last.record.event.to_string() });
             let placed = self.sequence_page(&keys, &page).await?;
@@ -73,7 +76,7 @@ impl Service {
 
     /// Assigns positions to the events of one page that are ready.
     async fn sequence_page(&self, keys: &Keys, waiting: &[Stored<UnsequencedEvent>]) -> Result<usize> {
-        let reader = self.reader(keys);
+        let reader = self.core.reader(keys);
         let ids: Vec<String> = waiting.iter().map(|it| it.record.event.to_string()).collect();
         let mut events: Vec<Event> = reader.get_many::<Event>(&ids).await?.into_iter().map(|it| it.record).collect();
         // The id breaks ties, so that the order does not depend on the database.
@@ -83,7 +86,7 @@ impl Service {
             return Ok(0);
         }
         let mut next = self.log_length().await? + 1;
-        let mut draft = Draft::new(keys.row(), self.now());
+        let mut draft = Draft::new(keys.row(), self.core.now());
         for event in &ready {
             let pending = waiting.iter().find(|it| it.record.event == event.id);
             let trace = pending.and_then(|it| it.record.trace.clone());
@@ -93,7 +96,7 @@ impl Service {
                 draft.remove(pending);
             }
         }
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(ready.len())
     }
 
@@ -127,14 +130,14 @@ impl Service {
         seq: u64,
     ) -> Result<bool> {
         let alias = crate::store::records::event_alias(thread, seq);
-        let Some(event) = self.reader(keys).get_by_alias::<Event>(&alias).await? else { return Ok(false) };
-        Ok(self.reader(keys).get_by_alias::<LogRow>(event.record.id.as_str()).await?.is_some())
+        let Some(event) = self.core.reader(keys).get_by_alias::<Event>(&alias).await? else { return Ok(false) };
+        Ok(self.core.reader(keys).get_by_alias::<LogRow>(event.record.id.as_str()).await?.is_some())
     }
 
     /// Returns how many events have a position.
     pub async fn log_length(&self) -> Result<u64> {
-        let keys = self.keys()?;
-        let last: Option<Stored<LogRow>> = self.reader(&keys).last_of(LOG).await?;
+        let keys = self.core.keys()?;
+        let last: Option<Stored<LogRow>> = self.core.reader(&keys).last_of(LOG).await?;
         Ok(last.map_or(0, |it| it.record.index))
     }
 
@@ -149,9 +152,9 @@ impl Service {
         if token.role == MachineRole::Auditor {
             return self.events_after(after, None, limit).await;
         }
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let (mut events, next) = self.events_after(after, token.flow.as_ref(), limit).await?;
-        let reader = self.reader_with(token).await?;
+        let reader = self.identity.reader_with(token).await?;
         for SequencedEvent { event, .. } in &mut events {
             let masked = self.masked_event(&keys, event.clone(), &reader).await?;
             *event = self.for_machines(&keys, masked).await?;
@@ -167,8 +170,8 @@ impl Service {
         flow: Option<&FlowId>,
         limit: u32,
     ) -> Result<(Vec<SequencedEvent>, u64)> {
-        let keys = self.keys()?;
-        let reader = self.reader(&keys);
+        let keys = self.core.keys()?;
+        let reader = self.core.reader(&keys);
         let cursor = Cursor { due: 0, id: log_id(after) };
         let rows = reader.list::<LogRow>(RowFilter::All, Some(&cursor), limit.min(LIST_ROWS_MAX)).await?;
         let last = rows.last().map_or(after, |it| it.record.index);

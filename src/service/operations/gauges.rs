@@ -14,9 +14,9 @@ use countersign_domain::threads::thread::Thread;
 
 use super::halt::HaltScope;
 use crate::metrics::{self, DatabaseGauges, LeaseState, Metrics};
-use crate::service::Service;
 use crate::service::delivery::cursor::UNWRITTEN_MAX;
 use crate::service::error::Result;
+use crate::service::operations::Operations;
 use crate::store::record::{Record, Stored};
 use crate::store::records::{COUNTED, InsightRow, LogRow, OPEN, RESERVED, UnsequencedEvent, log_id};
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
@@ -29,10 +29,10 @@ const FRESH_MILLIS: i64 = 2_000;
 /// this takes a tenth of a second. More rows than this only exist if something else is wrong.
 const PAGES_MAX: usize = 10;
 
-impl Service {
+impl Operations {
     /// Returns the counters of this gateway.
-    pub const fn metrics(&self) -> &Metrics {
-        &self.metrics
+    pub fn metrics(&self) -> &Metrics {
+        &self.core.metrics
     }
 
     /// Returns all counters and gauges in the Prometheus text format.
@@ -40,7 +40,7 @@ impl Service {
         // The lock is held during the queries on purpose: concurrent scrapes wait for it and share one
         // result.
         let mut last = self.last_facts.0.lock().await;
-        let now = self.now();
+        let now = self.core.now();
         let fresh = |at: &Timestamp| (0..FRESH_MILLIS).contains(&(now.millis() - at.millis()));
         if !last.as_ref().is_some_and(|it| fresh(&it.0)) {
             let facts = self.facts(now).await;
@@ -52,11 +52,11 @@ impl Service {
             *last = Some((now, facts.ok()));
         }
         let facts = last.as_ref().and_then(|it| it.1.as_ref());
-        self.metrics.text(facts, self.store.queued())
+        self.core.metrics.text(facts, self.core.store.queued())
     }
 
     async fn facts(&self, now: Timestamp) -> Result<DatabaseGauges> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let mut facts = DatabaseGauges::default();
         for halting in self.halts().await? {
             let flow = match halting.scope {
@@ -87,12 +87,12 @@ impl Service {
         facts.unplaced = waiting.len() as u64;
         if let Some(first) = waiting.first() {
             // The sequencer may have assigned its position since then. The event itself is never deleted.
-            let event = self.need::<Event>(&keys, first.record.event.as_str(), "event").await?;
+            let event = self.core.need::<Event>(&keys, first.record.event.as_str(), "event").await?;
             facts.unplaced_oldest = event.record.at.until(now);
         }
-        facts.log = self.log_length().await?;
+        facts.log = self.log.log_length().await?;
         facts.lanes = self.lane_facts(&keys, facts.log, now).await?;
-        let counted = self.fetch::<InsightRow>(&keys, COUNTED).await?;
+        let counted = self.core.fetch::<InsightRow>(&keys, COUNTED).await?;
         facts.uncounted = match counted.map(|it| it.record) {
             Some(InsightRow::Counted(counted)) => facts.log.saturating_sub(counted.index),
             Some(InsightRow::Figures(_)) | None => facts.log,
@@ -100,7 +100,7 @@ impl Service {
         let archives = self.counted_pages::<Archive>(&keys, RowFilter::All).await?;
         facts.archives = archives.len() as u64;
         facts.archive_bytes = archives.iter().map(|it| it.record.bytes).sum();
-        facts.database_bytes = self.store.bytes().await?;
+        facts.database_bytes = self.core.store.bytes().await?;
         Ok(facts)
     }
 
@@ -112,17 +112,17 @@ impl Service {
         log: u64,
         now: Timestamp,
     ) -> Result<BTreeMap<EndpointId, metrics::CursorGauges>> {
-        let lanes = self.endpoint_positions().await?;
+        let lanes = self.delivery.endpoint_positions().await?;
         let first =
             lanes.iter().map(|it| it.1.record.reached).min().unwrap_or(log).max(log.saturating_sub(UNWRITTEN_MAX));
         // Read once for all endpoints.
-        let last = if first < log { self.events_after(first, None, LIST_ROWS_MAX).await?.0 } else { Vec::new() };
+        let last = if first < log { self.log.events_after(first, None, LIST_ROWS_MAX).await?.0 } else { Vec::new() };
         let mut told = BTreeMap::new();
         for (endpoint, lane) in lanes {
             let (endpoint, lane) = (endpoint.record, lane.record);
             let (unsent, oldest) = if lane.reached < first {
-                let oldest = self.need::<LogRow>(keys, &log_id(lane.reached + 1), "log entry").await?;
-                let oldest = self.need::<Event>(keys, oldest.record.event.as_str(), "event").await?;
+                let oldest = self.core.need::<LogRow>(keys, &log_id(lane.reached + 1), "log entry").await?;
+                let oldest = self.core.need::<Event>(keys, oldest.record.event.as_str(), "event").await?;
                 (log - lane.reached, Some(oldest.record.at))
             } else {
                 let mut wanted =
@@ -146,7 +146,7 @@ impl Service {
         let mut found: Vec<Stored<R>> = Vec::new();
         for _ in 0..PAGES_MAX {
             let after = found.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
-            let page = self.reader(keys).list::<R>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
+            let page = self.core.reader(keys).list::<R>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
             let full = page.len() == LIST_ROWS_MAX as usize;
             found.extend(page);
             if !full {

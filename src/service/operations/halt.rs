@@ -15,8 +15,8 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::{Flow, Gateway};
 use serde_json::{Value, json};
 
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::operations::Operations;
 use crate::service::platform::event_recorder;
 use crate::service::platform::reason::cut_reason;
 use crate::service::platform::retry::retrying;
@@ -149,37 +149,37 @@ impl HaltApprover {
     }
 }
 
-impl Service {
+impl Operations {
     /// Returns the halts of the gateway and of each flow.
     pub async fn halts(&self) -> Result<Vec<HaltState>> {
-        let keys = self.keys()?;
-        let mut all = vec![HaltRow::Gateway(self.gateway(&keys).await?).standing()];
+        let keys = self.core.keys()?;
+        let mut all = vec![HaltRow::Gateway(self.core.gateway(&keys).await?).standing()];
         // A gateway has a few flows, so one list is enough.
-        let flows = self.reader(&keys).list::<Flow>(RowFilter::All, None, LIST_ROWS_MAX).await?;
+        let flows = self.core.reader(&keys).list::<Flow>(RowFilter::All, None, LIST_ROWS_MAX).await?;
         all.extend(flows.into_iter().map(|it| HaltRow::Flow(it).standing()));
         Ok(all)
     }
 
     /// Returns how many people must lift this halt, or a halt that is set now.
     pub fn lift_needs(&self, stops: Option<&ActiveHalts>) -> LiftQuorum {
-        self.settings.people.lift_needs.max(stops.map_or(LiftQuorum::One, |it| it.lift_needs))
+        self.core.settings.people.lift_needs.max(stops.map_or(LiftQuorum::One, |it| it.lift_needs))
     }
 
     /// Sets the halts of a scope on behalf of an operator with the keyring, without a second person. Writes
     /// in progress continue, and new requests are refused.
     pub async fn set_halt(&self, by: &PrincipalId, scope: &HaltScope, halt: &Halt) -> Result<()> {
-        let reason = self.mask_reason(&*self.keys()?, scope.flow(), &halt.reason).await;
+        let reason = self.policies.mask_reason(&*self.core.keys()?, scope.flow(), &halt.reason).await;
         let halt = &Halt { reason, ..halt.clone() };
         retrying!(self.set_halt_once(by, scope, halt))
     }
 
     async fn set_halt_once(&self, by: &PrincipalId, scope: &HaltScope, halt: &Halt) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let row = self.halt_row(&keys, scope).await?;
         let mut draft = Draft::new(keys.row(), now);
         let stop = HaltRecord { by: by.clone(), name: by.as_str().to_owned(), at: now, reason: halt.reason.clone() };
         self.put_halt(&mut draft, &row, halt, &stop, None)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Halts or resumes a scope. If two people must lift the halt, the request of the first one is only
@@ -198,7 +198,7 @@ impl Service {
     ) -> Result<HaltState> {
         // A long reason is cut instead of refused: an emergency halt must not fail for its length.
         let reason = cut_reason(&wish.halt().reason);
-        let reason = self.mask_reason(&*self.keys()?, scope.flow(), &reason).await;
+        let reason = self.policies.mask_reason(&*self.core.keys()?, scope.flow(), &reason).await;
         // Masked before the first attempt, because the masking reads policies and needs no retry.
         let wish = &wish.saying(reason);
         retrying!(self.request_halt_once(who, scope, wish, told))
@@ -206,7 +206,7 @@ impl Service {
 
     /// Returns what a request would do now.
     pub async fn preview_halt(&self, who: Actor<'_>, scope: &HaltScope, wish: &HaltRequest) -> Result<HaltPreview> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let row = self.halt_row(&keys, scope).await?;
         let next = wish.next(row.halt());
         let lift = self
@@ -222,7 +222,7 @@ impl Service {
         wish: &HaltRequest,
         told: Option<HaltPreview>,
     ) -> Result<HaltState> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let row = self.halt_row(&keys, scope).await?;
         let next = wish.next(row.halt());
         let mut draft = Draft::new(keys.row(), now);
@@ -237,7 +237,7 @@ impl Service {
             Some((LiftOutcome::Waiting, _)) => return Ok(row.standing()),
             Some((LiftOutcome::Asked(lifting), _)) => {
                 let stops = put_lifting(&mut draft, &row, lifting, now)?;
-                self.commit(draft.finish()).await?;
+                self.core.commit(draft.finish()).await?;
                 return Ok(HaltState { stops: Some(stops), ..row.standing() });
             }
             Some((LiftOutcome::Confirmed, second)) => {
@@ -247,14 +247,14 @@ impl Service {
         let stop =
             HaltRecord { by: who.principal(), name: who.name().to_owned(), at: now, reason: next.reason.clone() };
         let stops = self.put_halt(&mut draft, &row, &next, &stop, confirms.as_ref())?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(HaltState { halt: next, stops, ..row.standing() })
     }
 
     async fn halt_row(&self, keys: &Keys, scope: &HaltScope) -> Result<HaltRow> {
         Ok(match scope {
-            HaltScope::All => HaltRow::Gateway(self.gateway(keys).await?),
-            HaltScope::Flow(id) => HaltRow::Flow(self.flow(keys, id).await?),
+            HaltScope::All => HaltRow::Gateway(self.core.gateway(keys).await?),
+            HaltScope::Flow(id) => HaltRow::Flow(self.core.flow(keys, id).await?),
         })
     }
 
@@ -331,13 +331,13 @@ impl Service {
     /// Returns the person who owns an account or a token. The token of a team identifies no person, and a
     /// revoked token is invalid.
     async fn halt_approver(&self, keys: &Keys, by: &PrincipalId) -> Result<Option<HaltApprover>> {
-        let standing = |it: Stored<Account>| Stored { record: self.with_effective_status(it.record), ..it };
-        if let Some(account) = self.fetch::<Account>(keys, by.as_str()).await?.map(standing) {
+        let standing = |it: Stored<Account>| Stored { record: self.identity.with_effective_status(it.record), ..it };
+        if let Some(account) = self.core.fetch::<Account>(keys, by.as_str()).await?.map(standing) {
             return Ok(Some(HaltApprover { account, token: None }));
         }
-        let token = self.fetch::<Token>(keys, by.as_str()).await?.filter(|it| !it.record.revoked);
+        let token = self.core.fetch::<Token>(keys, by.as_str()).await?.filter(|it| !it.record.revoked);
         let Some(token) = token else { return Ok(None) };
-        let owner = self.reader(keys).get_by_alias::<Account>(&token.record.owner).await?;
+        let owner = self.core.reader(keys).get_by_alias::<Account>(&token.record.owner).await?;
         Ok(owner.map(standing).map(|account| HaltApprover { account, token: Some(token) }))
     }
 }

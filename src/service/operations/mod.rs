@@ -6,3 +6,42 @@ pub mod halt;
 pub mod halt_request;
 pub(crate) mod readiness;
 pub mod readiness_cache;
+use crate::service::delivery::Deliveries;
+use crate::service::identity::Identity;
+use crate::service::log::Log;
+use crate::service::platform::core::Core;
+use crate::service::policies::Policies;
+use gauge_cache::GaugeCache;
+use readiness_cache::ReadinessCache;
+use std::sync::Arc;
+
+/// Halts, readiness and gauges.
+pub struct Operations {
+    core: Arc<Core>,
+    policies: Arc<Policies>,
+    identity: Arc<Identity>,
+    log: Arc<Log>,
+    delivery: Arc<Deliveries>,
+    last_facts: GaugeCache,
+    last_check: ReadinessCache,
+}
+
+impl Operations {
+    pub(in crate::service) fn new(
+        core: Arc<Core>,
+        policies: Arc<Policies>,
+        identity: Arc<Identity>,
+        log: Arc<Log>,
+        delivery: Arc<Deliveries>,
+    ) -> Self {
+        Self {
+            core,
+            policies,
+            identity,
+            log,
+            delivery,
+            last_facts: GaugeCache::default(),
+            last_check: ReadinessCache::default(),
+        }
+    }
+}

@@ -7,8 +7,8 @@ use countersign_domain::primitives::id::{ReviewId, ThreadId};
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::thread::Thread;
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::platform::core::Core;
 use crate::service::platform::lease_scan_cursor::LeaseScanTimes;
 use crate::store::record::Record;
 use crate::store::records::{OPEN, RESERVED};
@@ -21,7 +21,7 @@ const IN_HAND: u32 = 100;
 /// The longest lease. An expired lease was therefore reserved at most this long before its end.
 const LEASE_MAX: Duration = Duration::from_secs(3600);
 
-impl Service {
+impl Core {
     /// Returns open reviews whose deadline has passed, the oldest deadline first.
     pub async fn holds_due(&self) -> Result<Vec<ReviewId>> {
         let now = self.now();

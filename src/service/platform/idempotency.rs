@@ -7,7 +7,6 @@
 
 use std::any::Any;
 use std::future::Future;
-use std::time::Duration;
 
 use countersign_domain::keys::Keys;
 use countersign_domain::platform::idempotency::{
@@ -15,8 +14,8 @@ use countersign_domain::platform::idempotency::{
 };
 
 use crate::random;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::platform::core::Core;
 use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -51,13 +50,7 @@ pub enum IdempotentResponse {
     Again(StoredResponse),
 }
 
-impl Service {
-    /// Sets how long responses are stored.
-    #[must_use]
-    pub fn with_response_ttl(self, time: Duration) -> Self {
-        Self { answers_kept: time, ..self }
-    }
-
+impl Core {
     /// Carries a request out, or returns the stored response of an earlier one with the same key. `tell`
     /// encodes the result as a response. If several requests with one key run at once, on any gateways, one
     /// is carried out.

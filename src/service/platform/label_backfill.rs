@@ -5,8 +5,8 @@ use countersign_domain::reviews::Hold;
 use countersign_domain::threads::thread::Thread;
 
 use super::retry::retrying;
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::platform::core::Core;
 use crate::store::change::Draft;
 use crate::store::label::{Label, LabelChange};
 use crate::store::record::{Record, Stored};
@@ -31,7 +31,7 @@ pub(in crate::service) async fn are_settled(store: &dyn Store) -> std::result::R
     Ok(store.labels(Some(&before), 1).await?.first() == Some(&settled))
 }
 
-impl Service {
+impl Core {
     /// Labels all rows once. Another gateway may do the same concurrently, because the result is the same.
     pub(in crate::service) async fn settle_labels(&self) -> Result<()> {
         if are_settled(&*self.store).await? {

@@ -2,11 +2,11 @@
 
 use std::future::Future;
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::platform::core::Core;
 use crate::store::LeaderTask;
 
-impl Service {
+impl Core {
     /// Runs a task under its leader lock. Returns `None` if another gateway holds the lock. The lock is
     /// released on every outcome, so that the next call of the same gateway does not find its own lock.
     pub(in crate::service) async fn run_as_leader<T>(

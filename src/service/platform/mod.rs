@@ -1,5 +1,6 @@
 //! Mechanisms that every capability uses: caches, the fair queue, idempotency, retries and leader locks.
 
+pub mod core;
 pub mod due_rows;
 pub mod event_recorder;
 pub(crate) mod fair_queue;

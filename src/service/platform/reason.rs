@@ -1,15 +1,15 @@
 //! Reasons that people and programs give for an action.
 
-use crate::service::Service;
 use crate::service::error::Error;
 use crate::service::error::Result;
+use crate::service::platform::core::Core;
 use crate::store::record::Stored;
 use countersign_domain::episode::imported;
 use countersign_domain::episode::imported::RunImport;
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::ThreadId;
 
-impl Service {
+impl Core {
     /// Returns the error for a thread that does not exist. An imported episode may have its id.
     pub(in crate::service) async fn no_thread(&self, keys: &Keys, thread: &ThreadId) -> Error {
         let kept: Result<Option<Stored<RunImport>>> = match imported::is_name(thread) {

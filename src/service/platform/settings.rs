@@ -1,5 +1,12 @@
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::in_flight_keys::ANSWERS_KEPT;
+use crate::archives::Archives;
+use crate::clock::Clock;
+use crate::keyring::Keyring;
+use crate::store::Store;
+use crate::traces::TraceSink;
 use countersign_domain::identity::login_throttle::LoginThrottleLimits;
 use countersign_domain::json::size::StateLimits;
 use countersign_domain::operations::halt::LiftQuorum;
@@ -20,4 +27,28 @@ pub struct PeopleSettings {
     /// How many people must lift a halt.
     pub lift_needs: LiftQuorum,
     pub sign_ins: LoginThrottleLimits,
+}
+
+/// The parts that the core is wired from.
+pub(in crate::service) struct CoreParts {
+    pub(in crate::service) store: Arc<dyn Store>,
+    pub(in crate::service) keyring: Arc<Keyring>,
+    pub(in crate::service) clock: Arc<dyn Clock>,
+    pub(in crate::service) settings: ServiceSettings,
+    /// Without a directory, state stays in the database.
+    pub(in crate::service) archives: Option<Archives>,
+    pub(in crate::service) traces: Arc<TraceSink>,
+    pub(in crate::service) response_ttl: Duration,
+}
+
+impl CoreParts {
+    pub(in crate::service) fn new(
+        store: Arc<dyn Store>,
+        keyring: Keyring,
+        clock: Arc<dyn Clock>,
+        settings: ServiceSettings,
+    ) -> Self {
+        let (keyring, traces, response_ttl) = (Arc::new(keyring), Arc::default(), ANSWERS_KEPT);
+        Self { store, keyring, clock, settings, archives: None, traces, response_ttl }
+    }
 }

@@ -1,9 +1,9 @@
 //! Compiled policies by digest, and the active policies of flows.
 
 use crate::metrics::BlockingWork;
-use crate::service::Service;
 use crate::service::error::Error;
 use crate::service::error::Result;
+use crate::service::policies::Policies;
 use crate::service::policies::policy_cache::POLICIES_MAX;
 use crate::store::Cursor;
 use crate::store::LIST_ROWS_MAX;
@@ -27,14 +27,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::PoisonError;
 
-impl Service {
+impl Policies {
     /// Returns the compiled policy with this digest. The stored text is hashed again first, so that a changed
     /// row is detected.
     pub(in crate::service) async fn policy(&self, keys: &Keys, digest: Digest) -> Result<Arc<Policy>> {
-        if let Some(policy) = self.policies.get(digest) {
+        if let Some(policy) = self.cache.get(digest) {
             return Ok(policy);
         }
-        let row = self.fetch::<PolicyRow>(keys, &digest.to_string()).await?;
+        let row = self.core.fetch::<PolicyRow>(keys, &digest.to_string()).await?;
         let row = row.ok_or(Error::Broken("a policy is missing"))?.record;
         let source = PolicySource { text: row.text, schemas: row.schemas };
         // The row is sealed too. The digest is the one that statements name.
@@ -42,13 +42,13 @@ impl Service {
             return Err(Error::Broken("a policy's text does not match its digest"));
         }
         // Queued by digest, so that requests for the same policy compile it once.
-        let turn = self.turns.judging.take(&digest.to_string()).await?;
-        if let Some(policy) = self.policies.get(digest) {
+        let turn = self.core.turns.judging.take(&digest.to_string()).await?;
+        if let Some(policy) = self.cache.get(digest) {
             return Ok(policy);
         }
-        let compiling = self.apart(&turn, BlockingWork::Policy, move || Policy::compile(&source));
+        let compiling = self.core.apart(&turn, BlockingWork::Policy, move || Policy::compile(&source));
         let policy = Arc::new(compiling.await?.map_err(Error::Policy)?);
-        let mut compiled = self.policies.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut compiled = self.cache.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         // Clearing everything is simple, and a gateway reaches this limit rarely.
         if compiled.len() >= POLICIES_MAX {
             compiled.clear();
@@ -65,7 +65,7 @@ impl Service {
         accepts: &BTreeSet<Digest>,
     ) -> Result<()> {
         for accepted in accepts {
-            let known = self.fetch::<PolicyRow>(keys, &accepted.to_string()).await?;
+            let known = self.core.fetch::<PolicyRow>(keys, &accepted.to_string()).await?;
             if known.is_none_or(|it| it.record.flow != *flow) {
                 return Err(Error::invalid(
                     "/accepts",
@@ -77,25 +77,25 @@ impl Service {
     }
 
     pub async fn flows(&self) -> Result<Vec<FlowId>> {
-        let keys = self.keys()?;
-        let flows = self.reader(&keys).list::<Flow>(RowFilter::All, None, LIST_ROWS_MAX).await?;
+        let keys = self.core.keys()?;
+        let flows = self.core.reader(&keys).list::<Flow>(RowFilter::All, None, LIST_ROWS_MAX).await?;
         Ok(flows.into_iter().map(|it| it.record.id).collect())
     }
 
     pub async fn flow_with_policy(&self, flow: &FlowId) -> Result<Flow> {
-        let keys = self.keys()?;
-        Ok(self.flow(&keys, flow).await?.record)
+        let keys = self.core.keys()?;
+        Ok(self.core.flow(&keys, flow).await?.record)
     }
 
     /// Returns the text and schemas of a policy, active or not.
     pub async fn policy_source(&self, digest: Digest) -> Result<PolicySource> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         Ok(self.policy(&keys, digest).await?.source().clone())
     }
 
     pub async fn active_policy(&self, flow: &FlowId) -> Result<Arc<Policy>> {
-        let keys = self.keys()?;
-        let flow = self.flow(&keys, flow).await?;
+        let keys = self.core.keys()?;
+        let flow = self.core.flow(&keys, flow).await?;
         self.policy(&keys, flow.record.policy).await
     }
 
@@ -103,7 +103,7 @@ impl Service {
     pub(in crate::service) async fn active_policy_by_flow(&self, keys: &Keys) -> Result<ActivePolicies> {
         let (mut judging, mut after) = (ActivePolicies::new(), None);
         loop {
-            let page = self.reader(keys).list::<Flow>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
+            let page = self.core.reader(keys).list::<Flow>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
             after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
             // A short page is the last one.
             let full = page.len() == LIST_ROWS_MAX as usize;
@@ -118,8 +118,8 @@ impl Service {
     /// runs.
     pub(in crate::service) async fn compiled(&self, by: &str, source: &PolicySource) -> Result<Policy> {
         let source = source.clone();
-        let turn = self.turns.trying.take(by).await?;
-        self.apart(&turn, BlockingWork::Policy, move || Policy::compile(&source)).await?.map_err(Error::Policy)
+        let turn = self.core.turns.trying.take(by).await?;
+        self.core.apart(&turn, BlockingWork::Policy, move || Policy::compile(&source)).await?.map_err(Error::Policy)
     }
 
     /// Judges the initial state that a host application creates a thread with.
@@ -129,13 +129,13 @@ impl Service {
         policy: &Arc<Policy>,
         state: &Value,
     ) -> Result<std::result::Result<InitialState, Vec<Violation>>> {
-        let limits = *self.limits();
+        let limits = *self.core.limits();
         if policy.effort(None, parts(state)).is_light() {
             return Ok(judge_initial(policy, state, &limits));
         }
         let (policy, state) = (Arc::clone(policy), state.clone());
-        let turn = self.turns.judging.take(by).await?;
-        self.apart(&turn, BlockingWork::Judgement, move || judge_initial(&policy, &state, &limits)).await
+        let turn = self.core.turns.judging.take(by).await?;
+        self.core.apart(&turn, BlockingWork::Judgement, move || judge_initial(&policy, &state, &limits)).await
     }
 }
 

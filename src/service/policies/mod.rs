@@ -3,3 +3,18 @@
 pub mod catalog;
 pub mod policy_cache;
 pub(crate) mod reason_masking;
+use crate::service::platform::core::Core;
+use policy_cache::PolicyCache;
+use std::sync::Arc;
+
+/// Compiled policies, and the active policy of each flow.
+pub struct Policies {
+    core: Arc<Core>,
+    cache: PolicyCache,
+}
+
+impl Policies {
+    pub(in crate::service) fn new(core: Arc<Core>) -> Self {
+        Self { core, cache: PolicyCache::default() }
+    }
+}

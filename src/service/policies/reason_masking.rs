@@ -8,11 +8,11 @@ use countersign_domain::keys::Keys;
 use countersign_domain::policy::Redactor;
 use countersign_domain::primitives::id::FlowId;
 
-use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::reason::WITHHELD;
+use crate::service::policies::Policies;
 
-impl Service {
+impl Policies {
     /// Returns a reason with detected secrets masked. If a policy cannot be read, the reason is withheld,
     /// because a halt must not fail for that.
     pub(in crate::service) async fn mask_reason(&self, keys: &Keys, flow: Option<&FlowId>, words: &str) -> String {
@@ -24,7 +24,7 @@ impl Service {
 
     async fn masked_by_detectors(&self, keys: &Keys, flow: Option<&FlowId>, words: &str) -> Result<String> {
         let active: BTreeSet<Digest> = match flow {
-            Some(flow) => BTreeSet::from([self.flow(keys, flow).await?.record.policy]),
+            Some(flow) => BTreeSet::from([self.core.flow(keys, flow).await?.record.policy]),
             // A halt of all flows is shown in every flow, so the detectors of all policies apply.
             None => self.active_policy_by_flow(keys).await?.into_values().map(|it| it.policy).collect(),
         };

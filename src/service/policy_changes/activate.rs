@@ -1,10 +1,10 @@
 //! Activates policies, or requests approval for them.
 
-use crate::service::Service;
 use crate::service::error::Error;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
+use crate::service::policy_changes::PolicyChanges;
 use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -27,7 +27,7 @@ use countersign_domain::threads::thread::Thread;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-impl Service {
+impl PolicyChanges {
     /// Activates a policy for its flow, or requests approval for it. The first policy of a new flow creates
     /// the flow.
     pub async fn activate_policy(
@@ -37,7 +37,7 @@ impl Service {
         source: PolicySource,
         accepts: BTreeSet<Digest>,
     ) -> Result<ActivationOutcome> {
-        let policy = self.compiled(by.as_str(), &source).await?;
+        let policy = self.policies.compiled(by.as_str(), &source).await?;
         if flow.is_some_and(|it| it != policy.flow()) {
             return Err(Error::invalid("/policy", OTHER_FLOW));
         }
@@ -50,14 +50,14 @@ impl Service {
         policy: &Policy,
         accepts: &BTreeSet<Digest>,
     ) -> Result<ActivationOutcome> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let (id, digest) = (policy.flow().clone(), policy.digest());
-        self.check_accepts(&keys, &id, accepts).await?;
+        self.policies.check_accepts(&keys, &id, accepts).await?;
         let mut draft = Draft::new(keys.row(), now);
-        if self.fetch::<PolicyRow>(&keys, &digest.to_string()).await?.is_none() {
+        if self.core.fetch::<PolicyRow>(&keys, &digest.to_string()).await?.is_none() {
             draft.insert(&policy_row(policy, now))?;
         }
-        let Some(old) = self.fetch::<Flow>(&keys, id.as_str()).await? else {
+        let Some(old) = self.core.fetch::<Flow>(&keys, id.as_str()).await? else {
             self.check_never_was(&keys, &id).await?;
             let flow = Flow {
                 id: id.clone(),
@@ -73,8 +73,8 @@ impl Service {
             let data = activation_data(&flow, 1);
             event_recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
             let active = active(flow);
-            self.store_response(&mut draft, &keys, &active)?;
-            self.commit(draft.finish()).await?;
+            self.core.store_response(&mut draft, &keys, &active)?;
+            self.core.commit(draft.finish()).await?;
             return Ok(active);
         };
         // A repeated activation changes nothing, so that a deployment script can retry.
@@ -83,7 +83,7 @@ impl Service {
         }
         // The current policy defines the approval, because a new policy must not remove the approval of its
         // own change.
-        let judging = self.policy(&keys, old.record.policy).await?;
+        let judging = self.policies.policy(&keys, old.record.policy).await?;
         if let Some(terms) = judging.approval().amending() {
             let over = ReplacedPolicy::of(&old.record);
             let change = PolicyChange { flow: id, policy: digest, accepts: accepts.clone(), over };
@@ -95,15 +95,15 @@ impl Service {
         let data = activation_data(&flow, old.revision + 1);
         event_recorder::outside(&mut draft, Some(&id), now, EventType::PolicyActivated, data)?;
         let active = active(flow);
-        self.store_response(&mut draft, &keys, &active)?;
-        self.commit(draft.finish()).await?;
+        self.core.store_response(&mut draft, &keys, &active)?;
+        self.core.commit(draft.finish()).await?;
         Ok(active)
     }
 
     /// Checks that no row of a new flow exists. If one does, the row of the flow was deleted, perhaps to
     /// remove a halt or an approval requirement.
     pub(in crate::service) async fn check_never_was(&self, keys: &Keys, id: &FlowId) -> Result<()> {
-        let (reader, of_flow) = (self.reader(keys), RowFilter::Owner(id.as_str()));
+        let (reader, of_flow) = (self.core.reader(keys), RowFilter::Owner(id.as_str()));
         let nothing = reader.list::<PolicyRow>(of_flow, None, 1).await?.is_empty()
             && reader.list::<Thread>(of_flow, None, 1).await?.is_empty()
             && reader.list::<PolicyChangeRequest>(of_flow, None, 1).await?.is_empty();

@@ -9,8 +9,8 @@ use countersign_domain::primitives::id::{FlowId, NodeId};
 use serde_json::Value;
 
 use crate::metrics::BlockingWork;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::policy_changes::PolicyChanges;
 
 /// A hypothetical request on a state that may be invented.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl DryRun {
     }
 }
 
-impl Service {
+impl PolicyChanges {
     /// Judges a hypothetical request by the active policy of a flow, or by a candidate policy. Dry runs
     /// always wait in the fair queue, because the caller chooses the state, the policy and the request.
     pub async fn what_if(
@@ -43,15 +43,15 @@ impl Service {
         if !dry_run.state.is_object() {
             return Err(Error::invalid("/state", "The state is not a JSON object. Send an object"));
         }
-        let active = self.active_policy(flow).await?;
+        let active = self.policies.active_policy(flow).await?;
         let policy = match candidate {
-            Some(source) => Arc::new(self.compiled(by, source).await?),
+            Some(source) => Arc::new(self.policies.compiled(by, source).await?),
             None => active,
         };
         if policy.flow() != flow {
             return Err(Error::invalid("/policy", crate::service::policy_changes::activate::OTHER_FLOW));
         }
-        let (limits, turn) = (*self.limits(), self.turns.trying.take(by).await?);
-        self.apart(&turn, BlockingWork::DryRun, move || dry_run.judged(&policy, &limits)).await
+        let (limits, turn) = (*self.core.limits(), self.core.turns.trying.take(by).await?);
+        self.core.apart(&turn, BlockingWork::DryRun, move || dry_run.judged(&policy, &limits)).await
     }
 }

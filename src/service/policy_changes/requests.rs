@@ -1,7 +1,6 @@
 //! Requests approval for a policy, counts votes and ends requests.
 
 use crate::random;
-use crate::service::Service;
 use crate::service::error::Error;
 use crate::service::error::Result;
 use crate::service::identity::passkeys::BallotSubject;
@@ -9,6 +8,7 @@ use crate::service::identity::passkeys::VoteSignature;
 use crate::service::platform::event_recorder;
 use crate::service::platform::reason::cut_reason;
 use crate::service::platform::retry::retrying;
+use crate::service::policy_changes::PolicyChanges;
 use crate::service::policy_changes::activate::ActivationOutcome;
 use crate::service::policy_changes::activate::activated_flow;
 use crate::service::policy_changes::activate::activation_data;
@@ -52,7 +52,7 @@ const PAGES_MAX: usize = 100;
 const TOO_MANY: &str = "The flow has the most pending policy change requests that are allowed. Cancel one first";
 const NOBODY: &str = "No reviewer other than the proposer could approve the policy. Add people to the groups that `[approval.policy]` of the active policy names";
 
-impl Service {
+impl PolicyChanges {
     /// Opens a policy change request, as the active policy demands. The same request while the first one is
     /// pending returns the first one.
     pub(in crate::service) async fn request_policy_change(
@@ -63,7 +63,7 @@ impl Service {
         change: PolicyChange,
         terms: &PolicyChangeApproval,
     ) -> Result<ActivationOutcome> {
-        let now = self.now();
+        let now = self.core.now();
         let open = self.open_amendments(keys, &change.flow).await?;
         if let Some(same) = open.iter().find(|it| it.record.change == change && it.record.is_open(now)) {
             return Ok(ActivationOutcome::Waiting(Box::new(same.record.clone())));
@@ -73,10 +73,10 @@ impl Service {
             return Err(Error::WrongState(TOO_MANY));
         }
         // Separation of duties: the owner of the proposing token may not vote.
-        let token = self.fetch::<Token>(keys, by.as_str()).await?;
+        let token = self.core.fetch::<Token>(keys, by.as_str()).await?;
         let excluded: BTreeSet<String> = token.map(|it| it.record.owner).into_iter().collect();
         let stage = crate::service::proposals::hold::stage_of(terms.stage());
-        if !can_be_approved(std::slice::from_ref(&stage), &excluded, &self.accounts_all(keys).await?) {
+        if !can_be_approved(std::slice::from_ref(&stage), &excluded, &self.identity.accounts_all(keys).await?) {
             return Err(Error::WrongState(NOBODY));
         }
         let id = AmendmentId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
@@ -92,37 +92,39 @@ impl Service {
         let kind = EventType::PolicyProposed;
         event_recorder::outside(&mut draft, Some(&amendment.change.flow), now, kind, proposal_data(&amendment))?;
         let waiting = ActivationOutcome::Waiting(Box::new(amendment));
-        self.store_response(&mut draft, keys, &waiting)?;
-        self.commit(draft.finish()).await?;
+        self.core.store_response(&mut draft, keys, &waiting)?;
+        self.core.commit(draft.finish()).await?;
         Ok(waiting)
     }
 
     pub async fn amendment(&self, id: &AmendmentId) -> Result<PolicyChangeRequest> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         Ok(self.amendment_row(&keys, id).await?.record)
     }
 
     async fn amendment_row(&self, keys: &Keys, id: &AmendmentId) -> Result<Stored<PolicyChangeRequest>> {
-        let stored: Stored<PolicyChangeRequest> = self.need(keys, id.as_str(), "policy change request").await?;
+        let stored: Stored<PolicyChangeRequest> = self.core.need(keys, id.as_str(), "policy change request").await?;
         if stored.record.is_whole() { Ok(stored) } else { Err(Error::Broken("a policy change request")) }
     }
 
     /// Returns the pending policy change requests, the nearest deadline first.
     pub async fn open_policy_changes(&self) -> Result<Vec<PolicyChangeRequest>> {
-        let (keys, now) = (self.keys()?, self.now());
-        let open = self.reader(&keys).list::<PolicyChangeRequest>(RowFilter::State(OPEN), None, LIST_ROWS_MAX).await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let open =
+            self.core.reader(&keys).list::<PolicyChangeRequest>(RowFilter::State(OPEN), None, LIST_ROWS_MAX).await?;
         Ok(open.into_iter().map(|it| it.record).filter(|it| it.is_open(now)).collect())
     }
 
     /// Returns the policy change requests of a flow, the latest first.
     pub async fn policy_changes_of(&self, flow: &FlowId) -> Result<Vec<PolicyChangeRequest>> {
-        let keys = self.keys()?;
-        self.flow(&keys, flow).await?;
+        let keys = self.core.keys()?;
+        self.core.flow(&keys, flow).await?;
         let mut all: Vec<PolicyChangeRequest> = Vec::new();
         for _ in 0..PAGES_MAX {
             let after = all.last().map(|it| Cursor { due: 0, id: it.id.to_string() });
             let of_flow = RowFilter::Owner(flow.as_str());
-            let page = self.reader(&keys).list::<PolicyChangeRequest>(of_flow, after.as_ref(), LIST_ROWS_MAX).await?;
+            let page =
+                self.core.reader(&keys).list::<PolicyChangeRequest>(of_flow, after.as_ref(), LIST_ROWS_MAX).await?;
             let full = page.len() == LIST_ROWS_MAX as usize;
             all.extend(page.into_iter().map(|it| it.record));
             if !full {
@@ -139,6 +141,7 @@ impl Service {
         let mut after: Option<Cursor> = None;
         for _ in 0..PAGES_MAX {
             let page = self
+                .core
                 .reader(keys)
                 .list::<PolicyChangeRequest>(RowFilter::State(OPEN), after.as_ref(), LIST_ROWS_MAX)
                 .await?;
@@ -181,17 +184,19 @@ impl Service {
         ballot: &Ballot,
         signature: Option<&VoteSignature>,
     ) -> Result<VoteOutcome> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let stored = self.amendment_row(&keys, id).await?;
-        let flow = self.flow(&keys, &stored.record.change.flow).await?;
+        let flow = self.core.flow(&keys, &stored.record.change.flow).await?;
         // The reviewers compared the new policy with one that is not active any more.
         if stored.record.is_open(now) && stored.record.change.over != ReplacedPolicy::of(&flow.record) {
             return Err(VoteRejected::PolicyChanged.into());
         }
-        let rolled = self.load_voter_roll(&keys, &stored.record.votes, voter, None).await?;
+        let rolled = self.reviews.load_voter_roll(&keys, &stored.record.votes, voter, None).await?;
         let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
-        let (ballot, passkey) =
-            self.verify_voter_proof(&keys, BallotSubject::Amendment(id), voter, ballot.clone(), signature).await?;
+        let (ballot, passkey) = self
+            .identity
+            .verify_voter_proof(&keys, BallotSubject::Amendment(id), voter, ballot.clone(), signature)
+            .await?;
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let outcome = stored.record.clone().vote(ballot, person, &rolled.roll)?;
         let now = rolled.roll.now;
@@ -219,7 +224,7 @@ impl Service {
             // A halt or an activation in the same moment must conflict with this vote.
             draft.require_unchanged(&flow);
         }
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(voted)
     }
 
@@ -252,7 +257,7 @@ impl Service {
         stored: &Stored<PolicyChangeRequest>,
         end: impl FnOnce(Timestamp) -> PolicyChangeState,
     ) -> Result<PolicyChangeRequest> {
-        let now = self.now();
+        let now = self.core.now();
         let ended = stored.record.clone().ended(end(now))?;
         draft.replace(stored, &ended)?;
         let flow = ended.change.flow.clone();
@@ -276,7 +281,7 @@ impl Service {
         id: &AmendmentId,
         reason: &str,
     ) -> Result<PolicyChangeRequest> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let stored = self.amendment_row(&keys, id).await?;
         match &stored.record.state {
             PolicyChangeState::Open {} => {}
@@ -284,19 +289,19 @@ impl Service {
             PolicyChangeState::Cancelled { .. } => return Ok(stored.record.clone()),
             _ => return Err(Error::WrongState("The policy change request has ended and cannot be cancelled")),
         }
-        let mut draft = Draft::new(keys.row(), self.now());
+        let mut draft = Draft::new(keys.row(), self.core.now());
         let (by, reason) =
-            (by.clone(), self.mask_reason(&keys, Some(&stored.record.change.flow), &cut_reason(reason)).await);
+            (by.clone(), self.policies.mask_reason(&keys, Some(&stored.record.change.flow), &cut_reason(reason)).await);
         let ended =
             self.end_policy_change(&mut draft, &stored, |at| PolicyChangeState::Cancelled { at, by, reason })?;
-        self.store_response(&mut draft, &keys, &ended)?;
-        self.commit(draft.finish()).await?;
+        self.core.store_response(&mut draft, &keys, &ended)?;
+        self.core.commit(draft.finish()).await?;
         Ok(ended)
     }
 
     /// Returns policy change requests whose deadline has passed.
     pub async fn policy_changes_due(&self) -> Result<Vec<AmendmentId>> {
-        self.due(OPEN, |it: PolicyChangeRequest| Some(it.id)).await
+        self.core.due(OPEN, |it: PolicyChangeRequest| Some(it.id)).await
     }
 
     /// Expires a policy change request, if it is still open after its deadline.
@@ -309,17 +314,17 @@ impl Service {
     }
 
     async fn expire_amendment_once(&self, id: &AmendmentId) -> Result<()> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let stored = self.amendment_row(&keys, id).await?;
         let open = matches!(stored.record.state, PolicyChangeState::Open {});
-        if !open || stored.record.is_open(self.now()) {
+        if !open || stored.record.is_open(self.core.now()) {
             return Ok(());
         }
-        let mut draft = Draft::new(keys.row(), self.now());
+        let mut draft = Draft::new(keys.row(), self.core.now());
         // The database's clock decides, as it does for votes.
         draft.not_before(stored.record.expires_at);
         self.end_policy_change(&mut draft, &stored, |at| PolicyChangeState::Expired { at })?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 }
 

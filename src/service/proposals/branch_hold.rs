@@ -1,7 +1,7 @@
 //! Handles proposals on branches that would be held on the parent thread.
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::proposals::Proposals;
 use crate::service::proposals::context::ProposalContext;
 use crate::service::proposals::outcome::ProposalOutcome;
 use crate::service::proposals::reject::RejectionCause;
@@ -12,7 +12,7 @@ use countersign_domain::policy::ReasonCode;
 use countersign_domain::policy::RejectCode;
 use countersign_domain::policy::Violation;
 
-impl Service {
+impl Proposals {
     /// Commits a held transition on a branch if its join decides all of it, and rejects it otherwise.
     ///
     /// Nothing on a branch can be written, and the join requires approval for every change. Changes therefore commit

@@ -11,7 +11,7 @@ use countersign_domain::threads::step::StepRow;
 
 use super::proposer::Proposer;
 use super::request::Proposal;
-use crate::service::ThreadContext;
+use crate::service::platform::core::ThreadContext;
 use crate::service::threads::version::Version;
 use crate::store::change::Draft;
 use crate::store::record::Stored;

@@ -6,13 +6,13 @@ use countersign_domain::primitives::id::NodeId;
 use serde_json::Value;
 
 use super::context::ProposalContext;
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::proposals::Proposals;
 
 /// The name of the work in an error, if the count fails.
 pub(in crate::service) const COUNTING: &str = "the counting of tokens";
 
-impl Service {
+impl Proposals {
     /// Returns the context tokens of the proposing node, if the policy has a budget for them.
     pub(in crate::service) async fn context_tokens_for(&self, asking: &ProposalContext<'_>) -> Result<Option<u64>> {
         if !asking.proposal.ask.kind().is_given_context() {
@@ -38,7 +38,7 @@ impl Service {
         if !policy.bounds_context(node) {
             return Ok(None);
         }
-        let turn = self.turns.counting.take(by).await?;
+        let turn = self.core.turns.counting.take(by).await?;
         // Projected here and not in the blocking task, because the task cannot borrow the state.
         let (view, wish) = (project(policy, node, state), policy.wish(node));
         let (requires, priority, receives) = (wish.requires.to_vec(), wish.priority.to_vec(), wish.receives.cloned());

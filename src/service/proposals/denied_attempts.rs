@@ -14,9 +14,9 @@ use countersign_domain::reviews::change_fingerprint::RequestedEffect;
 use countersign_domain::reviews::{Hold, HoldReason, HoldState, SearchWord, VoteVerdict};
 
 use super::context::ProposalContext;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::reason::WITHHELD;
+use crate::service::proposals::Proposals;
 use crate::service::proposals::hold::hold_reason;
 use crate::service::threads::statement::JudgedEffect;
 use crate::store::{Cursor, Direction};
@@ -65,7 +65,7 @@ pub struct EarlierDenials {
     pub comment: Option<String>,
 }
 
-impl Service {
+impl Proposals {
     /// Returns whether a node has used up its attempts for an effect. The start and the end of a review both
     /// replace the row of the thread. Therefore two gateways cannot count the same attempts concurrently and
     /// both open a review.
@@ -76,7 +76,7 @@ impl Service {
         effect: Option<Digest>,
     ) -> Result<bool> {
         let (Some(effect), approval) = (effect, policy.approval()) else { return Ok(false) };
-        let since = self.now().minus(approval.attempts_within());
+        let since = self.core.now().minus(approval.attempts_within());
         // One more than the limit, because a pending review is listed before the ended ones.
         let attempts = self.attempts_at(keys, effect, since, None, approval.attempts().saturating_add(1)).await?;
         Ok(attempts.len() >= approval.attempts() as usize)
@@ -120,7 +120,7 @@ impl Service {
         limit: u32,
     ) -> Result<Vec<Hold>> {
         let word = SearchWord::Attempted(effect).to_string();
-        let (found, _) = self.reader(keys).labelled::<Hold>(&word, Direction::Backward, until, limit).await?;
+        let (found, _) = self.core.reader(keys).labelled::<Hold>(&word, Direction::Backward, until, limit).await?;
         let is_recent = |it: &Hold| it.state.ended_at().is_some_and(|at| at > since);
         Ok(found.into_iter().map(|it| it.record).filter(is_recent).collect())
     }
@@ -134,8 +134,8 @@ impl Service {
         by: &AccountId,
         words: &str,
     ) -> Result<String> {
-        let author = Author::of(self.party_of(keys, &by.into()).await?);
-        match self.redacted_comment(keys, hold, viewer, &author, words).await {
+        let author = Author::of(self.threads.party_of(keys, &by.into()).await?);
+        match self.threads.redacted_comment(keys, hold, viewer, &author, words).await {
             Err(Error::Broken(_) | Error::NotFound(_) | Error::Archive(_) | Error::NoArchives) => {
                 Ok(WITHHELD.to_owned())
             }

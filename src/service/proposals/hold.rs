@@ -1,9 +1,9 @@
 //! Opens reviews for held proposals.
 
 use crate::random;
-use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
+use crate::service::proposals::Proposals;
 use crate::service::proposals::context::ProposalContext;
 use crate::service::proposals::outcome::ProposalOutcome;
 use crate::service::proposals::steps::record_step_attempt;
@@ -51,7 +51,7 @@ pub(in crate::service) fn notices_of(approval: &ApprovalPolicy, opened_at: Times
     HoldReminders { reminder, escalation }
 }
 
-impl Service {
+impl Proposals {
     pub(in crate::service) async fn hold(
         &self,
         asking: &ProposalContext<'_>,
@@ -60,17 +60,17 @@ impl Service {
         excluded: BTreeSet<String>,
         effect: Option<Digest>,
     ) -> Result<ProposalOutcome> {
-        let now = self.now();
+        let now = self.core.now();
         let mut draft = asking.draft(now);
         let mut thread = asking.standing.thread.record.clone();
         let changes = diff(&asking.head.state, &step.after.state);
         let terms = HoldTerms { reasons, excluded, effect, opened_at: now };
         let (transition, hold) = add_hold(&mut draft, &mut thread, asking, step, terms)?;
         draft.replace(&asking.standing.thread, &thread)?;
-        let policies = self.policies_of(asking.keys, &transition.statement).await?;
+        let policies = self.threads.policies_of(asking.keys, &transition.statement).await?;
         let answer = ProposalOutcome::held(&policies, &transition, &changes, hold);
-        self.store_response(&mut draft, asking.keys, &answer)?;
-        self.commit(draft.finish()).await?;
+        self.core.store_response(&mut draft, asking.keys, &answer)?;
+        self.core.commit(draft.finish()).await?;
         Ok(answer)
     }
 
@@ -82,7 +82,7 @@ impl Service {
         excluded: &BTreeSet<String>,
     ) -> Result<bool> {
         // All accounts, because any of them may be in the required groups.
-        let people = self.accounts_all(keys).await?;
+        let people = self.identity.accounts_all(keys).await?;
         Ok(can_be_approved(&stages_of(policy), excluded, &people))
     }
 }

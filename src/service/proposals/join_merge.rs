@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use super::join_request::{GatheredBranches, JoinProposal, JoinSource};
 use super::request::{Proposal, ProposalKind};
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
+use crate::service::proposals::Proposals;
 use crate::service::threads::version::Version;
 
 /// Conflicts in one response.
@@ -42,12 +42,12 @@ impl MergedBranches {
     }
 }
 
-impl Service {
+impl Proposals {
     /// Adds a permit of the fair queue to a join, because it is expensive. Other proposals are unchanged.
     pub(in crate::service) async fn in_turn<'a>(&self, proposal: &'a Proposal, by: &str) -> Result<Cow<'a, Proposal>> {
         let mut proposal = Cow::Borrowed(proposal);
         if matches!(proposal.ask, ProposalKind::Join(_)) {
-            let turn = self.turns.joining.take(by).await?;
+            let turn = self.core.turns.joining.take(by).await?;
             if let ProposalKind::Join(join) = &mut proposal.to_mut().ask {
                 join.turn = Some(turn);
             }
@@ -107,18 +107,18 @@ impl Service {
     ) -> Result<GatheredBranches> {
         let (mut carried, mut states, mut rows) = (JoinCarryover::default(), Vec::new(), Vec::new());
         let (mut branches, mut set) = (Vec::new(), BTreeSet::new());
-        let accepted = self.flow(keys, &thread.flow).await?.record.accepted();
+        let accepted = self.core.flow(keys, &thread.flow).await?.record.accepted();
         for (index, name) in names.iter().enumerate() {
             let (thread_id, transition, version) = (thread.id.clone(), head.entry.transition, head.entry.version);
             let origin = Branch { name: name.clone(), thread: thread_id, transition, version };
-            let row = self.fetch::<Thread>(keys, origin.own_thread().as_str()).await?;
+            let row = self.core.fetch::<Thread>(keys, origin.own_thread().as_str()).await?;
             let unknown = || Error::invalid(&format!("/branches/{index}"), "no branch of this head has this name");
             let row = row.filter(|it| it.record.branch.as_ref() == Some(&origin)).ok_or_else(unknown)?;
             if row.record.closed.is_some() {
                 return Err(Error::Closed);
             }
             let first = self.origin(keys, &row.record, &origin, head).await?;
-            let tip = self.head(keys, &row.record).await?;
+            let tip = self.threads.head(keys, &row.record).await?;
             set.extend(tip.tree.origins().set_after(&first.statement.proposal));
             let Thread { id, authors, committed_nodes, spent, .. } = row.record.clone();
             // The same rule as for a head of the thread: a version that only a withdrawn policy admitted
@@ -137,7 +137,7 @@ impl Service {
 
     /// Returns version 0 of a branch. Its signature and its state must match this head.
     async fn origin(&self, keys: &Keys, branch: &Thread, origin: &Branch, head: &Version) -> Result<Version> {
-        let first = self.version(keys, &branch.id, 0).await?;
+        let first = self.threads.version(keys, &branch.id, 0).await?;
         let said = first.statement.kind == TransitionType::Fork && first.statement.fork.as_ref() == Some(origin);
         // A branch from an edited database must not enter the thread.
         let same = first.statement.flow == head.statement.flow && first.state == head.state;
@@ -156,12 +156,12 @@ impl Service {
         let (mut states, mut set) = (Vec::with_capacity(names.len()), BTreeSet::new());
         for name in names {
             let branch = joining.branches.iter().find(|it| it.name == *name).ok_or_else(broken)?;
-            let tip = self.stated(keys, branch.transition).await?.statement;
-            let version = self.version(keys, &branch.thread, tip.version).await?;
+            let tip = self.threads.stated(keys, branch.transition).await?.statement;
+            let version = self.threads.version(keys, &branch.thread, tip.version).await?;
             if version.entry.transition != branch.transition {
                 return Err(broken());
             }
-            let first = self.version(keys, &branch.thread, 0).await?;
+            let first = self.threads.version(keys, &branch.thread, 0).await?;
             set.extend(version.tree.origins().set_after(&first.statement.proposal));
             states.push(version.state);
         }

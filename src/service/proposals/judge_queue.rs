@@ -14,9 +14,9 @@ use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::usage::{Totals, Usage};
 
 use crate::metrics::BlockingWork;
-use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::fair_queue::{FairQueue, QueuePermit};
+use crate::service::proposals::Proposals;
 use crate::service::proposals::join_merge::MergedBranches;
 use crate::service::threads::version::Version;
 
@@ -106,24 +106,24 @@ impl JudgingJob {
     }
 }
 
-impl Service {
+impl Proposals {
     /// Judges a request whose result is committed.
     pub(in crate::service) async fn judged(&self, judging: JudgingJob) -> Result<Judgement> {
         let by = judging.around.principal.clone();
         let queue = match &judging.asks {
-            JudgedRequest::Confirm(_) => &self.turns.confirming,
-            _ => &self.turns.judging,
+            JudgedRequest::Confirm(_) => &self.core.turns.confirming,
+            _ => &self.core.turns.judging,
         };
         self.judged_among(queue, &by, judging).await
     }
 
     /// Judges a request without an effect. `by` is the auditor who repeats the request of an agent.
     pub(in crate::service) async fn judge_without_effect(&self, by: &str, judging: JudgingJob) -> Result<Judgement> {
-        self.judged_among(&self.turns.trying, by, judging).await
+        self.judged_among(&self.core.turns.trying, by, judging).await
     }
 
     async fn judged_among(&self, queue: &FairQueue, by: &str, judging: JudgingJob) -> Result<Judgement> {
-        let limits = *self.limits();
+        let limits = *self.core.limits();
         // Most requests are light. The queue would cost more than the judgement.
         if judging.effort(&limits).is_light() {
             return Ok(judging.judged(&limits));
@@ -133,6 +133,6 @@ impl Service {
             JudgedRequest::Join(_, turn) => turn.clone(),
             _ => queue.take(by).await?,
         };
-        self.apart(&turn, BlockingWork::Judgement, move || judging.judged(&limits)).await
+        self.core.apart(&turn, BlockingWork::Judgement, move || judging.judged(&limits)).await
     }
 }

@@ -16,3 +16,27 @@ pub mod rejection_list;
 pub mod request;
 pub mod rollback;
 pub(crate) mod steps;
+use crate::service::identity::Identity;
+use crate::service::platform::core::Core;
+use crate::service::policies::Policies;
+use crate::service::threads::Threads;
+use std::sync::Arc;
+
+/// Judges proposals, and commits, holds or rejects them.
+pub struct Proposals {
+    core: Arc<Core>,
+    policies: Arc<Policies>,
+    identity: Arc<Identity>,
+    threads: Arc<Threads>,
+}
+
+impl Proposals {
+    pub(in crate::service) fn new(
+        core: Arc<Core>,
+        policies: Arc<Policies>,
+        identity: Arc<Identity>,
+        threads: Arc<Threads>,
+    ) -> Self {
+        Self { core, policies, identity, threads }
+    }
+}

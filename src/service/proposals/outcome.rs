@@ -1,8 +1,8 @@
 //! The outcome of a proposal, as its proposer may see it.
 
-use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::rejection_body::RejectionBody;
+use crate::service::proposals::Proposals;
 use crate::service::proposals::request::Proposal;
 use crate::service::proposals::request::ProposalKind;
 use crate::service::threads::commit::TransitionEffect;
@@ -24,7 +24,7 @@ use countersign_domain::threads::transition::TransitionOutcome;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-impl Service {
+impl Proposals {
     /// Returns the response to an identical earlier proposal. It is looked up before the head is checked,
     /// because the head may have moved since then.
     pub(in crate::service) async fn answered(
@@ -36,13 +36,13 @@ impl Service {
     ) -> Result<Option<ProposalOutcome>> {
         let (name, ask) = (identity.to_string(), &proposal.ask);
         // A rejection is final for its identity. A new attempt number gets a new judgement.
-        if let Some(rejection) = self.fetch::<Rejection>(keys, &name).await? {
+        if let Some(rejection) = self.core.fetch::<Rejection>(keys, &name).await? {
             let checkpoint = self.rejected_head(keys, &rejection.record).await?;
             return Ok(Some(ProposalOutcome::Rejected(RejectionBody::of(rejection.record, ask, checkpoint))));
         }
-        let known = match self.reader(keys).get_by_alias::<Transition>(&name).await? {
+        let known = match self.core.reader(keys).get_by_alias::<Transition>(&name).await? {
             Some(stored) => Some(stored.record),
-            None => self.archived_as(keys, thread, proposal.parent, identity).await?,
+            None => self.threads.archived_as(keys, thread, proposal.parent, identity).await?,
         };
         let Some(transition) = known else { return Ok(None) };
         self.proposal_outcome(keys, transition).await.map(Some)
@@ -54,11 +54,11 @@ impl Service {
         keys: &Keys,
         transition: Transition,
     ) -> Result<ProposalOutcome> {
-        let transition = self.whole(keys, transition).await?;
-        let policy = self.policy(keys, transition.statement.policy).await?;
-        let changes = self.changes_of(keys, &transition).await?;
-        if let Some(hold) = self.hold_of(keys, transition.digest).await? {
-            let policies = self.policies_of(keys, &transition.statement).await?;
+        let transition = self.threads.whole(keys, transition).await?;
+        let policy = self.policies.policy(keys, transition.statement.policy).await?;
+        let changes = self.threads.changes_of(keys, &transition).await?;
+        if let Some(hold) = self.threads.hold_of(keys, transition.digest).await? {
+            let policies = self.threads.policies_of(keys, &transition.statement).await?;
             return Ok(ProposalOutcome::held(&policies, &transition, &changes, hold.record));
         }
         let effect = TransitionEffect { transition: transition.clone(), changes };

@@ -1,10 +1,10 @@
 //! Commits, holds or rejects a proposal.
 
-use crate::service::Service;
-use crate::service::ThreadContext;
 use crate::service::error::Error;
 use crate::service::error::Result;
+use crate::service::platform::core::ThreadContext;
 use crate::service::platform::retry::retrying;
+use crate::service::proposals::Proposals;
 use crate::service::proposals::branch_hold::branch_violation;
 use crate::service::proposals::context::ProposalContext;
 use crate::service::proposals::context::identity_of;
@@ -50,7 +50,7 @@ use countersign_domain::threads::transition::TransitionOutcome;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
-impl Service {
+impl Proposals {
     /// Commits, holds or rejects a proposal. The same proposal again gets the same response.
     pub async fn propose(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<ProposalOutcome> {
         check_words(proposal)?;
@@ -59,8 +59,8 @@ impl Service {
     }
 
     async fn propose_once(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<ProposalOutcome> {
-        let keys = self.keys()?;
-        let thread = self.thread(&keys, &proposal.thread).await?;
+        let keys = self.core.keys()?;
+        let thread = self.core.thread(&keys, &proposal.thread).await?;
         // Looks like an unknown thread, so that a token cannot probe the threads of other flows.
         if !token.record.of_flow(&thread.record.flow) {
             return Err(Error::NotFound("thread"));
@@ -82,8 +82,8 @@ impl Service {
             PriorStep::Open(trying) => trying,
         };
         let standing = self.ready(&keys, thread, proposal.parent).await?;
-        let head = self.head(&keys, &standing.thread.record).await?;
-        let policy = self.policy(&keys, standing.flow.record.policy).await?;
+        let head = self.threads.head(&keys, &standing.thread.record).await?;
+        let policy = self.policies.policy(&keys, standing.flow.record.policy).await?;
         let proposal = &self.gather_inputs(&keys, &head, &standing.thread.record, proposal.clone()).await?;
         let (standing, trying) = (&standing, trying.as_ref());
         let (keys, head, policy, given) = (&*keys, &head, &policy, OnceLock::new());
@@ -125,12 +125,12 @@ impl Service {
         thread: Stored<Thread>,
         parent: Digest,
     ) -> Result<ThreadContext> {
-        let thread = self.expire_hold_if_due(keys, thread).await?;
-        let mut standing = self.standing(keys, thread).await?;
+        let thread = self.threads.expire_hold_if_due(keys, thread).await?;
+        let mut standing = self.core.standing(keys, thread).await?;
         if let Some(branch) = &standing.thread.record.branch {
-            standing.origin = Some(Arc::new(self.origin_of(keys, branch).await?));
+            standing.origin = Some(Arc::new(self.threads.origin_of(keys, branch).await?));
         }
-        let (record, now) = (&standing.thread.record, self.now());
+        let (record, now) = (&standing.thread.record, self.core.now());
         if record.closed.is_some() {
             return Err(Error::Closed);
         }
@@ -167,7 +167,7 @@ impl Service {
                         "the version is not before the head. Name an earlier version",
                     ));
                 }
-                JudgedRequest::Rollback(Arc::new(self.version(keys, &proposal.thread, *to_version).await?))
+                JudgedRequest::Rollback(Arc::new(self.threads.version(keys, &proposal.thread, *to_version).await?))
             }
             ProposalKind::Join(join) => match self.joined(policy, &proposal.node, head, join).await? {
                 Ok((merged, turn)) => JudgedRequest::Join(Arc::new(merged), turn),
@@ -196,14 +196,14 @@ impl Service {
         effected: JudgedEffect,
         would_hold: Option<Vec<JudgedReason>>,
     ) -> Result<ProposalOutcome> {
-        let now = self.now();
+        let now = self.core.now();
         let gate = if would_hold.is_some() { CommitGate::Observed {} } else { CommitGate::Auto {} };
         let step = self.create_statement(asking, effected, now).await?;
         let mut draft = asking.draft(now);
         let mut thread = asking.standing.thread.record.clone();
         thread.authors = authors_with(&thread, asking.by.author(), &asking.proposal.ask);
         let effect = TransitionEffect::of(&asking.head.state, &step);
-        let advanced = self.advance(
+        let advanced = self.threads.advance(
             &mut draft,
             asking.keys,
             asking.base(),
@@ -223,9 +223,9 @@ impl Service {
         record_step_attempt(&mut draft, asking, Some(transition.digest))?;
         draft.replace(&asking.standing.thread, &thread)?;
         let answer = ProposalOutcome::committed(asking.policy, &transition, &effect);
-        self.store_response(&mut draft, asking.keys, &answer)?;
-        self.commit(draft.finish()).await?;
-        self.heads.put(Arc::new(advanced));
+        self.core.store_response(&mut draft, asking.keys, &answer)?;
+        self.core.commit(draft.finish()).await?;
+        self.threads.cache_head(advanced);
         Ok(answer)
     }
 
@@ -261,7 +261,7 @@ impl Service {
                 )
                 .await;
         }
-        let step = self.create_statement(asking, effected, self.now()).await?;
+        let step = self.create_statement(asking, effected, self.core.now()).await?;
         self.hold(asking, step, reasons, authors, effect).await
     }
 
@@ -276,7 +276,7 @@ impl Service {
         let proposal = asking.proposal;
         let restores = match proposal.ask {
             ProposalKind::Rollback { to_version } => {
-                Some(self.version(asking.keys, &proposal.thread, to_version).await?.entry.transition)
+                Some(self.threads.version(asking.keys, &proposal.thread, to_version).await?.entry.transition)
             }
             ProposalKind::Patch { .. } | ProposalKind::Edit { .. } | ProposalKind::Reaffirm | ProposalKind::Join(_) => {
                 None
@@ -305,7 +305,7 @@ impl Service {
             identity: asking.identity,
             now,
         };
-        Ok(self.state(asking.keys, asking.head, asking.policy, stating, effected))
+        Ok(self.threads.state(asking.keys, asking.head, asking.policy, stating, effected))
     }
 }
 

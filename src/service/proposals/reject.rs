@@ -21,11 +21,11 @@ use serde_json::{Value, json};
 use super::context::ProposalContext;
 use super::request::ProposalKind;
 use super::steps::record_step_attempt;
-use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
 use crate::service::platform::rejection_body::RejectionBody;
 use crate::service::platform::rejection_body::result_error;
+use crate::service::proposals::Proposals;
 use crate::service::proposals::outcome::ProposalOutcome;
 
 /// The longest value that an error repeats. The value helps to recognize the request and is not a copy of it.
@@ -105,7 +105,7 @@ pub(in crate::service) fn count(violations: &mut BTreeMap<NodeId, u32>, node: &N
     *count = count.saturating_add(1);
 }
 
-impl Service {
+impl Proposals {
     /// Records a rejection. It replaces the row of the thread. Therefore a concurrent second rejection is
     /// decided again and counts the first one.
     pub(in crate::service) async fn reject(
@@ -152,7 +152,7 @@ impl Service {
             instruction,
             request: kept(asking, &own),
             // Read last: the redaction above takes long, and a decision must not be old at its commit.
-            at: self.now(),
+            at: self.core.now(),
         };
         let now = rejection.at;
         let mut draft = asking.draft(now);
@@ -163,7 +163,7 @@ impl Service {
         let (kind, data) = (EventType::TransitionRejected, event_data(&rejection));
         event_recorder::append_thread_event(&mut draft, &mut thread, now, kind, data)?;
         draft.replace(&asking.standing.thread, &thread)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         let head = &asking.head.entry;
         let checkpoint = Checkpoint { version: head.version, transition: head.transition };
         Ok(ProposalOutcome::Rejected(RejectionBody::of(rejection, &proposal.ask, Some(checkpoint))))
@@ -177,7 +177,7 @@ impl Service {
         rejection: &Rejection,
     ) -> Result<Option<Checkpoint>> {
         let Some(transition) = rejection.parent else { return Ok(None) };
-        let place = self.place_of(keys, transition).await?.filter(|it| it.thread == rejection.thread);
+        let place = self.threads.place_of(keys, transition).await?.filter(|it| it.thread == rejection.thread);
         Ok(place.map(|it| Checkpoint { version: it.version, transition }))
     }
 }

@@ -4,8 +4,8 @@ use countersign_domain::identity::party::Party;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::transition::Rejection;
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::proposals::Proposals;
 use crate::store::{Cursor, RowFilter};
 
 /// The cursor of a list with the latest entry first.
@@ -34,7 +34,7 @@ impl OlderCursor {
     }
 }
 
-impl Service {
+impl Proposals {
     /// Returns the latest rejected attempts of all flows, and the cursor of the next page.
     pub async fn rejections(
         &self,
@@ -42,13 +42,13 @@ impl Service {
         after: Option<&OlderCursor>,
         limit: u32,
     ) -> Result<(Vec<Rejection>, Option<OlderCursor>)> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let page =
-            self.reader(&keys).list::<Rejection>(RowFilter::Latest, after.map(OlderCursor::cursor), limit).await?;
+            self.core.reader(&keys).list::<Rejection>(RowFilter::Latest, after.map(OlderCursor::cursor), limit).await?;
         let mut rejections = Vec::with_capacity(page.len());
         for rejection in page.into_iter().map(|it| it.record) {
             let own = rejection.own.is_some()
-                && reader.could_have_written_as(&self.party_of(&keys, &rejection.principal).await?);
+                && reader.could_have_written_as(&self.threads.party_of(&keys, &rejection.principal).await?);
             rejections.push(if own { rejection.as_its_own() } else { rejection });
         }
         // A short page is the last one.

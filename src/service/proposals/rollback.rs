@@ -12,9 +12,9 @@ use countersign_domain::threads::usage::Usage;
 use super::context::{ProposalContext, identity_of};
 use super::proposer::Proposer;
 use super::request::{Proposal, ProposalKind};
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::retry::retrying;
+use crate::service::proposals::Proposals;
 use crate::service::proposals::outcome::ProposalOutcome;
 use crate::service::proposals::propose::check_words;
 
@@ -31,7 +31,7 @@ pub struct RollbackInput {
     pub reason: Option<String>,
 }
 
-impl Service {
+impl Proposals {
     /// Requests approval for a rollback to an earlier state. It is held even in observe mode, because no
     /// person may roll back alone.
     pub async fn ask_for_rollback(&self, person: &AccountId, rollback: &RollbackInput) -> Result<ReviewId> {
@@ -39,14 +39,14 @@ impl Service {
     }
 
     async fn ask_for_rollback_once(&self, person: &AccountId, rollback: &RollbackInput) -> Result<ReviewId> {
-        let keys = self.keys()?;
-        let account = self.need::<Account>(&keys, person.as_str(), "account").await?;
+        let keys = self.core.keys()?;
+        let account = self.core.need::<Account>(&keys, person.as_str(), "account").await?;
         // Checked here and not only on the page, because the account may have changed since the page was
         // loaded.
         if account.record.disabled || account.record.role != PersonRole::Reviewer {
             return Err(Error::Forbidden("only an active reviewer can request a rollback. Ask a reviewer"));
         }
-        let thread = self.thread(&keys, &rollback.thread).await?;
+        let thread = self.core.thread(&keys, &rollback.thread).await?;
         if thread.record.branch.is_some() {
             return Err(Error::WrongState("this thread is a branch, which has no reviews. Its join is reviewed"));
         }
@@ -58,8 +58,8 @@ impl Service {
             return held(answer);
         }
         let standing = self.ready(&keys, thread, rollback.parent).await?;
-        let head = self.head(&keys, &standing.thread.record).await?;
-        let policy = self.policy(&keys, standing.flow.record.policy).await?;
+        let head = self.threads.head(&keys, &standing.thread.record).await?;
+        let policy = self.policies.policy(&keys, standing.flow.record.policy).await?;
         let asking = ProposalContext {
             keys: &keys,
             by,

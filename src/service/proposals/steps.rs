@@ -13,8 +13,8 @@ use countersign_domain::threads::transition::{Transition, TransitionOutcome};
 use super::context::ProposalContext;
 use super::context::StepAttempt;
 use super::request::Proposal;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::proposals::Proposals;
 use crate::service::proposals::outcome::ProposalOutcome;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -39,7 +39,7 @@ pub(in crate::service) fn step_attempts_exhausted() -> Violation {
     Violation::new(RejectCode::AttemptsExhausted, Pointer::root(), detail)
 }
 
-impl Service {
+impl Proposals {
     /// Returns the earlier result of a proposal's step, or an error if another request with this step name is
     /// in force.
     pub(in crate::service) async fn prior_step(
@@ -51,13 +51,13 @@ impl Service {
         let Some(step) = &proposal.step else { return Ok(PriorStep::Open(None)) };
         let secret = keys.salt().thread_secret(thread.id.as_str());
         let content = content_of(&secret, &proposal.kept());
-        let known = self.fetch::<StepRow>(keys, &step_row_id(&thread.id, &proposal.node, step)).await?;
+        let known = self.core.fetch::<StepRow>(keys, &step_row_id(&thread.id, &proposal.node, step)).await?;
         let Some(row) = &known else {
             return Ok(PriorStep::Open(Some(StepAttempt { step: step.clone(), content, known })));
         };
         // The content is compared by a keyed digest, so the row reveals nothing about it.
         if let Some(digest) = row.record.stated_as(content) {
-            let transition = self.stated(keys, digest).await?;
+            let transition = self.threads.stated(keys, digest).await?;
             return Ok(PriorStep::Done(Box::new(self.proposal_outcome(keys, transition).await?)));
         }
         match row.record.last_stated() {
@@ -73,17 +73,17 @@ impl Service {
     /// of it.
     async fn is_in_force(&self, keys: &Keys, mut digest: Digest) -> Result<bool> {
         for _ in 0..FOLLOWED_MAX {
-            let Transition { outcome, .. } = self.stated(keys, digest).await?;
+            let Transition { outcome, .. } = self.threads.stated(keys, digest).await?;
             let review = match outcome {
                 TransitionOutcome::Committed { .. }
                 | TransitionOutcome::Observed { .. }
                 | TransitionOutcome::Approved { .. } => return Ok(true),
                 TransitionOutcome::Held { review } | TransitionOutcome::Ended { review, .. } => review,
             };
-            let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+            let hold: Stored<Hold> = self.core.need(keys, review.as_str(), "review").await?;
             let next = match hold.record.state {
                 // After its deadline a review has ended, even if no worker has recorded that yet.
-                HoldState::Open {} => return Ok(hold.record.is_open(self.now())),
+                HoldState::Open {} => return Ok(hold.record.is_open(self.core.now())),
                 HoldState::Approved { .. } => return Ok(true),
                 HoldState::Denied { .. } | HoldState::Expired { .. } | HoldState::Cancelled { .. } => return Ok(false),
                 state @ HoldState::Superseded { .. } => self.superseding_review(keys, &state).await?,
@@ -104,7 +104,7 @@ impl Service {
         let HoldState::Superseded { by: Some(next), .. } = ended else { return Ok(None) };
         // A confirmed write ends the review too, but its transition is no proposal that the agent could wait
         // for.
-        let asks = self.stated(keys, *next).await?.statement.kind != TransitionType::Confirm;
+        let asks = self.threads.stated(keys, *next).await?.statement.kind != TransitionType::Confirm;
         Ok(asks.then_some(*next))
     }
 }

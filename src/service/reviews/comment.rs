@@ -7,10 +7,10 @@ use countersign_domain::primitives::id::{AccountId, ReviewId};
 use countersign_domain::reviews::{CommentRejected, Hold, Ineligible, ReviewComment, VoteRejected};
 use serde_json::{Value, json};
 
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
+use crate::service::reviews::Reviews;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -23,7 +23,7 @@ pub struct NewComment {
     pub nonce: String,
 }
 
-impl Service {
+impl Reviews {
     /// Stores a comment. It is also allowed in a halted flow, in a closed thread and after the end of a
     /// review, because it decides nothing.
     pub async fn comment(&self, person: &AccountId, review: &ReviewId, saying: &NewComment) -> Result<()> {
@@ -31,17 +31,17 @@ impl Service {
     }
 
     async fn comment_once(&self, person: &AccountId, review: &ReviewId, saying: &NewComment) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let person: Stored<Account> = self.core.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
         // The account may have been disabled after the request was authenticated.
         if person.record.disabled {
             return Err(VoteRejected::from(Ineligible::Disabled).into());
         }
-        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
         if saying.transition != hold.record.transition {
             return Err(VoteRejected::Digest.into());
         }
-        let stored = self.thread(&keys, &hold.record.thread).await?;
+        let stored = self.core.thread(&keys, &hold.record.thread).await?;
         let comment = ReviewComment {
             person: person.record.id.clone(),
             name: person.record.name.clone(),
@@ -56,7 +56,7 @@ impl Service {
         event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewCommented, data)?;
         draft.replace(&hold, &hold.record.clone().commented(comment)?)?;
         draft.replace(&stored, &thread)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 }
 

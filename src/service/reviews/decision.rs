@@ -17,8 +17,8 @@ use countersign_domain::threads::flow::ReceiptRow;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
 use serde::{Deserialize, Serialize};
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::reviews::Reviews;
 use crate::service::threads::transition_view::TransitionView;
 use crate::store::record::Stored;
 
@@ -53,19 +53,19 @@ pub struct DecisionResponse {
     pub superseded_by: Option<Digest>,
 }
 
-impl Service {
+impl Reviews {
     /// Returns the decision on a transition, or `None` while its review is pending.
     pub async fn decision(&self, digest: Digest, reader: &Party) -> Result<(ThreadId, Option<DecisionResponse>)> {
-        let keys = self.keys()?;
-        let transition = self.stated(&keys, digest).await?;
+        let keys = self.core.keys()?;
+        let transition = self.threads.stated(&keys, digest).await?;
         let thread = transition.statement.thread.clone();
-        let Some(hold) = self.hold_of(&keys, digest).await? else {
+        let Some(hold) = self.threads.hold_of(&keys, digest).await? else {
             return Ok((thread, Some(committed(&transition))));
         };
         // A passed deadline is a decision even before the worker has recorded it.
-        if matches!(hold.record.state, HoldState::Open {}) && !hold.record.is_open(self.now()) {
-            self.expire_hold(&hold.record.id).await?;
-            let hold = self.hold_of(&keys, digest).await?.map(|it| it.record);
+        if matches!(hold.record.state, HoldState::Open {}) && !hold.record.is_open(self.core.now()) {
+            self.threads.expire_hold(&hold.record.id).await?;
+            let hold = self.threads.hold_of(&keys, digest).await?.map(|it| it.record);
             return Ok((thread, self.decided(&keys, hold.as_ref(), reader).await?));
         }
         Ok((thread, self.decided(&keys, Some(&hold.record), reader).await?))
@@ -74,32 +74,32 @@ impl Service {
     async fn decided(&self, keys: &Keys, hold: Option<&Hold>, reader: &Party) -> Result<Option<DecisionResponse>> {
         let Some(hold) = hold else { return Ok(None) };
         let receipt: Option<Stored<ReceiptRow>> = match &hold.state {
-            HoldState::Approved { receipt, .. } => self.fetch(keys, receipt.as_str()).await?,
+            HoldState::Approved { receipt, .. } => self.core.fetch(keys, receipt.as_str()).await?,
             _ => None,
         };
         let Some(mut decision) = decision_of(hold, receipt.map(|it| it.record)) else { return Ok(None) };
         if let (Some(comment), Some(author)) = (decision.comment.as_mut(), &decision.reviewer_id) {
-            let author = Author::of(self.party_of(keys, &author.into()).await?);
-            *comment = self.redacted_comment(keys, hold, reader, &author, comment).await?;
+            let author = Author::of(self.threads.party_of(keys, &author.into()).await?);
+            *comment = self.threads.redacted_comment(keys, hold, reader, &author, comment).await?;
         }
-        decision.superseded_by = self.superseding_review(keys, &hold.state).await?;
+        decision.superseded_by = self.proposals.superseding_review(keys, &hold.state).await?;
         Ok(Some(decision))
     }
 
     /// Returns the review of a transition, if it was held for approval.
     pub async fn review_about(&self, digest: Digest) -> Result<Option<ReviewId>> {
-        Ok(self.hold_of(&*self.keys()?, digest).await?.map(|it| it.record.id))
+        Ok(self.threads.hold_of(&*self.core.keys()?, digest).await?.map(|it| it.record.id))
     }
 
     /// Returns the part of an effect that an agent may see. The active policy and the policy of the
     /// transition must both allow it for the same node.
     pub async fn visible_effect(&self, token: &Token, told: &TransitionView) -> Result<Vec<LeafChange>> {
-        let keys = self.keys()?;
-        let thread = self.thread(&keys, &told.thread).await?;
-        let active = self.flow(&keys, &thread.record.flow).await?.record.policy;
-        let mut policies = self.policies_of(&keys, &told.statement).await?;
+        let keys = self.core.keys()?;
+        let thread = self.core.thread(&keys, &told.thread).await?;
+        let active = self.core.flow(&keys, &thread.record.flow).await?.record.policy;
+        let mut policies = self.threads.policies_of(&keys, &told.statement).await?;
         // The active policy may redact paths that the old policy showed.
-        policies.push(self.policy(&keys, active).await?);
+        policies.push(self.policies.policy(&keys, active).await?);
         let reads = |policy: &Policy, node: &NodeId, change: &LeafChange| {
             policy.node(node).is_some_and(|it| it.reads().covers(&change.pointer))
         };
@@ -110,10 +110,10 @@ impl Service {
 
     /// Returns the complete opening of a transition for auditors, without redaction.
     pub async fn opening(&self, digest: Digest) -> Result<Opening> {
-        let keys = self.keys()?;
-        let transition = self.transition(&keys, digest).await?;
-        let policy = self.policy(&keys, transition.statement.policy).await?;
-        self.open_transition(&keys, &transition, &policy, &|_| false).await
+        let keys = self.core.keys()?;
+        let transition = self.threads.transition(&keys, digest).await?;
+        let policy = self.policies.policy(&keys, transition.statement.policy).await?;
+        self.threads.open_transition(&keys, &transition, &policy, &|_| false).await
     }
 }
 

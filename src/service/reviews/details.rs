@@ -25,11 +25,11 @@ use countersign_domain::writes::write::Write;
 use serde_json::Value;
 
 use super::eligible_voters::can_decide;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::identity::requester_names::RequesterName;
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::denied_attempts::EarlierDenials;
+use crate::service::reviews::Reviews;
 use crate::service::threads::archive_lookup::ArchiveFiles;
 use crate::service::threads::history::warnings_by;
 use crate::service::threads::known_values::KnownValues;
@@ -104,7 +104,7 @@ impl ReviewFacts {
     }
 }
 
-impl Service {
+impl Reviews {
     /// Returns a review as one viewer may see it. A review past its deadline is ended first.
     pub async fn review(&self, review: &ReviewId, viewer: &Account) -> Result<ReviewFacts> {
         retrying!(self.review_once(review, viewer, None))
@@ -118,33 +118,33 @@ impl Service {
         viewer: &Account,
         reveal: Option<&Pointer>,
     ) -> Result<ReviewFacts> {
-        self.expire_hold(review).await?;
-        let (keys, now) = (self.keys()?, self.now());
-        let hold = self.need::<Hold>(&keys, review.as_str(), "review").await?.record;
-        let standing = self.standing(&keys, self.thread(&keys, &hold.thread).await?).await?;
+        self.threads.expire_hold(review).await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let hold = self.core.need::<Hold>(&keys, review.as_str(), "review").await?.record;
+        let standing = self.core.standing(&keys, self.core.thread(&keys, &hold.thread).await?).await?;
         let thread = standing.thread.record.clone();
-        let transition = self.transition(&keys, hold.transition).await?;
-        let policy = self.policy(&keys, hold.policy).await?;
-        let (before, after) = self.states_of(&keys, &transition).await?;
+        let transition = self.threads.transition(&keys, hold.transition).await?;
+        let policy = self.policies.policy(&keys, hold.policy).await?;
+        let (before, after) = self.threads.states_of(&keys, &transition).await?;
         let (written, tree) = self.written_state(&keys, &thread).await?;
-        let policies = self.policies_under(&keys, standing.flow.record.policy, [hold.policy]).await?;
+        let policies = self.threads.policies_under(&keys, standing.flow.record.policy, [hold.policy]).await?;
         let (reader, tool) = (Party::from(viewer), transition.tool.as_ref());
         let sides = [
             TraceStart::before(&transition, &before),
             TraceStart::After { transition: &transition, before: &before, after: &after },
             TraceStart::Version { thread: &thread.id, version: thread.written_version, state: &written },
         ];
-        let hidings = self.redactors_for(&keys, &reader, &policies, sides, &[tool]).await?;
+        let hidings = self.threads.redactors_for(&keys, &reader, &policies, sides, &[tool]).await?;
         let states = [&before, &after, &written];
-        let (author, caller) = self.authors_of(&keys, &transition).await?;
+        let (author, caller) = self.threads.authors_of(&keys, &transition).await?;
         let called = beside(&policies, TextComparisonScope::of(&reader, &caller), &states, tool);
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
-        let opening = self.open_transition(&keys, &transition, &policy, &hides).await?;
+        let opening = self.threads.open_transition(&keys, &transition, &policy, &hides).await?;
         let revealed = self.revealed_of(&keys, &transition, &policy, &hides, reveal).await?;
         let receipt = self.receipt_of(&keys, &hold).await?;
         let redaction = Redaction::new(reader, &policies, &states, tool, [&author, &caller]);
         let roll = self.voter_roll_for_viewer(&keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
-        let by = self.names_of(&keys, [&hold.proposer]).await?.into_values().next();
+        let by = self.identity.names_of(&keys, [&hold.proposer]).await?.into_values().next();
         let redacted = redacted_by(&hidings, &diff(&before, &after), &transition.named);
         let set = tree.map(|it| set_since(&hides, &opening, (&written, &it))).unwrap_or_default();
         Ok(ReviewFacts {
@@ -160,8 +160,8 @@ impl Service {
             outcome_unknown: thread.outcome_unknown(now),
             write: self.write_of(&keys, &thread, &transition).await?,
             by,
-            denied_before: self.denied_before(&keys, &hold, &policy, &Party::from(viewer)).await?,
-            call: self.call_of(&keys, &called, &transition)?,
+            denied_before: self.proposals.denied_before(&keys, &hold, &policy, &Party::from(viewer)).await?,
+            call: self.threads.call_of(&keys, &called, &transition)?,
             texts: self.texts_of(&keys, receipt.as_ref(), redaction, author, caller).await?,
             receipt,
             roll: VoterRoll { now, ..roll },
@@ -186,12 +186,12 @@ impl Service {
         let Some(revealed) = reveal else { return Ok(None) };
         // Only this leaf opens. Its siblings stay closed.
         let hides = |at: &Pointer| hides(at) && at != revealed;
-        Ok(Some((revealed.clone(), self.open_transition(keys, transition, policy, &hides).await?)))
+        Ok(Some((revealed.clone(), self.threads.open_transition(keys, transition, policy, &hides).await?)))
     }
 
     async fn receipt_of(&self, keys: &Keys, hold: &Hold) -> Result<Option<ReceiptRow>> {
         let HoldState::Approved { receipt, .. } = &hold.state else { return Ok(None) };
-        Ok(self.fetch::<ReceiptRow>(keys, receipt.as_str()).await?.map(|it| it.record))
+        Ok(self.core.fetch::<ReceiptRow>(keys, receipt.as_str()).await?.map(|it| it.record))
     }
 
     async fn texts_of(
@@ -203,7 +203,7 @@ impl Service {
         proposer: Author,
     ) -> Result<ReviewTexts> {
         let revoker = match receipt.and_then(|it| it.revoked.as_ref()) {
-            Some(revoked) => self.party_of(keys, &revoked.by).await?,
+            Some(revoked) => self.threads.party_of(keys, &revoked.by).await?,
             None => Party::Gone,
         };
         Ok(ReviewTexts { redaction, author, proposer, revoker: Author::of(revoker) })
@@ -211,14 +211,14 @@ impl Service {
 
     /// Returns the write of a transition, once it is committed.
     async fn write_of(&self, keys: &Keys, thread: &Thread, transition: &Transition) -> Result<Option<Write>> {
-        let writes = self.writes_of(keys, thread, transition.statement.version).await?;
+        let writes = self.threads.writes_of(keys, thread, transition.statement.version).await?;
         Ok(writes.into_iter().find(|it| it.transition == transition.digest))
     }
 
     /// Returns the state of the last confirmed write with its tree. If it is erased or its archive is unreadable, every
     /// leaf counts as changed, so that a reviewer misses nothing.
     async fn written_state(&self, keys: &Keys, thread: &Thread) -> Result<(Value, Option<Tree>)> {
-        let unread = match self.version(keys, &thread.id, thread.written_version).await {
+        let unread = match self.threads.version(keys, &thread.id, thread.written_version).await {
             Err(unread @ (Error::Erased | Error::Archive(_) | Error::NoArchives)) => unread,
             written => return written.map(|it| (it.state, Some(it.tree))),
         };
@@ -231,14 +231,14 @@ impl Service {
 
     /// Returns a page of a thread's chain, oldest first.
     pub async fn chain(&self, thread: &ThreadId, from: u64, limit: u32) -> Result<Vec<(ChainRow, Transition)>> {
-        let keys = self.keys()?;
-        let head = self.thread(&keys, thread).await?.record.head.version;
+        let keys = self.core.keys()?;
+        let head = self.core.thread(&keys, thread).await?.record.head.version;
         // Saturating, because `from` comes from the request.
         let last = head.min(from.saturating_add(u64::from(limit)).saturating_sub(1));
         let mut files = ArchiveFiles::default();
-        let rows = self.links(&keys, &mut files, thread, from..=last).await?;
+        let rows = self.threads.links(&keys, &mut files, thread, from..=last).await?;
         let digests: Vec<Digest> = rows.iter().map(|row| row.transition).collect();
-        let mut transitions = self.transitions_of(&keys, &mut files, &digests).await?;
+        let mut transitions = self.threads.transitions_of(&keys, &mut files, &digests).await?;
         let with = |row: ChainRow| {
             let transition = transitions.remove(&row.transition).ok_or(Error::Broken("the chain"))?;
             Ok((row, transition))
@@ -248,8 +248,8 @@ impl Service {
 
     /// Returns an event by its sequence number in its thread.
     pub async fn event(&self, thread: &ThreadId, seq: u64) -> Result<Option<Event>> {
-        let keys = self.keys()?;
-        let stored = self.reader(&keys).get_by_alias::<Event>(&event_alias(thread, seq)).await?;
+        let keys = self.core.keys()?;
+        let stored = self.core.reader(&keys).get_by_alias::<Event>(&event_alias(thread, seq)).await?;
         Ok(stored.map(|it| it.record))
     }
 }

@@ -23,6 +23,7 @@ use serde_json::Value;
 use super::rejudge::RejudgeOutcome;
 use super::vote::check_open;
 use crate::service::error::{Error, Result};
+use crate::service::platform::core::ThreadContext;
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::context::ProposalContext;
 use crate::service::proposals::hold::HoldTerms;
@@ -31,10 +32,10 @@ use crate::service::proposals::hold::stages_of;
 use crate::service::proposals::outcome::authors_with;
 use crate::service::proposals::proposer::Proposer;
 use crate::service::proposals::request::{Proposal, ProposalKind, RATIONALE_CHARS_MAX};
+use crate::service::reviews::Reviews;
 use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::provenance::TraceStart;
 use crate::service::threads::statement::JudgedEffect;
-use crate::service::{Service, ThreadContext};
 use crate::store::record::Stored;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -72,7 +73,7 @@ struct EditContext<'a> {
     ask: &'a EditRequest,
 }
 
-impl Service {
+impl Reviews {
     /// Replaces a held proposal with an edit, which is held for approval.
     pub async fn rewrite(&self, editor: &AccountId, review: &ReviewId, ask: &EditRequest) -> Result<EditResult> {
         // The database's clock decides about the deadline, so the commit can fail after the check below
@@ -86,11 +87,11 @@ impl Service {
     }
 
     async fn rewrite_once(&self, editor: &AccountId, review: &ReviewId, ask: &EditRequest) -> Result<EditResult> {
-        let (keys, now) = (self.keys()?, self.now());
-        let person: Stored<Account> = self.fetch(&keys, editor.as_str()).await?.ok_or(Error::Unauthenticated)?;
-        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
-        let thread = self.thread(&keys, &hold.record.thread).await?;
-        let standing = self.standing(&keys, thread).await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let person: Stored<Account> = self.core.fetch(&keys, editor.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+        let thread = self.core.thread(&keys, &hold.record.thread).await?;
+        let standing = self.core.standing(&keys, thread).await?;
         check_open(&standing, &hold.record, now)?;
         if now >= hold.record.expires_at {
             return Err(VoteRejected::Expired.into());
@@ -98,13 +99,13 @@ impl Service {
         if ask.transition != hold.record.transition {
             return Err(VoteRejected::Digest.into());
         }
-        let transition = self.transition(&keys, hold.record.transition).await?;
+        let transition = self.threads.transition(&keys, hold.record.transition).await?;
         hold.record.may_rewrite(&person.record, transition.editor.as_ref(), now).map_err(VoteRejected::from)?;
         if self.rejudge(&keys, &standing, &hold).await? != RejudgeOutcome::Kept {
             return Err(VoteRejected::PolicyChanged.into());
         }
         self.check_rewritable(&keys, &transition).await?;
-        let token = self.fetch::<Token>(&keys, hold.record.proposer.as_str()).await?;
+        let token = self.core.fetch::<Token>(&keys, hold.record.proposer.as_str()).await?;
         let token = token.filter(|it| !it.record.revoked).ok_or(Error::WrongState(NO_AGENT))?;
         let (keys, standing, hold, person, token, transition) =
             (&*keys, &standing, &hold, &person, &token, &transition);
@@ -113,8 +114,8 @@ impl Service {
 
     async fn rewrite_as(&self, edit: EditContext<'_>) -> Result<EditResult> {
         let EditContext { keys, standing, hold, person, token, transition, ask } = edit;
-        let head = self.head(keys, &standing.thread.record).await?;
-        let policy = self.policy(keys, standing.flow.record.policy).await?;
+        let head = self.threads.head(keys, &standing.thread.record).await?;
+        let policy = self.policies.policy(keys, standing.flow.record.policy).await?;
         let proposed = transition.delta.apply(&head.state).map_err(|_| Error::Broken("a transition's effect"))?;
         let hiding = self.hiding_for_edit(&edit, &policy, &head.state, &proposed).await?;
         if ask.edit.places(transition.format).iter().any(|it| touches_redacted(&hiding, [&head.state, &proposed], it)) {
@@ -143,7 +144,7 @@ impl Service {
         let (proposal, trying) = (&proposal, None);
         let (head, policy, given) = (&head, &policy, OnceLock::new());
         let asking = ProposalContext { keys, by, proposal, identity, standing, head, policy, trying, given };
-        match self.judge_proposal(&asking).await? {
+        match self.proposals.judge_proposal(&asking).await? {
             Judgement::Hold { after, named, reasons, warnings, .. } => {
                 let effected = JudgedEffect { after, named: named.into_iter().collect(), warnings };
                 self.hold_edit(&asking, hold, effected, reasons).await
@@ -166,7 +167,7 @@ impl Service {
         let EditContext { keys, person, transition, ask, .. } = *edit;
         let sides = [TraceStart::before(transition, before), TraceStart::After { transition, before, after }];
         let (reader, tools) = (Party::from(&person.record), [transition.tool.as_ref()]);
-        let hidings = self.redactors_for(keys, &reader, std::slice::from_ref(policy), sides, &tools).await?;
+        let hidings = self.threads.redactors_for(keys, &reader, std::slice::from_ref(policy), sides, &tools).await?;
         let hiding = hidings.into_iter().next().ok_or(Error::Broken("a policy"))?;
         Ok(hiding.sparing(ask.edit.places(transition.format)))
     }
@@ -177,7 +178,7 @@ impl Service {
         for _ in 0..EDITS_MAX {
             match (of.statement.kind, of.statement.supersedes) {
                 (TransitionType::Propose, _) => return Ok(()),
-                (TransitionType::Edit, Some(before)) => of = self.transition(keys, before).await?,
+                (TransitionType::Edit, Some(before)) => of = self.threads.transition(keys, before).await?,
                 _ => return Err(Error::WrongState(NOT_EDITABLE)),
             }
         }
@@ -195,7 +196,7 @@ impl Service {
     ) -> Result<()> {
         // The judgement reports a patch that does not apply.
         let Ok(read) = Patch::read(transition.format, patch.clone()) else { return Ok(()) };
-        let Ok(after) = read.apply(before, self.limits()) else { return Ok(()) };
+        let Ok(after) = read.apply(before, self.core.limits()) else { return Ok(()) };
         let moved = diff(proposed, &after).into_iter().any(|it| hiding.hides(&it.pointer));
         if moved { Err(Error::WrongState(HIDDEN)) } else { Ok(()) }
     }
@@ -213,12 +214,12 @@ impl Service {
         excluded.extend(authors_with(&asking.standing.thread.record, asking.by.author(), &asking.proposal.ask));
         // Separation of duties: the editor is now an author and has no vote on the edit.
         excluded.insert(person.record.id.to_string());
-        let people = self.accounts_all(asking.keys).await?;
+        let people = self.identity.accounts_all(asking.keys).await?;
         if !can_be_approved(&stages_of(asking.policy), &excluded, &people) {
             return Err(Error::WrongState(NOBODY));
         }
-        let now = self.now();
-        let step = self.create_statement(asking, effected, now).await?;
+        let now = self.core.now();
+        let step = self.proposals.create_statement(asking, effected, now).await?;
         let mut draft = asking.draft(now);
         // An edit after the deadline would revive an expired review.
         draft.before(hold.record.expires_at);
@@ -227,13 +228,13 @@ impl Service {
         let by = Some(step.transition.digest);
         let state = HoldState::Superseded { at: now, by, policy: None };
         let end = HoldEnd { state, reason: HoldEndReason::Superseded, at: now };
-        self.add_hold_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
+        self.threads.add_hold_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
         // The new review counts as an attempt at the agent's own change. Otherwise the agent could infer the
         // edit from its remaining attempts.
         let terms = HoldTerms { reasons, excluded, effect: hold.record.effect, opened_at: now };
         let (_, next) = add_hold(&mut draft, &mut thread, asking, step, terms)?;
         draft.replace(&asking.standing.thread, &thread)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(EditResult::Held(next.id))
     }
 }

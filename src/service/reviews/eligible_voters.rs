@@ -5,7 +5,8 @@ use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::{CannotDecide, Hold, VoterRoll, VotingSeat};
 
 use crate::service::error::Result;
-use crate::service::{Service, ThreadContext};
+use crate::service::platform::core::ThreadContext;
+use crate::service::reviews::Reviews;
 use crate::store::record::Stored;
 
 #[derive(Clone, Debug)]
@@ -18,16 +19,16 @@ pub struct EligibleVoter {
 /// The maximum length of the list.
 const ELECTORS_MAX: usize = 500;
 
-impl Service {
+impl Reviews {
     /// Returns the reviewers in the groups of a review and their active delegates by name, with whether each
     /// can decide now.
     pub async fn electorate(&self, review: &ReviewId) -> Result<Vec<EligibleVoter>> {
-        let (keys, now) = (self.keys()?, self.now());
-        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
-        let thread = self.thread(&keys, &hold.record.thread).await?;
-        let standing = self.standing(&keys, thread).await?;
-        let delegations = self.active_delegations(&keys).await?;
-        let roll = VoterRoll { people: self.accounts_all(&keys).await?, delegations, now };
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+        let thread = self.core.thread(&keys, &hold.record.thread).await?;
+        let standing = self.core.standing(&keys, thread).await?;
+        let delegations = self.identity.active_delegations(&keys).await?;
+        let roll = VoterRoll { people: self.identity.accounts_all(&keys).await?, delegations, now };
         // The groups of a passed escalation count too.
         let in_groups = |it: &Account| hold.record.asks(&it.groups, now);
         let asked = |it: &Account| in_groups(it) || roll.away_for(&it.id).any(|(_, away)| in_groups(away));

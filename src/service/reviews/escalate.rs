@@ -6,14 +6,14 @@ use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::{DueReminder, Hold};
 use serde_json::{Value, json};
 
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
+use crate::service::reviews::Reviews;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-impl Service {
+impl Reviews {
     /// Records the reminder or escalation of a review that is due, if any.
     pub async fn notice(&self, review: &ReviewId) -> Result<()> {
         match retrying!(self.notice_once(review)) {
@@ -24,9 +24,9 @@ impl Service {
     }
 
     async fn notice_once(&self, review: &ReviewId) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
-        let stored = self.thread(&keys, &hold.record.thread).await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+        let stored = self.core.thread(&keys, &hold.record.thread).await?;
         let Some((next, told)) = hold.record.clone().noticed(now) else { return Ok(()) };
         let mut thread = stored.record.clone();
         let mut draft = Draft::new(keys.row(), now);
@@ -37,7 +37,7 @@ impl Service {
         }
         draft.replace(&hold, &next)?;
         draft.replace(&stored, &thread)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 }
 

@@ -8,14 +8,14 @@ use countersign_domain::reviews::{
 };
 use serde_json::{Value, json};
 
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
+use crate::service::reviews::Reviews;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-impl Service {
+impl Reviews {
     /// Extends the deadline of a review. It is also allowed in a halted flow, because it decides nothing and
     /// the time of the review runs.
     pub async fn extend(&self, person: &AccountId, review: &ReviewId, ask: &ExtensionRequest) -> Result<()> {
@@ -29,13 +29,13 @@ impl Service {
     }
 
     async fn extend_once(&self, person: &AccountId, review: &ReviewId, ask: &ExtensionRequest) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
-        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
-        let stored = self.thread(&keys, &hold.record.thread).await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let person: Stored<Account> = self.core.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+        let stored = self.core.thread(&keys, &hold.record.thread).await?;
         let ask = ExtensionRequest { reason: ask.reason.trim().to_owned(), ..ask.clone() };
         // An account that cannot sign in counts as disabled, for example if its sign-in method is off.
-        let standing = self.with_effective_status(person.record.clone());
+        let standing = self.identity.with_effective_status(person.record.clone());
         let longer = hold.record.clone().extended(ask, &standing, now)?;
         let mut thread = stored.record.clone();
         let mut draft = Draft::new(keys.row(), now);
@@ -47,7 +47,7 @@ impl Service {
         }
         draft.replace(&hold, &longer)?;
         draft.replace(&stored, &thread)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 }
 

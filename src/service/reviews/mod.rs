@@ -15,3 +15,35 @@ pub mod vote;
 pub mod vote_evidence;
 pub(crate) mod voter_roll;
 pub mod withdraw;
+use crate::service::identity::Identity;
+use crate::service::platform::core::Core;
+use crate::service::policies::Policies;
+use crate::service::proposals::Proposals;
+use crate::service::threads::Threads;
+use crate::service::writes::Writes;
+use rejudge_cache::RejudgeCache;
+use std::sync::Arc;
+
+/// Reviews of held proposals: votes, comments, edits and deadlines.
+pub struct Reviews {
+    core: Arc<Core>,
+    policies: Arc<Policies>,
+    identity: Arc<Identity>,
+    threads: Arc<Threads>,
+    proposals: Arc<Proposals>,
+    writes: Arc<Writes>,
+    holds_looked: RejudgeCache,
+}
+
+impl Reviews {
+    pub(in crate::service) fn new(
+        core: Arc<Core>,
+        policies: Arc<Policies>,
+        identity: Arc<Identity>,
+        threads: Arc<Threads>,
+        proposals: Arc<Proposals>,
+        writes: Arc<Writes>,
+    ) -> Self {
+        Self { core, policies, identity, threads, proposals, writes, holds_looked: RejudgeCache::default() }
+    }
+}

@@ -23,6 +23,7 @@ use countersign_domain::threads::flow::Mode;
 use countersign_domain::threads::transition::{HoldEndReason, Rejection, Transition};
 
 use crate::service::error::{Error, Result};
+use crate::service::platform::core::ThreadContext;
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::context::{ProposalContext, identity_of};
 use crate::service::proposals::denied_attempts::effect_of;
@@ -32,9 +33,9 @@ use crate::service::proposals::hold::hold_reason;
 use crate::service::proposals::outcome::authors_with;
 use crate::service::proposals::proposer::Proposer;
 use crate::service::proposals::request::Proposal;
+use crate::service::reviews::Reviews;
 use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::statement::JudgedEffect;
-use crate::service::{Service, ThreadContext};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -60,11 +61,11 @@ enum RejudgedProposal {
     Nobody,
 }
 
-impl Service {
+impl Reviews {
     /// Returns pending reviews whose policy is no longer the active policy of their flow.
     pub async fn holds_to_rejudge(&self) -> Result<Vec<ReviewId>> {
-        let keys = self.keys()?;
-        let judging = self.active_policy_by_flow(&keys).await?;
+        let keys = self.core.keys()?;
+        let judging = self.policies.active_policy_by_flow(&keys).await?;
         // A review without a flow row is skipped, so that it does not block the others. An audit reports it.
         let of_before = |hold: Hold| {
             let over = judging.get(&hold.flow).filter(|it| it.policy != hold.policy)?;
@@ -73,7 +74,7 @@ impl Service {
         if self.holds_looked.is_done(&judging) {
             return Ok(Vec::new());
         }
-        let found = self.select_open(&keys, of_before).await?;
+        let found = self.core.select_open(&keys, of_before).await?;
         if found.is_empty() {
             self.holds_looked.done(judging);
         }
@@ -86,13 +87,13 @@ impl Service {
     }
 
     async fn rejudge_hold_once(&self, review: &ReviewId) -> Result<()> {
-        let keys = self.keys()?;
-        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
-        let thread = self.thread(&keys, &hold.record.thread).await?;
-        let standing = self.standing(&keys, thread).await?;
+        let keys = self.core.keys()?;
+        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+        let thread = self.core.thread(&keys, &hold.record.thread).await?;
+        let standing = self.core.standing(&keys, thread).await?;
         // During a halt nothing new is stated. The review is judged again after the halt, or before the next
         // vote.
-        if !hold.record.is_open(self.now()) || standing.proposing_halted() {
+        if !hold.record.is_open(self.core.now()) || standing.proposing_halted() {
             return Ok(());
         }
         match self.rejudge(&keys, &standing, &hold).await {
@@ -113,10 +114,11 @@ impl Service {
         if hold.record.policy == active {
             return Ok(RejudgeOutcome::Kept);
         }
-        let policy = self.policy(keys, active).await?;
-        let transition = self.transition(keys, hold.record.transition).await?;
+        let policy = self.policies.policy(keys, active).await?;
+        let transition = self.threads.transition(keys, hold.record.transition).await?;
         // A revoked token cannot propose, so the gateway does not restate its proposals either.
-        let token = self.fetch::<Token>(keys, hold.record.proposer.as_str()).await?.filter(|it| !it.record.revoked);
+        let token =
+            self.core.fetch::<Token>(keys, hold.record.proposer.as_str()).await?.filter(|it| !it.record.revoked);
         let (Some(token), Some(proposal)) = (token, Proposal::of(&transition)) else {
             return self.end_without_replacement(keys, standing, hold).await;
         };
@@ -124,9 +126,9 @@ impl Service {
             return self.end_without_replacement(keys, standing, hold).await;
         };
         let thread = &standing.thread.record;
-        let head = self.head(keys, thread).await?;
-        let proposal = self.in_turn(&proposal, thread.id.as_str()).await?.into_owned();
-        let proposal = self.gather_inputs(keys, &head, thread, proposal).await?;
+        let head = self.threads.head(keys, thread).await?;
+        let proposal = self.proposals.in_turn(&proposal, thread.id.as_str()).await?.into_owned();
+        let proposal = self.proposals.gather_inputs(keys, &head, thread, proposal).await?;
         let (by, proposal) = (Proposer::Token(&token), &proposal);
         let (head, policy, given) = (&head, &policy, OnceLock::new());
         let asking = ProposalContext { keys, by, proposal, identity, standing, head, policy, trying: None, given };
@@ -149,7 +151,7 @@ impl Service {
         transition: &Transition,
     ) -> Result<RejudgedProposal> {
         let (policy, flow) = (asking.policy, &asking.standing.flow.record);
-        let judged = match self.judge_proposal(asking).await {
+        let judged = match self.proposals.judge_proposal(asking).await {
             // The branches of the join cannot be merged under this policy.
             Err(Error::Conflict { .. } | Error::Invalid { .. }) if asking.proposal.ask.carried().is_some() => {
                 return Ok(RejudgedProposal::Nobody);
@@ -160,7 +162,7 @@ impl Service {
             return Ok(RejudgedProposal::Nobody);
         };
         let effected = JudgedEffect { after, named: named.into_iter().collect(), warnings };
-        let old = self.policy(asking.keys, hold.record.policy).await?;
+        let old = self.policies.policy(asking.keys, hold.record.policy).await?;
         // An earlier release may have worded the stored reasons.
         let stored: Vec<HoldReason> = hold.record.reasons.iter().map(HoldReason::in_current_wording).collect();
         let current: Vec<HoldReason> = reasons.iter().cloned().map(|it| hold_reason(it).in_current_wording()).collect();
@@ -177,11 +179,11 @@ impl Service {
         }
         let effect = effect_of(asking, &effected, &reasons);
         // A restated review counts as an attempt, so a stricter policy can leave none.
-        if is_exhausted(asking) || self.is_effect_exhausted(asking.keys, policy, effect).await? {
+        if is_exhausted(asking) || self.proposals.is_effect_exhausted(asking.keys, policy, effect).await? {
             return Ok(RejudgedProposal::Nobody);
         }
         let authors = authors_with(&asking.standing.thread.record, asking.by.author(), &asking.proposal.ask);
-        let asked = self.somebody_can_approve(asking.keys, policy, &authors).await?;
+        let asked = self.proposals.somebody_can_approve(asking.keys, policy, &authors).await?;
         Ok(if asked { RejudgedProposal::Hold(effected, reasons, authors) } else { RejudgedProposal::Nobody })
     }
 
@@ -197,8 +199,8 @@ impl Service {
             proposal.attempt = proposal.attempt.saturating_add(1);
             let identity = identity_of(keys, by, &proposal);
             let name = identity.to_string();
-            let rejected = self.fetch::<Rejection>(keys, &name).await?.is_some();
-            if !rejected && self.reader(keys).get_by_alias::<Transition>(&name).await?.is_none() {
+            let rejected = self.core.fetch::<Rejection>(keys, &name).await?.is_some();
+            if !rejected && self.core.reader(keys).get_by_alias::<Transition>(&name).await?.is_none() {
                 return Ok(Some((proposal, identity)));
             }
         }
@@ -214,19 +216,19 @@ impl Service {
         reasons: Vec<JudgedReason>,
         authors: BTreeSet<String>,
     ) -> Result<RejudgeOutcome> {
-        let now = self.now();
+        let now = self.core.now();
         let effect = effect_of(asking, &effected, &reasons);
-        let step = self.create_statement(asking, effected, now).await?;
+        let step = self.proposals.create_statement(asking, effected, now).await?;
         let mut draft = asking.draft(now);
         draft.before(hold.record.expires_at);
         let mut thread = asking.standing.thread.record.clone();
         // Waiting agents follow this digest to the new review.
         let end = superseded(now, Some(step.transition.digest), asking.policy);
-        self.add_hold_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
+        self.threads.add_hold_end(&mut draft, asking.keys, &mut thread, hold, end).await?;
         let terms = HoldTerms { reasons, excluded: authors, effect, opened_at: now };
         add_hold(&mut draft, &mut thread, asking, step, terms)?;
         draft.replace(&asking.standing.thread, &thread)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(RejudgeOutcome::Ended)
     }
 
@@ -237,15 +239,15 @@ impl Service {
         standing: &ThreadContext,
         hold: &Stored<Hold>,
     ) -> Result<RejudgeOutcome> {
-        let now = self.now();
-        let policy = self.policy(keys, standing.flow.record.policy).await?;
+        let now = self.core.now();
+        let policy = self.policies.policy(keys, standing.flow.record.policy).await?;
         let mut draft = Draft::new(keys.row(), now);
         standing.rely(&mut draft);
         draft.before(hold.record.expires_at);
         let mut thread = standing.thread.record.clone();
-        self.add_hold_end(&mut draft, keys, &mut thread, hold, superseded(now, None, &policy)).await?;
+        self.threads.add_hold_end(&mut draft, keys, &mut thread, hold, superseded(now, None, &policy)).await?;
         draft.replace(&standing.thread, &thread)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(RejudgeOutcome::Ended)
     }
 }

@@ -13,10 +13,10 @@ use countersign_domain::reviews::{Hold, REVEAL_REASON_CHARS_MAX, Reveal, RevealR
 use serde_json::{Value, json};
 
 use super::details::ReviewFacts;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
+use crate::service::reviews::Reviews;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -59,7 +59,7 @@ impl ReviewFacts {
     }
 }
 
-impl Service {
+impl Reviews {
     /// Records a reveal, and then returns the review with that value open. It is also allowed in a halted
     /// flow, in a closed thread and after the end of the review, because it decides nothing.
     pub async fn reveal(&self, person: &AccountId, review: &ReviewId, look: &RevealRequest) -> Result<ReviewFacts> {
@@ -68,15 +68,15 @@ impl Service {
     }
 
     async fn record_look(&self, person: &AccountId, review: &ReviewId, look: &RevealRequest) -> Result<Account> {
-        let (keys, now) = (self.keys()?, self.now());
-        let person: Stored<Account> = self.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let person: Stored<Account> = self.core.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
         // Loaded without the value first: the checks below must pass and the record must be committed before
         // it is read.
         let facts = self.review_once(review, &person.record, None).await?;
         let groups = facts.reveal_groups(&person.record)?;
         check_look(&facts, look)?;
-        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
-        let stored = self.thread(&keys, &hold.record.thread).await?;
+        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+        let stored = self.core.thread(&keys, &hold.record.thread).await?;
         let mut thread = stored.record.clone();
         let reveal = Reveal {
             person: person.record.id.clone(),
@@ -93,7 +93,7 @@ impl Service {
         event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewRevealed, data)?;
         draft.replace(&hold, &hold.record.clone().revealed(reveal)?)?;
         draft.replace(&stored, &thread)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(person.record)
     }
 }

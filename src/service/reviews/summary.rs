@@ -10,8 +10,8 @@ use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Hold;
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::reviews::Reviews;
 
 /// The maximum number of named keys, for a short message.
 const KEYS_MAX: usize = 8;
@@ -29,16 +29,16 @@ pub(in crate::service) struct ReviewSummary {
     pub(in crate::service) page: String,
 }
 
-impl Service {
+impl Reviews {
     pub(in crate::service) async fn brief_of(&self, keys: &Keys, hold: &Hold) -> Result<ReviewSummary> {
-        let policy = self.policy(keys, hold.policy).await?;
+        let policy = self.policies.policy(keys, hold.policy).await?;
         Ok(ReviewSummary {
             thing: "Review",
             name: hold.id.to_string(),
             flow: hold.flow.clone(),
             risk: risk_of(hold, |it| policy.hides(it)),
             ends: hold.expires_at,
-            page: format!("{}/reviews/{}", self.public_url(), hold.id),
+            page: format!("{}/reviews/{}", self.core.public_url(), hold.id),
         })
     }
 
@@ -50,7 +50,7 @@ impl Service {
             flow: interrupt.flow.clone(),
             risk: "reported by the host application, not verified by the gateway".to_owned(),
             ends: interrupt.expires_at,
-            page: format!("{}/interrupts/{}", self.public_url(), interrupt.id),
+            page: format!("{}/interrupts/{}", self.core.public_url(), interrupt.id),
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Votes: checks and counts a vote, and applies the decision after the last one.
 
-use std::sync::Arc;
-
 use countersign_domain::chain::commitment::LeafSource;
 use countersign_domain::chain::entry::CommitGate;
 use countersign_domain::chain::jws::{self, TokenType};
@@ -22,14 +20,15 @@ use super::voter_roll::LoadedVoterRoll;
 use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::passkeys::{BallotSubject, PasskeyUse, VoteSignature};
+use crate::service::platform::core::ThreadContext;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
+use crate::service::reviews::Reviews;
 use crate::service::threads::commit::{CommitBase, GatedTransition};
 use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::lease_expiry::record_expired_lease;
 use crate::service::threads::statement::StatedTransition;
 use crate::service::threads::version::Version;
-use crate::service::{Service, ThreadContext};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -59,7 +58,7 @@ struct PendingVote<'a> {
     now: Timestamp,
 }
 
-impl Service {
+impl Reviews {
     /// Counts a person's vote on exactly the digest that the ballot contains.
     pub async fn vote(&self, voter: &AccountId, review: &ReviewId, ballot: &Ballot) -> Result<VoteOutcome> {
         self.vote_signed(voter, review, ballot, None).await
@@ -105,10 +104,10 @@ impl Service {
         ballot: &Ballot,
         manner: VoteSubmission<'_>,
     ) -> Result<VoteOutcome> {
-        let (keys, now) = (self.keys()?, self.now());
-        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
-        let thread = self.thread(&keys, &hold.record.thread).await?;
-        let standing = self.standing(&keys, thread).await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+        let thread = self.core.thread(&keys, &hold.record.thread).await?;
+        let standing = self.core.standing(&keys, thread).await?;
         check_open(&standing, &hold.record, now)?;
         let signature = match (manner, hold.record.alone()) {
             (VoteSubmission::AmongSeveral, Some(why)) => return Err(VoteRejected::from(why).into()),
@@ -127,8 +126,10 @@ impl Service {
         // acknowledgement.
         let outcome_unknown = standing.thread.record.outcome_unknown(now);
         let bench = VoteContext { roll: &rolled.roll, outcome_unknown };
-        let (ballot, passkey) =
-            self.verify_voter_proof(&keys, BallotSubject::Review(review), voter, ballot.clone(), signature).await?;
+        let (ballot, passkey) = self
+            .identity
+            .verify_voter_proof(&keys, BallotSubject::Review(review), voter, ballot.clone(), signature)
+            .await?;
         // The tally consumes the ballot, and the passkey requirement is checked after it.
         let (stage, proof) = (ballot.stage, ballot.proof.clone());
         let tally = hold.record.clone().vote(ballot, person, &bench)?;
@@ -147,12 +148,12 @@ impl Service {
         put_vote_event(&mut draft, &mut thread, counted, poll.now)?;
         draft.replace(poll.hold, counted)?;
         draft.replace(&poll.standing.thread, &thread)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(VoteOutcome::Waiting)
     }
 
     async fn deny(&self, poll: &PendingVote<'_>, counted: Hold, refusals: Vec<DenialClaim>) -> Result<VoteOutcome> {
-        let stored = self.held(poll.keys, counted.transition).await?;
+        let stored = self.threads.held(poll.keys, counted.transition).await?;
         let statement = &stored.record.statement;
         let denial = Denial {
             iss: poll.keys.issuer().to_owned(),
@@ -175,9 +176,9 @@ impl Service {
         let counted = Stored { record: counted, ..poll.hold.clone() };
         let end =
             HoldEnd { state: HoldState::Denied { at: poll.now, denial }, reason: HoldEndReason::Denied, at: poll.now };
-        self.add_hold_end(&mut draft, poll.keys, &mut thread, &counted, end).await?;
+        self.threads.add_hold_end(&mut draft, poll.keys, &mut thread, &counted, end).await?;
         draft.replace(&poll.standing.thread, &thread)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(VoteOutcome::Denied)
     }
 
@@ -188,9 +189,9 @@ impl Service {
         counted: Hold,
         approvals: Vec<ApprovalClaim>,
     ) -> Result<VoteOutcome> {
-        let stored = self.held(poll.keys, counted.transition).await?;
-        let head = self.head(poll.keys, &poll.standing.thread.record).await?;
-        let policy = self.policy(poll.keys, stored.record.statement.policy).await?;
+        let stored = self.threads.held(poll.keys, counted.transition).await?;
+        let head = self.threads.head(poll.keys, &poll.standing.thread.record).await?;
+        let policy = self.policies.policy(poll.keys, stored.record.statement.policy).await?;
         let step = self.approved_step(poll.keys, &head, &stored.record)?;
         let receipt = receipt_of(poll, &policy, &stored.record, approvals);
         let issued = IssuedReceipt::sign(poll.keys.signing(KeyUse::Chain), receipt);
@@ -204,7 +205,7 @@ impl Service {
         let gate = CommitGate::Approved { review: counted.id.clone(), receipt: receipt.jti.clone() };
         let base = CommitBase { head: &head, policy: &policy, flow: &poll.standing.flow.record };
         let gated = GatedTransition { step, gate, committed_at: poll.now };
-        let advanced = self.advance(&mut draft, poll.keys, base, gated, &mut thread)?;
+        let advanced = self.threads.advance(&mut draft, poll.keys, base, gated, &mut thread)?;
         let outcome = TransitionOutcome::Approved {
             review: counted.id.clone(),
             receipt: receipt.jti.clone(),
@@ -223,10 +224,10 @@ impl Service {
         put_approved_events(&mut draft, &mut thread, &counted, receipt, poll.now)?;
         draft.replace(poll.hold, &counted.ended(HoldState::Approved { at, receipt: jti, version })?)?;
         draft.replace(&poll.standing.thread, &thread)?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         // The caches are filled only after the commit, because a failed commit must leave no head behind.
-        self.heads.put(Arc::new(advanced));
-        self.issued.put(issued);
+        self.threads.cache_head(advanced);
+        self.writes.cache_receipt(issued);
         Ok(VoteOutcome::Approved)
     }
 
@@ -241,7 +242,7 @@ impl Service {
             return Err(changed);
         }
         let Ok(after) = transition.delta.apply(&head.state) else { return Err(changed) };
-        let secret = self.secret(keys, &statement.thread);
+        let secret = self.threads.secret(keys, &statement.thread);
         let setting = LeafSource { proposal: &statement.proposal, named: &transition.named };
         let tree = head.tree.advance(&secret, &head.state, &after, &setting);
         if tree.root() != statement.to {

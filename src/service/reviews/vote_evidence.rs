@@ -1,19 +1,19 @@
 //! Returns the signed evidence of votes.
 
-use crate::service::Service;
 use crate::service::error::Error;
 use crate::service::error::Result;
 use crate::service::identity::passkeys::vote_signature::evidence_of;
+use crate::service::reviews::Reviews;
 use countersign_domain::chain::signed_vote::VoteEvidence;
 use countersign_domain::primitives::id::Jti;
 use countersign_domain::threads::flow::ReceiptRow;
 
-impl Service {
+impl Reviews {
     /// Returns the signed evidence of the approvals in a receipt.
     pub async fn evidence_of_receipt(&self, jti: &Jti) -> Result<Vec<VoteEvidence>> {
-        let keys = self.keys()?;
-        let receipt = self.need::<ReceiptRow>(&keys, jti.as_str(), "receipt").await?.record;
-        let hold = self.hold_of(&keys, receipt.transition).await?.ok_or(Error::NotFound("receipt"))?.record;
+        let keys = self.core.keys()?;
+        let receipt = self.core.need::<ReceiptRow>(&keys, jti.as_str(), "receipt").await?.record;
+        let hold = self.threads.hold_of(&keys, receipt.transition).await?.ok_or(Error::NotFound("receipt"))?.record;
         let signed = hold.votes.iter().filter_map(|it| evidence_of(keys.issuer(), &hold.id, it));
         Ok(signed.filter(|it| receipt.reviewers.contains(&it.statement.reviewer)).collect())
     }

@@ -8,8 +8,8 @@ use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::{AccountId, DelegationId};
 use countersign_domain::reviews::{Vote, VoterRoll};
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::reviews::Reviews;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -36,7 +36,7 @@ impl LoadedVoterRoll {
     }
 }
 
-impl Service {
+impl Reviews {
     /// Loads the voters, their delegators, the new voter and the person for whom that voter votes.
     pub(in crate::service) async fn load_voter_roll(
         &self,
@@ -51,7 +51,7 @@ impl Service {
         let by: BTreeSet<String> = absent.clone().map(|it| &it.delegation).chain(by).map(ToString::to_string).collect();
         let delegations = match by.len() {
             0 => Vec::new(),
-            _ => self.reader(keys).get_many::<Delegation>(&by.into_iter().collect::<Vec<_>>()).await?,
+            _ => self.core.reader(keys).get_many::<Delegation>(&by.into_iter().collect::<Vec<_>>()).await?,
         };
         let ids: BTreeSet<String> = standing
             .map(|it| &it.reviewer)
@@ -60,11 +60,11 @@ impl Service {
             .chain([voter])
             .map(ToString::to_string)
             .collect();
-        let people = self.reader(keys).get_many::<Account>(&ids.into_iter().collect::<Vec<_>>()).await?;
+        let people = self.core.reader(keys).get_many::<Account>(&ids.into_iter().collect::<Vec<_>>()).await?;
         let roll = VoterRoll {
-            people: people.iter().map(|it| self.with_effective_status(it.record.clone())).collect(),
+            people: people.iter().map(|it| self.identity.with_effective_status(it.record.clone())).collect(),
             delegations: delegations.iter().map(|it| it.record.clone()).collect(),
-            now: self.now(),
+            now: self.core.now(),
         };
         Ok(LoadedVoterRoll { roll, people, delegations })
     }
@@ -77,8 +77,8 @@ impl Service {
         about: &[Vote],
         also: &[AccountId],
     ) -> Result<VoterRoll> {
-        let now = self.now();
-        let mut delegations = self.received_delegations(keys, viewer, now).await?;
+        let now = self.core.now();
+        let mut delegations = self.identity.received_delegations(keys, viewer, now).await?;
         let absent = about.iter().filter_map(|it| it.absent.as_ref());
         let others: BTreeSet<String> = absent
             .clone()
@@ -87,7 +87,7 @@ impl Service {
             .map(ToString::to_string)
             .collect();
         if !others.is_empty() {
-            let others = self.reader(keys).get_many::<Delegation>(&others.into_iter().collect::<Vec<_>>()).await?;
+            let others = self.core.reader(keys).get_many::<Delegation>(&others.into_iter().collect::<Vec<_>>()).await?;
             delegations.extend(others.into_iter().map(|it| it.record));
         }
         let ids: BTreeSet<String> = about
@@ -100,9 +100,9 @@ impl Service {
             .collect();
         let people = match ids.len() {
             0 => Vec::new(),
-            _ => self.reader(keys).get_many::<Account>(&ids.into_iter().collect::<Vec<_>>()).await?,
+            _ => self.core.reader(keys).get_many::<Account>(&ids.into_iter().collect::<Vec<_>>()).await?,
         };
-        let people = people.into_iter().map(|it| self.with_effective_status(it.record)).collect();
+        let people = people.into_iter().map(|it| self.identity.with_effective_status(it.record)).collect();
         Ok(VoterRoll { people, delegations, now })
     }
 }

@@ -6,14 +6,14 @@ use countersign_domain::primitives::id::{AccountId, ReviewId};
 use countersign_domain::reviews::{Hold, Ineligible, Vote, VoteRejected, WithdrawalRequest};
 use serde_json::{Value, json};
 
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
+use crate::service::reviews::Reviews;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-impl Service {
+impl Reviews {
     /// Withdraws a person's own vote, or one that a delegate cast for that person, unless the review has
     /// ended. It is also allowed in a halted flow and during a write, so that a reviewer can always retract a
     /// doubtful approval.
@@ -24,13 +24,13 @@ impl Service {
     }
 
     async fn withdraw_vote_once(&self, voter: &AccountId, review: &ReviewId, ask: &WithdrawalRequest) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let person: Stored<Account> = self.fetch(&keys, voter.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let person: Stored<Account> = self.core.fetch(&keys, voter.as_str()).await?.ok_or(Error::Unauthenticated)?;
         if person.record.disabled {
             return Err(VoteRejected::from(Ineligible::Disabled).into());
         }
-        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
-        let stored = self.thread(&keys, &hold.record.thread).await?;
+        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+        let stored = self.core.thread(&keys, &hold.record.thread).await?;
         let left = hold.record.clone().withdrawn(ask.clone(), voter, now)?;
         let mut thread = stored.record.clone();
         let mut draft = Draft::new(keys.row(), now);
@@ -42,7 +42,7 @@ impl Service {
         }
         draft.replace(&hold, &left)?;
         draft.replace(&stored, &thread)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 }
 

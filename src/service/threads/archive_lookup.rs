@@ -12,9 +12,9 @@ use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{ChainRow, StateRow, Transition, ValueLocation};
 
 use crate::archives::ArchiveFileError;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
+use crate::service::threads::Threads;
 use crate::store::record::{Record, Stored};
 use crate::store::records::version_id;
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
@@ -72,7 +72,7 @@ fn with_values(content: &ArchiveContent, transition: &Transition) -> Result<Tran
     if whole.without_values() == *transition { Ok(whole.clone()) } else { Err(BROKEN) }
 }
 
-impl Service {
+impl Threads {
     /// Returns the rows of these versions from the database and from archives, in order. A version in neither
     /// is left out, and an erased one is an error.
     pub(in crate::service) async fn rows_with_archived<R: Record + VersionedRow>(
@@ -84,7 +84,7 @@ impl Service {
         taken: ArchivedExtractor<R>,
     ) -> Result<Vec<R>> {
         let ids: Vec<String> = of.clone().map(|it| version_id(thread, it)).collect();
-        let found = self.reader(keys).get_many::<R>(&ids).await?;
+        let found = self.core.reader(keys).get_many::<R>(&ids).await?;
         let mut rows: Vec<R> = found.into_iter().map(|it| it.record).collect();
         let there: BTreeSet<u64> = rows.iter().map(VersionedRow::version).collect();
         for version in of.filter(|it| !there.contains(it)) {
@@ -103,7 +103,9 @@ impl Service {
         files: &mut ArchiveFiles,
         digest: Digest,
     ) -> Result<Option<Transition>> {
-        let Some(place) = self.fetch::<ArchivedLocation>(keys, &digest.to_string()).await? else { return Ok(None) };
+        let Some(place) = self.core.fetch::<ArchivedLocation>(keys, &digest.to_string()).await? else {
+            return Ok(None);
+        };
         self.archived_at(keys, files, &place.record).await.map(Some)
     }
 
@@ -125,7 +127,7 @@ impl Service {
         let missing = digests.iter().filter(|it| !found.contains_key(it)).map(ToString::to_string);
         let missing: Vec<String> = missing.collect();
         for chunk in missing.chunks(LIST_ROWS_MAX as usize) {
-            let mut places = self.reader(keys).get_many::<ArchivedLocation>(chunk).await?;
+            let mut places = self.core.reader(keys).get_many::<ArchivedLocation>(chunk).await?;
             // Sorted by version, so that each file is read once.
             places.sort_by(|a, b| (&a.record.thread, a.record.version).cmp(&(&b.record.thread, b.record.version)));
             for place in places {
@@ -164,11 +166,11 @@ impl Service {
         transition: Digest,
     ) -> Result<Option<ArchivedLocation>> {
         let name = transition.to_string();
-        if let Some(row) = self.reader(keys).get_by_alias::<ChainRow>(&name).await? {
+        if let Some(row) = self.core.reader(keys).get_by_alias::<ChainRow>(&name).await? {
             let ChainRow { thread, version, .. } = row.record;
             return Ok(Some(ArchivedLocation { transition, thread, version }));
         }
-        Ok(self.fetch::<ArchivedLocation>(keys, &name).await?.map(|it| it.record))
+        Ok(self.core.fetch::<ArchivedLocation>(keys, &name).await?.map(|it| it.record))
     }
 
     /// Returns a transition with its values, from the database or an archive.
@@ -220,7 +222,7 @@ impl Service {
                 let Some(archive) = self.archive_over(keys, thread, version).await? else { return Ok(None) };
                 let turn = match files.turn.take() {
                     Some(turn) => turn,
-                    None => self.turns.unpacking.take(thread.as_str()).await?,
+                    None => self.core.turns.unpacking.take(thread.as_str()).await?,
                 };
                 let content = self.unpacked(&archive.record, files.turn.insert(turn)).await?;
                 files.put(UnpackedArchive { content, bytes: archive.record.plain_bytes });
@@ -240,19 +242,20 @@ impl Service {
         // The id of an archive contains its last version. So the first archive that does not end before this
         // version is the only candidate.
         let before = version.checked_sub(1).map(|it| Cursor { due: 0, id: version_id(thread, it) });
-        let found = self.reader(keys).list::<Archive>(RowFilter::Owner(thread.as_str()), before.as_ref(), 1).await?;
+        let found =
+            self.core.reader(keys).list::<Archive>(RowFilter::Owner(thread.as_str()), before.as_ref(), 1).await?;
         Ok(found.into_iter().next().filter(|it| (it.record.from..=it.record.to).contains(&version)))
     }
 
     /// Returns the content of an archive for the gateway's own work, which does not wait behind the readers
     /// of a thread.
     pub(in crate::service) async fn content(&self, archive: &Archive) -> Result<ArchiveContent> {
-        let turn = self.turns.unpacking.take(OWN_WORK).await?;
+        let turn = self.core.turns.unpacking.take(OWN_WORK).await?;
         self.unpacked(archive, &turn).await
     }
 
     async fn unpacked(&self, archive: &Archive, turn: &QueuePermit) -> Result<ArchiveContent> {
-        let (archives, archive) = (self.archives.clone().ok_or(Error::NoArchives)?, archive.clone());
+        let (archives, archive) = (self.core.archives.clone().ok_or(Error::NoArchives)?, archive.clone());
         let read = move || {
             let text = archives.read(&archive)?;
             let content = ArchiveContent::read(&text).filter(|it| it.is_of(&archive));

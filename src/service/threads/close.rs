@@ -9,23 +9,23 @@ use serde_json::json;
 
 use super::hold_end::HoldEnd;
 use super::lease_expiry::record_expired_lease;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::reason::cut_reason;
 use crate::service::platform::retry::retrying;
+use crate::service::threads::Threads;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-impl Service {
+impl Threads {
     /// Closes a thread. It accepts no proposals, votes or writes until it is reopened.
     pub async fn close_thread(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<()> {
         retrying!(self.close_once(by, thread, reason))
     }
 
     async fn close_once(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let stored = self.thread(&keys, thread).await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let stored = self.core.thread(&keys, thread).await?;
         let mut record = stored.record.clone();
         if record.closed.is_some() {
             return Ok(());
@@ -37,7 +37,7 @@ impl Service {
         let mut draft = Draft::new(keys.row(), now);
         record_expired_lease(&mut draft, &mut record, now)?;
         if let Some(review) = record.hold.clone() {
-            let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
+            let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
             let (state, reason) = if hold.record.is_open(now) {
                 (HoldState::Superseded { at: now, by: None, policy: None }, HoldEndReason::Superseded)
             } else {
@@ -51,8 +51,8 @@ impl Service {
         record.closed = Some(ThreadClosure { by: by.clone(), at: now, reason });
         event_recorder::append_thread_event(&mut draft, &mut record, now, EventType::ThreadClosed, data)?;
         draft.replace(&stored, &record)?;
-        self.store_response(&mut draft, &keys, &())?;
-        self.commit(draft.finish()).await
+        self.core.store_response(&mut draft, &keys, &())?;
+        self.core.commit(draft.finish()).await
     }
 
     /// Reopens a closed thread. Returns its status after that.
@@ -61,8 +61,8 @@ impl Service {
     }
 
     async fn reopen_once(&self, by: &PrincipalId, thread: &ThreadId, reason: &str) -> Result<ThreadStatusCode> {
-        let (keys, now) = (self.keys()?, self.now());
-        let stored = self.thread(&keys, thread).await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let stored = self.core.thread(&keys, thread).await?;
         let mut record = stored.record.clone();
         if record.closed.take().is_none() {
             return Ok(record.status(now));
@@ -77,8 +77,8 @@ impl Service {
         )?;
         draft.replace(&stored, &record)?;
         let status = record.status(now);
-        self.store_response(&mut draft, &keys, &status)?;
-        self.commit(draft.finish()).await?;
+        self.core.store_response(&mut draft, &keys, &status)?;
+        self.core.commit(draft.finish()).await?;
         Ok(status)
     }
 }

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::lease_expiry::record_expired_lease;
 use super::statement::StatedTransition;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
+use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
 use crate::store::StoreError;
 use crate::store::change::Draft;
@@ -73,7 +73,7 @@ pub(in crate::service) fn owes(base: &CommitBase<'_>, parent: &Thread, gate: &Co
     }
 }
 
-impl Service {
+impl Threads {
     /// Signs the entry of a transition, and adds all rows of its commit to the change except the transition's
     /// own row. It also advances the thread. Returns the new head, which the caller caches after the commit.
     pub(in crate::service) fn advance(
@@ -136,7 +136,7 @@ impl Service {
         // The signing key may have been rotated or revoked while this request waited in a queue. An entry
         // that is signed with the old key would be refused forever.
         let kid = keys.signing(KeyUse::Chain).kid().to_owned();
-        if self.keys()?.signing(KeyUse::Chain).kid() != kid {
+        if self.core.keys()?.signing(KeyUse::Chain).kid() != kid {
             return Err(StoreError::Conflict("keys").into());
         }
         let statement = step.after.statement;

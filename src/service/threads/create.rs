@@ -1,11 +1,11 @@
 //! Creates threads and reads them.
 
-use crate::service::Service;
 use crate::service::error::Error;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
 use crate::service::platform::rejection_body::result_error;
 use crate::service::platform::retry::retrying;
+use crate::service::threads::Threads;
 use crate::service::threads::commit::GatedTransition;
 use crate::service::threads::commit::head_of;
 use crate::service::threads::statement::StatedTransition;
@@ -89,7 +89,7 @@ pub struct StateView {
     pub state: Value,
 }
 
-impl Service {
+impl Threads {
     /// Creates a thread. The same request for the same name again gets the same response.
     pub async fn create_thread(&self, token: &Stored<Token>, new: &NewThread) -> Result<CreatedThread> {
         retrying!(self.create_once(token, new))
@@ -104,20 +104,20 @@ impl Service {
             let wrong = |it: InvalidUsage| Error::invalid(&format!("/episode{}", it.pointer), it.detail);
             terms.check().map_err(wrong)?;
         }
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         // The token may have been revoked while the request waited.
-        let token = &self.token_still(&keys, token).await?;
-        let flow = self.flow(&keys, &new.flow).await?;
-        let gateway = self.gateway(&keys).await?;
+        let token = &self.identity.token_still(&keys, token).await?;
+        let flow = self.core.flow(&keys, &new.flow).await?;
+        let gateway = self.core.gateway(&keys).await?;
         if gateway.record.halt.proposing || flow.record.halt.proposing {
             return Err(Error::Halted);
         }
-        let policy = self.policy(&keys, flow.record.policy).await?;
-        let judged = self.judge_initial_state(token.record.principal().as_str(), &policy, &new.state).await?;
+        let policy = self.policies.policy(&keys, flow.record.policy).await?;
+        let judged = self.policies.judge_initial_state(token.record.principal().as_str(), &policy, &new.state).await?;
         let initial = judged
             .map_err(|violations| Error::Rejected(violations.iter().map(result_error).collect::<Vec<_>>().into()))?;
         // The time is read last, because the judgement may have waited in the fair queue.
-        let now = self.now();
+        let now = self.core.now();
         let id = super::names::name_for(&new.flow, new.thread.as_ref(), now)?;
         // A repeated request gets the same response, so that a client can retry.
         if let Some(made) = self.made_before(&keys, token, &id, new).await? {
@@ -143,8 +143,8 @@ impl Service {
         })?;
         draft.insert(&thread)?;
         let made = created(&first, new.flow.clone());
-        self.store_response(&mut draft, &keys, &made)?;
-        self.commit(draft.finish()).await?;
+        self.core.store_response(&mut draft, &keys, &made)?;
+        self.core.commit(draft.finish()).await?;
         self.heads.put(Arc::new(first));
         Ok(made)
     }
@@ -156,7 +156,7 @@ impl Service {
         id: &ThreadId,
         new: &NewThread,
     ) -> Result<Option<CreatedThread>> {
-        let Some(thread) = self.fetch::<Thread>(keys, id.as_str()).await? else { return Ok(None) };
+        let Some(thread) = self.core.fetch::<Thread>(keys, id.as_str()).await? else { return Ok(None) };
         let first = self.version(keys, id, 0).await?;
         // The whole request is compared: a different one with the same name must not get this response.
         let same = first.state == new.state
@@ -172,15 +172,15 @@ impl Service {
     }
 
     pub async fn flow_of(&self, thread: &ThreadId) -> Result<FlowId> {
-        let keys = self.keys()?;
-        Ok(self.thread(&keys, thread).await?.record.flow)
+        let keys = self.core.keys()?;
+        Ok(self.core.thread(&keys, thread).await?.record.flow)
     }
 
     pub async fn overview(&self, thread: &ThreadId) -> Result<ThreadOverview> {
-        let keys = self.keys()?;
-        let thread = self.thread(&keys, thread).await?;
+        let keys = self.core.keys()?;
+        let thread = self.core.thread(&keys, thread).await?;
         let thread = self.expire_hold_if_due(&keys, thread).await?.record;
-        let status = thread.status(self.now());
+        let status = thread.status(self.core.now());
         let review = thread.hold.clone();
         Ok(ThreadOverview { thread, status, review })
     }
@@ -189,19 +189,19 @@ impl Service {
     /// first. For an earlier version, both the active policy and the version's own policy must allow the
     /// read.
     pub async fn state_view(&self, thread: &ThreadId, node: &NodeId, version: Option<u64>) -> Result<StateView> {
-        let keys = self.keys()?;
-        let stored = self.thread(&keys, thread).await?;
+        let keys = self.core.keys()?;
+        let stored = self.core.thread(&keys, thread).await?;
         let head = self.head(&keys, &stored.record).await?;
         let version = match version {
             Some(it) if it > head.entry.version => return Err(Error::NotFound("version")),
             Some(it) if it < head.entry.version => Arc::new(self.version(&keys, thread, it).await?),
             _ => head,
         };
-        let flow: Stored<Flow> = self.flow(&keys, &stored.record.flow).await?;
-        let policy = self.policy(&keys, flow.record.policy).await?;
+        let flow: Stored<Flow> = self.core.flow(&keys, &stored.record.flow).await?;
+        let policy = self.policies.policy(&keys, flow.record.policy).await?;
         let mut state = project(&policy, node, &version.state);
         if version.entry.version < stored.record.head.version && version.entry.policy != policy.digest() {
-            let own = self.policy(&keys, version.entry.policy).await?;
+            let own = self.policies.policy(&keys, version.entry.policy).await?;
             state = project(&own, node, &state);
         }
         Ok(StateView { version: version.entry.version, transition: version.entry.transition, state })
@@ -210,7 +210,7 @@ impl Service {
     /// Returns the parent thread, on which every change of the branch depends. Fails if the parent has moved on,
     /// because the branch can then never be joined.
     pub(in crate::service) async fn origin_of(&self, keys: &Keys, branch: &Branch) -> Result<Stored<Thread>> {
-        let origin = self.thread(keys, &branch.thread).await?;
+        let origin = self.core.thread(keys, &branch.thread).await?;
         if origin.record.closed.is_some() {
             return Err(Error::Closed);
         }

@@ -11,15 +11,20 @@ use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{STATE_DELTAS_MAX, StateContent, StateRow, Transition};
 use serde_json::Value;
 
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
 use crate::store::records::{event_alias, version_id};
 use crate::store::{LIST_ROWS_MAX, StoreError};
 
 const BROKEN: Error = Error::Broken("the chain");
 
-impl Service {
+impl Threads {
+    /// Caches the head that a change has committed.
+    pub(in crate::service) fn cache_head(&self, head: Version) {
+        self.heads.put(Arc::new(head));
+    }
+
     pub(in crate::service) fn secret(&self, keys: &Keys, thread: &ThreadId) -> ThreadSecret {
         keys.salt().thread_secret(thread.as_str())
     }
@@ -58,7 +63,7 @@ impl Service {
     /// does not.
     async fn check_last_event(&self, keys: &Keys, thread: &Thread) -> Result<()> {
         let Some(last) = thread.last_event else { return Err(BROKEN) };
-        let reader = self.reader(keys);
+        let reader = self.core.reader(keys);
         let stored = reader.get_by_alias::<Event>(&event_alias(&thread.id, last.seq)).await?;
         // An event after the last one shows that an older thread row was restored.
         let beyond = reader.get_by_alias::<Event>(&event_alias(&thread.id, last.seq + 1)).await?;
@@ -67,7 +72,7 @@ impl Service {
             return Ok(());
         }
         // Either another gateway committed between these reads, or the row does not belong to its events.
-        let again = self.thread(keys, &thread.id).await?;
+        let again = self.core.thread(keys, &thread.id).await?;
         // The row is unchanged, so the events were tampered with.
         if again.record.last_event == thread.last_event {
             Err(BROKEN)
@@ -78,7 +83,7 @@ impl Service {
 }
 
 /// States for lists.
-impl Service {
+impl Threads {
     /// Returns the state before each of these transitions. The states come from sealed rows and their roots
     /// are not recomputed, because a list needs speed. States in archives are left out.
     pub(in crate::service) async fn states_before(
@@ -125,7 +130,7 @@ impl Service {
         let ids: BTreeSet<String> = ids.filter(|it| !rows.contains_key(it)).collect();
         let ids: Vec<String> = ids.into_iter().collect();
         for chunk in ids.chunks(LIST_ROWS_MAX as usize) {
-            let found = self.reader(keys).get_many::<StateRow>(chunk).await?.into_iter();
+            let found = self.core.reader(keys).get_many::<StateRow>(chunk).await?.into_iter();
             rows.extend(found.map(|it| (version_id(&it.record.thread, it.record.version), it.record.content)));
         }
         Ok(())

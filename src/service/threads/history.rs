@@ -26,9 +26,9 @@ use super::provenance::TraceStart;
 use super::redacted_fields::{RedactedField, hidden_places};
 use super::redaction::{Redaction, TextComparisonScope, beside};
 use super::tool_call_view::RedactedToolCall;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::identity::requester_names::RequesterName;
+use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
 use crate::store::records::event_alias;
 use countersign_domain::chain::commitment::LeafSource;
@@ -93,7 +93,7 @@ pub struct VersionComparison {
 /// limit.
 const WRITES_TOLD: usize = 10;
 
-impl Service {
+impl Threads {
     /// Returns a page of a thread's chain, newest first, below version `below`.
     pub async fn history(
         &self,
@@ -102,8 +102,8 @@ impl Service {
         limit: u64,
         reader: &Party,
     ) -> Result<(Thread, Vec<HistoryItem>)> {
-        let keys = self.keys()?;
-        let record = self.thread(&keys, thread).await?.record;
+        let keys = self.core.keys()?;
+        let record = self.core.thread(&keys, thread).await?.record;
         // A larger value would ask for versions that do not exist.
         let top = below.unwrap_or(record.head.version + 1).min(record.head.version + 1);
         if top == 0 {
@@ -115,7 +115,7 @@ impl Service {
             return Ok((record, Vec::new()));
         }
         let first = top.saturating_sub(limit.max(1)).max(told);
-        let active = self.flow(&keys, &record.flow).await?.record.policy;
+        let active = self.core.flow(&keys, &record.flow).await?.record.policy;
         // The changes of the oldest version need the version before it.
         let mut versions = self.versions(&keys, thread, first.saturating_sub(1)..=top - 1).await?;
         let mut holds = self.approved_by(&keys, &versions).await?;
@@ -147,21 +147,21 @@ impl Service {
             _ => None,
         };
         let reviews: Vec<String> = versions.iter().filter_map(review).collect();
-        let holds = self.reader(keys).get_many::<Hold>(&reviews).await?;
+        let holds = self.core.reader(keys).get_many::<Hold>(&reviews).await?;
         Ok(holds.into_iter().map(|it| (it.record.transition, it.record)).collect())
     }
 
     /// Returns one version with everything that belongs to it.
     pub async fn version_facts(&self, thread: &ThreadId, version: u64, reader: &Party) -> Result<VersionFacts> {
-        let (keys, now) = (self.keys()?, self.now());
-        let record = self.thread(&keys, thread).await?.record;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let record = self.core.thread(&keys, thread).await?.record;
         if version > record.head.version {
             return Err(Error::NotFound("version"));
         }
         let checked = self.version(&keys, thread, version).await?;
         let transition = self.transition(&keys, checked.entry.transition).await?;
         let policies = self.policies_over(&keys, &record, [transition.statement.policy]).await?;
-        let active = Some(self.flow(&keys, &record.flow).await?.record.policy);
+        let active = Some(self.core.flow(&keys, &record.flow).await?.record.policy);
         let (before, _) = self.states_of(&keys, &transition).await?;
         let tools = [transition.tool.as_ref()];
         let sides = [
@@ -178,7 +178,7 @@ impl Service {
         let rationale = transition.rationale.as_ref().map(|it| redaction.words(&author, it).into_owned());
         let differing = differing(opening, &before, &checked.state, &hidings);
         let receipt = match &checked.entry.gate {
-            CommitGate::Approved { receipt, .. } => self.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
+            CommitGate::Approved { receipt, .. } => self.core.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
             _ => None,
         };
         // The page shows if the key was retired or revoked since.
@@ -192,7 +192,7 @@ impl Service {
             rollback_nodes: nodes.collect(),
             call: self.call_of(&keys, &called, &transition)?,
             warnings: warnings_by(&hidings, &transition),
-            by: self.names_of(&keys, [&transition.statement.principal]).await?.into_values().next(),
+            by: self.identity.names_of(&keys, [&transition.statement.principal]).await?.into_values().next(),
             hold: self.hold_of(&keys, transition.digest).await?.map(|it| it.record),
             writes: self.writes_of(&keys, &record, version).await?,
             receipt: receipt.map(|it| it.record),
@@ -210,8 +210,8 @@ impl Service {
 
     /// Returns the differences between two versions. Only these two states are loaded and verified.
     pub async fn compare(&self, thread: &ThreadId, from: u64, to: u64, reader: &Party) -> Result<VersionComparison> {
-        let keys = self.keys()?;
-        let record = self.thread(&keys, thread).await?.record;
+        let keys = self.core.keys()?;
+        let record = self.core.thread(&keys, thread).await?.record;
         if from.max(to) > record.head.version {
             return Err(Error::NotFound("version"));
         }
@@ -241,7 +241,7 @@ impl Service {
         thread: &Thread,
         of: [Digest; N],
     ) -> Result<Vec<Arc<Policy>>> {
-        let active = self.flow(keys, &thread.flow).await?.record.policy;
+        let active = self.core.flow(keys, &thread.flow).await?.record.policy;
         self.policies_under(keys, active, of).await
     }
 
@@ -255,7 +255,7 @@ impl Service {
         let mut policies: Vec<Arc<Policy>> = Vec::with_capacity(N + 1);
         for digest in of.into_iter().chain([active]) {
             if !policies.iter().any(|it| it.digest() == digest) {
-                policies.push(self.policy(keys, digest).await?);
+                policies.push(self.policies.policy(keys, digest).await?);
             }
         }
         Ok(policies)
@@ -263,8 +263,8 @@ impl Service {
 
     /// Returns the requesters of these history items, by the id of the principal.
     pub async fn askers(&self, items: &[HistoryItem]) -> Result<BTreeMap<String, RequesterName>> {
-        let keys = self.keys()?;
-        self.names_of(&keys, items.iter().map(|it| &it.transition.statement.principal)).await
+        let keys = self.core.keys()?;
+        self.identity.names_of(&keys, items.iter().map(|it| &it.transition.statement.principal)).await
     }
 
     /// Returns the writes of a version, newest first. Fencing tokens grow with versions, so a binary search
@@ -293,7 +293,7 @@ impl Service {
     }
 
     async fn write_at(&self, keys: &Keys, thread: &Thread, fence: u64) -> Result<Option<Write>> {
-        let stored = self.reader(keys).get_by_alias::<Write>(&event_alias(&thread.id, fence)).await?;
+        let stored = self.core.reader(keys).get_by_alias::<Write>(&event_alias(&thread.id, fence)).await?;
         Ok(stored.map(|it| it.record))
     }
 

@@ -11,15 +11,15 @@ use countersign_domain::threads::transition::{HoldEndReason, Transition, Transit
 use serde_json::json;
 
 use super::hold_end::HoldEnd;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::reason::cut_reason;
 use crate::service::platform::retry::retrying;
+use crate::service::threads::Threads;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
-impl Service {
+impl Threads {
     /// Ends the thread's review if its deadline has passed by the database's clock, which also decides about
     /// the last vote. A gateway whose clock is ahead leaves the review open until then.
     pub(in crate::service) async fn expire_hold_if_due(
@@ -28,11 +28,11 @@ impl Service {
         thread: Stored<Thread>,
     ) -> Result<Stored<Thread>> {
         let Some(review) = thread.record.hold.clone() else { return Ok(thread) };
-        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
-        if hold.record.is_open(self.now()) || !matches!(hold.record.state, HoldState::Open {}) {
+        let hold: Stored<Hold> = self.core.need(keys, review.as_str(), "review").await?;
+        if hold.record.is_open(self.core.now()) || !matches!(hold.record.state, HoldState::Open {}) {
             return Ok(thread);
         }
-        let at = self.now();
+        let at = self.core.now();
         let end = HoldEnd { state: HoldState::Expired { at }, reason: HoldEndReason::Expired, at };
         let mut draft = Draft::new(keys.row(), at);
         // The commit fails if the deadline has not passed for the database.
@@ -41,7 +41,7 @@ impl Service {
             Err(error) if error.is_too_soon() => Ok(thread),
             ended => {
                 ended?;
-                self.thread(keys, &thread.record.id).await
+                self.core.thread(keys, &thread.record.id).await
             }
         }
     }
@@ -52,9 +52,9 @@ impl Service {
     }
 
     async fn expire_once(&self, review: &ReviewId) -> Result<Stored<Thread>> {
-        let keys = self.keys()?;
-        let hold: Stored<Hold> = self.need(&keys, review.as_str(), "review").await?;
-        let thread = self.thread(&keys, &hold.record.thread).await?;
+        let keys = self.core.keys()?;
+        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+        let thread = self.core.thread(&keys, &hold.record.thread).await?;
         self.expire_hold_if_due(&keys, thread).await
     }
 
@@ -65,7 +65,7 @@ impl Service {
     }
 
     async fn cancel_once(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         // The flow is checked first. A caller without access must not learn whether the transition exists or
         // is archived.
         if !token.record.of_flow(&self.flow_of_transition(transition).await?) {
@@ -75,7 +75,7 @@ impl Service {
         if transition.statement.principal != token.record.principal() {
             return Err(Error::Forbidden("only the token that sent a proposal may cancel it"));
         }
-        let (hold, now) = (self.hold_of(&keys, transition.digest).await?, self.now());
+        let (hold, now) = (self.hold_of(&keys, transition.digest).await?, self.core.now());
         let hold =
             hold.ok_or(Error::WrongState("the transition is not held for approval, so it cannot be cancelled"))?;
         match &hold.record.state {
@@ -93,10 +93,10 @@ impl Service {
                 return Err(Error::WrongState("the review of the proposal has ended, so it cannot be cancelled"));
             }
         }
-        let thread = self.thread(&keys, &hold.record.thread).await?;
+        let thread = self.core.thread(&keys, &hold.record.thread).await?;
         let mut draft = Draft::new(keys.row(), now);
         draft.before(hold.record.expires_at);
-        self.store_response(&mut draft, &keys, &())?;
+        self.core.store_response(&mut draft, &keys, &())?;
         let state = HoldState::Cancelled { at: now, reason: cut_reason(reason) };
         let end = HoldEnd { state, reason: HoldEndReason::Cancelled, at: now };
         self.end_hold(draft, &keys, &thread, &hold, end).await
@@ -113,7 +113,7 @@ impl Service {
         let mut record = thread.record.clone();
         self.add_hold_end(&mut draft, keys, &mut record, hold, end).await?;
         draft.replace(thread, &record)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Adds the end of a review to a change: the review, its transition, the thread and the event.

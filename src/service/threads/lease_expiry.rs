@@ -6,10 +6,10 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::thread::{HeadUse, Thread};
 use serde_json::json;
 
-use crate::service::Service;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
+use crate::service::threads::Threads;
 use crate::store::change::Draft;
 
 /// Records an expired lease before another change of the head, and relies on its expiry by the database's
@@ -33,7 +33,7 @@ pub(in crate::service) fn record_expired_lease(
     Ok(())
 }
 
-impl Service {
+impl Threads {
     /// Logs an expired lease. Reads treat the lease as expired even before this event.
     pub async fn log_expired_lease(&self, thread: &ThreadId) -> Result<()> {
         match retrying!(self.log_expired_lease_once(thread)) {
@@ -44,8 +44,8 @@ impl Service {
     }
 
     async fn log_expired_lease_once(&self, thread: &ThreadId) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
-        let stored = self.thread(&keys, thread).await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let stored = self.core.thread(&keys, thread).await?;
         let mut record = stored.record.clone();
         let mut draft = Draft::new(keys.row(), now);
         record_expired_lease(&mut draft, &mut record, now)?;
@@ -53,6 +53,6 @@ impl Service {
             return Ok(());
         }
         draft.replace(&stored, &record)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 }

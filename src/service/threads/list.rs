@@ -5,8 +5,8 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::thread::{Thread, ThreadStatusCode};
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::threads::Threads;
 use crate::store::record::{Record as _, Stored};
 use crate::store::records::{OPEN, RESERVED};
 use crate::store::{Cursor, RowFilter};
@@ -86,7 +86,7 @@ fn is_titled(thread: &Thread, beginning: &str) -> bool {
     beginning.chars().flat_map(char::to_lowercase).all(|wanted| letters.next() == Some(wanted))
 }
 
-impl Service {
+impl Threads {
     /// Returns a page of matching threads by name. Held and reserved threads are sorted by due time instead.
     /// A page examines a bounded number of threads.
     pub async fn find_threads(
@@ -95,7 +95,7 @@ impl Service {
         after: Option<&ThreadListCursor>,
         limit: usize,
     ) -> Result<ThreadSearchResult> {
-        let now = self.now();
+        let now = self.core.now();
         let mut found = ThreadSearchResult { threads: Vec::new(), looked: 0, onward: None };
         let mut cursor = after.map(|it| it.0.clone());
         if let (None, Some(name)) = (&cursor, &sought.name)
@@ -103,7 +103,7 @@ impl Service {
         {
             // A thread with exactly this name sorts before the names that only start with it.
             let exactly = match ThreadId::try_from(name.as_str()) {
-                Ok(id) => self.fetch::<Thread>(&*self.keys()?, id.as_str()).await?,
+                Ok(id) => self.core.fetch::<Thread>(&*self.core.keys()?, id.as_str()).await?,
                 Err(_) => None,
             };
             found.threads.extend(exactly.map(|it| it.record).filter(|it| sought.fits(it, now)));
@@ -136,8 +136,8 @@ impl Service {
 
     /// Returns the next threads from the shortest list that contains all matches, each with its cursor.
     async fn look(&self, sought: &ThreadFilter, after: Option<&Cursor>) -> Result<Vec<(Cursor, Thread)>> {
-        let keys = self.keys()?;
-        let reader = self.reader(&keys);
+        let keys = self.core.keys()?;
+        let reader = self.core.reader(&keys);
         let by_name = |it: Stored<Thread>| (Cursor { due: 0, id: it.record.id.to_string() }, it.record);
         match (sought.status, &sought.flow) {
             (Some(ThreadStatusCode::Held), _) => {

@@ -23,3 +23,22 @@ pub mod transition_view;
 pub mod transitions;
 pub mod version;
 pub(crate) mod versions;
+use crate::service::identity::Identity;
+use crate::service::platform::core::Core;
+use crate::service::policies::Policies;
+use head_cache::HeadCache;
+use std::sync::Arc;
+
+/// Threads: their chains, states and transitions, and who may read them.
+pub struct Threads {
+    core: Arc<Core>,
+    policies: Arc<Policies>,
+    identity: Arc<Identity>,
+    heads: HeadCache,
+}
+
+impl Threads {
+    pub(in crate::service) fn new(core: Arc<Core>, policies: Arc<Policies>, identity: Arc<Identity>) -> Self {
+        Self { core, policies, identity, heads: HeadCache::default() }
+    }
+}

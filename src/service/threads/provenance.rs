@@ -18,9 +18,9 @@ use countersign_domain::threads::transition::Transition;
 use serde_json::Value;
 
 use crate::metrics::BlockingWork;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
+use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
 
 /// Steps that one look follows. Beyond them, the party that took a text over counts as its author.
@@ -129,7 +129,7 @@ struct OpenStep {
 
 /// What one look at some states has read of their threads.
 pub(in crate::service) struct ProvenanceTrace<'s> {
-    service: &'s Service,
+    service: &'s Threads,
     keys: &'s Keys,
     permit: QueuePermit,
     versions: Vec<Arc<Version>>,
@@ -147,7 +147,7 @@ pub(in crate::service) struct ProvenanceTrace<'s> {
 }
 
 impl<'s> ProvenanceTrace<'s> {
-    pub(in crate::service) fn new(service: &'s Service, keys: &'s Keys, permit: QueuePermit) -> Self {
+    pub(in crate::service) fn new(service: &'s Threads, keys: &'s Keys, permit: QueuePermit) -> Self {
         Self {
             service,
             keys,
@@ -351,7 +351,7 @@ impl<'s> ProvenanceTrace<'s> {
                 let same = kind.places_of(&value, &tip.state).into_iter().filter(|it| it.is_same_but_indexes(&at));
                 same.take(COPIED_FROM_MAX).collect::<Vec<_>>()
             };
-            moved.extend(self.service.apart(&self.permit, BlockingWork::Trace, same).await?.into_iter().map(from));
+            moved.extend(self.service.core.apart(&self.permit, BlockingWork::Trace, same).await?.into_iter().map(from));
         }
         Ok(moved)
     }
@@ -367,13 +367,13 @@ impl<'s> ProvenanceTrace<'s> {
         value: Option<&Value>,
     ) -> Result<Vec<Pointer>> {
         let (Some(node), Some(value)) = (statement.node.clone(), value.cloned()) else { return Ok(Vec::new()) };
-        let policy = self.service.policy(self.keys, statement.policy).await?;
+        let policy = self.service.policies.policy(self.keys, statement.policy).await?;
         // A large state takes milliseconds, and a long trail has thousands of them.
         let equal = move || {
             let read = project(&policy, &node, before.state());
             kind.places_of(&value, &read).into_iter().take(COPIED_FROM_MAX).collect()
         };
-        self.service.apart(&self.permit, BlockingWork::Trace, equal).await
+        self.service.core.apart(&self.permit, BlockingWork::Trace, equal).await
     }
 
     async fn chosen_by(&mut self, transition: &Transition) -> Result<TextAuthor> {
@@ -381,7 +381,7 @@ impl<'s> ProvenanceTrace<'s> {
             return Ok(known.clone());
         }
         let author = self.service.author_of(self.keys, transition).await?;
-        let policy = self.service.policy(self.keys, transition.statement.policy).await?;
+        let policy = self.service.policies.policy(self.keys, transition.statement.policy).await?;
         let chosen = TextAuthor { author, policy };
         self.chosen.insert(transition.digest, chosen.clone());
         Ok(chosen)

@@ -16,10 +16,10 @@ use countersign_domain::threads::transition::Transition;
 use serde_json::Value;
 
 use super::provenance::{ProvenanceTrace, TextAuthor, TraceStart};
-use crate::service::Service;
 use crate::service::error::Error;
 use crate::service::error::Result;
 use crate::service::platform::reason::WITHHELD;
+use crate::service::threads::Threads;
 use countersign_domain::reviews::Hold;
 
 /// The redaction of texts that belong to some states, for one reader.
@@ -167,12 +167,12 @@ impl AuthorRedactors<'_, '_> {
     }
 }
 
-impl Service {
+impl Threads {
     pub(in crate::service) async fn party_of(&self, keys: &Keys, principal: &PrincipalId) -> Result<Party> {
-        if let Some(token) = self.fetch::<Token>(keys, principal.as_str()).await? {
+        if let Some(token) = self.core.fetch::<Token>(keys, principal.as_str()).await? {
             return Ok(Party::from(&token.record));
         }
-        let account = self.fetch::<Account>(keys, principal.as_str()).await?;
+        let account = self.core.fetch::<Account>(keys, principal.as_str()).await?;
         Ok(account.map_or(Party::Gone, |it| Party::from(&it.record)))
     }
 
@@ -233,7 +233,7 @@ impl Service {
                 // A long past takes long to look through.
                 let traces: &mut ProvenanceTrace<'_> = match &mut traces {
                     Some(begun) => begun,
-                    none => none.insert(ProvenanceTrace::new(self, keys, self.turns.telling.take(asker).await?)),
+                    none => none.insert(ProvenanceTrace::new(self, keys, self.core.turns.telling.take(asker).await?)),
                 };
                 let Some(chosen) = traces.of_text(standpoint, &text).await? else { continue };
                 let own = |it: &TextAuthor| reader.could_have_written_as(it.author.party());
@@ -263,7 +263,7 @@ impl Service {
             Err(Error::Erased) => return Ok(WITHHELD.to_owned()),
             states => states?,
         };
-        let thread = self.thread(keys, &hold.thread).await?.record;
+        let thread = self.core.thread(keys, &hold.thread).await?.record;
         let policies = self.policies_over(keys, &thread, [hold.policy]).await?;
         let redaction = Redaction::new(reader.clone(), &policies, &[&before, &after], tool.as_ref(), []);
         Ok(redaction.words(author, comment).into_owned())

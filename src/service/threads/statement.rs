@@ -20,7 +20,7 @@ use countersign_domain::threads::usage::Usage;
 use serde_json::Value;
 
 use crate::random;
-use crate::service::Service;
+use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
 
 /// A judged and stated transition that is not yet committed or held.
@@ -60,7 +60,7 @@ pub(in crate::service) struct JudgedEffect {
     pub(in crate::service) warnings: Vec<JudgedWarning>,
 }
 
-impl Service {
+impl Threads {
     /// Returns the statement, digest and tree of a transition on a head.
     pub(in crate::service) fn state(
         &self,

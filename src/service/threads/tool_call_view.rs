@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::service::Service;
 use crate::service::error::Error;
 use crate::service::error::Result;
+use crate::service::threads::Threads;
 use countersign_domain::chain::commitment::Salt;
 use countersign_domain::keys::Keys;
 use countersign_domain::policy::RedactedLeaf;
@@ -28,7 +28,7 @@ pub enum RedactedArguments {
     Parts(Vec<RedactedLeaf>),
 }
 
-impl Service {
+impl Threads {
     /// Returns the redacted tool call, after a check that it matches the statement.
     pub(in crate::service) fn call_of(
         &self,

@@ -1,7 +1,7 @@
 //! A transition with its statement and redacted effect, for one reader.
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::threads::Threads;
 use crate::service::threads::history::warnings_by;
 use crate::service::threads::provenance::TraceStart;
 use crate::service::threads::redacted_fields::RedactedField;
@@ -24,12 +24,12 @@ use countersign_domain::threads::transition::Transition;
 use countersign_domain::threads::transition::TransitionOutcome;
 use serde_json::Value;
 
-impl Service {
+impl Threads {
     /// Returns a transition with its statement and redacted effect.
     pub async fn told(&self, digest: Digest, reader: &Party, part: RedactionDetail) -> Result<TransitionView> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let transition = self.transition(&keys, digest).await?;
-        let thread = self.thread(&keys, &transition.statement.thread).await?.record;
+        let thread = self.core.thread(&keys, &transition.statement.thread).await?.record;
         let policies = self.policies_over(&keys, &thread, [transition.statement.policy]).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
         let changes = diff(&before, &after);

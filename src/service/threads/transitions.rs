@@ -1,8 +1,8 @@
 //! Reads transitions with their states and policies, from the database or an archive.
 
-use crate::service::Service;
 use crate::service::error::Error;
 use crate::service::error::Result;
+use crate::service::threads::Threads;
 use crate::service::threads::archive_lookup::ArchiveFiles;
 use crate::store::LIST_ROWS_MAX;
 use crate::store::record::Stored;
@@ -22,7 +22,7 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-impl Service {
+impl Threads {
     /// Returns the transitions with these digests in one query, with their values unless they are erased.
     pub(in crate::service) async fn transitions_of(
         &self,
@@ -46,7 +46,7 @@ impl Service {
         let mut found = HashMap::with_capacity(digests.len());
         for chunk in digests.chunks(LIST_ROWS_MAX as usize) {
             let ids: Vec<String> = chunk.iter().map(ToString::to_string).collect();
-            for stored in self.reader(keys).get_many::<Transition>(&ids).await? {
+            for stored in self.core.reader(keys).get_many::<Transition>(&ids).await? {
                 let transition = stored.record;
                 if transition.statement.digest() != transition.digest {
                     // A row with a wrong digest must never be shown to a reviewer.
@@ -61,28 +61,28 @@ impl Service {
     /// Returns the flow of a transition from the database alone. No archive is read before the caller's
     /// access is checked.
     pub async fn flow_of_transition(&self, digest: Digest) -> Result<FlowId> {
-        let keys = self.keys()?;
-        if let Some(stored) = self.fetch::<Transition>(&keys, &digest.to_string()).await? {
+        let keys = self.core.keys()?;
+        if let Some(stored) = self.core.fetch::<Transition>(&keys, &digest.to_string()).await? {
             return Ok(stored.record.statement.flow);
         }
-        let place = self.need::<ArchivedLocation>(&keys, &digest.to_string(), "transition").await?;
-        Ok(self.thread(&keys, &place.record.thread).await?.record.flow)
+        let place = self.core.need::<ArchivedLocation>(&keys, &digest.to_string(), "transition").await?;
+        Ok(self.core.thread(&keys, &place.record.thread).await?.record.flow)
     }
 
     /// Returns the policies that restricted the readers of an effect when it was stated: its own, and for a
     /// rollback that of the restored version.
     pub(in crate::service) async fn policies_of(&self, keys: &Keys, statement: &Statement) -> Result<Vec<Arc<Policy>>> {
-        let mut policies = vec![self.policy(keys, statement.policy).await?];
+        let mut policies = vec![self.policies.policy(keys, statement.policy).await?];
         if let Some(restored) = statement.restores {
             let then = self.stated(keys, restored).await?.statement.policy;
-            policies.push(self.policy(keys, then).await?);
+            policies.push(self.policies.policy(keys, then).await?);
         }
         Ok(policies)
     }
 
     /// Returns the review of a transition, if it was held for approval.
     pub(in crate::service) async fn hold_of(&self, keys: &Keys, transition: Digest) -> Result<Option<Stored<Hold>>> {
-        Ok(self.reader(keys).get_by_alias::<Hold>(&transition.to_string()).await?)
+        Ok(self.core.reader(keys).get_by_alias::<Hold>(&transition.to_string()).await?)
     }
 
     /// Returns all changes of a transition, computed from verified states.
@@ -110,7 +110,7 @@ impl Service {
     /// Returns the statement and outcome of a transition from the database or an archive. Its values may be
     /// missing.
     pub(in crate::service) async fn stated(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
-        match self.fetch::<Transition>(keys, &digest.to_string()).await? {
+        match self.core.fetch::<Transition>(keys, &digest.to_string()).await? {
             Some(stored) if stored.record.statement.digest() == digest => Ok(stored.record),
             Some(_) => Err(Error::Broken("a statement")),
             None => {
@@ -123,7 +123,7 @@ impl Service {
     /// Returns the row of a transition under review. Such a row is complete in the database until the review
     /// ends.
     pub(in crate::service) async fn held(&self, keys: &Keys, digest: Digest) -> Result<Stored<Transition>> {
-        let stored: Stored<Transition> = self.need(keys, &digest.to_string(), "transition").await?;
+        let stored: Stored<Transition> = self.core.need(keys, &digest.to_string(), "transition").await?;
         let whole = stored.record.statement.digest() == digest && stored.record.values == ValueLocation::Here;
         if whole { Ok(stored) } else { Err(Error::Broken("a statement")) }
     }

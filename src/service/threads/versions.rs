@@ -16,8 +16,8 @@ use countersign_domain::threads::transition::{ChainRow, STATE_DELTAS_MAX, StateC
 use super::archive_lookup::VersionedRow;
 use super::archive_lookup::{ArchiveFiles, ArchivedExtractor};
 use crate::metrics::BlockingWork;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
 use crate::store::LIST_ROWS_MAX;
 use crate::store::record::{Record, Stored};
@@ -39,7 +39,7 @@ struct StateWithTree {
     base: u64,
 }
 
-impl Service {
+impl Threads {
     /// Returns a version after the checks of a head: its own link, its parent's link and its state.
     pub(in crate::service) async fn version(&self, keys: &Keys, thread: &ThreadId, version: u64) -> Result<Version> {
         let mut one = self.versions(keys, thread, version..=version).await?;
@@ -91,7 +91,7 @@ impl Service {
         of: RangeInclusive<u64>,
     ) -> Result<Vec<Stored<R>>> {
         let ids: Vec<String> = of.clone().map(|it| version_id(thread, it)).collect();
-        let mut rows = self.reader(keys).get_many::<R>(&ids).await?;
+        let mut rows = self.core.reader(keys).get_many::<R>(&ids).await?;
         rows.sort_by_key(|it| it.record.version());
         let whole = rows.iter().map(|it| it.record.version()).eq(of);
         if whole { Ok(rows) } else { Err(BROKEN) }
@@ -154,8 +154,8 @@ impl Service {
         let rolled = if leaves_rolled(&rows) <= LEAVES_ROLLED_HERE_MAX {
             roll_forward(&secret, rows)
         } else {
-            let turn = self.turns.rolling.take(thread.as_str()).await?;
-            self.apart(&turn, BlockingWork::State, move || roll_forward(&secret, rows)).await?
+            let turn = self.core.turns.rolling.take(thread.as_str()).await?;
+            self.core.apart(&turn, BlockingWork::State, move || roll_forward(&secret, rows)).await?
         };
         rolled.ok_or(BROKEN)
     }

@@ -11,20 +11,20 @@ use countersign_domain::keys::{KeyState, KeyUse, Keys, PublicKey};
 use countersign_domain::threads::flow::ReceiptRow;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::writes::Writes;
 
-impl Service {
+impl Writes {
     /// Returns the denial code if a committed transition may not be written any more. Returns `None` while it
     /// may, and for a transition that is not committed. Whether it is the head and unused is left to
     /// `verify`.
     pub async fn stopped(&self, digest: Digest) -> Result<Option<DenialCode>> {
-        let keys = self.keys()?;
-        let transition = self.stated(&keys, digest).await?;
+        let keys = self.core.keys()?;
+        let transition = self.threads.stated(&keys, digest).await?;
         let Some(entry) = transition.outcome.entry() else { return Ok(None) };
         let signed = jws::read::<Entry>(entry, TokenType::Entry).is_ok_and(|it| is_trusted(&keys, it.kid()));
-        let thread = self.thread(&keys, &transition.statement.thread).await?;
-        let standing = self.standing(&keys, thread).await?;
+        let thread = self.core.thread(&keys, &transition.statement.thread).await?;
+        let standing = self.core.standing(&keys, thread).await?;
         // The order is the one of `verify`, so that both report the same code.
         Ok(if standing.verifying_halted() {
             Some(DenialCode::Halted)
@@ -41,7 +41,7 @@ impl Service {
 
     async fn receipt_stopped(&self, keys: &Keys, transition: &Transition) -> Result<Option<DenialCode>> {
         let TransitionOutcome::Approved { receipt, .. } = &transition.outcome else { return Ok(None) };
-        let receipt = self.fetch::<ReceiptRow>(keys, receipt.as_str()).await?.map(|it| it.record);
+        let receipt = self.core.fetch::<ReceiptRow>(keys, receipt.as_str()).await?.map(|it| it.record);
         let read = receipt.as_ref().and_then(|it| jws::read::<Receipt>(&it.token, TokenType::Receipt).ok());
         let Some(read) = read else { return Ok(Some(DenialCode::ChainBroken)) };
         if !is_trusted(keys, read.kid()) {
@@ -50,7 +50,7 @@ impl Service {
         if receipt.is_some_and(|it| it.revoked.is_some()) {
             return Ok(Some(DenialCode::Revoked));
         }
-        Ok(check_times(read.claims_unverified(), self.now()).err())
+        Ok(check_times(read.claims_unverified(), self.core.now()).err())
     }
 }
 

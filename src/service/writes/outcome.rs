@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use super::verify::writer_node;
 use crate::service::error::{Error, Result};
+use crate::service::platform::core::ThreadContext;
 use crate::service::platform::event_recorder;
 use crate::service::platform::reason::cut_reason;
 use crate::service::platform::rejection_body::result_error;
@@ -31,7 +32,7 @@ use crate::service::threads::commit::{CommitBase, GatedTransition};
 use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::statement::{JudgedEffect, StatementInput};
 use crate::service::threads::version::Version;
-use crate::service::{Service, ThreadContext};
+use crate::service::writes::Writes;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::write_row_id;
@@ -44,7 +45,7 @@ struct WriteEndContext {
     standing: ThreadContext,
 }
 
-impl Service {
+impl Writes {
     /// Records that the writer has written. If the head is still its own, its result commits as a transition.
     pub async fn confirm(&self, token: &Stored<Token>, write_id: &WriteId, result: &Value) -> Result<Write> {
         retrying!(self.confirm_once(token, write_id, result))
@@ -64,18 +65,18 @@ impl Service {
 
     async fn end_context(&self, token: &Stored<Token>, write_id: &WriteId) -> Result<WriteEndContext> {
         writer_node(&token.record)?;
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         // The token may have been revoked while the request waited.
-        let token = self.token_still(&keys, token).await?;
+        let token = self.identity.token_still(&keys, token).await?;
         let key = WriteKey { principal: token.record.principal(), write_id: write_id.clone() };
-        let write: Stored<Write> = self.need(&keys, &write_row_id(&key), "write").await?;
-        let thread = self.thread(&keys, &write.record.thread).await?;
-        let standing = self.standing(&keys, thread).await?;
+        let write: Stored<Write> = self.core.need(&keys, &write_row_id(&key), "write").await?;
+        let thread = self.core.thread(&keys, &write.record.thread).await?;
+        let standing = self.core.standing(&keys, thread).await?;
         Ok(WriteEndContext { keys, token, write, standing })
     }
 
     async fn confirm_late(&self, ending: &WriteEndContext) -> Result<Write> {
-        let now = self.now();
+        let now = self.core.now();
         // The head belongs to another write by now, so the result is logged and changes no state.
         let (write, mut thread) = ending.write.record.clone().late(ending.standing.thread.record.clone(), now);
         let mut draft = Draft::new(ending.keys.row(), now);
@@ -90,8 +91,8 @@ impl Service {
     /// happened must always be recorded.
     async fn confirm_commit(&self, ending: &WriteEndContext, owner: &str, result: &Value) -> Result<Write> {
         let keys = &*ending.keys;
-        let head = self.head(keys, &ending.standing.thread.record).await?;
-        let policy = self.policy(keys, ending.standing.flow.record.policy).await?;
+        let head = self.threads.head(keys, &ending.standing.thread.record).await?;
+        let policy = self.policies.policy(keys, ending.standing.flow.record.policy).await?;
         let write = ending.write.record.clone();
         let around = JudgingContext {
             principal: write.key.principal.to_string(),
@@ -104,7 +105,7 @@ impl Service {
         };
         let (after, content, refused) = self.admitted(&policy, &head, &write, around, result).await?;
         // The time is read last, because the judgement may have waited in the fair queue.
-        let (now, identity) = (self.now(), identity_of(keys, &write, &content));
+        let (now, identity) = (self.core.now(), identity_of(keys, &write, &content));
         let stating = StatementInput {
             kind: TransitionType::Confirm,
             node: &write.node,
@@ -124,7 +125,7 @@ impl Service {
             identity,
             now,
         };
-        let step = self.state(keys, &head, &policy, stating, after);
+        let step = self.threads.state(keys, &head, &policy, stating, after);
         let (mut draft, mut thread) = (Draft::new(keys.row(), now), ending.standing.thread.record.clone());
         ending.standing.rely(&mut draft);
         self.supersede_hold(&mut draft, keys, &mut thread, step.transition.digest).await?;
@@ -135,7 +136,7 @@ impl Service {
         thread.head.usage = countersign_domain::threads::thread::HeadUse::Used {};
         // The change is written, so the revocation of its receipt has no effect any more.
         thread.taken_back = false;
-        let advanced = self.advance(&mut draft, keys, base, gated, &mut thread)?;
+        let advanced = self.threads.advance(&mut draft, keys, base, gated, &mut thread)?;
         let confirmed = confirmed(write, &mut thread, &advanced, refused, now);
         let data = json!({
             "write_id": confirmed.key.write_id, "by": confirmed.key.principal, "fence": confirmed.fence,
@@ -145,7 +146,7 @@ impl Service {
         let outcome = TransitionOutcome::Committed { entry: advanced.token.clone() };
         draft.insert(&Transition { outcome, ..transition })?;
         self.put_ending(draft, ending, &confirmed, &thread).await?;
-        self.heads.put(Arc::new(advanced));
+        self.threads.cache_head(advanced);
         Ok(confirmed)
     }
 
@@ -164,8 +165,10 @@ impl Service {
             Err(error) => return Ok((nothing(), json!({}), vec![unreadable(&error.pointer().to_string())])),
         };
         let (policy, head, node) = (Arc::clone(policy), Arc::clone(head), write.node.clone());
-        let judged =
-            self.judged(JudgingJob { policy, head, node, asks: JudgedRequest::Confirm(patch), around }).await?;
+        let judged = self
+            .proposals
+            .judged(JudgingJob { policy, head, node, asks: JudgedRequest::Confirm(patch), around })
+            .await?;
         Ok(match judged {
             Judgement::Commit { after, named, warnings, .. } => {
                 (JudgedEffect { after, named: named.into_iter().collect(), warnings }, result.clone(), Vec::new())
@@ -180,18 +183,18 @@ impl Service {
     /// head.
     async fn supersede_hold(&self, draft: &mut Draft<'_>, keys: &Keys, thread: &mut Thread, by: Digest) -> Result<()> {
         let Some(review) = thread.hold.clone() else { return Ok(()) };
-        let hold: Stored<Hold> = self.need(keys, review.as_str(), "review").await?;
+        let hold: Stored<Hold> = self.core.need(keys, review.as_str(), "review").await?;
         if !matches!(hold.record.state, HoldState::Open {}) {
             return Ok(());
         }
-        let now = self.now();
+        let now = self.core.now();
         let (state, reason) = if hold.record.is_open(now) {
             (HoldState::Superseded { at: now, by: Some(by), policy: None }, HoldEndReason::Superseded)
         } else {
             (HoldState::Expired { at: now }, HoldEndReason::Expired)
         };
         let end = HoldEnd { state, reason, at: now };
-        self.add_hold_end(draft, keys, thread, &hold, end).await
+        self.threads.add_hold_end(draft, keys, thread, &hold, end).await
     }
 
     /// Records that the writer wrote nothing. Its receipt is used up in any case.
@@ -205,7 +208,7 @@ impl Service {
         if !ending.write.record.is_open() {
             return Ok(ending.write.record);
         }
-        let now = self.now();
+        let now = self.core.now();
         let reason = cut_reason(reason);
         let thread = ending.standing.thread.record.clone();
         let (write, mut thread) = ending.write.record.clone().aborted(thread, reason, now);
@@ -225,7 +228,7 @@ impl Service {
     ) -> Result<()> {
         draft.require_unchanged(&ending.token).replace(&ending.write, write)?;
         draft.replace(&ending.standing.thread, thread)?;
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 
     /// Records what an administrator found out about a write with an expired lease.
@@ -248,8 +251,8 @@ impl Service {
         outcome: WriteResolution,
         reason: &str,
     ) -> Result<Write> {
-        let (keys, now) = (self.keys()?, self.now());
-        let write: Stored<Write> = self.need(&keys, &write_row_id(key), "write").await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let write: Stored<Write> = self.core.need(&keys, &write_row_id(key), "write").await?;
         if write.record.thread != *thread {
             return Err(Error::NotFound("write"));
         }
@@ -260,7 +263,7 @@ impl Service {
         if write.record.is_live(now) {
             return Err(Error::WriteInProgress);
         }
-        let stored = self.thread(&keys, &write.record.thread).await?;
+        let stored = self.core.thread(&keys, &write.record.thread).await?;
         let reason = cut_reason(reason);
         let (resolved, mut thread) =
             write.record.clone().resolved(stored.record.clone(), by.clone(), outcome, reason, now);
@@ -271,8 +274,8 @@ impl Service {
         event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteResolved, data)?;
         draft.replace(&write, &resolved)?;
         draft.replace(&stored, &thread)?;
-        self.store_response(&mut draft, &keys, &resolved)?;
-        self.commit(draft.finish()).await?;
+        self.core.store_response(&mut draft, &keys, &resolved)?;
+        self.core.commit(draft.finish()).await?;
         Ok(resolved)
     }
 }

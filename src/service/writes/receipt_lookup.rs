@@ -10,8 +10,9 @@ use countersign_domain::threads::thread::{HeadUse, Thread};
 use countersign_domain::writes::write::Write;
 
 use super::verify::peek_receipt;
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::writes::Writes;
+use countersign_domain::chain::receipt::IssuedReceipt;
 
 /// A receipt, and the evidence that it should belong to.
 #[derive(Clone, Debug)]
@@ -49,10 +50,15 @@ impl IssuedReceiptState {
     }
 }
 
-impl Service {
+impl Writes {
+    /// Caches a receipt that a change has issued.
+    pub(in crate::service) fn cache_receipt(&self, receipt: IssuedReceipt) {
+        self.issued.put(receipt);
+    }
+
     /// Runs every check of offline verification now, with the keys of this gateway.
     pub fn check_offline(&self, shown: &PresentedReceipt) -> Result<Vec<ReceiptCheck>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let evidence = ReceiptEvidence {
             receipt: &shown.receipt,
             keys: keys.trusted(),
@@ -64,15 +70,15 @@ impl Service {
             votes: &[],
             passkeys: None,
         };
-        Ok(verify_receipt_offline::check(&evidence, self.now()))
+        Ok(verify_receipt_offline::check(&evidence, self.core.now()))
     }
 
     /// Returns the state of a receipt. The token must be byte for byte the issued one, so that a forged token
     /// with a known id reveals nothing.
     pub async fn look_up_receipt(&self, receipt: &str) -> Result<ReceiptLookupResult> {
         let Some(claims) = peek_receipt(receipt) else { return Ok(ReceiptLookupResult::Nothing) };
-        let keys = self.keys()?;
-        let Some(row) = self.fetch::<ReceiptRow>(&keys, claims.jti.as_str()).await? else {
+        let keys = self.core.keys()?;
+        let Some(row) = self.core.fetch::<ReceiptRow>(&keys, claims.jti.as_str()).await? else {
             return Ok(ReceiptLookupResult::Nothing);
         };
         let row = row.record;
@@ -80,8 +86,8 @@ impl Service {
         if row.token != receipt {
             return Ok(ReceiptLookupResult::Another);
         }
-        let thread = self.thread(&keys, &row.thread).await?.record;
-        let writes = self.writes_of(&keys, &thread, claims.version).await?;
+        let thread = self.core.thread(&keys, &row.thread).await?.record;
+        let writes = self.threads.writes_of(&keys, &thread, claims.version).await?;
         Ok(ReceiptLookupResult::Issued(Box::new(IssuedReceiptState {
             write: writes.into_iter().find(|it| it.receipt.as_ref() == Some(&row.jti)),
             expires_at: Timestamp::from_millis(claims.exp.saturating_mul(1000)),

@@ -7,11 +7,11 @@ use countersign_domain::threads::thread::{HeadUse, Thread};
 use serde_json::json;
 
 use super::verify::peek_receipt;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::reason::cut_reason;
 use crate::service::platform::retry::retrying;
+use crate::service::writes::Writes;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -23,15 +23,15 @@ pub enum Revoker {
     Reviewer(countersign_domain::primitives::id::AccountId),
 }
 
-impl Service {
+impl Writes {
     /// Revokes a receipt. `verify` refuses it from then on. A write that was allowed before is not undone.
     pub async fn revoke_receipt(&self, by: &Revoker, jti: &Jti, reason: &str) -> Result<()> {
         retrying!(self.revoke_receipt_once(by, jti, reason))
     }
 
     async fn revoke_receipt_once(&self, by: &Revoker, jti: &Jti, reason: &str) -> Result<()> {
-        let (keys, now, reason) = (self.keys()?, self.now(), cut_reason(reason));
-        let receipt: Stored<ReceiptRow> = self.need(&keys, jti.as_str(), "receipt").await?;
+        let (keys, now, reason) = (self.core.keys()?, self.core.now(), cut_reason(reason));
+        let receipt: Stored<ReceiptRow> = self.core.need(&keys, jti.as_str(), "receipt").await?;
         let principal = match by {
             Revoker::Admin(principal) => principal.clone(),
             Revoker::Reviewer(account) if receipt.record.reviewers.contains(account) => PrincipalId::from(account),
@@ -45,7 +45,7 @@ impl Service {
         if receipt.record.revoked.is_some() {
             return Ok(());
         }
-        let stored = self.thread(&keys, &receipt.record.thread).await?;
+        let stored = self.core.thread(&keys, &receipt.record.thread).await?;
         let mut thread = stored.record.clone();
         if thread.head.transition == receipt.record.transition && thread.head.usage == (HeadUse::Unused {}) {
             thread.head.usage = HeadUse::Revoked {};
@@ -61,8 +61,8 @@ impl Service {
         event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReceiptRevoked, data)?;
         draft.replace(&receipt, &record)?;
         draft.replace(&stored, &thread)?;
-        self.store_response(&mut draft, &keys, &())?;
-        self.commit(draft.finish()).await
+        self.core.store_response(&mut draft, &keys, &())?;
+        self.core.commit(draft.finish()).await
     }
 }
 

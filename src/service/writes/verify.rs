@@ -23,10 +23,11 @@ use countersign_domain::writes::write::{ReservationInput, Write};
 use serde_json::{Map, Value, json};
 
 use crate::service::error::{Error, Result};
+use crate::service::platform::core::ThreadContext;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::threads::version::Version;
-use crate::service::{Service, ThreadContext};
+use crate::service::writes::Writes;
 use crate::store::StoreError;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -67,14 +68,14 @@ struct VerifyContext<'a> {
     now: Timestamp,
 }
 
-impl Service {
+impl Writes {
     /// Allows a write once, or returns the reason for the denial. A durable reservation exists before the
     /// gateway allows the write.
     ///
     /// The first decision uses cached rows. If it allows the write, the commit checks that these rows are
     /// current. Every other result is decided again on rows from the database, including the token.
     pub async fn verify(&self, token: &Stored<Token>, ask: &VerifyInput) -> Result<VerifiedWrite> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         if let Some(remembered) = self.remembered(&keys, token, ask).await
             && let Ok(allowed) = self.conclude(&remembered).await
         {
@@ -84,12 +85,12 @@ impl Service {
     }
 
     async fn verify_afresh(&self, token: &Stored<Token>, ask: &VerifyInput) -> Result<VerifiedWrite> {
-        let keys = self.keys()?;
-        let token = &self.token_still(&keys, token).await?;
+        let keys = self.core.keys()?;
+        let token = &self.identity.token_still(&keys, token).await?;
         writer_node(&token.record)?;
-        let thread = self.fetch::<Thread>(&keys, ask.thread.as_str()).await?;
+        let thread = self.core.fetch::<Thread>(&keys, ask.thread.as_str()).await?;
         let Some(thread) = thread else {
-            return Err(match self.no_thread(&keys, &ask.thread).await {
+            return Err(match self.core.no_thread(&keys, &ask.thread).await {
                 Error::Imported => Error::Denied(DenialCode::Imported),
                 Error::NotFound(_) => Error::Denied(DenialCode::UnknownThread),
                 other => other,
@@ -99,11 +100,11 @@ impl Service {
         if !token.record.of_flow(&thread.record.flow) {
             return Err(Error::Denied(DenialCode::Forbidden));
         }
-        let standing = self.standing(&keys, thread).await?;
-        let policy = self.policy(&keys, standing.flow.record.policy).await?;
+        let standing = self.core.standing(&keys, thread).await?;
+        let policy = self.policies.policy(&keys, standing.flow.record.policy).await?;
         // A broken chain is a denial with a code of its own, so that the writer alerts an operator instead of
         // a retry.
-        let head = match self.head(&keys, &standing.thread.record).await {
+        let head = match self.threads.head(&keys, &standing.thread.record).await {
             Ok(head) => Ok(head),
             Err(Error::Broken(_) | Error::Store(StoreError::Unsealed(_) | StoreError::Unreadable(_))) => {
                 Err(DenialCode::ChainBroken)
@@ -118,10 +119,10 @@ impl Service {
         // The receipt of the head's gate is loaded, not the presented one. A revocation must count even if
         // another receipt is sent.
         let receipt = match head.as_ref().ok().and_then(|head| gate_receipt(head)) {
-            Some(jti) => self.fetch(&keys, jti.as_str()).await?.map(Arc::new),
+            Some(jti) => self.core.fetch(&keys, jti.as_str()).await?.map(Arc::new),
             None => None,
         };
-        let now = self.now();
+        let now = self.core.now();
         self.conclude(&VerifyContext { keys: &keys, token, standing, policy, head, write, receipt, ask, now }).await
     }
 
@@ -133,16 +134,16 @@ impl Service {
         token: &'a Stored<Token>,
         ask: &'a VerifyInput,
     ) -> Option<VerifyContext<'a>> {
-        let thread = self.memory.recall::<Thread>(ask.thread.as_str())?;
-        let flow = self.memory.recall::<Flow>(thread.record.flow.as_str())?;
-        let standing = ThreadContext { gateway: self.memory.recall(GATEWAY_ID)?, flow, thread, origin: None };
-        let policy = self.policy(keys, standing.flow.record.policy).await.ok()?;
-        let head = self.known_head(keys, &standing.thread.record)?;
+        let thread = self.core.memory.recall::<Thread>(ask.thread.as_str())?;
+        let flow = self.core.memory.recall::<Flow>(thread.record.flow.as_str())?;
+        let standing = ThreadContext { gateway: self.core.memory.recall(GATEWAY_ID)?, flow, thread, origin: None };
+        let policy = self.policies.policy(keys, standing.flow.record.policy).await.ok()?;
+        let head = self.threads.known_head(keys, &standing.thread.record)?;
         let receipt = match gate_receipt(&head) {
-            Some(jti) => Some(self.memory.recall(jti.as_str())?),
+            Some(jti) => Some(self.core.memory.recall(jti.as_str())?),
             None => None,
         };
-        let (head, now) = (Ok(head), self.now());
+        let (head, now) = (Ok(head), self.core.now());
         Some(VerifyContext { keys, token, standing, policy, head, write: None, receipt, ask, now })
     }
 
@@ -182,7 +183,7 @@ impl Service {
         draft.before(stored.record.lease_expires_at);
         // The lease expired between the decision and the commit, by the database's clock.
         let late = |error: Error| if error.is_too_late() { Error::Denied(DenialCode::AlreadyUsed) } else { error };
-        self.commit(draft.finish()).await.map_err(late)?;
+        self.core.commit(draft.finish()).await.map_err(late)?;
         Ok(stored.record.clone())
     }
 
@@ -193,7 +194,7 @@ impl Service {
         if !head.entry.needs_receipt() || head.entry.policy == policy.digest() {
             return Ok(view);
         }
-        let approved = self.policy(keys, head.entry.policy).await?;
+        let approved = self.policies.policy(keys, head.entry.policy).await?;
         Ok(project(&approved, node, &view))
     }
 
@@ -204,7 +205,7 @@ impl Service {
         write_id: &WriteId,
     ) -> Result<Option<Stored<Write>>> {
         let key = WriteKey { principal: token.record.principal(), write_id: write_id.clone() };
-        self.fetch(keys, &write_row_id(&key)).await
+        self.core.fetch(keys, &write_row_id(&key)).await
     }
 
     async fn reserve(
@@ -261,7 +262,7 @@ impl Service {
         draft.replace(&standing.thread, &thread)?;
         // The receipt expired between the decision and the commit, by the database's clock.
         let late = |error: Error| if error.is_too_late() { Error::Denied(DenialCode::Expired) } else { error };
-        self.commit(draft.finish()).await.map_err(late)?;
+        self.core.commit(draft.finish()).await.map_err(late)?;
         Ok(write)
     }
 }

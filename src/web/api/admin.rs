@@ -66,15 +66,16 @@ pub async fn activate(post: IdempotentPost, flow: Path<String>) -> Result<HttpRe
     let ask: ActivatePolicyRequest = post.read()?;
     let source = PolicySource { text: ask.policy, schemas: ask.schemas };
     let by = post.token.record.principal();
-    let work = post.app.service.activate_policy(&by, Some(&flow), source, ask.accepts);
+    let work = post.app.service.policy_changes.activate_policy(&by, Some(&flow), source, ask.accepts);
     post.once(work, |app, activation: &ActivationOutcome| {
         Ok(match activation {
             ActivationOutcome::Active(it) => {
                 told(StatusCode::OK, &json!({"flow": it.flow, "policy": it.policy, "accepts": it.accepts}))
             }
-            ActivationOutcome::Waiting(it) => {
-                told(StatusCode::ACCEPTED, &policy_changes::told(it, app.service.public_url(), app.service.now()))
-            }
+            ActivationOutcome::Waiting(it) => told(
+                StatusCode::ACCEPTED,
+                &policy_changes::told(it, app.service.core.public_url(), app.service.core.now()),
+            ),
         })
     })
     .await
@@ -95,7 +96,8 @@ pub async fn halt(post: IdempotentPost, scope: Path<String>) -> Result<HttpRespo
     let ask: SetHaltRequest = post.read()?;
     let at = if *scope == "all" { HaltScope::All } else { HaltScope::Flow(json_body::name("/scope", &scope)?) };
     let halt = Halt { proposing: ask.proposing, verifying: ask.verifying, reason: ask.reason };
-    let standing = post.app.service.request_halt(Actor::Token(&post.token), &at, &HaltRequest::Set(halt)).await?;
+    let standing =
+        post.app.service.operations.request_halt(Actor::Token(&post.token), &at, &HaltRequest::Set(halt)).await?;
     let lifting = standing.stops.as_ref().and_then(|it| it.lifting.as_ref());
     let mut answer = match lifting {
         Some(_) => HttpResponse::Accepted(),
@@ -123,6 +125,7 @@ pub async fn revoke(post: IdempotentPost, jti: Path<String>) -> Result<HttpRespo
     let jti: Jti = json_body::name("/jti", &jti)?;
     let ask: ReasonRequest = post.read()?;
     let by = Revoker::Admin(post.token.record.principal());
-    let (work, body) = (post.app.service.revoke_receipt(&by, &jti, &ask.reason), json!({"jti": jti, "revoked": true}));
+    let (work, body) =
+        (post.app.service.writes.revoke_receipt(&by, &jti, &ask.reason), json!({"jti": jti, "revoked": true}));
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
 }

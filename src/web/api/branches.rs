@@ -91,7 +91,7 @@ pub async fn fork(post: IdempotentPost, thread: Path<String>) -> Result<HttpResp
     let new = NewBranches { thread: thread.clone(), node: ask.node, parent: ask.parent, names: ask.branches };
     let tell =
         move |_: &AppState, forked: &CreatedBranches| Ok(told(StatusCode::CREATED, &forked_json(&thread, forked)));
-    post.once(post.app.service.fork(&post.token, &new), tell).await
+    post.once(post.app.service.branches.fork(&post.token, &new), tell).await
 }
 
 fn forked_json(thread: &ThreadId, forked: &CreatedBranches) -> Value {
@@ -119,7 +119,7 @@ fn forked_json(thread: &ThreadId, forked: &CreatedBranches) -> Value {
 pub async fn join(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let proposal = read_join(thread, post.read()?)?;
-    post.once(post.app.service.propose(&post.token, &proposal), answer).await
+    post.once(post.app.service.proposals.propose(&post.token, &proposal), answer).await
 }
 
 fn read_join(thread: ThreadId, ask: JoinRequest) -> Result<Proposal> {

@@ -61,13 +61,14 @@ pub async fn envelope(
 ) -> Result<HttpResponse> {
     let (thread, node): (ThreadId, NodeId) =
         (json_body::name("/thread", &thread)?, json_body::name("/node", &query.node)?);
-    let flow = app.service.flow_of(&thread).await?;
+    let flow = app.service.threads.flow_of(&thread).await?;
     of_own_flow(&machine, &flow, "thread")?;
     if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, &node) {
         return Err(Error::Forbidden("this token is not allowed to act as this node of the thread's flow"));
     }
     let bears = if query.hmac == Some(true) { EnvelopeProof::Hmac } else { EnvelopeProof::Signature };
-    Ok(HttpResponse::Ok().json(app.service.envelope(&machine.0.record.principal(), &thread, &node, bears).await?))
+    Ok(HttpResponse::Ok()
+        .json(app.service.episodes.envelope(&machine.0.record.principal(), &thread, &node, bears).await?))
 }
 
 /// Get the HMAC secrets of a node's envelopes.
@@ -88,7 +89,7 @@ pub async fn secret(app: Data<AppState>, machine: Machine, path: Path<(String, S
     if !machine.0.record.acts_as(&flow, &node) {
         return Err(Error::Forbidden("this token is not allowed to act as this node of the flow"));
     }
-    let shown = app.service.node_secrets(&machine.0, &flow, &node).await?;
+    let shown = app.service.episodes.node_secrets(&machine.0, &flow, &node).await?;
     Ok(HttpResponse::Ok().json(shown))
 }
 
@@ -107,11 +108,11 @@ pub async fn verify(post: IdempotentPost) -> Result<HttpResponse> {
     let bears = if ask.require_hmac { EnvelopeProof::Hmac } else { EnvelopeProof::Signature };
     let asked = EnvelopeExpectation { thread: ask.thread, node: ask.node, bears };
     let by = machine.0.record.principal();
-    let signed = app.service.signed_envelope(&by, ask.envelope, asked).await?;
+    let signed = app.service.episodes.signed_envelope(&by, ask.envelope, asked).await?;
     // The check comes first, because the result shows the state of the thread, and other flows must not learn that it
     // exists.
-    of_own_flow(&machine, &app.service.flow_of(&signed.claims.thread).await?, "thread")?;
-    let claims = app.service.still_good(&by, signed).await?;
+    of_own_flow(&machine, &app.service.threads.flow_of(&signed.claims.thread).await?, "thread")?;
+    let claims = app.service.episodes.still_good(&by, signed).await?;
     Ok(HttpResponse::Ok().json(json!({
         "valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
         "transition": claims.transition, "tokens": claims.tokens, "encoding": claims.encoding,

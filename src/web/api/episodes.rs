@@ -52,7 +52,7 @@ pub async fn add_event(post: IdempotentPost, thread: Path<String>) -> Result<Htt
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let AddEpisodeEventRequest { node, phase, payload, caused_by, evidence_ids } = post.read()?;
     let new = NewEvent { thread, node, phase, payload, caused_by, evidence_ids };
-    post.once(post.app.service.add_episode_event(&post.token, &new), |_, added: &AgentEvent| {
+    post.once(post.app.service.episodes.add_episode_event(&post.token, &new), |_, added: &AgentEvent| {
         let body = json!({
             "event": added.id, "thread": added.thread, "number": added.number, "phase": added.phase,
             "timestamp": added.at, "left": POSTED_MAX.saturating_sub(added.number),
@@ -80,18 +80,18 @@ pub async fn artefact(app: Data<AppState>, machine: Machine, path: Path<(String,
     let (thread, file) = path.into_inner();
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let wanted = Artefact::of_file(&file).ok_or(Error::NotFound("artefact"))?;
-    let (by, reader) = (machine.0.record.id.as_str(), &app.service.reader_with(&machine.0.record).await?);
-    match app.service.flow_of(&thread).await {
+    let (by, reader) = (machine.0.record.id.as_str(), &app.service.identity.reader_with(&machine.0.record).await?);
+    match app.service.threads.flow_of(&thread).await {
         Ok(flow) => of_own_flow(&machine, &flow, "thread")?,
         // An imported run belongs to no flow, so only tokens without a flow can read it.
         Err(Error::Imported) if machine.0.record.flow.is_none() => {
-            let files = app.service.files_of_run(by, reader, &thread).await?;
+            let files = app.service.episodes.files_of_run(by, reader, &thread).await?;
             let bytes = files.into_iter().find_map(|(name, bytes)| (name == file).then_some(bytes));
             return bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"));
         }
         Err(error) => return Err(error),
     }
-    let bytes = app.service.file_of_run(by, reader, &thread, wanted).await?;
+    let bytes = app.service.episodes.file_of_run(by, reader, &thread, wanted).await?;
     bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"))
 }
 

@@ -66,7 +66,7 @@ async fn page(request: &HttpRequest, app: &AppState, machine: &Machine, query: &
     if after > PLACE_MAX {
         return Err(Error::invalid("/after", "the position exceeds the largest exact JSON number (2^53 - 1)"));
     }
-    let (events, next) = app.service.events_for_machine(&machine.0.record, after, limit).await?;
+    let (events, next) = app.service.log.events_for_machine(&machine.0.record, after, limit).await?;
     let events: Vec<Value> = events.iter().map(event_json).collect();
     Ok(HttpResponse::Ok().json(json!({"events": events, "next": next})))
 }
@@ -81,7 +81,7 @@ async fn stream(
         return Err(Error::invalid("/limit", "a stream has no limit: close it to stop"));
     }
     let after = sse::last_seen(request)?.or(query.after).unwrap_or(0);
-    if after > app.service.log_length().await? {
+    if after > app.service.log.log_length().await? {
         return Err(Error::invalid("/after", "the log does not reach this position: start with the `next` of a page"));
     }
     let seat = app.edge.streams.take(machine.0.record.id.as_str())?;
@@ -96,17 +96,17 @@ struct MachineEventSource {
 impl EventSource for MachineEventSource {
     async fn next(&self, after: u64) -> Result<EventStreamChunk> {
         let service = &self.app.service;
-        let until = service.now().plus(BEAT);
+        let until = service.core.now().plus(BEAT);
         let mut reach = after;
         let events = loop {
-            let left = service.now().until(until);
-            service.wait_for_log(reach, left).await?;
-            service.token_is_current(&self.token).await?;
-            let (events, next) = service.events_for_machine(&self.token.record, reach, BATCH).await?;
+            let left = service.core.now().until(until);
+            service.log.wait_for_log(reach, left).await?;
+            service.log.token_is_current(&self.token).await?;
+            let (events, next) = service.log.events_for_machine(&self.token.record, reach, BATCH).await?;
             reach = next;
             // A token must not learn from the timing of empty responses that another flow had events. The stream stays
             // silent until its heartbeat.
-            if !events.is_empty() || service.now() >= until {
+            if !events.is_empty() || service.core.now() >= until {
                 break events;
             }
         };

@@ -69,7 +69,7 @@ impl IdempotentPost {
         // Without a key there is nothing to repeat, so the response is not stored.
         let Some(named) = self.key()? else { return Ok(answer(&tell(&self.app, &work.await?)?)) };
         let service = &self.app.service;
-        let keys = service.keys()?;
+        let keys = service.core.keys()?;
         let request = IdempotentRequest::new(
             keys.row(),
             self.token.record.principal(),
@@ -79,7 +79,7 @@ impl IdempotentPost {
             self.body.sent(),
         );
         let app = self.app.clone();
-        Ok(match service.once(&request, move |done| tell(&app, done), work).await? {
+        Ok(match service.core.once(&request, move |done| tell(&app, done), work).await? {
             IdempotentResponse::First(told) => answer(&told),
             IdempotentResponse::Again(told) => {
                 let mut answer = answer(&told);

@@ -105,9 +105,9 @@ pub async fn post(request: HttpRequest, app: Data<AppState>, sender: PostCaller)
     let PostCaller { token, body, post: named } = sender;
     let post = IdempotentPost { request, app, token, body };
     let asserted = HostAssertion::from(post.read::<InterruptRequest>()?);
-    let work = post.app.service.receive_interrupt(&post.token, &asserted, named.as_ref());
+    let work = post.app.service.interrupts.receive_interrupt(&post.token, &asserted, named.as_ref());
     let tell =
-        |app: &AppState, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, app.service.public_url())));
+        |app: &AppState, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, app.service.core.public_url())));
     // The ID of a signed post is covered by the signature, and an `Idempotency-Key` header is not.
     if named.is_some() { post.signed(work, tell).await } else { post.once(work, tell).await }
 }
@@ -142,10 +142,10 @@ pub async fn read(
     interrupt: Path<String>,
 ) -> Result<HttpResponse> {
     let id = InterruptId::try_from(interrupt.as_str()).map_err(|_| Error::NotFound("interrupt"))?;
-    let known = app.service.interrupt(&id).await?;
+    let known = app.service.interrupts.interrupt(&id).await?;
     // An interrupt of another flow must look like a missing one.
     of_own_flow(&machine, &known.flow, "interrupt")?;
-    let look = || app.service.interrupt_answer(&id, &machine.0.record);
+    let look = || app.service.interrupts.interrupt_answer(&id, &machine.0.record);
     let wished = long_poll::requested_wait(&request);
     let Some(answered) = long_poll::poll_until(&app, &machine.0, wished, look).await? else {
         return Ok(HttpResponse::Accepted().json(json!({"status": "open"})));
@@ -153,7 +153,8 @@ pub async fn read(
     // Evidence identifies the passkeys of reviewers, so it is for auditors only.
     if machine.0.record.role == MachineRole::Auditor {
         let mut told = json!(answered);
-        told["evidence"] = json!(app.service.evidence_of_interrupt(&app.service.interrupt(&id).await?)?);
+        told["evidence"] =
+            json!(app.service.identity.evidence_of_interrupt(&app.service.interrupts.interrupt(&id).await?)?);
         return Ok(HttpResponse::Ok().json(told));
     }
     Ok(HttpResponse::Ok().json(answered))

@@ -31,7 +31,7 @@ pub async fn poll_until<T, Look>(
 where
     Look: Future<Output = Result<Option<T>>>,
 {
-    let until = app.service.now().plus(wished.min(app.edge.wait_max));
+    let until = app.service.core.now().plus(wished.min(app.edge.wait_max));
     let mut found = look().await?;
     let _seat = match found.is_none() && !wished.is_zero() {
         true => Some(app.edge.waits.take(token.record.id.as_str()).ok_or(Error::TooMany)?),
@@ -41,25 +41,25 @@ where
         if found.is_some() {
             return Ok(found);
         }
-        let left = app.service.now().until(until);
+        let left = app.service.core.now().until(until);
         if left.is_zero() {
             return Ok(None);
         }
         // A gateway that shuts down ends the wait. The client repeats its request at another gateway.
         tokio::select! {
-            () = app.service.changed(left.min(LOOK_AGAIN)) => {}
+            () = app.service.core.changed(left.min(LOOK_AGAIN)) => {}
             () = app.edge.streams.closed() => return Ok(None),
         }
         // The semaphore is never closed, so this cannot fail.
         let _turn = LOOKING.acquire().await.ok();
-        let begun = app.service.instant();
+        let begun = app.service.core.instant();
         // The token may have been revoked during the wait.
-        app.service.token_is_current(token).await?;
+        app.service.log.token_is_current(token).await?;
         found = look().await?;
         if found.is_none() && LOOKING.available_permits() == 0 {
             // The pause leaves most of the database's time to requests that change something, even if many requests
             // wait.
-            let took = app.service.instant().saturating_duration_since(begun);
+            let took = app.service.core.instant().saturating_duration_since(begun);
             tokio::time::sleep(took.saturating_mul(REST)).await;
         }
     }

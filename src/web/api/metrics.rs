@@ -26,6 +26,6 @@ pub async fn metrics(request: HttpRequest, app: Data<AppState>) -> Result<HttpRe
         MetricsAccess::Token => drop(Machine::extract(&request).await?),
         MetricsAccess::Open => {}
     }
-    let text = app.service.metrics_text().await;
+    let text = app.service.operations.metrics_text().await;
     Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, TEXT)).body(text))
 }

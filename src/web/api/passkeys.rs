@@ -20,7 +20,7 @@ use crate::web::state::AppState;
     responses((status = 200, description = "The passkeys with their public keys", body = super::responses::PasskeyListResponse))
 )]
 pub async fn list(app: Data<AppState>, _machine: Machine) -> Result<HttpResponse> {
-    let all: Vec<PinnedPasskey> = app.service.passkeys().await?.into_iter().map(PinnedPasskey::from).collect();
+    let all: Vec<PinnedPasskey> = app.service.identity.passkeys().await?.into_iter().map(PinnedPasskey::from).collect();
     Ok(HttpResponse::Ok().json(json!({"passkeys": all})))
 }
 
@@ -37,6 +37,6 @@ pub async fn list(app: Data<AppState>, _machine: Machine) -> Result<HttpResponse
 )]
 pub async fn evidence(app: Data<AppState>, _machine: Machine, jti: Path<String>) -> Result<HttpResponse> {
     let jti: Jti = json_body::name("/jti", &jti)?;
-    let evidence = app.service.evidence_of_receipt(&jti).await?;
+    let evidence = app.service.reviews.evidence_of_receipt(&jti).await?;
     Ok(HttpResponse::Ok().json(json!({"evidence": evidence})))
 }

@@ -27,9 +27,9 @@ use crate::web::state::AppState;
     responses((status = 200, description = "The policy change request", body = super::responses::PolicyChangeResponse))
 )]
 pub async fn read(app: Data<AppState>, _machine: Machine, amendment: Path<String>) -> Result<HttpResponse> {
-    let amendment = app.service.amendment(&id(&amendment)?).await?;
-    let mut body = told(&amendment, app.service.public_url(), app.service.now());
-    let evidence = app.service.evidence_of_amendment(&amendment)?;
+    let amendment = app.service.policy_changes.amendment(&id(&amendment)?).await?;
+    let mut body = told(&amendment, app.service.core.public_url(), app.service.core.now());
+    let evidence = app.service.identity.evidence_of_amendment(&amendment)?;
     if !evidence.is_empty() {
         body["evidence"] = json!(evidence);
     }
@@ -48,8 +48,9 @@ pub async fn read(app: Data<AppState>, _machine: Machine, amendment: Path<String
 )]
 pub async fn list(app: Data<AppState>, _machine: Machine, flow: Path<String>) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;
-    let (url, now) = (app.service.public_url(), app.service.now());
-    let all: Vec<Value> = app.service.policy_changes_of(&flow).await?.iter().map(|it| told(it, url, now)).collect();
+    let (url, now) = (app.service.core.public_url(), app.service.core.now());
+    let all: Vec<Value> =
+        app.service.policy_changes.policy_changes_of(&flow).await?.iter().map(|it| told(it, url, now)).collect();
     Ok(HttpResponse::Ok().json(json!({"amendments": all})))
 }
 
@@ -66,9 +67,12 @@ pub async fn list(app: Data<AppState>, _machine: Machine, flow: Path<String>) ->
 pub async fn cancel(post: IdempotentPost, amendment: Path<String>) -> Result<HttpResponse> {
     let (id, ask) = (id(&amendment)?, post.read::<ReasonRequest>()?);
     let by = post.token.record.principal();
-    post.once(post.app.service.cancel_policy_change(&by, &id, &ask.reason), |app, ended: &PolicyChangeRequest| {
-        Ok(telling(StatusCode::OK, &told(ended, app.service.public_url(), app.service.now())))
-    })
+    post.once(
+        post.app.service.policy_changes.cancel_policy_change(&by, &id, &ask.reason),
+        |app, ended: &PolicyChangeRequest| {
+            Ok(telling(StatusCode::OK, &told(ended, app.service.core.public_url(), app.service.core.now())))
+        },
+    )
     .await
 }
 

@@ -22,7 +22,7 @@ pub static DESCRIPTION: LazyLock<String> =
 #[utoipa::path(get, path = "/.well-known/jwks.json", tag = "open",
     responses((status = 200, description = "Every key that ever signed, with its state", body = super::responses::KeySetResponse)))]
 pub async fn jwks(app: Data<AppState>) -> Result<HttpResponse> {
-    let keys = app.service.keys()?;
+    let keys = app.service.core.keys()?;
     Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "max-age=60")).json(keys.trusted().jwks()))
 }
 
@@ -40,7 +40,7 @@ pub async fn livez() -> HttpResponse {
 /// balancer should send no traffic.
 #[utoipa::path(get, path = "/readyz", tag = "open", responses((status = 200, description = "Ready", body = super::responses::HealthResponse)))]
 pub async fn readyz(app: Data<AppState>) -> Result<HttpResponse> {
-    app.service.ready_to_work().await?;
+    app.service.operations.ready_to_work().await?;
     Ok(HttpResponse::Ok().json(json!({"status": "ready"})))
 }
 

@@ -43,7 +43,8 @@ pub async fn list(app: Data<AppState>, machine: Machine, query: Query<RejectionP
         None => None,
     };
     let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
-    let (rejections, next) = app.service.rejections(&(&machine.0.record).into(), after.as_ref(), size).await?;
+    let (rejections, next) =
+        app.service.proposals.rejections(&(&machine.0.record).into(), after.as_ref(), size).await?;
     let rejections: Vec<Value> = rejections.iter().map(told).collect();
     let next = next.map(|it| it.token());
     Ok(HttpResponse::Ok().json(json!({"rejections": rejections, "next_page_token": next})))

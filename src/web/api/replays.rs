@@ -56,7 +56,7 @@ pub async fn replay(post: IdempotentPost, flow: Path<String>) -> Result<HttpResp
     let source = PolicySource { text: ask.policy, schemas: ask.schemas };
     let limit = ask.limit.unwrap_or(ROWS.0).clamp(1, ROWS.1);
     let by = post.token.record.principal();
-    let work = post.app.service.replay(by.as_str(), &flow, &source, after.as_ref(), limit);
+    let work = post.app.service.policy_changes.replay(by.as_str(), &flow, &source, after.as_ref(), limit);
     post.once(work, |_, replay: &ReplayResult| {
         let next = replay.next.as_ref().map(ReplayCursor::token);
         Ok(told(StatusCode::OK, &json!({"policy": replay.policy, "proposals": replay.rows, "next": next})))

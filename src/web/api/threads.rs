@@ -90,7 +90,7 @@ pub async fn create(post: IdempotentPost) -> Result<HttpResponse> {
     let ask: CreateThreadRequest = post.read()?;
     let CreateThreadRequest { flow, thread, state, context, episode } = ask;
     let new = NewThread { flow, thread, state, context, episode };
-    post.once(post.app.service.create_thread(&post.token, &new), |_, made: &CreatedThread| {
+    post.once(post.app.service.threads.create_thread(&post.token, &new), |_, made: &CreatedThread| {
         let body = json!({
             "thread": made.thread, "flow": made.flow, "version": 0, "transition": made.transition,
             "state_root": made.state_root, "entry": made.entry,
@@ -113,8 +113,8 @@ pub async fn create(post: IdempotentPost) -> Result<HttpResponse> {
 pub async fn read(app: Data<AppState>, machine: Machine, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     // The flow is checked first, so that a thread of another flow looks like a missing one.
-    of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
-    let overview = app.service.overview(&thread).await?;
+    of_own_flow(&machine, &app.service.threads.flow_of(&thread).await?, "thread")?;
+    let overview = app.service.threads.overview(&thread).await?;
     let head = &overview.thread.head;
     let mut answer = json!({
         "thread": overview.thread.id, "flow": overview.thread.flow, "status": overview.status,
@@ -170,12 +170,12 @@ pub async fn state_for_node(
     node: &NodeId,
     version: Option<u64>,
 ) -> Result<Value> {
-    let flow = app.service.flow_of(thread).await?;
+    let flow = app.service.threads.flow_of(thread).await?;
     of_own_flow(machine, &flow, "thread")?;
     if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, node) {
         return Err(Error::Forbidden("this token is not allowed to act as this node of the thread's flow"));
     }
-    let view = app.service.state_view(thread, node, version).await?;
+    let view = app.service.threads.state_view(thread, node, version).await?;
     Ok(json!({"thread": thread, "version": view.version, "transition": view.transition, "state": view.state}))
 }
 
@@ -199,15 +199,15 @@ pub async fn chain(
     query: Query<ChainQuery>,
 ) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
-    of_own_flow(&machine, &app.service.flow_of(&thread).await?, "thread")?;
-    let overview = app.service.overview(&thread).await?;
+    of_own_flow(&machine, &app.service.threads.flow_of(&thread).await?, "thread")?;
+    let overview = app.service.threads.overview(&thread).await?;
     let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
     let from = query.page_token.unwrap_or(0);
-    let mut rows = app.service.chain(&thread, from, size).await?;
+    let mut rows = app.service.reviews.chain(&thread, from, size).await?;
     let (mut openings, mut full) = (BTreeMap::new(), None);
     // Openings contain values, so only auditors get them.
     if let (Some((first, last)), MachineRole::Auditor) = (rows.first().zip(rows.last()), machine.0.record.role) {
-        let opened = app.service.openings(&thread, first.0.version..=last.0.version).await?;
+        let opened = app.service.archive.openings(&thread, first.0.version..=last.0.version).await?;
         (openings, full) = (opened.of, opened.next);
     }
     // The page ends early if the response would become too large.
@@ -243,7 +243,7 @@ pub async fn close(post: IdempotentPost, thread: Path<String>) -> Result<HttpRes
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let ask: OptionalReasonRequest = post.read()?;
     let (by, body) = (post.token.record.principal(), json!({"thread": thread, "status": "closed"}));
-    let work = post.app.service.close_thread(&by, &thread, &ask.reason);
+    let work = post.app.service.threads.close_thread(&by, &thread, &ask.reason);
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
 }
 
@@ -261,7 +261,7 @@ pub async fn reopen(post: IdempotentPost, thread: Path<String>) -> Result<HttpRe
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let ask: OptionalReasonRequest = post.read()?;
     let (by, name) = (post.token.record.principal(), thread.clone());
-    let work = post.app.service.reopen_thread(&by, &thread, &ask.reason);
+    let work = post.app.service.threads.reopen_thread(&by, &thread, &ask.reason);
     let tell = move |_: &AppState, status: &ThreadStatusCode| {
         Ok(told(StatusCode::OK, &json!({"thread": name, "status": status})))
     };

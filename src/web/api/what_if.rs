@@ -86,6 +86,6 @@ pub async fn judge(post: IdempotentPost, flow: Path<String>) -> Result<HttpRespo
     let around = HypotheticalContext::take(&mut said).map_err(|it| Error::invalid(it.pointer.as_str(), it.detail))?;
     let dry_run = DryRun { state: ask.state, node: ask.node, format, patch: ask.patch, around };
     let by = post.token.record.principal();
-    let work = post.app.service.what_if(by.as_str(), &flow, candidate.as_ref(), dry_run);
+    let work = post.app.service.policy_changes.what_if(by.as_str(), &flow, candidate.as_ref(), dry_run);
     post.once(work, |_, judged: &WhatIf| Ok(told(StatusCode::OK, judged))).await
 }

@@ -101,7 +101,7 @@ pub async fn verify(app: Data<AppState>, sender: CachedTokenMachine) -> Result<H
         write_id: ask.write_id,
         expect: read_expectations(ask.expect)?,
     };
-    let allowed = app.service.verify(&sender.token, &ask).await?;
+    let allowed = app.service.writes.verify(&sender.token, &ask).await?;
     Ok(HttpResponse::Ok().json(VerifyResponse {
         allow: true,
         write_id: allowed.write.key.write_id,
@@ -137,7 +137,7 @@ fn malformed(error: Error) -> Error {
 pub async fn confirm(post: IdempotentPost, write_id: Path<String>) -> Result<HttpResponse> {
     let write_id: WriteId = json_body::name("/write_id", &write_id)?;
     let ask: ConfirmWriteRequest = post.read()?;
-    ended(&post.app.service.confirm(&post.token, &write_id, &ask.result).await?)
+    ended(&post.app.service.writes.confirm(&post.token, &write_id, &ask.result).await?)
 }
 
 /// Report that nothing was written.
@@ -154,7 +154,7 @@ pub async fn confirm(post: IdempotentPost, write_id: Path<String>) -> Result<Htt
 pub async fn abort(post: IdempotentPost, write_id: Path<String>) -> Result<HttpResponse> {
     let write_id: WriteId = json_body::name("/write_id", &write_id)?;
     let ask: ReasonRequest = post.read()?;
-    ended(&post.app.service.abort(&post.token, &write_id, &ask.reason).await?)
+    ended(&post.app.service.writes.abort(&post.token, &write_id, &ask.reason).await?)
 }
 
 /// Returns the outcome of a write as a response.
@@ -197,7 +197,7 @@ pub async fn resolve(post: IdempotentPost, path: Path<(String, String)>) -> Resu
     let ask: ResolveWriteRequest = post.read()?;
     let key = WriteKey { principal: ask.principal, write_id };
     let (by, outcome) = (post.token.record.principal(), ask.outcome);
-    let work = post.app.service.resolve_write(&by, &thread, &key, outcome, &ask.reason);
+    let work = post.app.service.writes.resolve_write(&by, &thread, &key, outcome, &ask.reason);
     post.once(work, move |_, write: &Write| {
         Ok(told(StatusCode::OK, &json!({"write_id": write.key.write_id, "outcome": outcome})))
     })

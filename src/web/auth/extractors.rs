@@ -72,7 +72,7 @@ impl FromRequest for Machine {
         Box::pin(async move {
             let app = app_of(&request);
             let token = match bearer(&request) {
-                Some(text) => app.service.token_of(&text).await.map(Arc::new),
+                Some(text) => app.service.identity.token_of(&text).await.map(Arc::new),
                 None => Err(Error::Unauthenticated),
             };
             admitted(&request, &app, token).map(Self).map_err(|error| Problem::of(&request, error))
@@ -89,7 +89,7 @@ impl FromRequest for CachedTokenMachine {
         Box::pin(async move {
             let app = app_of(&request);
             let token = match bearer(&request) {
-                Some(text) => app.service.presumed_token_of(&text).await,
+                Some(text) => app.service.identity.presumed_token_of(&text).await,
                 None => Err(Error::Unauthenticated),
             };
             let token = admitted(&request, &app, token).map_err(|error| Problem::of(&request, error))?;
@@ -127,7 +127,7 @@ impl FromRequest for PostCaller {
             };
             // With a token `source` is not needed, but an invalid one is refused all the same.
             let known = match source_of(&request) {
-                Ok(_) => app.service.token_of(&text).await.map(Arc::new),
+                Ok(_) => app.service.identity.token_of(&text).await.map(Arc::new),
                 Err(error) => Err(error),
             };
             // The sender is authenticated before the body is read, so that its memory counts for that sender.
@@ -145,10 +145,10 @@ async fn signed(request: &HttpRequest, app: &AppState, body: &[u8]) -> Result<(S
     let (id, timestamp) = (header("webhook-id")?, header("webhook-timestamp")?);
     let post = SignedPost { id, timestamp, signatures: header("webhook-signature")?, body };
     let source = source_of(request).map_err(|_| Error::Unauthenticated)?.ok_or(Error::Unauthenticated)?;
-    let token = app.service.sender_of(source.as_str(), &post).await?;
+    let token = app.service.interrupts.sender_of(source.as_str(), &post).await?;
     let named = format!("{}/{id}", token.record.id);
     // The limit applies to authenticated posts only: others must not use up the budget of a real one.
-    app.edge.posts.take(named.as_str(), app.service.now()).map_err(|_| Error::TooMany)?;
+    app.edge.posts.take(named.as_str(), app.service.core.now()).map_err(|_| Error::TooMany)?;
     Ok((token, SignedPostId::new(id, body)))
 }
 
@@ -177,11 +177,11 @@ fn admitted(
 ) -> Result<Arc<Stored<Token>>, Error> {
     let token = token?;
     // The rate limit comes before the role check, so that refused requests count too.
-    let taken = app.edge.requests.take(token.record.id.as_str(), app.service.now());
+    let taken = app.edge.requests.take(token.record.id.as_str(), app.service.core.now());
     taken.map_err(|_| Error::TooMany)?;
     rate_limit_key::is_for(request, app, token.record.id.as_str())?;
     let route = request.match_pattern().unwrap_or_default();
-    app.service.mark_seen(&format!("token/{}", token.record.id));
+    app.service.identity.mark_seen(&format!("token/{}", token.record.id));
     permissions::admit(CallerRole::Machine(token.record.role), request.method(), &route)?;
     Ok(token)
 }
@@ -200,7 +200,7 @@ pub async fn read_body(
     let sent = heard.sent?;
     if heard.late {
         // A slow body could otherwise be used after its token was revoked.
-        app.service.token_is_current(token).await.map_err(failed)?;
+        app.service.log.token_is_current(token).await.map_err(failed)?;
     }
     Ok(sent)
 }
@@ -215,9 +215,10 @@ impl FromRequest for Person {
             let app = app_of(&request);
             let secret = request.cookie(cookie_name(&app)).map(|it| it.value().to_owned());
             let secret = secret.ok_or_else(|| Problem::of(&request, Error::Unauthenticated))?;
-            let signed_in = app.service.session_of(&secret).await.map_err(|error| Problem::of(&request, error))?;
-            app.service.mark_seen(&format!("session/{}", signed_in.session.record.id));
-            app.service.mark_seen(&format!("account/{}", signed_in.account.record.id));
+            let signed_in =
+                app.service.identity.session_of(&secret).await.map_err(|error| Problem::of(&request, error))?;
+            app.service.identity.mark_seen(&format!("session/{}", signed_in.session.record.id));
+            app.service.identity.mark_seen(&format!("account/{}", signed_in.account.record.id));
             rate_limit_key::is_for(&request, &app, signed_in.account.record.id.as_str())
                 .map_err(|error| Problem::of(&request, error))?;
             let route = request.match_pattern().unwrap_or_default();

@@ -82,7 +82,7 @@ impl McpTools {
             step,
         };
         let proposal = transitions::read_proposal(thread, ask)?;
-        let answer = self.app.service.propose(&asker.machine.0, &proposal).await?;
+        let answer = self.app.service.proposals.propose(&asker.machine.0, &proposal).await?;
         let told = view::answer(&self.app, &answer)?;
         Ok(serde_json::from_str(told.body.expose()).expect("an answer is JSON"))
     }
@@ -98,7 +98,7 @@ impl McpTools {
     }
 
     async fn take_back(&self, asker: &McpCaller, ask: TakeBackInput) -> Result<Value> {
-        self.app.service.cancel(&asker.machine.0, ask.transition, &ask.reason).await?;
+        self.app.service.threads.cancel(&asker.machine.0, ask.transition, &ask.reason).await?;
         Ok(json!({"transition": ask.transition, "status": "cancelled"}))
     }
 }

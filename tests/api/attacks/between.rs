@@ -30,7 +30,7 @@ use crate::meanwhile::{InterleavedAction, second_gateway};
 /// the write.
 async fn lets_through(scene: &AttackScenario, happening: InterleavedAction) -> bool {
     let (store, second) = second_gateway(&scene.g).await;
-    let token = second.token_of(&scene.g.writer).await.unwrap();
+    let token = second.identity.token_of(&scene.g.writer).await.unwrap();
     let case = &scene.case;
     let ask = VerifyInput {
         thread: case.id().as_str().unwrap().try_into().unwrap(),
@@ -40,7 +40,7 @@ async fn lets_through(scene: &AttackScenario, happening: InterleavedAction) -> b
         expect: Vec::new(),
     };
     store.watching.by(happening);
-    let allowed = second.verify(&token, &ask).await.is_ok();
+    let allowed = second.writes.verify(&token, &ask).await.is_ok();
     assert!(store.watching.is_over(), "it was decided without a commit");
     allowed
 }
@@ -50,7 +50,7 @@ fn halts(scene: &AttackScenario, scope: HaltScope) -> InterleavedAction {
     Box::new(move || {
         Box::pin(async move {
             let halt = Halt { proposing: false, verifying: true, reason: "now".to_owned() };
-            service.set_halt(&"tests".try_into().unwrap(), &scope, &halt).await.unwrap();
+            service.operations.set_halt(&"tests".try_into().unwrap(), &scope, &halt).await.unwrap();
         })
     })
 }
@@ -83,7 +83,7 @@ async fn a_policy_activated_between_decision_and_commit_counts() {
     let activates: InterleavedAction = Box::new(move || {
         Box::pin(async move {
             let by = "tests".try_into().unwrap();
-            service.activate_policy(&by, None, other, Default::default()).await.unwrap();
+            service.policy_changes.activate_policy(&by, None, other, Default::default()).await.unwrap();
         })
     });
     assert!(!lets_through(&scene, activates).await);
@@ -93,9 +93,9 @@ async fn a_policy_activated_between_decision_and_commit_counts() {
 async fn a_token_revoked_between_decision_and_commit_counts() {
     let scene = AttackScenario::new(POLICY).await;
     let service = Arc::clone(&scene.g.service);
-    let id = service.token_of(&scene.g.writer).await.unwrap().record.id;
+    let id = service.identity.token_of(&scene.g.writer).await.unwrap().record.id;
     let revokes: InterleavedAction =
-        Box::new(move || Box::pin(async move { service.revoke_token(&id).await.unwrap() }));
+        Box::new(move || Box::pin(async move { service.identity.revoke_token(&id).await.unwrap() }));
     assert!(!lets_through(&scene, revokes).await);
 }
 
@@ -107,7 +107,7 @@ async fn a_receipt_revoked_between_decision_and_commit_counts() {
     let revokes: InterleavedAction = Box::new(move || {
         Box::pin(async move {
             let by = countersign::service::writes::revoke_receipt::Revoker::Admin("tests".try_into().unwrap());
-            service.revoke_receipt(&by, &jti, "now").await.unwrap();
+            service.writes.revoke_receipt(&by, &jti, "now").await.unwrap();
         })
     });
     assert!(!lets_through(&scene, revokes).await);
@@ -119,7 +119,7 @@ async fn a_receipt_that_expires_between_decision_and_commit_is_expired() {
     let expiry = super::forge::take_apart(scene.case.receipt()).claims["exp"].as_i64().unwrap() * 1000;
     // Half a second before the expiry, and then one second passes. The clocks of gateway and store may differ in
     // between.
-    let so_far = scene.g.service.now().millis();
+    let so_far = scene.g.service.core.now().millis();
     scene.g.clock.set_millis(expiry - 500 - so_far);
     let clock = scene.g.clock.clone();
     let passes: InterleavedAction = Box::new(move || Box::pin(async move { clock.set_millis(expiry + 500 - so_far) }));
@@ -133,7 +133,7 @@ fn stops_proposing(g: &TestGateway, scope: HaltScope) -> InterleavedAction {
     Box::new(move || {
         Box::pin(async move {
             let halt = Halt { proposing: true, verifying: false, reason: "now".to_owned() };
-            service.set_halt(&"tests".try_into().unwrap(), &scope, &halt).await.unwrap();
+            service.operations.set_halt(&"tests".try_into().unwrap(), &scope, &halt).await.unwrap();
         })
     })
 }
@@ -144,7 +144,7 @@ fn activates_another(g: &TestGateway) -> InterleavedAction {
     Box::new(move || {
         Box::pin(async move {
             let by = "tests".try_into().unwrap();
-            service.activate_policy(&by, None, other, Default::default()).await.unwrap();
+            service.policy_changes.activate_policy(&by, None, other, Default::default()).await.unwrap();
         })
     })
 }
@@ -160,7 +160,7 @@ async fn votes(happening: impl FnOnce(&TestGateway, &Value) -> InterleavedAction
     let review: ReviewId = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let (store, second) = second_gateway(&g).await;
     store.watching.by(happening(&g, &held));
-    let voted = second.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Approve)).await;
+    let voted = second.reviews.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Approve)).await;
     assert!(store.watching.is_over(), "it was decided without a commit");
     let approved = g.decision(&held).await.body["approved"] == true;
     assert_eq!(approved, voted.is_ok());
@@ -191,7 +191,7 @@ async fn vote_of_a_person_barred_before_its_commit_is_invalid() {
     let bars = |g: &TestGateway, _: &Value| -> InterleavedAction {
         let service = Arc::clone(&g.service);
         Box::new(move || {
-            Box::pin(async move { drop(service.set_admission("alice", SignInAccess::Barred).await.unwrap()) })
+            Box::pin(async move { drop(service.identity.set_admission("alice", SignInAccess::Barred).await.unwrap()) })
         })
     };
     let voted = votes(bars).await;
@@ -203,7 +203,7 @@ fn deadline_passes(g: &TestGateway, held: &Value) -> InterleavedAction {
     let deadline: Timestamp = serde_json::from_value(held["review"]["expires_at"].clone()).unwrap();
     // Half a second before the deadline, and then one second passes. The clocks of gateway and store may differ in
     // between.
-    let to_go = deadline.millis() - g.service.now().millis();
+    let to_go = deadline.millis() - g.service.core.now().millis();
     let clock = g.clock.clone();
     clock.set_millis(to_go - 500);
     Box::new(move || Box::pin(async move { clock.set_millis(to_go + 500) }))
@@ -220,10 +220,10 @@ async fn review_whose_deadline_passes_during_a_cancellation_expires() {
     let g = spawn_with_policy(POLICY).await;
     let held = g.held(&g.thread().await).await;
     let (store, second) = second_gateway(&g).await;
-    let token = second.token_of(&g.planner).await.unwrap();
+    let token = second.identity.token_of(&g.planner).await.unwrap();
     store.watching.by(deadline_passes(&g, &held));
     let digest = held["transition"].as_str().unwrap().try_into().unwrap();
-    let cancelled = second.cancel(&token, digest, "never mind").await;
+    let cancelled = second.threads.cancel(&token, digest, "never mind").await;
     assert!(matches!(cancelled, Err(Error::Expired)) && store.watching.is_over(), "{cancelled:?}");
     assert_ne!(g.decision(&held).await.body["decision"], "cancelled");
 }
@@ -247,10 +247,10 @@ async fn proposes(happening: impl FnOnce(&TestGateway) -> InterleavedAction) -> 
     let g = spawn_with_policy(POLICY).await;
     let thread = g.thread().await;
     let (store, second) = second_gateway(&g).await;
-    let token = second.token_of(&g.parser).await.unwrap();
+    let token = second.identity.token_of(&g.parser).await.unwrap();
     let proposal = proposal(&thread, "input_parser", json!({"raw_text": "x"}));
     store.watching.by(happening(&g));
-    let answer = second.propose(&token, &proposal).await;
+    let answer = second.proposals.propose(&token, &proposal).await;
     assert!(store.watching.is_over(), "it was decided without a commit");
     let told = g.get(&format!("/v1/threads/{}", thread["thread"].as_str().unwrap()), &g.host).await.expect(200);
     assert_eq!(told["version"], json!(u64::from(answer.is_ok())));
@@ -276,8 +276,8 @@ async fn a_token_revoked_between_a_proposal_and_its_commit_counts() {
         let (service, text) = (Arc::clone(&g.service), g.parser.clone());
         Box::new(move || {
             Box::pin(async move {
-                let id = service.token_of(&text).await.unwrap().record.id;
-                service.revoke_token(&id).await.unwrap();
+                let id = service.identity.token_of(&text).await.unwrap().record.id;
+                service.identity.revoke_token(&id).await.unwrap();
             })
         })
     };
@@ -290,20 +290,24 @@ async fn a_policy_activated_between_a_proposal_and_its_commit_judges_it() {
     let g = spawn_with_policy(POLICY).await;
     let thread = g.thread().await;
     let (store, second) = second_gateway(&g).await;
-    let token = second.token_of(&g.planner).await.unwrap();
+    let token = second.identity.token_of(&g.planner).await.unwrap();
     let unprotected = super::policy_with("\"target_user_id\", ", "");
     let now_free = crate::gateway::source(&unprotected);
     let proposal = proposal(&thread, "planner", json!({"target_user_id": 42}));
-    g.service.activate_policy(&"tests".try_into().unwrap(), None, now_free, Default::default()).await.unwrap();
+    g.service
+        .policy_changes
+        .activate_policy(&"tests".try_into().unwrap(), None, now_free, Default::default())
+        .await
+        .unwrap();
     let service = Arc::clone(&g.service);
     let protects: InterleavedAction = Box::new(move || {
         Box::pin(async move {
             let (by, source) = ("tests".try_into().unwrap(), crate::gateway::source(POLICY));
-            service.activate_policy(&by, None, source, Default::default()).await.unwrap();
+            service.policy_changes.activate_policy(&by, None, source, Default::default()).await.unwrap();
         })
     });
     store.watching.by(protects);
-    let answer = second.propose(&token, &proposal).await.unwrap();
+    let answer = second.proposals.propose(&token, &proposal).await.unwrap();
     assert!(store.watching.is_over() && matches!(answer, ProposalOutcome::Held { .. }), "{answer:?}");
 }
 
@@ -311,24 +315,25 @@ async fn a_policy_activated_between_a_proposal_and_its_commit_judges_it() {
 async fn votes_while_it_ends(need: u32, last: impl FnOnce(Result<VoteOutcome, Error>)) {
     let g = spawn_with_policy(&super::policy_with("need = 1", &format!("need = {need}"))).await;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
-    let (alice, _) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (alice, _) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let naming = NewDelegation { to: "dana".to_owned(), length: Duration::from_secs(24 * 3600) };
     let shown = PasskeyConfirmation::Password("correct horse battery".to_owned());
-    let delegation = g.service.delegate_to(&alice, &naming, shown).await.unwrap();
+    let delegation = g.service.identity.delegate_to(&alice, &naming, shown).await.unwrap();
     let held = g.held(&g.thread().await).await;
     let review: ReviewId = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let by_dana = Ballot { delegation: Some(delegation.id.clone()), ..ballot(&held, VoteVerdict::Approve) };
     let (store, second) = second_gateway(&g).await;
     let (service, id) = (Arc::clone(&g.service), delegation.id.clone());
-    let ends: InterleavedAction =
-        Box::new(move || Box::pin(async move { service.end_delegation(&alice.account.record.id, &id).await.unwrap() }));
+    let ends: InterleavedAction = Box::new(move || {
+        Box::pin(async move { service.identity.end_delegation(&alice.account.record.id, &id).await.unwrap() })
+    });
     let voted = if need == 1 {
         store.watching.by(ends);
-        second.vote(&dana.id, &review, &by_dana).await
+        second.reviews.vote(&dana.id, &review, &by_dana).await
     } else {
-        second.vote(&dana.id, &review, &by_dana).await.unwrap();
+        second.reviews.vote(&dana.id, &review, &by_dana).await.unwrap();
         store.watching.by(ends);
-        second.vote(&g.bob.id, &review, &ballot(&held, VoteVerdict::Approve)).await
+        second.reviews.vote(&g.bob.id, &review, &ballot(&held, VoteVerdict::Approve)).await
     };
     assert!(store.watching.is_over(), "it was decided without a commit");
     last(voted);
@@ -349,7 +354,7 @@ async fn a_delegation_that_ends_between_the_last_vote_and_its_commit_does_not_co
 async fn creates(happening: impl FnOnce(&TestGateway) -> InterleavedAction) -> Result<CreatedThread, Error> {
     let g = spawn_with_policy(POLICY).await;
     let (store, second) = second_gateway(&g).await;
-    let host = second.token_of(&g.host).await.unwrap();
+    let host = second.identity.token_of(&g.host).await.unwrap();
     let new = NewThread {
         flow: "payments".try_into().unwrap(),
         thread: Some("order-1".try_into().unwrap()),
@@ -358,9 +363,9 @@ async fn creates(happening: impl FnOnce(&TestGateway) -> InterleavedAction) -> R
         episode: None,
     };
     store.watching.by(happening(&g));
-    let created = second.create_thread(&host, &new).await;
+    let created = second.threads.create_thread(&host, &new).await;
     assert!(store.watching.is_over(), "it was decided without a commit");
-    assert_eq!(g.service.overview(&"order-1".try_into().unwrap()).await.is_ok(), created.is_ok());
+    assert_eq!(g.service.threads.overview(&"order-1".try_into().unwrap()).await.is_ok(), created.is_ok());
     created
 }
 
@@ -378,8 +383,8 @@ async fn thread_is_created_under_the_policy_active_at_its_commit() {
         let (service, text) = (Arc::clone(&g.service), g.host.clone());
         Box::new(move || {
             Box::pin(async move {
-                let id = service.token_of(&text).await.unwrap().record.id;
-                service.revoke_token(&id).await.unwrap();
+                let id = service.identity.token_of(&text).await.unwrap().record.id;
+                service.identity.revoke_token(&id).await.unwrap();
             })
         })
     };

@@ -30,7 +30,7 @@ async fn approved_in_refunds(scene: &AttackScenario) -> String {
             flow: Some("refunds".try_into().unwrap()),
             nodes: nodes.iter().map(|it| (*it).try_into().unwrap()).collect(),
         };
-        g.service.add_token(&new).await.unwrap().1
+        g.service.identity.add_token(&new).await.unwrap().1
     };
     let (host, planner) = (token(MachineRole::Host, &[]).await, token(MachineRole::Agent, &["planner"]).await);
     let state = json!({"requested_action": "none", "target_user_id": 17, "payment": {"amount": 10}});

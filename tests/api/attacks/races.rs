@@ -154,7 +154,7 @@ async fn second_gateway(scene: &AttackScenario) -> Service {
 async fn exactly_one_of_two_gateways_on_one_database_allows_the_write() {
     let scene = AttackScenario::new(POLICY).await;
     let second = second_gateway(&scene).await;
-    let token = scene.g.service.token_of(&scene.g.writer).await.unwrap();
+    let token = scene.g.service.identity.token_of(&scene.g.writer).await.unwrap();
     for turn in 0..5 {
         let case = approve(&scene.g).await;
         let ask = |name: String| VerifyInput {
@@ -166,7 +166,7 @@ async fn exactly_one_of_two_gateways_on_one_database_allows_the_write() {
         };
         let asks: Vec<_> = (0..MANY).map(|at| ask(format!("w{turn}-{at}"))).collect();
         let service = |at: usize| if at.is_multiple_of(2) { &*scene.g.service } else { &second };
-        let answers = join_all(asks.iter().enumerate().map(|(at, ask)| service(at).verify(&token, ask))).await;
+        let answers = join_all(asks.iter().enumerate().map(|(at, ask)| service(at).writes.verify(&token, ask))).await;
         assert_eq!(answers.iter().filter(|it| it.is_ok()).count(), 1);
     }
 }
@@ -175,9 +175,10 @@ async fn exactly_one_of_two_gateways_on_one_database_allows_the_write() {
 async fn commit_at_one_gateway_invalidates_the_cached_head_of_another() {
     let scene = AttackScenario::new(POLICY).await;
     let second = second_gateway(&scene).await;
-    let token = scene.g.service.token_of(&scene.g.writer).await.unwrap();
+    let token = scene.g.service.identity.token_of(&scene.g.writer).await.unwrap();
     // The second gateway has read and cached the approved head. Then the first gateway commits on top of it.
     second
+        .threads
         .state_view(&scene.case.id().as_str().unwrap().try_into().unwrap(), &"planner".try_into().unwrap(), None)
         .await
         .unwrap();
@@ -189,7 +190,7 @@ async fn commit_at_one_gateway_invalidates_the_cached_head_of_another() {
         write_id: "w1".try_into().unwrap(),
         expect: Vec::new(),
     };
-    assert!(second.verify(&token, &ask).await.is_err());
+    assert!(second.writes.verify(&token, &ask).await.is_err());
     let twin = approve(&scene.g).await;
     scene.write(&twin.ask("w2")).await.expect(200);
     assert_eq!(scene.rows_all(), 1);

@@ -89,6 +89,7 @@ async fn only_the_writer_of_the_flow_is_allowed() {
     scene
         .g
         .service
+        .policy_changes
         .activate_policy(&"tests".try_into().unwrap(), None, crate::gateway::source(&refunds), Default::default())
         .await
         .unwrap();
@@ -99,7 +100,7 @@ async fn only_the_writer_of_the_flow_is_allowed() {
         flow: Some("refunds".try_into().unwrap()),
         nodes: ["database_writer".try_into().unwrap()].into(),
     };
-    let refunder = scene.g.service.add_token(&new).await.unwrap().1;
+    let refunder = scene.g.service.identity.add_token(&new).await.unwrap().1;
     let as_planner = token(&scene.g.service, "planner-writer", MachineRole::Writer, &["planner"]).await;
     let as_nobody = token(&scene.g.service, "stranger", MachineRole::Writer, &["no_such_node"]).await;
     let g = &scene.g;
@@ -145,7 +146,7 @@ async fn revoked_token_is_refused_even_during_its_lease() {
     let second = token(&scene.g.service, "second", MachineRole::Writer, &["database_writer"]).await;
     let reserved = scene.case.ask("w1");
     scene.g.post("/v1/verify", &second, reserved.clone()).await.expect(200);
-    scene.g.service.revoke_token(&token_id(&second)).await.unwrap();
+    scene.g.service.identity.revoke_token(&token_id(&second)).await.unwrap();
     let other = approve(&scene.g).await;
     for ask in [reserved, other.ask("w2")] {
         let answer = scene.write_as(&second, &ask).await;
@@ -162,8 +163,8 @@ async fn token_revoked_between_read_and_commit_is_refused() {
     // The handler has looked the token up; the transaction that reserves looks again.
     let scene = AttackScenario::new(POLICY).await;
     let second = token(&scene.g.service, "second", MachineRole::Writer, &["database_writer"]).await;
-    let stale = scene.g.service.token_of(&second).await.unwrap();
-    scene.g.service.revoke_token(&token_id(&second)).await.unwrap();
+    let stale = scene.g.service.identity.token_of(&second).await.unwrap();
+    scene.g.service.identity.revoke_token(&token_id(&second)).await.unwrap();
     let case = &scene.case;
     let ask = countersign::service::writes::verify::VerifyInput {
         thread: case.id().as_str().unwrap().try_into().unwrap(),
@@ -172,7 +173,7 @@ async fn token_revoked_between_read_and_commit_is_refused() {
         write_id: "w1".try_into().unwrap(),
         expect: Vec::new(),
     };
-    assert!(scene.g.service.verify(&stale, &ask).await.is_err());
+    assert!(scene.g.service.writes.verify(&stale, &ask).await.is_err());
     scene.write(&case.ask("w1")).await.expect(200);
     assert_eq!(scene.rows_all(), 1);
 }

@@ -67,7 +67,7 @@ cases! {
     a_lapse_resolved_as_not_written_frees_no_head: "already_used", Before, |s| {
         reserve(s).await;
         s.pass_seconds(31);
-        let told = s.g.service.token_of(&s.g.writer).await.unwrap();
+        let told = s.g.service.identity.token_of(&s.g.writer).await.unwrap();
         let body = json!({"principal": told.record.principal(), "outcome": "not_written", "reason": "looked"});
         let path = format!("/v1/threads/{}/lapses/first/resolution", s.case.id().as_str().unwrap());
         s.g.post(&path, &s.g.admin, body).await.expect(200);
@@ -197,7 +197,7 @@ async fn only_an_expired_write_of_the_thread_is_resolved_and_once() {
     let scene = AttackScenario::new(POLICY).await;
     let other = scene.g.thread().await;
     scene.write(&scene.case.ask("w1")).await.expect(200);
-    let principal = scene.g.service.token_of(&scene.g.writer).await.unwrap().record.principal();
+    let principal = scene.g.service.identity.token_of(&scene.g.writer).await.unwrap().record.principal();
     let resolve = async |thread: &Value, outcome: &str| {
         let path = format!("/v1/threads/{}/lapses/w1/resolution", thread.as_str().unwrap());
         let body = json!({"principal": principal, "outcome": outcome, "reason": "looked"});
@@ -220,7 +220,7 @@ async fn only_an_expired_write_of_the_thread_is_resolved_and_once() {
 #[tokio::test]
 async fn write_can_end_while_its_thread_is_closed() {
     let scene = AttackScenario::new(POLICY).await;
-    let principal = scene.g.service.token_of(&scene.g.writer).await.unwrap().record.principal();
+    let principal = scene.g.service.identity.token_of(&scene.g.writer).await.unwrap().record.principal();
     for (write_id, outcome) in [("w1", "aborted"), ("w2", "late"), ("w3", "written")] {
         let thread = scene.g.thread().await;
         let ask = |write_id: &str| json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": write_id});
@@ -244,16 +244,16 @@ async fn write_can_end_while_its_thread_is_closed() {
         scene.g.post(&of_thread("reopening"), &scene.g.admin, why()).await.expect(200);
         expire_leases::run_once(&scene.g.service).await.unwrap();
         let name = thread["thread"].as_str().unwrap().try_into().unwrap();
-        let now = scene.g.service.overview(&name).await.unwrap().thread;
-        assert!(!now.outcome_unknown(scene.g.service.now()), "{outcome}: {:?} {:?}", now.head, now.unresolved);
+        let now = scene.g.service.threads.overview(&name).await.unwrap().thread;
+        assert!(!now.outcome_unknown(scene.g.service.core.now()), "{outcome}: {:?} {:?}", now.head, now.unresolved);
         // After an abort nothing was written, so the head is still free. The other outcomes used it up.
         let again = scene.g.post("/v1/verify", &scene.g.writer, ask(&format!("{write_id}-again"))).await;
         let refused = if outcome == "aborted" { None } else { Some("already_used") };
         assert_eq!((again.status != 200).then(|| again.code()), refused, "{outcome}");
     }
     let store = SqliteStore::open(scene.g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
-    while scene.g.service.sequence().await.unwrap() > 0 {}
-    let report = audit(&store, &scene.g.service.keys().unwrap(), scene.g.service.now()).await.unwrap();
+    while scene.g.service.log.sequence().await.unwrap() > 0 {}
+    let report = audit(&store, &scene.g.service.core.keys().unwrap(), scene.g.service.core.now()).await.unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
 

@@ -32,8 +32,8 @@ fn patch(patch: Value) -> ProposalKind {
 }
 
 async fn proposes(service: &Service, token: &str, proposal: &Proposal) -> Result<(), Error> {
-    let token = service.token_of(token).await.unwrap();
-    service.propose(&token, proposal).await.map(drop)
+    let token = service.identity.token_of(token).await.unwrap();
+    service.proposals.propose(&token, proposal).await.map(drop)
 }
 
 #[tokio::test]
@@ -60,7 +60,9 @@ async fn nothing_is_committed_on_a_branch_whose_thread_is_closed_by_then() {
     let (store, second) = second_gateway(&g).await;
     let (service, thread) = (Arc::clone(&g.service), it.id.as_str().unwrap().try_into().unwrap());
     let closes: InterleavedAction = Box::new(move || {
-        Box::pin(async move { service.close_thread(&"tests".try_into().unwrap(), &thread, "now").await.unwrap() })
+        Box::pin(
+            async move { service.threads.close_thread(&"tests".try_into().unwrap(), &thread, "now").await.unwrap() },
+        )
     });
     store.watching.by(closes);
     let branch = &it.branches[0];

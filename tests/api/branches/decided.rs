@@ -119,8 +119,8 @@ async fn held_join_is_judged_again_on_its_original_branches(scene: ApiScenario) 
     let policy = research("write").replace("ttl = \"24h\"", "ttl = \"12h\"");
     let body = json!({"policy": policy, "schemas": {}, "accepts": [it_policy(g, &held).await]});
     g.post("/v1/flows/payments/policies", &g.admin, body).await.expect(200);
-    for review in g.service.holds_to_rejudge().await.unwrap() {
-        g.service.rejudge_hold(&review).await.unwrap();
+    for review in g.service.reviews.holds_to_rejudge().await.unwrap() {
+        g.service.reviews.rejudge_hold(&review).await.unwrap();
     }
     let decision = g.decision(&held).await.expect(200);
     let next = decision["superseded_by"].as_str().unwrap().to_owned();

@@ -34,8 +34,8 @@ async fn forks(g: &TestGateway, thread: &Value, names: &[String]) {
 async fn listed(g: &TestGateway, thread: &Value, limit: u32) -> Vec<BranchSummary> {
     let (mut all, mut before) = (Vec::new(), None::<ThreadListCursor>);
     loop {
-        let row = g.service.overview(&serde_json::from_value(thread.clone()).unwrap()).await.unwrap().thread;
-        let page = g.service.list_branches(&row, before.as_ref(), limit).await.unwrap();
+        let row = g.service.threads.overview(&serde_json::from_value(thread.clone()).unwrap()).await.unwrap().thread;
+        let page = g.service.branches.list_branches(&row, before.as_ref(), limit).await.unwrap();
         assert!(page.branches.len() <= limit as usize);
         all.extend(page.branches);
         match page.earlier {
@@ -91,7 +91,7 @@ async fn every_branch_is_listed_with_its_outcome(scene: ApiScenario) {
     assert_eq!(after.iter().filter(|it| joined(it)).count(), 2);
     assert_eq!(after.iter().filter(|it| it.became == BranchStatus::LeftBehind).count(), 24);
     scene.passes_an_audit().await;
-    let (_, secret) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (_, secret) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let read = async |path: String| {
         let page = g.http.get(format!("{}{path}", g.url)).header("cookie", format!("countersign={secret}")).send();
         let page = page.await.unwrap();
@@ -114,20 +114,20 @@ async fn first(g: &TestGateway, branch: &BranchSummary) -> Value {
 async fn foreign_label_lists_no_branch(scene: ApiScenario) {
     let g = &scene.gateway;
     let (it, other) = (ForkedThread::new(g, &["a"]).await, ForkedThread::new(g, &["b"]).await);
-    let keys = g.service.keys().unwrap();
+    let keys = g.service.core.keys().unwrap();
     let other = listed(g, &other.id, 10).await.remove(0);
     let word = format!("branch_of:{}", it.id.as_str().unwrap());
     let label =
-        Label { kept_in: "threads".to_owned(), word, due: g.service.now().millis(), id: other.thread.to_string() };
+        Label { kept_in: "threads".to_owned(), word, due: g.service.core.now().millis(), id: other.thread.to_string() };
     let own = scene.store().labels(None, 1_000).await.unwrap();
     let own = own.into_iter().find(|it| it.id == other.thread.as_str()).unwrap();
-    let mut draft = Draft::new(keys.row(), g.service.now());
+    let mut draft = Draft::new(keys.row(), g.service.core.now());
     draft.set(LabelChange::Put(label.clone()));
     scene.store().commit(draft.finish().change).await.unwrap();
     let seen = listed(g, &it.id, 10).await;
     assert_eq!(seen.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["a"]);
     assert_eq!(scene.findings().await.len(), 1, "and an audit names it");
-    let mut draft = Draft::new(keys.row(), g.service.now());
+    let mut draft = Draft::new(keys.row(), g.service.core.now());
     draft.set(LabelChange::Remove(label));
     draft.set(LabelChange::Remove(own));
     scene.store().commit(draft.finish().change).await.unwrap();

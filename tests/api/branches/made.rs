@@ -83,7 +83,7 @@ async fn nothing_of_a_branch_is_written_or_decided(scene: ApiScenario) {
         attempt: 1,
         reason: None,
     };
-    let refused = g.service.ask_for_rollback(&g.alice.id, &back).await;
+    let refused = g.service.proposals.ask_for_rollback(&g.alice.id, &back).await;
     assert!(matches!(refused, Err(Error::WrongState(_))), "{refused:?}");
     assert_eq!(now(g, thread).await["status"], "open");
     scene.passes_an_audit().await;

@@ -205,7 +205,7 @@ async fn audit_compares_the_stored_join_with_its_branches() {
     let body = json!({"node": "input_parser", "parent": it.head, "branches": ["a"], "strategy": "union"});
     g.post(&it.path("joins"), &g.parser, body).await.expect(422);
     scene.passes_an_audit().await;
-    let keys = g.service.keys().unwrap();
+    let keys = g.service.core.keys().unwrap();
     let reader = RecordReader { store: scene.store(), key: keys.row() };
     let rejection = reader.list::<Rejection>(RowFilter::Latest, None, 1).await.unwrap().remove(0).record;
     let kept: Value = serde_json::from_str(rejection.request.as_deref().unwrap()).unwrap();

@@ -54,11 +54,11 @@ async fn delegated_denial_names_both_people(scene: ApiScenario) {
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let held = g.held(&g.thread().await).await;
     let delegation = given(g, &g.alice, &dana).await;
-    g.service.vote(&dana.id, &review(&held), &by(&held, &delegation, VoteVerdict::Deny)).await.unwrap();
+    g.service.reviews.vote(&dana.id, &review(&held), &by(&held, &delegation, VoteVerdict::Deny)).await.unwrap();
     // A denial stays valid if its delegation ends, just as it does if its voter leaves.
-    g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
+    g.service.identity.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
     assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);
-    let hold = g.service.review(&review(&held), &g.bob).await.unwrap().hold;
+    let hold = g.service.reviews.review(&review(&held), &g.bob).await.unwrap().hold;
     let countersign_domain::reviews::HoldState::Denied { denial, .. } = hold.state else { panic!("{:?}", hold.state) };
     let claims = verified::<Denial>(g, &denial, TokenType::Denial);
     let named: Vec<_> = claims.reviewers.iter().map(|it| it.absent.as_ref()).collect();
@@ -141,7 +141,7 @@ async fn author_neither_votes_as_a_delegate_nor_has_one(scene: ApiScenario) {
 async fn take_back(g: &TestGateway, who: &Account, held: &Value, vote: usize) -> Result<()> {
     let transition = held["transition"].as_str().unwrap().try_into().unwrap();
     let nonce = countersign::random::uuid_v4().to_string();
-    g.service.withdraw_vote(&who.id, &review(held), &WithdrawalRequest { transition, vote, nonce }).await
+    g.service.reviews.withdraw_vote(&who.id, &review(held), &WithdrawalRequest { transition, vote, nonce }).await
 }
 
 async fn delegator_withdraws_a_delegated_vote_and_votes(scene: ApiScenario) {
@@ -152,8 +152,8 @@ async fn delegator_withdraws_a_delegated_vote_and_votes(scene: ApiScenario) {
     casts(g, &dana, &held, &delegation).await.unwrap();
     assert_eq!(code(take_back(g, &g.bob, &held, 0).await), "nothing_to_withdraw");
     // A delegator can end the delegation whether or not the delegate can be reached.
-    g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
-    g.service.set_admission("dana", SignInAccess::Barred).await.unwrap();
+    g.service.identity.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
+    g.service.identity.set_admission("dana", SignInAccess::Barred).await.unwrap();
     assert_eq!(code(g.vote(&g.alice, &held, VoteVerdict::Approve).await), "not_eligible: voted");
     take_back(g, &g.alice, &held, 0).await.unwrap();
     assert_eq!(code(take_back(g, &g.alice, &held, 0).await), "nothing_to_withdraw");
@@ -169,8 +169,8 @@ async fn delegate_finds_waiting_reviews_and_is_listed_as_eligible(scene: ApiScen
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let held = g.held(&g.thread().await).await;
     let mine = async || {
-        let found = g.service.find(&dana, &InboxFilter::mine(), &InboxPageSelection::First, 10).await.unwrap();
-        (found.items.len(), g.service.count_waiting(&dana, 10).await.unwrap())
+        let found = g.service.inbox.find(&dana, &InboxFilter::mine(), &InboxPageSelection::First, 10).await.unwrap();
+        (found.items.len(), g.service.inbox.count_waiting(&dana, 10).await.unwrap())
     };
     assert_eq!(mine().await, (0, WaitingCount::Exactly(0)));
     let delegation = given(g, &g.alice, &dana).await;
@@ -183,13 +183,13 @@ async fn delegate_finds_waiting_reviews_and_is_listed_as_eligible(scene: ApiScen
     let line = about_dana().await.unwrap();
     let place = json!([{"reviewer": g.alice.id, "name": "alice", "stage": 0}]);
     assert_eq!((&line["can_decide"], &line["stages"], &line["for"]), (&json!(true), &json!([0]), &place));
-    let facts = g.service.review(&review(&held), &dana).await.unwrap();
+    let facts = g.service.reviews.review(&review(&held), &dana).await.unwrap();
     let places = facts.can_decide.unwrap();
     assert_eq!(places[0].absent.as_ref().map(|it| &it.person), Some(&g.alice.id));
     casts(g, &dana, &held, &delegation).await.unwrap();
     assert_eq!(mine().await, (0, WaitingCount::Exactly(0)));
     assert_eq!(about_dana().await.unwrap()["why_not"]["code"], "voted");
-    g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
+    g.service.identity.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
     assert_eq!(about_dana().await, None, "and is not asked any more");
 }
 
@@ -199,8 +199,8 @@ async fn delegate_gets_only_the_vote(scene: ApiScenario) {
     let delegation = given(g, &g.alice, &dana).await;
     let held = g.held(&g.thread().await).await;
     let may_rewrite = async || {
-        let hold = g.service.review(&review(&held), &dana).await.unwrap().hold;
-        hold.may_rewrite(&dana, None, g.service.now()).map_err(|it| it.code())
+        let hold = g.service.reviews.review(&review(&held), &dana).await.unwrap().hold;
+        hold.may_rewrite(&dana, None, g.service.core.now()).map_err(|it| it.code())
     };
     assert_eq!(may_rewrite().await, Err("group"));
     casts(g, &dana, &held, &delegation).await.unwrap();

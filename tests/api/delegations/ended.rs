@@ -41,20 +41,22 @@ async fn takes_away(
     delegation: &Delegation,
 ) {
     let service = &g.service;
-    let boss = service.account_row(&boss.id).await.unwrap();
+    let boss = service.identity.account_row(&boss.id).await.unwrap();
     let access = async |who: &Account, role: PersonRole, groups: &[&str]| {
         let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
-        service.change_access(&boss, &who.id, role, &groups).await.unwrap();
+        service.identity.change_access(&boss, &who.id, role, &groups).await.unwrap();
     };
     match gone {
-        DelegationLoss::Ended => service.end_delegation(&away.id, &delegation.id).await.unwrap(),
-        DelegationLoss::EndedByAdmin => service.end_delegation(&boss.record.id, &delegation.id).await.unwrap(),
+        DelegationLoss::Ended => service.identity.end_delegation(&away.id, &delegation.id).await.unwrap(),
+        DelegationLoss::EndedByAdmin => service.identity.end_delegation(&boss.record.id, &delegation.id).await.unwrap(),
         DelegationLoss::RunOut => g.pass(DAY),
-        DelegationLoss::AwayDisabled => drop(service.set_admission(&away.name, SignInAccess::Barred).await.unwrap()),
+        DelegationLoss::AwayDisabled => {
+            drop(service.identity.set_admission(&away.name, SignInAccess::Barred).await.unwrap())
+        }
         DelegationLoss::AwayLeftTheGroup => access(away, PersonRole::Reviewer, &["others"]).await,
         DelegationLoss::AwayIsAuditor => access(away, PersonRole::Auditor, &["reviewers"]).await,
         DelegationLoss::DelegateDisabled => {
-            drop(service.set_admission(&dana.name, SignInAccess::Barred).await.unwrap())
+            drop(service.identity.set_admission(&dana.name, SignInAccess::Barred).await.unwrap())
         }
         DelegationLoss::DelegateIsAdmin => access(dana, PersonRole::Admin, &[]).await,
     }
@@ -100,8 +102,10 @@ async fn only_one_of_an_ending_delegation_and_a_concurrent_last_vote_succeeds(sc
         let delegation = given(g, &g.alice, &dana).await;
         let held = g.held(&g.thread().await).await;
         g.vote(&g.bob, &held, VoteVerdict::Approve).await.unwrap();
-        let (ended, last) =
-            tokio::join!(g.service.end_delegation(&g.alice.id, &delegation.id), casts(g, &dana, &held, &delegation));
+        let (ended, last) = tokio::join!(
+            g.service.identity.end_delegation(&g.alice.id, &delegation.id),
+            casts(g, &dana, &held, &delegation)
+        );
         ended.unwrap();
         match code(last).as_str() {
             "done" => assert_eq!(g.decision(&held).await.status, 200),
@@ -116,15 +120,15 @@ async fn only_its_people_and_administrators_end_a_delegation(scene: ApiScenario)
     let g = &scene.gateway;
     let (boss, dana) = (administrator(g, "boss").await, person(&g.service, "dana", &["elsewhere"]).await);
     let new = NewAccount { name: "ivy".to_owned(), role: PersonRole::Auditor, groups: BTreeSet::new() };
-    let ivy = g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap();
+    let ivy = g.service.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap();
     for ends in [&g.alice, &dana, &boss] {
         let delegation = given(g, &g.alice, &dana).await;
         for other in [&g.bob, &ivy] {
-            assert_eq!(code(g.service.end_delegation(&other.id, &delegation.id).await), "no delegation");
+            assert_eq!(code(g.service.identity.end_delegation(&other.id, &delegation.id).await), "no delegation");
         }
         let held = g.held(&g.thread().await).await;
-        g.service.end_delegation(&ends.id, &delegation.id).await.unwrap();
-        g.service.end_delegation(&ends.id, &delegation.id).await.unwrap();
+        g.service.identity.end_delegation(&ends.id, &delegation.id).await.unwrap();
+        g.service.identity.end_delegation(&ends.id, &delegation.id).await.unwrap();
         assert_eq!(code(casts(g, &dana, &held, &delegation).await), "not_eligible: group", "{}", ends.name);
     }
     let ended = told(g, EventType::DelegationEnded).await;
@@ -141,12 +145,12 @@ async fn ended_delegation_stays_ended_if_the_clock_goes_back(scene: ApiScenario)
     let delegation = given(g, &g.alice, &dana).await;
     g.pass(HOUR);
     let held = g.held(&g.thread().await).await;
-    g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
+    g.service.identity.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
     g.clock.set_millis(g.clock.applied_to(Timestamp::from_millis(0)).millis() - 1_800_000);
     assert_eq!(code(casts(g, &dana, &held, &delegation).await), "not_eligible: group", "it stood at that moment");
     let other = given(g, &g.bob, &dana).await;
     g.clock.set_millis(0);
-    g.service.end_delegation(&g.bob.id, &other.id).await.unwrap();
+    g.service.identity.end_delegation(&g.bob.id, &other.id).await.unwrap();
     g.pass(DAY + HOUR);
     let held = g.held(&g.thread().await).await;
     assert_eq!(code(casts(g, &dana, &held, &other).await), "not_eligible: group", "ended before it began");
@@ -164,7 +168,7 @@ async fn a_delegation_ends_by_the_databases_clock() {
     let (held, other) = (g.held(&g.thread().await).await, g.held(&g.thread().await).await);
     let delegation = given(&g, &g.alice, &dana).await;
     casts(&g, &dana, &other, &delegation).await.unwrap();
-    let left = g.service.now().until(delegation.ends_at);
+    let left = g.service.core.now().until(delegation.ends_at);
     clock.set_millis(i64::try_from(left.as_millis()).unwrap() - 900);
     ahead.set_millis(i64::try_from(left.as_millis()).unwrap() + 900);
     assert_eq!(code(casts(&g, &dana, &held, &delegation).await), "expired");

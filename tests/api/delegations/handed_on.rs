@@ -29,10 +29,10 @@ async fn only_reviewers_delegate_to_reviewers_within_limits(scene: ApiScenario) 
     let g = &scene.gateway;
     let boss = administrator(g, "boss").await;
     let new = NewAccount { name: "ivy".to_owned(), role: PersonRole::Auditor, groups: BTreeSet::new() };
-    let ivy = g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap();
+    let ivy = g.service.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap();
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (groupless, gone) = (person(&g.service, "lone", &[]).await, person(&g.service, "gone", &["reviewers"]).await);
-    g.service.set_admission("gone", SignInAccess::Barred).await.unwrap();
+    g.service.identity.set_admission("gone", SignInAccess::Barred).await.unwrap();
     let no_vote = "you have no vote to delegate: only enabled reviewers in a group have one";
     let no_delegate = "this account cannot vote for you: name an enabled reviewer";
     for (from, to, why) in [
@@ -48,7 +48,7 @@ async fn only_reviewers_delegate_to_reviewers_within_limits(scene: ApiScenario) 
     }
     let nobody = naming("nobody", DAY);
     let shown = || PasskeyConfirmation::Password(PASSWORD.to_owned());
-    assert_eq!(code(g.service.delegate_to(&inside(g, &g.alice).await, &nobody, shown()).await), no_delegate);
+    assert_eq!(code(g.service.identity.delegate_to(&inside(g, &g.alice).await, &nobody, shown()).await), no_delegate);
     let second = Duration::from_secs(1);
     for length in [LENGTH_MIN - second, LENGTH_MAX + second] {
         assert_eq!(code(gives(g, &g.alice, &dana, length).await), "a delegation lasts between one hour and 30 days");
@@ -71,7 +71,7 @@ async fn only_reviewers_delegate_to_reviewers_within_limits(scene: ApiScenario) 
     g.pass(LENGTH_MIN);
     for _ in 0..GIVEN_LATELY_MAX {
         let one = given(g, &g.bob, &dana).await;
-        g.service.end_delegation(&g.bob.id, &one.id).await.unwrap();
+        g.service.identity.end_delegation(&g.bob.id, &one.id).await.unwrap();
     }
     let lately = "you have created 20 delegations within 30 days, which is the limit: ask an administrator";
     assert_eq!(code(gives(g, &g.bob, &dana, DAY).await), lately);
@@ -89,11 +89,13 @@ async fn two_concurrent_delegations_are_both_counted(scene: ApiScenario) {
     let from = inside(g, &g.alice).await;
     let asked = people.iter().map(|it| {
         let (from, naming) = (&from, naming(&it.name, DAY));
-        async move { g.service.delegate_to(from, &naming, PasskeyConfirmation::Password(PASSWORD.to_owned())).await }
+        async move {
+            g.service.identity.delegate_to(from, &naming, PasskeyConfirmation::Password(PASSWORD.to_owned())).await
+        }
     });
     let done = futures_util::future::join_all(asked).await;
     assert!(done.iter().filter(|it| it.is_ok()).count() <= GIVEN_MAX, "{done:?}");
-    let all = g.service.delegations(&g.alice.id, DelegationOwnerFilter::Own).await.unwrap().given;
+    let all = g.service.identity.delegations(&g.alice.id, DelegationOwnerFilter::Own).await.unwrap().given;
     let numbers: Vec<u32> = all.iter().rev().map(|it| it.number).collect();
     assert_eq!(numbers, (1..=u32::try_from(all.len()).unwrap()).collect::<Vec<_>>());
     assert!(all.len() <= GIVEN_MAX);
@@ -110,40 +112,44 @@ async fn delegation_requires_the_password_or_an_existing_passkey(scene: ApiScena
     let alice = inside(g, &g.alice).await;
     let (to, longer) = (naming("dana", DAY), naming("dana", 2 * DAY));
     for wrong in ["", "a wrong password"] {
-        let done = g.service.delegate_to(&alice, &to, PasskeyConfirmation::Password(wrong.to_owned())).await;
+        let done = g.service.identity.delegate_to(&alice, &to, PasskeyConfirmation::Password(wrong.to_owned())).await;
         assert_eq!(code(done), "the password is wrong");
     }
     let mut key = Authenticator::new(1);
     enrol(&g.service, &alice, (&mut key, PASSWORD)).await;
     // An attacker who resets or finds a password does not have the passkey.
-    let by_password = g.service.delegate_to(&alice, &to, PasskeyConfirmation::Password(PASSWORD.to_owned())).await;
+    let by_password =
+        g.service.identity.delegate_to(&alice, &to, PasskeyConfirmation::Password(PASSWORD.to_owned())).await;
     assert_eq!(code(by_password), "you have a passkey: confirm with it instead of the password");
     let mut of_dana = Authenticator::new(2);
     enrol(&g.service, &inside(g, &dana).await, (&mut of_dana, PASSWORD)).await;
     let others = allowed(g, &alice, &mut of_dana, &to).await;
-    assert_eq!(code(g.service.delegate_to(&alice, &to, others).await), "passkey");
+    assert_eq!(code(g.service.identity.delegate_to(&alice, &to, others).await), "passkey");
     let used = "the form was already used or is older than five minutes: open the page again";
     let for_a_day = allowed(g, &alice, &mut key, &to).await;
-    assert_eq!(code(g.service.delegate_to(&alice, &longer, for_a_day).await), used, "it signs for how long");
+    assert_eq!(code(g.service.identity.delegate_to(&alice, &longer, for_a_day).await), used, "it signs for how long");
     let other_session = inside(g, &g.alice).await;
     let elsewhere = allowed(g, &other_session, &mut key, &to).await;
-    assert_eq!(code(g.service.delegate_to(&alice, &to, elsewhere).await), used, "and in which session");
+    assert_eq!(code(g.service.identity.delegate_to(&alice, &to, elsewhere).await), used, "and in which session");
     // Some authenticators have no counter, so a replayed signature looks valid.
     let mut synced = Authenticator::synced(3);
     let session = alice.session.record.id.as_str();
     let new = crate::passkeys_of_people::new_passkey(&g.service, &alice, &mut synced, |it| {
         crate::passkeys_of_people::allow_adding(&g.service, &alice, (&mut key, it))
     });
-    g.service.add_passkey(&alice, new).await.unwrap();
-    let offer = g.service.offer(&alice.account.record, &to).await.unwrap();
-    let challenge =
-        g.service.passkey_challenge(&ChallengePurpose::AllowDelegating { session, terms: &offer.terms }).unwrap();
+    g.service.identity.add_passkey(&alice, new).await.unwrap();
+    let offer = g.service.identity.offer(&alice.account.record, &to).await.unwrap();
+    let challenge = g
+        .service
+        .identity
+        .passkey_challenge(&ChallengePurpose::AllowDelegating { session, terms: &offer.terms })
+        .unwrap();
     let signature = assertion(&mut synced, &get(&g.service, &challenge));
     let again = || PasskeyConfirmation::Passkey { challenge: challenge.clone(), assertion: signature.clone() };
-    let delegation = g.service.delegate_to(&alice, &to, again()).await.unwrap();
+    let delegation = g.service.identity.delegate_to(&alice, &to, again()).await.unwrap();
     assert!(delegation.confirmed_by.is_some());
-    g.service.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
-    assert_eq!(code(g.service.delegate_to(&alice, &to, again()).await), used, "and once");
+    g.service.identity.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
+    assert_eq!(code(g.service.identity.delegate_to(&alice, &to, again()).await), used, "and once");
     scene.passes_an_audit().await;
 }
 
@@ -160,12 +166,12 @@ async fn passkey_stage_needs_a_signed_delegation_and_the_delegates_passkey(scene
         vote_signed(&g.service, &inside_dana, key, (&review(&held), &ballot)).await
     };
     assert_eq!(code(cast(&mut key, &by_password).await), "not_eligible: group");
-    g.service.end_delegation(&g.alice.id, &by_password.id).await.unwrap();
+    g.service.identity.end_delegation(&g.alice.id, &by_password.id).await.unwrap();
     let mut of_alice = Authenticator::new(1);
     enrol(&g.service, &inside_alice, (&mut of_alice, PASSWORD)).await;
     let to = naming("dana", DAY);
     let shown = allowed(g, &inside_alice, &mut of_alice, &to).await;
-    let by_passkey = g.service.delegate_to(&inside_alice, &to, shown).await.unwrap();
+    let by_passkey = g.service.identity.delegate_to(&inside_alice, &to, shown).await.unwrap();
     assert_eq!(code(casts(g, &dana, &held, &by_passkey).await), "passkey_required", "the delegate signs, too");
     assert_eq!(code(cast(&mut of_alice, &by_passkey).await), "passkey_refused", "and by their own");
     assert_eq!(cast(&mut key, &by_passkey).await.unwrap(), VoteOutcome::Approved);
@@ -190,13 +196,13 @@ async fn delegation_signed_by_a_passkey_ends_with_the_passkey(scene: ApiScenario
     for by_administrator in [false, true] {
         let to = naming("dana", DAY);
         let shown = allowed(g, &inside_alice, &mut of_alice, &to).await;
-        let delegation = g.service.delegate_to(&inside_alice, &to, shown).await.unwrap();
+        let delegation = g.service.identity.delegate_to(&inside_alice, &to, shown).await.unwrap();
         let id = of_alice.id();
         if by_administrator {
-            g.service.remove_passkeys_of(&"tests".try_into().unwrap(), "alice").await.unwrap();
+            g.service.identity.remove_passkeys_of(&"tests".try_into().unwrap(), "alice").await.unwrap();
         } else {
             let shown = allow_removing(&g.service, &inside_alice, (&mut of_alice, &id));
-            g.service.remove_passkey(&inside_alice, &id.as_str().try_into().unwrap(), shown).await.unwrap();
+            g.service.identity.remove_passkey(&inside_alice, &id.as_str().try_into().unwrap(), shown).await.unwrap();
         }
         let ballot = by(&held, &delegation, VoteVerdict::Approve);
         let cast = vote_signed(&g.service, &inside_dana, &mut of_dana, (&review(&held), &ballot)).await;
@@ -212,15 +218,15 @@ async fn delegation_by_password_ends_with_the_password(scene: ApiScenario) {
     let g = &scene.gateway;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let gus = administrator(g, "gus").await;
-    let gus = g.service.account_row(&gus.id).await.unwrap();
+    let gus = g.service.identity.account_row(&gus.id).await.unwrap();
     let held = g.held(&g.thread().await).await;
     let by_alice = given(g, &g.alice, &dana).await;
     let inside_alice = inside(g, &g.alice).await;
     let another = "another correct horse".to_owned();
-    g.service.change_password(&inside_alice, PASSWORD.to_owned(), another).await.unwrap();
+    g.service.identity.change_password(&inside_alice, PASSWORD.to_owned(), another).await.unwrap();
     assert_eq!(code(casts(g, &dana, &held, &by_alice).await), "not_eligible: group");
     let by_bob = given(g, &g.bob, &dana).await;
-    g.service.reset_link(&gus, &g.bob.id).await.unwrap();
+    g.service.identity.reset_link(&gus, &g.bob.id).await.unwrap();
     assert_eq!(code(casts(g, &dana, &held, &by_bob).await), "not_eligible: group");
     scene.passes_an_audit().await;
 }

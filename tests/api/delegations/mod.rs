@@ -59,7 +59,7 @@ fn review(held: &Value) -> ReviewId {
 }
 
 async fn inside(g: &TestGateway, who: &Account) -> SignedIn {
-    g.service.sign_in(&who.name, PASSWORD.to_owned()).await.unwrap().0
+    g.service.identity.sign_in(&who.name, PASSWORD.to_owned()).await.unwrap().0
 }
 
 fn naming(to: &str, length: Duration) -> NewDelegation {
@@ -68,7 +68,7 @@ fn naming(to: &str, length: Duration) -> NewDelegation {
 
 async fn gives(g: &TestGateway, from: &Account, to: &Account, length: Duration) -> Result<Delegation> {
     let shown = PasskeyConfirmation::Password(PASSWORD.to_owned());
-    g.service.delegate_to(&inside(g, from).await, &naming(&to.name, length), shown).await
+    g.service.identity.delegate_to(&inside(g, from).await, &naming(&to.name, length), shown).await
 }
 
 async fn given(g: &TestGateway, from: &Account, to: &Account) -> Delegation {
@@ -81,7 +81,7 @@ fn by(held: &Value, delegation: &Delegation, verdict: VoteVerdict) -> Ballot {
 
 /// Votes as a delegate.
 async fn casts(g: &TestGateway, who: &Account, held: &Value, delegation: &Delegation) -> Result<VoteOutcome> {
-    g.service.vote(&who.id, &review(held), &by(held, delegation, VoteVerdict::Approve)).await
+    g.service.reviews.vote(&who.id, &review(held), &by(held, delegation, VoteVerdict::Approve)).await
 }
 
 fn code<T: std::fmt::Debug>(done: Result<T>) -> String {
@@ -98,18 +98,18 @@ fn code<T: std::fmt::Debug>(done: Result<T>) -> String {
 }
 
 async fn told(g: &TestGateway, kind: EventType) -> Vec<Value> {
-    while g.service.sequence().await.unwrap() > 0 {}
-    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.log.events_after(0, None, 1000).await.unwrap();
     events.into_iter().map(|it| it.event).filter(|it| it.kind == kind).map(|it| it.data).collect()
 }
 
 async fn administrator(g: &TestGateway, name: &str) -> Account {
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
-    g.service.add_account(&new, PASSWORD.to_owned()).await.unwrap()
+    g.service.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap()
 }
 
 fn verified<C: serde::de::DeserializeOwned + serde::Serialize>(g: &TestGateway, token: &str, typ: TokenType) -> C {
-    let (claims, keys) = (jws::read::<C>(token, typ).unwrap(), g.service.keys().unwrap());
+    let (claims, keys) = (jws::read::<C>(token, typ).unwrap(), g.service.core.keys().unwrap());
     let key = keys.public(KeyUse::Chain, claims.kid()).unwrap();
     claims.verify(key).unwrap()
 }

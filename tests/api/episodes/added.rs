@@ -69,7 +69,7 @@ async fn invalid_events_of_agents_are_refused(scene: ApiScenario) {
     let saw = add(g, &other, "observe", json!({})).await.expect(201);
     let stranger = g.post(&events, &g.planner, event("caused_by", saw["event"].clone())).await;
     assert_eq!(stranger.status, 400, "a cause is an event of the same run");
-    g.service.sequence().await.unwrap();
+    g.service.log.sequence().await.unwrap();
     assert_eq!(words(g, &thread).await, ["start", "run.state_projection"], "nothing of all that was taken");
     scene.passes_an_audit().await;
 }
@@ -79,7 +79,7 @@ async fn run_is_unknown_to_tokens_of_another_flow(scene: ApiScenario) {
     let thread = begun(g).await;
     let other = crate::gateway::POLICY.replacen("flow = \"payments\"", "flow = \"refunds\"", 1);
     let by = PrincipalId::try_from("tests").unwrap();
-    g.service.activate_policy(&by, None, source(&other), BTreeSet::new()).await.unwrap();
+    g.service.policy_changes.activate_policy(&by, None, source(&other), BTreeSet::new()).await.unwrap();
     let new = NewToken {
         name: "elsewhere".to_owned(),
         role: MachineRole::Agent,
@@ -87,7 +87,7 @@ async fn run_is_unknown_to_tokens_of_another_flow(scene: ApiScenario) {
         flow: Some("refunds".try_into().unwrap()),
         nodes: BTreeSet::from(["planner".try_into().unwrap()]),
     };
-    let (_, elsewhere) = g.service.add_token(&new).await.unwrap();
+    let (_, elsewhere) = g.service.identity.add_token(&new).await.unwrap();
     let event = json!({"node": "planner", "phase": "observe", "payload": {}});
     let refused = g.post(&path(&thread, "events"), &elsewhere, event).await;
     assert_eq!((refused.status, refused.code()), (404, "not_found"), "nor is it told that it is there");
@@ -165,7 +165,7 @@ async fn event_outside_of_the_run_is_no_cause() {
     let g = &scene.gateway;
     let thread = begun(g).await;
     let said = add(g, &thread, "observe", json!({})).await.expect(201);
-    let (id, keys) = (ThreadId::try_from(thread["thread"].as_str().unwrap()).unwrap(), g.service.keys().unwrap());
+    let (id, keys) = (ThreadId::try_from(thread["thread"].as_str().unwrap()).unwrap(), g.service.core.keys().unwrap());
     let reader = RecordReader { store: scene.store(), key: keys.row() };
     let by = async |cause: Value| {
         let event = json!({"node": "planner", "phase": "interpret", "payload": {}, "caused_by": cause});
@@ -184,7 +184,7 @@ async fn event_outside_of_the_run_is_no_cause() {
 /// An event that a second gateway adds, while something happens before it is committed.
 async fn meanwhile(g: &TestGateway, thread: &Value, happening: InterleavedAction) -> Result<(), Error> {
     let (store, second) = second_gateway(g).await;
-    let token = second.token_of(&g.planner).await.unwrap();
+    let token = second.identity.token_of(&g.planner).await.unwrap();
     store.watching.by(happening);
     let new = NewEvent {
         thread: thread["thread"].as_str().unwrap().try_into().unwrap(),
@@ -194,7 +194,7 @@ async fn meanwhile(g: &TestGateway, thread: &Value, happening: InterleavedAction
         caused_by: None,
         evidence_ids: Vec::new(),
     };
-    let added = second.add_episode_event(&token, &new).await.map(drop);
+    let added = second.episodes.add_episode_event(&token, &new).await.map(drop);
     assert!(store.watching.is_over());
     added
 }
@@ -206,9 +206,13 @@ async fn event_of_a_flow_halted_before_its_commit_is_refused() {
     let (service, alice) = (Arc::clone(&g.service), g.alice.id.clone());
     let stops: InterleavedAction = Box::new(move || {
         Box::pin(async move {
-            let person = service.account_row(&alice).await.unwrap();
+            let person = service.identity.account_row(&alice).await.unwrap();
             let halt = Halt { proposing: true, verifying: false, reason: "drill".to_owned() };
-            service.request_halt(Actor::Person(&person), &HaltScope::All, &HaltRequest::Stop(halt)).await.unwrap();
+            service
+                .operations
+                .request_halt(Actor::Person(&person), &HaltScope::All, &HaltRequest::Stop(halt))
+                .await
+                .unwrap();
         })
     });
     let refused = meanwhile(&g, &thread, stops).await;
@@ -222,11 +226,11 @@ async fn event_of_a_token_revoked_before_its_commit_is_refused() {
     let (service, token) = (Arc::clone(&g.service), g.planner.clone());
     let revokes: InterleavedAction = Box::new(move || {
         Box::pin(async move {
-            let id = service.token_of(&token).await.unwrap().record.id;
-            service.revoke_token(&id).await.unwrap();
+            let id = service.identity.token_of(&token).await.unwrap().record.id;
+            service.identity.revoke_token(&id).await.unwrap();
         })
     });
     assert!(meanwhile(&g, &thread, revokes).await.is_err());
-    let row = g.service.overview(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap().thread;
+    let row = g.service.threads.overview(&thread["thread"].as_str().unwrap().try_into().unwrap()).await.unwrap().thread;
     assert_eq!(row.episode.unwrap().events, 0);
 }

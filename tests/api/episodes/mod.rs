@@ -103,7 +103,7 @@ pub async fn folder(g: &TestGateway, thread: &Value, token: &str) -> Folder {
 }
 
 fn report(g: &TestGateway, folder: &Folder) -> RunReport {
-    verify(folder, SignatureRequirement::By(g.service.keys().unwrap().trusted())).1
+    verify(folder, SignatureRequirement::By(g.service.core.keys().unwrap().trusted())).1
 }
 
 async fn json_of(g: &TestGateway, thread: &Value, file: &str) -> Value {
@@ -251,9 +251,9 @@ async fn redacted_value_is_in_no_run_artifact(scene: ApiScenario) {
     add(g, &thread, "plan", json!({"rationale": text, "step_records": [step]})).await.expect(201);
     add(g, &thread, "learn", json!({"basis": [text]})).await.expect(201);
     add(g, &thread, "terminate", json!({"status": "error", "message": text})).await.expect(201);
-    g.service.sequence().await.unwrap();
+    g.service.log.sequence().await.unwrap();
     // The value is not stored either, whatever the policy redacts by then.
-    let (id, keys) = (ThreadId::try_from(thread["thread"].as_str().unwrap()).unwrap(), g.service.keys().unwrap());
+    let (id, keys) = (ThreadId::try_from(thread["thread"].as_str().unwrap()).unwrap(), g.service.core.keys().unwrap());
     let reader = RecordReader { store: scene.store(), key: keys.row() };
     let kept: Vec<String> = (1..=5).map(|it| posted_row_id(&id, it)).collect();
     let kept = reader.get_many::<AgentEvent>(&kept).await.unwrap();
@@ -349,8 +349,9 @@ async fn run_records_forks_and_joins_and_its_branches_are_threads(scene: ApiScen
     let state = json_of(g, &thread, "state.json").await;
     assert_eq!(state["outcomes"]["x-gateway"]["thread.forked"], 1);
     assert_eq!(report(g, &folder(g, &thread, &g.host).await).verdict(), RunVerification::Verified);
-    let row = g.service.overview(&serde_json::from_value(thread["thread"].clone()).unwrap()).await.unwrap().thread;
-    let seen = g.service.list_branches(&row, None, 25).await.unwrap();
+    let row =
+        g.service.threads.overview(&serde_json::from_value(thread["thread"].clone()).unwrap()).await.unwrap().thread;
+    let seen = g.service.branches.list_branches(&row, None, 25).await.unwrap();
     assert!(seen.earlier.is_none() && seen.branches.len() == 2);
     assert!(seen.branches.iter().all(|it| it.became == BranchStatus::Joined { version: 1 }), "{seen:?}");
     scene.passes_an_audit().await;

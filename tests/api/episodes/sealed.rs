@@ -18,19 +18,19 @@ async fn run_with_resealed_rows_is_not_returned() {
         add(g, &begun, "observe", json!({"at": at})).await.expect(201);
     }
     let thread: ThreadId = serde_json::from_value(begun["thread"].clone()).unwrap();
-    let (row, keys) = (g.service.overview(&thread).await.unwrap().thread, g.service.keys().unwrap());
+    let (row, keys) = (g.service.threads.overview(&thread).await.unwrap().thread, g.service.core.keys().unwrap());
     let reader = RecordReader { store: scene.store(), key: keys.row() };
     let posted = reader.get::<AgentEvent>(&posted_row_id(&thread, 2)).await.unwrap().unwrap().record;
     let event = reader.get_by_alias::<Event>(&event_alias(&thread, 2)).await.unwrap().unwrap().record;
     let refused = async |what: &str| {
-        let told = g.service.files_of_run("tests", &Party::Receiver, &thread).await;
+        let told = g.service.episodes.files_of_run("tests", &Party::Receiver, &thread).await;
         assert!(matches!(told, Err(Error::Broken(_))), "{what}: {told:?}");
     };
     put(g, &AgentEvent { payload: serde_json::from_value(json!({"at": 7})).unwrap(), ..posted.clone() });
     refused("an event says something else than its digest").await;
     put(g, &posted);
-    g.service.files_of_run("tests", &Party::Receiver, &thread).await.unwrap();
-    put(g, &Event { at: g.service.now().plus(Duration::from_secs(1)), ..event.clone() });
+    g.service.episodes.files_of_run("tests", &Party::Receiver, &thread).await.unwrap();
+    put(g, &Event { at: g.service.core.now().plus(Duration::from_secs(1)), ..event.clone() });
     refused("what comes after it links to another event").await;
     put(g, &event);
     let link = row.last_event.unwrap();
@@ -46,10 +46,10 @@ async fn run_with_resealed_rows_is_not_returned() {
     put(g, &AgentEvent { number: 4, id: "another".try_into().unwrap(), ..posted });
     refused("nothing tells of one of its events").await;
     put(g, &Thread { last_event: Some(EventLink { seq: TOLD_MAX + 1, ..link }), ..row.clone() });
-    let longer = g.service.files_of_run("tests", &Party::Receiver, &thread).await;
+    let longer = g.service.episodes.files_of_run("tests", &Party::Receiver, &thread).await;
     assert!(matches!(longer, Err(Error::WrongState(_))), "more events than are told: {longer:?}");
     put(g, &row);
-    g.service.files_of_run("tests", &Party::Receiver, &thread).await.unwrap();
+    g.service.episodes.files_of_run("tests", &Party::Receiver, &thread).await.unwrap();
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn audit_finds_every_resealed_row_of_a_run() {
     add(g, &begun, "terminate", json!({"status": "partial"})).await.expect(201);
     scene.passes_an_audit().await;
     let thread: ThreadId = serde_json::from_value(begun["thread"].clone()).unwrap();
-    let (row, keys) = (g.service.overview(&thread).await.unwrap().thread, g.service.keys().unwrap());
+    let (row, keys) = (g.service.threads.overview(&thread).await.unwrap().thread, g.service.core.keys().unwrap());
     let reader = RecordReader { store: scene.store(), key: keys.row() };
     let posted = reader.get::<AgentEvent>(&posted_row_id(&thread, 2)).await.unwrap().unwrap().record;
     let whole = found(&scene).await;
@@ -109,7 +109,7 @@ async fn audit_finds_every_resealed_row_of_a_run() {
         (
             "ended later",
             Some(Episode {
-                ended: Some(EpisodeEnd { at: g.service.now().plus(Duration::from_secs(9)), ..ended.clone() }),
+                ended: Some(EpisodeEnd { at: g.service.core.now().plus(Duration::from_secs(9)), ..ended.clone() }),
                 ..episode.clone()
             }),
             as_said,

@@ -25,13 +25,13 @@ async fn a_voters_host_learns_nothing_from_guesses_in_the_comment() {
         for voter in [&g.alice, &erin] {
             let mut vote = ballot(&json!({"transition": taken["digest"]}), VoteVerdict::Deny);
             vote.comment = Some(words.clone());
-            g.service.vote_on_interrupt(&voter.id, &id, &vote, None).await.unwrap();
+            g.service.interrupts.vote_on_interrupt(&voter.id, &id, &vote, None).await.unwrap();
         }
         let path = format!("/v1/interrupts/{id}");
         assert_eq!(g.get(&path, &host).await.expect(200)["comment"], words.as_str());
         let masked = words.replace(world.own[0], "[hidden]");
         assert_eq!(g.get(&path, &g.host).await.expect(200)["comment"], masked.as_str());
-        while g.service.sequence().await.unwrap() > 0 {}
+        while g.service.log.sequence().await.unwrap() > 0 {}
         for token in [&host, &g.host] {
             let log = g.get("/v1/events?limit=500", token).await.expect(200);
             let denied = |it: &&Value| it["type"] == "interrupt.denied";

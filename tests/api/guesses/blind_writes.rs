@@ -68,7 +68,7 @@ async fn a_blind_write_of_the_same_value_is_a_change() {
     let patch = json!({"payment": {"card": CARDS[0]}});
     g.propose(&thread["thread"], &thread["transition"], (&agent, "pinner"), patch).await.expect(201);
     let id = thread["thread"].as_str().unwrap().try_into().unwrap();
-    let (_, items) = g.service.history(&id, None, 25, &(&party.owner).into()).await.unwrap();
+    let (_, items) = g.service.threads.history(&id, None, 25, &(&party.owner).into()).await.unwrap();
     let [RedactedChange::Hidden { pointer, effect, .. }] = items[0].diff.as_slice() else {
         panic!("{:?}", items[0].diff)
     };

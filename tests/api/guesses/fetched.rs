@@ -65,8 +65,8 @@ impl FetchedFacts {
 
     /// Finds everything by the log.
     pub async fn look_up(&mut self, g: &TestGateway) {
-        while g.service.sequence().await.unwrap() > 0 {}
-        for placed in g.service.events_after(self.after, None, 500).await.unwrap().0 {
+        while g.service.log.sequence().await.unwrap() > 0 {}
+        for placed in g.service.log.events_after(self.after, None, 500).await.unwrap().0 {
             let data = &placed.event.data;
             let text = |name: &str| data[name].as_str().map(str::to_owned);
             self.events.push(placed.event.id.to_string());
@@ -137,7 +137,7 @@ impl FetchedFacts {
 
     /// Fetches all pages that a person may read.
     pub async fn fetch_as_person(&mut self, g: &TestGateway, who: &Account) {
-        let (_, cookie) = g.service.sign_in(&who.name, "correct horse battery".to_owned()).await.unwrap();
+        let (_, cookie) = g.service.identity.sign_in(&who.name, "correct horse battery".to_owned()).await.unwrap();
         for rule in TABLE.iter().filter(|it| it.method == "GET" && it.people.contains(&who.role)) {
             if LEFT_OUT.contains(&rule.route) {
                 continue;

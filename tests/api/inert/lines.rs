@@ -34,7 +34,7 @@ async fn exported_log_is_equal_json_without_terminal_escapes() {
     for (number, hostile) in HOSTILE.iter().enumerate() {
         write(&g, &format!("order-{number}"), &format!("{MARK} {}", hostile.text)).await;
     }
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let file = gus.get("/log.jsonl").await.1;
     let mut reasons = BTreeSet::new();
     for line in file.lines() {

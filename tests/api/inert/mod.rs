@@ -120,8 +120,8 @@ struct SessionUser<'g> {
 
 impl<'g> SessionUser<'g> {
     async fn new(g: &'g TestGateway, account: &AccountId, role: PersonRole) -> Self {
-        let link = g.service.sign_in_link(account).await.unwrap();
-        let (_, secret) = g.service.use_sign_in_link(&link).await.unwrap();
+        let link = g.service.identity.sign_in_link(account).await.unwrap();
+        let (_, secret) = g.service.identity.use_sign_in_link(&link).await.unwrap();
         Self { g, role, secret }
     }
 
@@ -168,7 +168,7 @@ struct HostileText {
 
 async fn admin(g: &TestGateway) -> Account {
     let new = NewAccount { name: "gus".to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
-    g.service.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+    g.service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
 }
 
 /// Proposes a change with the text in every field of an agent.
@@ -221,6 +221,7 @@ async fn write(g: &TestGateway, thread: &str, said: &str) -> HostileText {
     let digest = ballot(&denied, VoteVerdict::Deny).transition;
     let nonce = countersign::random::uuid_v4().to_string();
     g.service
+        .reviews
         .comment(&g.bob.id, &review, &NewComment { transition: digest, words: said.to_owned(), nonce })
         .await
         .unwrap();
@@ -228,17 +229,20 @@ async fn write(g: &TestGateway, thread: &str, said: &str) -> HostileText {
         comment: Some(said.to_owned()),
         ..ballot(held, verdict)
     };
-    g.service.vote(&g.bob.id, &review, &with_words(&denied, VoteVerdict::Deny)).await.unwrap();
+    g.service.reviews.vote(&g.bob.id, &review, &with_words(&denied, VoteVerdict::Deny)).await.unwrap();
     let rewritten = asked(g, thread, &head, &format!("{said}!"), 1).await;
     let review: ReviewId = review_of(&rewritten).as_str().try_into().unwrap();
     let values = [("/target_user_id".try_into().unwrap(), json!(format!("{said} better")))];
     let edit = ReviewEdit { values: values.into_iter().collect(), more: None };
     let ask =
         EditRequest { transition: ballot(&rewritten, VoteVerdict::Approve).transition, edit, why: said.to_owned() };
-    let EditResult::Held(next) = g.service.rewrite(&g.bob.id, &review, &ask).await.unwrap() else { panic!("rejected") };
-    let by = g.service.decision(ask.transition, &Party::Receiver).await.unwrap().1.unwrap().superseded_by.unwrap();
+    let EditResult::Held(next) = g.service.reviews.rewrite(&g.bob.id, &review, &ask).await.unwrap() else {
+        panic!("rejected")
+    };
+    let by =
+        g.service.reviews.decision(ask.transition, &Party::Receiver).await.unwrap().1.unwrap().superseded_by.unwrap();
     let held = json!({"transition": by, "review": {"id": next}});
-    g.service.vote(&g.alice.id, &next, &with_words(&held, VoteVerdict::Approve)).await.unwrap();
+    g.service.reviews.vote(&g.alice.id, &next, &with_words(&held, VoteVerdict::Approve)).await.unwrap();
     reviews.extend([review_of(&cancelled), review_of(&denied), review_of(&rewritten), next.to_string()]);
     let receipt = g.decision(&held).await.expect(200)["receipt"].clone();
     let write_id = format!("w-{thread}");

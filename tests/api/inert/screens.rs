@@ -34,7 +34,7 @@ async fn told(g: &TestGateway) -> Vec<DeliveryPaths> {
         let new = json!({"name": name, "url": url, "events": ["policy.activated"], "after": 0});
         endpoints.push(g.post("/v1/endpoints", &g.admin, new).await.expect(201)["id"].as_str().unwrap().to_owned());
     }
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     deliver::run_once(&g.service).await.unwrap();
     let mut told = Vec::new();
     for id in endpoints {
@@ -55,9 +55,9 @@ async fn addresses(
     written: &[HostileText],
     (amendment, interrupt, told): (&str, &str, &[DeliveryPaths]),
 ) -> Vec<(&'static str, String)> {
-    while g.service.sequence().await.unwrap() > 0 {}
-    while g.service.count_events().await.unwrap() > 0 {}
-    let (events, _) = g.service.events_after(0, None, 1_000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    while g.service.log.count_events().await.unwrap() > 0 {}
+    let (events, _) = g.service.log.events_after(0, None, 1_000).await.unwrap();
     let mut all = Vec::new();
     for rule in TABLE.iter().filter(|it| it.method == "GET" && !it.people.is_empty() && it.route != "/live") {
         match rule.route {
@@ -266,7 +266,7 @@ async fn interrupted(g: &TestGateway, said: &str) -> String {
     let vote =
         countersign_domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, VoteVerdict::Deny) };
     let id = asked["id"].as_str().unwrap().try_into().unwrap();
-    g.service.vote_on_interrupt(&g.alice.id, &id, &vote, None).await.unwrap();
+    g.service.interrupts.vote_on_interrupt(&g.alice.id, &id, &vote, None).await.unwrap();
     id.to_string()
 }
 
@@ -277,15 +277,15 @@ async fn amended(g: &TestGateway, said: &str) -> String {
         source(&format!("{text}\n[approval.policy]\ngroups = [\"reviewers\"]\nttl = \"{ttl}\"\n"))
     };
     let by = countersign_domain::primitives::id::PrincipalId::try_from("tests").unwrap();
-    g.service.activate_policy(&by, None, guarded("1h"), BTreeSet::new()).await.unwrap();
+    g.service.policy_changes.activate_policy(&by, None, guarded("1h"), BTreeSet::new()).await.unwrap();
     let ActivationOutcome::Waiting(asked) =
-        g.service.activate_policy(&by, None, guarded("2h"), BTreeSet::new()).await.unwrap()
+        g.service.policy_changes.activate_policy(&by, None, guarded("2h"), BTreeSet::new()).await.unwrap()
     else {
         panic!("it is active")
     };
     let digest = json!({"transition": asked.digest});
     let vote =
         countersign_domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, VoteVerdict::Deny) };
-    g.service.vote_on_policy_change(&g.alice.id, &asked.id, &vote).await.unwrap();
+    g.service.policy_changes.vote_on_policy_change(&g.alice.id, &asked.id, &vote).await.unwrap();
     asked.id.to_string()
 }

@@ -249,12 +249,12 @@ async fn sign_in_redirects_only_to_pages_of_the_gateway() {
 async fn sign_in_started_at_one_gateway_ends_at_another() {
     let (g, peer) = with_peer().await;
     let other = beside(&g, ways(settings(&peer.issuer), &g.url, &g.clock, super::LocalAccounts::On)).await;
-    let sent_to = other.oidc_authorize("a browser of mine", "/").await.unwrap();
+    let sent_to = other.identity.oidc_authorize("a browser of mine", "/").await.unwrap();
     let mut visitor = HttpBrowser::new();
     let seen = visitor.get(&peer.signs_in(&sent_to)).await;
     assert_eq!(seen.status, 400, "another browser");
     let browser = "A".repeat(43);
-    let sent_to = other.oidc_authorize(&browser, "/").await.unwrap();
+    let sent_to = other.identity.oidc_authorize(&browser, "/").await.unwrap();
     visitor.put_cookie(&g.url, "countersign-door", &browser);
     assert_eq!(visitor.get(&peer.signs_in(&sent_to)).await.status, 303);
 }

@@ -67,13 +67,13 @@ async fn beside(g: &TestGateway, ways: SignInMethods) -> Service {
 
 /// Every event of that name, in order.
 async fn told(g: &TestGateway, name: &str) -> Vec<Event> {
-    while g.service.sequence().await.unwrap() > 0 {}
-    let (events, _) = g.service.events_after(0, None, 1000).await.unwrap();
+    while g.service.log.sequence().await.unwrap() > 0 {}
+    let (events, _) = g.service.log.events_after(0, None, 1000).await.unwrap();
     let is = |it: &Event| serde_json::to_value(it.kind).unwrap() == name;
     events.into_iter().map(|it| it.event).filter(is).collect()
 }
 
 /// Returns the account of the session cookie.
 async fn whose(g: &TestGateway, secret: &str) -> Account {
-    g.service.session_of(secret).await.unwrap().account.record
+    g.service.identity.session_of(secret).await.unwrap().account.record
 }

@@ -36,7 +36,7 @@ async fn existing_or_look_alike_name_is_never_taken_over() {
 
     peer.script().claims = json!({"sub": "sub-2", "preferred_username": "alicia"});
     assert_eq!(try_once(&g, &peer).await.1.status, 403, "nor is another subject's");
-    let (alice, _) = g.service.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
+    let (alice, _) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     assert_eq!(alice.account.record, g.alice, "and hers is as it was");
 }
 
@@ -51,7 +51,7 @@ async fn account_stays_with_its_subject_and_keeps_its_name() {
     assert_eq!(whose(&g, visitor.cookie(&g.url, COOKIE).unwrap()).await, first);
     assert!(matches!(&first.sign_in, AccountCredential::Oidc { subject, .. } if subject == "sub-1"));
     assert!(!first.id.as_str().contains("sub-1"), "its id tells nobody who it is there");
-    assert!(g.service.sign_in("carol", String::new()).await.is_err(), "no password opens it");
+    assert!(g.service.identity.sign_in("carol", String::new()).await.is_err(), "no password opens it");
 }
 
 #[tokio::test]
@@ -72,12 +72,12 @@ async fn an_account_that_is_disabled_here_stays_out() {
     let (g, peer) = with_peer().await;
     let (visitor, _) = try_once(&g, &peer).await;
     let secret = visitor.cookie(&g.url, COOKIE).unwrap().to_owned();
-    g.service.set_admission("carol", SignInAccess::Barred).await.unwrap();
-    assert!(g.service.session_of(&secret).await.is_err());
+    g.service.identity.set_admission("carol", SignInAccess::Barred).await.unwrap();
+    assert!(g.service.identity.session_of(&secret).await.is_err());
     let (_, seen) = try_once(&g, &peer).await;
     assert_eq!(seen.status, 403);
     assert!(seen.body.contains("Your account is disabled here"), "{}", seen.body);
-    g.service.set_admission("carol", SignInAccess::Open).await.unwrap();
+    g.service.identity.set_admission("carol", SignInAccess::Open).await.unwrap();
     assert_eq!(try_once(&g, &peer).await.1.status, 303);
 }
 
@@ -86,8 +86,8 @@ async fn a_session_by_a_provider_is_over_when_its_own_time_is() {
     let (g, peer) = with_peer().await;
     let (visitor, _) = try_once(&g, &peer).await;
     let secret = visitor.cookie(&g.url, COOKIE).unwrap().to_owned();
-    let session = g.service.session_of(&secret).await.unwrap().session.record;
+    let session = g.service.identity.session_of(&secret).await.unwrap().session.record;
     assert_eq!(session.created_at.until(session.expires_at).as_secs(), 1800, "not the hour of other sessions");
     g.pass(std::time::Duration::from_secs(1801));
-    assert!(g.service.session_of(&secret).await.is_err());
+    assert!(g.service.identity.session_of(&secret).await.is_err());
 }

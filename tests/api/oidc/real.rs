@@ -89,7 +89,7 @@ async fn groups_follow_the_last_sign_in() {
     let refused = carol.sign_in(&g.url, "carol", "yes").await;
     assert_eq!(refused.status, 403);
     assert!(refused.body.contains("You have no access to this gateway"), "{}", refused.body);
-    assert!(g.service.session_of(&first).await.is_err(), "sessions from before are over");
+    assert!(g.service.identity.session_of(&first).await.is_err(), "sessions from before are over");
     let changes = told(&g, "access.account_changed").await;
     let groups: Vec<_> = changes.iter().map(|it| it.data["groups"].clone()).collect();
     assert_eq!(groups, [json!(["security"]), json!([])]);
@@ -139,7 +139,7 @@ async fn signing_out_here_signs_out_there() {
     let secret = carol.cookie(&g.url, COOKIE).unwrap().to_owned();
     let csrf = countersign::web::auth::csrf::CsrfToken::of(&secret).shown();
     let leaving = carol.post(&format!("{}/sign-out", g.url), &[("csrf", &csrf)]).await;
-    assert!(g.service.session_of(&secret).await.is_err());
+    assert!(g.service.identity.session_of(&secret).await.is_err());
     let there = onward(&leaving);
     assert!(there.starts_with(&format!("{}/session/end?", provider.issuer)), "{there}");
     assert_eq!(parameter(&there, "post_logout_redirect_uri"), format!("{}/sign-in", g.url));
@@ -179,8 +179,8 @@ fn claims(token: &str) -> Value {
 }
 
 async fn audited(g: &TestGateway) {
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
-    let report = audit(&store, &g.service.keys().unwrap(), g.service.now()).await.unwrap();
+    let report = audit(&store, &g.service.core.keys().unwrap(), g.service.core.now()).await.unwrap();
     assert_eq!(report.findings, []);
 }

@@ -19,26 +19,26 @@ const PASSWORD: &str = "correct horse battery";
 #[tokio::test]
 async fn without_local_accounts_only_the_provider_signs_in() {
     let (g, peer) = with_peer().await;
-    let (_, alices) = g.service.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
-    let link = g.service.sign_in_link(&g.alice.id).await.unwrap();
+    let (_, alices) = g.service.identity.sign_in("alice", PASSWORD.to_owned()).await.unwrap();
+    let link = g.service.identity.sign_in_link(&g.alice.id).await.unwrap();
     let (carol, _) = try_once(&g, &peer).await;
     let held = g.held(&g.thread().await).await;
     let strict = beside(&g, ways(settings(&peer.issuer), &g.url, &g.clock, LocalAccounts::Off)).await;
-    strict.session_of(carol.cookie(&g.url, COOKIE).unwrap()).await.unwrap();
+    strict.identity.session_of(carol.cookie(&g.url, COOKIE).unwrap()).await.unwrap();
 
     let off = |it: &Error| matches!(it, Error::Forbidden(why) if why.contains("are disabled"));
-    assert!(off(&strict.sign_in("alice", PASSWORD.to_owned()).await.unwrap_err()));
-    assert!(off(&strict.sign_in("nobody", PASSWORD.to_owned()).await.unwrap_err()), "whoever it is");
-    assert!(off(&strict.use_sign_in_link(&link).await.unwrap_err()));
+    assert!(off(&strict.identity.sign_in("alice", PASSWORD.to_owned()).await.unwrap_err()));
+    assert!(off(&strict.identity.sign_in("nobody", PASSWORD.to_owned()).await.unwrap_err()), "whoever it is");
+    assert!(off(&strict.identity.use_sign_in_link(&link).await.unwrap_err()));
     let new = NewAccount { name: "eve".to_owned(), role: PersonRole::Admin, groups: Default::default() };
-    assert!(off(&strict.add_account(&new, PASSWORD.to_owned()).await.unwrap_err()));
-    let admin = g.service.session_of(&alices).await.unwrap().account;
-    assert!(off(&strict.invite(&admin, &new).await.unwrap_err()));
-    assert!(off(&strict.reset_link(&admin, &g.bob.id).await.unwrap_err()));
-    assert!(strict.set_up_link().await.unwrap().is_none());
-    assert!(matches!(strict.session_of(&alices).await, Err(Error::Unauthenticated)), "who was in is out");
+    assert!(off(&strict.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap_err()));
+    let admin = g.service.identity.session_of(&alices).await.unwrap().account;
+    assert!(off(&strict.identity.invite(&admin, &new).await.unwrap_err()));
+    assert!(off(&strict.identity.reset_link(&admin, &g.bob.id).await.unwrap_err()));
+    assert!(strict.identity.set_up_link().await.unwrap().is_none());
+    assert!(matches!(strict.identity.session_of(&alices).await, Err(Error::Unauthenticated)), "who was in is out");
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    let vote = strict.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Approve)).await;
+    let vote = strict.reviews.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Approve)).await;
     assert!(vote.is_err(), "and decides nothing");
 }
 
@@ -49,9 +49,9 @@ async fn sessions_of_a_removed_provider_are_refused() {
     let secret = carol.cookie(&g.url, COOKIE).unwrap();
     for other in [SignInMethods::default(), ways(settings("http://localhost:1"), &g.url, &g.clock, LocalAccounts::On)] {
         let other = beside(&g, other).await;
-        assert!(matches!(other.session_of(secret).await, Err(Error::Unauthenticated)));
+        assert!(matches!(other.identity.session_of(secret).await, Err(Error::Unauthenticated)));
     }
-    g.service.session_of(secret).await.unwrap();
+    g.service.identity.session_of(secret).await.unwrap();
 }
 
 #[tokio::test]

@@ -78,14 +78,14 @@ fn new_thread() -> Value {
 
 /// Returns the number of events of this type in the log.
 async fn told(g: &TestGateway, kind: &str) -> usize {
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let all = g.get("/v1/events?limit=500", &g.auditor).await.expect(200);
     all["events"].as_array().unwrap().iter().filter(|it| it["type"] == kind).count()
 }
 
 async fn passes_an_audit(scene: &IdempotencyScenario) {
-    let keys = scene.gateway.service.keys().unwrap();
-    let report = audit(&*scene.store, &keys, scene.gateway.service.now()).await.unwrap();
+    let keys = scene.gateway.service.core.keys().unwrap();
+    let report = audit(&*scene.store, &keys, scene.gateway.service.core.now()).await.unwrap();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
 
@@ -339,7 +339,7 @@ async fn ends_of_writes(calls: &mut RepeatedCalls<'_>) {
     g.verify(&thread["thread"], &held["transition"], &receipt, "w1").await.expect(200);
     g.pass(Duration::from_secs(31));
     let name = thread["thread"].as_str().unwrap();
-    let by = g.service.token_of(&g.writer).await.unwrap().record.principal();
+    let by = g.service.identity.token_of(&g.writer).await.unwrap().record.principal();
     let known = json!({"principal": by, "outcome": "not_written", "reason": "asked the ledger"});
     let path = format!("/v1/threads/{name}/lapses/w1/resolution");
     calls.does("/v1/threads/{thread}/lapses/{write_id}/resolution", &path, &g.admin, known).await;
@@ -386,7 +386,7 @@ async fn endpoints(calls: &mut RepeatedCalls<'_>) {
     }
     let failed = calls.does("/v1/endpoints/{endpoint}/test", &at("test"), &g.admin, json!({})).await;
     assert_eq!(failed["arrived"], false);
-    while g.service.sequence().await.unwrap() > 0 {}
+    while g.service.log.sequence().await.unwrap() > 0 {}
     let sender = deliver::DeliveryWorker::new(&g.service);
     sender.round().await.unwrap();
     sender.rest().await.unwrap();

@@ -60,7 +60,7 @@ impl StoreInterceptor for ConcurrentProposer {
             usage: Usage::default(),
             step: None,
         };
-        match self.service.propose(&self.token, &proposal).await.unwrap() {
+        match self.service.proposals.propose(&self.token, &proposal).await.unwrap() {
             ProposalOutcome::Committed { transition, .. } => *head = transition,
             ProposalOutcome::Held { .. } => {}
             ProposalOutcome::Rejected(refusal) => panic!("{refusal:?}"),
@@ -91,7 +91,7 @@ async fn beside(
         when,
         times: AtomicUsize::new(0),
         service: scene.another().await.archiving_in(archives_in(scene.gateway.folder.path())),
-        token: scene.gateway.service.token_of(asker).await.unwrap(),
+        token: scene.gateway.service.identity.token_of(asker).await.unwrap(),
         asks,
         thread: thread.as_str().unwrap().try_into().unwrap(),
         head: Mutex::new(heads.last().unwrap().as_str().unwrap().parse().unwrap()),
@@ -104,7 +104,7 @@ async fn a_thread_that_is_written_to_all_the_time_is_archived(scene: ApiScenario
     let (thread, heads) = grown(g, VERSIONS).await;
     let service = beside(&scene, (&thread, &heads), (Table::States, 0..50), (&g.parser, writes)).await;
     assert!(Archiver::default().run_once(&service).await.unwrap() > 0);
-    let overview = g.service.overview(&thread.as_str().unwrap().try_into().unwrap()).await.unwrap();
+    let overview = g.service.threads.overview(&thread.as_str().unwrap().try_into().unwrap()).await.unwrap();
     assert!(overview.thread.head.version > VERSIONS, "it went on meanwhile");
     scene.passes_an_audit().await;
 }
@@ -131,7 +131,7 @@ async fn version_requested_during_an_erasure_is_not_erased(scene: ApiScenario) {
     let times = (Table::Archives, 1..2);
     let service = beside(&scene, (&thread, &heads), times, (&g.planner, wants_it_back)).await;
     assert_eq!(Archiver::default().run_once(&service).await.unwrap(), 0);
-    let overview = g.service.overview(&thread.as_str().unwrap().try_into().unwrap()).await.unwrap();
+    let overview = g.service.threads.overview(&thread.as_str().unwrap().try_into().unwrap()).await.unwrap();
     assert!(overview.thread.hold.is_some(), "people are asked");
     assert!(archives(&scene).await.iter().all(|it| it.kept.has_values()));
     scene.passes_an_audit().await;

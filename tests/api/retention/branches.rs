@@ -45,8 +45,8 @@ async fn archived_branch_is_listed_with_its_outcome(scene: ApiScenario) {
         head = done["transition"].clone();
     }
     let became = async || {
-        let row = g.service.overview(&id.try_into().unwrap()).await.unwrap().thread;
-        let seen = g.service.list_branches(&row, None, 10).await.unwrap().branches;
+        let row = g.service.threads.overview(&id.try_into().unwrap()).await.unwrap().thread;
+        let seen = g.service.branches.list_branches(&row, None, 10).await.unwrap().branches;
         seen.into_iter().map(|it| (it.name.to_string(), it.became)).collect::<Vec<_>>()
     };
     let all = [("one".to_owned(), BranchStatus::Joined { version: 1 }), ("two".to_owned(), BranchStatus::LeftBehind)];

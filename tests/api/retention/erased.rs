@@ -68,8 +68,13 @@ async fn erased_values_are_deleted_and_their_chain_stays(scene: ApiScenario) {
     let opened: Vec<bool> = chain["entries"].as_array().unwrap().iter().map(|it| !it["opening"].is_null()).collect();
     let expected: Vec<bool> = (0..=VERSIONS).map(|it| it > last + 1).collect();
     assert_eq!(opened, expected, "every link is there, and the change of what is not erased");
-    let page =
-        g.service.history(&thread.as_str().unwrap().try_into().unwrap(), None, 200, &Party::Receiver).await.unwrap().1;
+    let page = g
+        .service
+        .threads
+        .history(&thread.as_str().unwrap().try_into().unwrap(), None, 200, &Party::Receiver)
+        .await
+        .unwrap()
+        .1;
     assert_eq!(page.len() as u64, VERSIONS - last - 1);
     scene.passes_an_audit().await;
 }
@@ -96,7 +101,7 @@ async fn audit_finds_a_false_mark_of_erasure(scene: ApiScenario) {
     let (thread, _) = grown(g, VERSIONS).await;
     works(g).await;
     let first = archives(&scene).await[0].clone();
-    let kept = ArchiveContentState::Erased { at: g.service.now(), policy: first.policy };
+    let kept = ArchiveContentState::Erased { at: g.service.core.now(), policy: first.policy };
     seals::<Archive>(&scene, |draft, rows| {
         let row = rows.iter().find(|it| it.record == first).unwrap();
         draft.replace(row, &Archive { kept, ..first.clone() }).unwrap();
@@ -196,7 +201,7 @@ async fn proposals_from_a_clock_that_was_ahead_are_erased_with_their_archive(sce
         head = done["transition"].clone();
     }
     works(g).await;
-    let keys = g.service.keys().unwrap();
+    let keys = g.service.core.keys().unwrap();
     let reader = RecordReader { store: scene.store(), key: keys.row() };
     let digests: Vec<String> = asked.iter().map(|it| it.rsplit('/').next().unwrap().to_owned()).collect();
     let before: Vec<Stored<Transition>> = reader.get_many(&digests).await.unwrap();
@@ -250,7 +255,7 @@ async fn archive_that_cannot_be_erased_does_not_block_others(scene: ApiScenario)
     grown(g, VERSIONS).await;
     works(g).await;
     let stuck = archives(&scene).await[0].clone();
-    let kept = ArchiveContentState::Erasing { at: g.service.now(), policy: stuck.policy };
+    let kept = ArchiveContentState::Erasing { at: g.service.core.now(), policy: stuck.policy };
     let text = content(g, &stuck).await.without_values().text();
     let bytes = packed(&text).unwrap();
     let (file, plain_bytes) = (Digest::of_file(&bytes), text.len() as u64);

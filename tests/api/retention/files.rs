@@ -19,7 +19,7 @@ async fn restored_versions_equal_the_originals_after_an_interrupted_run(scene: A
     let all = archives(&scene).await;
     let written: Vec<Vec<u8>> = all.iter().map(|it| std::fs::read(path(g, it)).unwrap()).collect();
     let id = thread.as_str().unwrap().try_into().unwrap();
-    assert_eq!(g.service.restore_archives(&"tests".try_into().unwrap(), &id).await.unwrap(), all.len());
+    assert_eq!(g.service.archive.restore_archives(&"tests".try_into().unwrap(), &id).await.unwrap(), all.len());
     assert_eq!(rows(&scene, Table::States).await, VERSIONS + 1);
     assert_eq!(rows(&scene, Table::Transitions).await, VERSIONS + 1);
     assert_eq!(rows(&scene, Table::Entries).await, VERSIONS + 1);
@@ -34,7 +34,11 @@ async fn restored_versions_equal_the_originals_after_an_interrupted_run(scene: A
     assert_eq!(again, written);
     assert_eq!(told(g, &thread, &heads).await, before);
     let policy = source(POLICY);
-    g.service.activate_policy(&"tests".try_into().unwrap(), None, policy, BTreeSet::new()).await.unwrap();
+    g.service
+        .policy_changes
+        .activate_policy(&"tests".try_into().unwrap(), None, policy, BTreeSet::new())
+        .await
+        .unwrap();
     assert_eq!(works(g).await, 0, "without the key nothing more goes");
     scene.passes_an_audit().await;
 }
@@ -144,11 +148,11 @@ async fn missing_archive_does_not_block_a_decision(scene: ApiScenario) {
     let ask = json!({"target_user_id": 77_123_456});
     let held = g.propose(&thread, heads.last().unwrap(), (&g.planner, "planner"), ask).await.expect(202);
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    let facts = g.service.review(&review, &g.alice).await.unwrap();
+    let facts = g.service.reviews.review(&review, &g.alice).await.unwrap();
     let reads = facts.writers[0].leaves.len();
     assert!(reads > 0 && facts.writers[0].changed_since_write.len() == reads, "all counts as changed since");
     // This also works on a gateway without a configured archive directory.
     let elsewhere = scene.another().await;
-    assert_eq!(elsewhere.review(&review, &g.alice).await.unwrap().diff, facts.diff);
+    assert_eq!(elsewhere.reviews.review(&review, &g.alice).await.unwrap().diff, facts.diff);
     g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
 }

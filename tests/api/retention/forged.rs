@@ -155,7 +155,7 @@ async fn transition_with_a_forged_location_is_refused_and_found(scene: ApiScenar
     })
     .await;
     assert_eq!(told().await.code(), "chain_broken");
-    let decided = g.service.decision(heads[3].as_str().unwrap().parse().unwrap(), &Party::Receiver).await;
+    let decided = g.service.reviews.decision(heads[3].as_str().unwrap().parse().unwrap(), &Party::Receiver).await;
     assert!(matches!(decided, Err(Error::Broken(_))), "{decided:?}");
     let finding = "a transition of the archive has no matching row in whereabouts";
     assert!(scene.findings().await.join("\n").contains(finding));
@@ -198,13 +198,13 @@ async fn a_list_of_reviews_reads_no_archive(scene: ApiScenario) {
         let patch = json!({"raw_text": format!("text {version}, and a little more of it")});
         head = g.propose(&thread, &head, (&g.parser, "input_parser"), patch).await.expect(201)["transition"].clone();
     }
-    let before = g.service.recently_ended(&g.alice, 15).await.unwrap();
+    let before = g.service.inbox.recently_ended(&g.alice, 15).await.unwrap();
     assert!(before.len() == 2 && before.iter().all(|it| it.diff.len() == 1), "{:?}", before.len());
     works(g).await;
     for archive in archives(&scene).await {
         std::fs::remove_file(path(g, &archive)).unwrap();
     }
-    let after = g.service.recently_ended(&g.alice, 15).await.unwrap();
+    let after = g.service.inbox.recently_ended(&g.alice, 15).await.unwrap();
     let told = |it: &[InboxItem]| it.iter().map(|it| it.hold.clone()).collect::<Vec<_>>();
     assert_eq!(told(&after), told(&before), "that they were, and how they ended");
     assert!(after.iter().all(|it| it.diff.is_empty()));

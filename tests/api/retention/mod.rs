@@ -121,7 +121,7 @@ async fn watched(scene: &ApiScenario, watching: impl StoreInterceptor) -> Servic
 }
 
 async fn archives(scene: &ApiScenario) -> Vec<Archive> {
-    let keys = scene.gateway.service.keys().unwrap();
+    let keys = scene.gateway.service.core.keys().unwrap();
     let reader = RecordReader { store: scene.store(), key: keys.row() };
     let found: Vec<Stored<Archive>> = reader.list(RowFilter::All, None, LIST_ROWS_MAX).await.unwrap();
     found.into_iter().map(|it| it.record).collect()
@@ -189,11 +189,20 @@ async fn archived_versions_are_read_as_before_and_audited(scene: ApiScenario) {
     g.approved(&back).await;
     let seen = state(g, &thread, VERSIONS + 1).await.expect(200);
     assert_eq!(seen["state"], before[3]["state"], "version 1 again");
-    let page =
-        g.service.history(&thread.as_str().unwrap().try_into().unwrap(), None, 200, &Party::Receiver).await.unwrap().1;
+    let page = g
+        .service
+        .threads
+        .history(&thread.as_str().unwrap().try_into().unwrap(), None, 200, &Party::Receiver)
+        .await
+        .unwrap()
+        .1;
     assert_eq!(page.len() as u64, VERSIONS + 2);
-    let compared =
-        g.service.compare(&thread.as_str().unwrap().try_into().unwrap(), 1, VERSIONS, &Party::Receiver).await.unwrap();
+    let compared = g
+        .service
+        .threads
+        .compare(&thread.as_str().unwrap().try_into().unwrap(), 1, VERSIONS, &Party::Receiver)
+        .await
+        .unwrap();
     let opening = compared.differing.opening;
     assert_ne!(opening.from.root(), opening.to.root());
     scene.passes_an_audit().await;
@@ -238,6 +247,7 @@ async fn denied_proposals_are_archived_with_their_versions(scene: ApiScenario) {
     assert_eq!(g.get(&path, &g.auditor).await.expect(200), before);
     let found = g
         .service
+        .reviews
         .decision(held["transition"].as_str().unwrap().parse().unwrap(), &Party::Receiver)
         .await
         .unwrap()
@@ -250,7 +260,11 @@ async fn denied_proposals_are_archived_with_their_versions(scene: ApiScenario) {
     assert_eq!(g.get(&path, &g.auditor).await.code(), "state_erased");
     // A caller without access to the thread gets no sign that it was erased.
     let refunds = POLICY.replace("flow = \"payments\"", "flow = \"refunds\"");
-    g.service.activate_policy(&"tests".try_into().unwrap(), None, source(&refunds), BTreeSet::new()).await.unwrap();
+    g.service
+        .policy_changes
+        .activate_policy(&"tests".try_into().unwrap(), None, source(&refunds), BTreeSet::new())
+        .await
+        .unwrap();
     let stranger = crate::roles::other_flows(g, "other-agent", MachineRole::Agent, &["planner"]).await;
     let taken_back = g.post(&format!("{path}/cancellation"), &stranger, json!({"reason": "x"})).await;
     assert_eq!((taken_back.status, taken_back.code()), (404, "not_found"), "{:#}", taken_back.body);
@@ -263,10 +277,10 @@ async fn denied_proposals_are_archived_with_their_versions(scene: ApiScenario) {
 
 /// Writes rows as an attacker who has the row key and the database.
 async fn seals<R: Record>(scene: &ApiScenario, write: impl FnOnce(&mut Draft<'_>, &[Stored<R>])) {
-    let keys = scene.gateway.service.keys().unwrap();
+    let keys = scene.gateway.service.core.keys().unwrap();
     let reader = RecordReader { store: scene.store(), key: keys.row() };
     let found: Vec<Stored<R>> = reader.list(RowFilter::All, None, LIST_ROWS_MAX).await.unwrap();
-    let mut draft = Draft::new(keys.row(), scene.gateway.service.now());
+    let mut draft = Draft::new(keys.row(), scene.gateway.service.core.now());
     write(&mut draft, &found);
     scene.store().commit(draft.finish().change).await.unwrap();
 }
@@ -318,7 +332,7 @@ async fn repeated_request_for_an_archived_version_gets_the_same_answer(scene: Ap
         assert_eq!((erased.status, erased.code()), (410, "state_erased"), "{:#}", erased.body);
     }
     assert_eq!(ask(&other).await.code(), "head_moved");
-    let overview = g.service.overview(&id.try_into().unwrap()).await.unwrap();
+    let overview = g.service.threads.overview(&id.try_into().unwrap()).await.unwrap();
     assert_eq!(overview.thread.head.version, VERSIONS, "nothing came of any of it");
     scene.passes_an_audit().await;
 }
@@ -332,7 +346,7 @@ async fn deeply_nested_states_are_archived(scene: ApiScenario) {
     let made = g.thread().await;
     let limits = StateLimits { depth_max: STATE_DEPTH_CEILING, ..StateLimits::default() };
     let service = scene.another_within(limits).await.archiving_in(archives_in(g.folder.path()));
-    let token = service.token_of(&g.parser).await.unwrap();
+    let token = service.identity.token_of(&g.parser).await.unwrap();
     let mut head: Digest = made["transition"].as_str().unwrap().parse().unwrap();
     for version in 1..=DEEP_VERSIONS {
         let deep = (2..STATE_DEPTH_CEILING).fold(json!({"at": version}), |below, _| json!({"a": below}));
@@ -347,7 +361,8 @@ async fn deeply_nested_states_are_archived(scene: ApiScenario) {
             usage: Usage::default(),
             step: None,
         };
-        let Ok(ProposalOutcome::Committed { transition, .. }) = service.propose(&token, &proposal).await else {
+        let Ok(ProposalOutcome::Committed { transition, .. }) = service.proposals.propose(&token, &proposal).await
+        else {
             panic!()
         };
         head = transition;
@@ -420,8 +435,8 @@ async fn references_to_archived_versions_are_answered_as_before(scene: ApiScenar
         ])
     };
     let goes = async || {
-        let facts = g.service.review(&review.try_into().unwrap(), &g.alice).await.unwrap();
-        let version = g.service.version_facts(&id.try_into().unwrap(), 1, &Party::Receiver).await.unwrap();
+        let facts = g.service.reviews.review(&review.try_into().unwrap(), &g.alice).await.unwrap();
+        let version = g.service.threads.version_facts(&id.try_into().unwrap(), 1, &Party::Receiver).await.unwrap();
         let replays = json!({"policy": retaining("versions = 10"), "schemas": {"payments.schema.json": SCHEMA}});
         let replayed = g.post("/v1/flows/payments/replays", &g.admin, replays).await.expect(200);
         let told = g.get(&format!("/v1/transitions/{}", held["transition"].as_str().unwrap()), &g.auditor).await;
@@ -443,7 +458,7 @@ async fn references_to_archived_versions_are_answered_as_before(scene: ApiScenar
     let after = stays("w3").await;
     assert_eq!(after[0]["decision"], "approved", "how it was decided stays");
     assert_eq!(after[0]["receipt"], first[0]["receipt"]);
-    let erased = g.service.review(&review.try_into().unwrap(), &g.alice).await;
+    let erased = g.service.reviews.review(&review.try_into().unwrap(), &g.alice).await;
     assert!(matches!(erased, Err(Error::Erased)));
     scene.passes_an_audit().await;
 }
@@ -495,7 +510,7 @@ async fn versions_with_long_keys_are_stored_whole_and_archived(scene: ApiScenari
         let done = g.propose(&thread, &head, (&g.parser, "input_parser"), patch).await.expect(201);
         head = done["transition"].clone();
     }
-    let keys = g.service.keys().unwrap();
+    let keys = g.service.core.keys().unwrap();
     let reader = RecordReader { store: scene.store(), key: keys.row() };
     let states: Vec<Stored<StateRow>> = reader.list(RowFilter::All, None, LIST_ROWS_MAX).await.unwrap();
     let is_whole = |it: &Stored<StateRow>| matches!(it.record.content, StateContent::Full { .. });

@@ -23,7 +23,7 @@ const LONG: i64 = 3_000;
 
 async fn restored(service: &Service, thread: &Value) -> Result<usize, Error> {
     let id = ThreadId::try_from(thread.as_str().unwrap()).unwrap();
-    service.restore_archives(&"tests".try_into().unwrap(), &id).await
+    service.archive.restore_archives(&"tests".try_into().unwrap(), &id).await
 }
 
 /// Moves the clock while archived data is read for the restore.

@@ -75,7 +75,7 @@ async fn chat_message_about_an_interrupt_has_no_text_of_its_host(s: WebhookScena
     let over = s.g.post("/v1/interrupts", &s.g.host, other).await.expect(202);
     let denial = ballot(&json!({"transition": over["digest"]}), VoteVerdict::Deny);
     let id = InterruptId::try_from(over["id"].as_str().unwrap()).unwrap();
-    s.g.service.vote_on_interrupt(&s.g.bob.id, &id, &denial, None).await.unwrap();
+    s.g.service.interrupts.vote_on_interrupt(&s.g.bob.id, &id, &denial, None).await.unwrap();
     s.send().await;
     s.g.pass(PATIENCE);
     s.send().await;
@@ -96,7 +96,7 @@ async fn review_without_eligible_reviewers_is_sent_to_no_chat(s: WebhookScenario
     s.g.held(&s.g.thread().await).await;
     s.send().await;
     for name in ["alice", "bob"] {
-        s.g.service.set_admission(name, SignInAccess::Barred).await.unwrap();
+        s.g.service.identity.set_admission(name, SignInAccess::Barred).await.unwrap();
     }
     s.g.pass(PATIENCE);
     s.send().await;

@@ -50,7 +50,7 @@ async fn endpoint_with_few_events_has_no_lag(s: WebhookScenario) {
     for _ in 0..3 {
         s.g.thread().await;
     }
-    while s.g.service.sequence().await.unwrap() > 0 {}
+    while s.g.service.log.sequence().await.unwrap() > 0 {}
     s.g.pass(MINUTE);
     let scrape = Scrape::of(&s.g).await;
     assert_eq!(scrape.one("endpoint_unsent_events", id(&little)), Some(0.0));

@@ -196,11 +196,11 @@ async fn old_deliveries_are_deleted_and_the_log_stays(s: WebhookScenario) {
     receiver.now(FINE);
     s.g.thread().await;
     s.send().await;
-    let events = s.g.service.log_length().await.unwrap();
-    s.g.pass(s.g.service.deliveries_kept() + std::time::Duration::from_secs(60));
+    let events = s.g.service.log.log_length().await.unwrap();
+    s.g.pass(s.g.service.delivery.deliveries_kept() + std::time::Duration::from_secs(60));
     assert_eq!(countersign::worker::prune::run_once(&s.g.service).await.unwrap(), 1);
     assert_eq!(s.deliveries(&endpoint).await.len(), 1, "what waits is not old");
-    assert_eq!(s.g.service.log_length().await.unwrap(), events);
+    assert_eq!(s.g.service.log.log_length().await.unwrap(), events);
     s.is_sound().await;
 }
 

@@ -46,7 +46,7 @@ pub async fn votes(s: &WebhookScenario, who: &Account, taken: &Value, verdict: V
     let id: InterruptId = taken["id"].as_str().unwrap().try_into().unwrap();
     let ballot =
         Ballot { comment: Some("as agreed".to_owned()), ..ballot(&json!({"transition": taken["digest"]}), verdict) };
-    s.g.service.vote_on_interrupt(&who.id, &id, &ballot, None).await.unwrap();
+    s.g.service.interrupts.vote_on_interrupt(&who.id, &id, &ballot, None).await.unwrap();
 }
 
 /// Returns the interrupt as the host sees it.

@@ -107,7 +107,8 @@ impl WebhookScenario {
     /// Checks that no row of the database was altered.
     pub async fn is_sound(&self) {
         sequence::run_once(&self.g.service).await.unwrap();
-        let report = audit(&*self.store, &self.g.service.keys().unwrap(), self.g.service.now()).await.unwrap();
+        let report =
+            audit(&*self.store, &self.g.service.core.keys().unwrap(), self.g.service.core.now()).await.unwrap();
         assert!(report.findings.is_empty(), "{:?}", report.findings);
     }
 }

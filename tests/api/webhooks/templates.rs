@@ -221,7 +221,7 @@ async fn redacted_value_is_not_filled_into_a_template(s: WebhookScenario) {
         ..ballot(&json!({"transition": taken["digest"]}), VoteVerdict::Approve)
     };
     let id = taken["id"].as_str().unwrap().try_into().unwrap();
-    s.g.service.vote_on_interrupt(&s.g.alice.id, &id, &ballot, None).await.unwrap();
+    s.g.service.interrupts.vote_on_interrupt(&s.g.alice.id, &id, &ballot, None).await.unwrap();
     s.send().await;
     let run = server.runs().pop().unwrap();
     assert_eq!((&run.json()["digest"], &run.json()["thread"]), (&digest(), &Value::Null));

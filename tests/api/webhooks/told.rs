@@ -18,7 +18,7 @@ on_both! {
 
 async fn administrator(service: &Service, name: &str) -> Account {
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: Default::default() };
-    let account = service.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
+    let account = service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
     told_at(service, &account, &format!("{name}@example.org"), MailPace::Each).await;
     account
 }
@@ -27,7 +27,11 @@ async fn administrator(service: &Service, name: &str) -> Account {
 async fn ready(s: &WebhookScenario) {
     administrator(&s.g.service, "gus").await;
     administrator(&s.g.service, "gil").await;
-    s.g.service.set_admission("gil", countersign::service::identity::revocation::SignInAccess::Barred).await.unwrap();
+    s.g.service
+        .identity
+        .set_admission("gil", countersign::service::identity::revocation::SignInAccess::Barred)
+        .await
+        .unwrap();
     told_at(&s.g.service, &s.g.alice, "alice@example.org", MailPace::Each).await;
     write(&s.g.service).await;
 }

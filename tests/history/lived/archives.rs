@@ -24,7 +24,7 @@ pub async fn outgrows_the_database(service: &Service, _: &HistoryActors) {
     let mut source = example("payments");
     source.text = source.text.replacen("flow = \"payments\"", "flow = \"kept\"", 1);
     source.text.push_str("\n[retain]\nversions = 1\n");
-    service.activate_policy(&admin(), None, source, BTreeSet::new()).await.unwrap();
+    service.policy_changes.activate_policy(&admin(), None, source, BTreeSet::new()).await.unwrap();
     let host = token(service, MachineRole::Host, "kept", &[]).await;
     let agent = token(service, MachineRole::Agent, "kept", &["input_parser"]).await;
     make(service, &host, "long").await;
@@ -34,7 +34,7 @@ pub async fn outgrows_the_database(service: &Service, _: &HistoryActors) {
         propose(service, &agent, "long", "input_parser", json!({"raw_text": text})).await;
     }
     assert_eq!(
-        service.retain(&mut ArchiveScanCursor::default()).await.unwrap(),
+        service.archive.retain(&mut ArchiveScanCursor::default()).await.unwrap(),
         1,
         "all but the last are in an archive"
     );

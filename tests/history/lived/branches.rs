@@ -20,7 +20,7 @@ fn names(all: &[&str]) -> Vec<BranchName> {
 async fn fork(service: &Service, cast: &HistoryActors, name: &str, branches: &[&str]) -> CreatedBranches {
     let node = NodeId::try_from("planner").unwrap();
     let ask = NewBranches { thread: thread(name), node, parent: None, names: names(branches) };
-    service.fork(&cast.agent, &ask).await.unwrap()
+    service.branches.fork(&cast.agent, &ask).await.unwrap()
 }
 
 async fn join(
@@ -42,7 +42,7 @@ async fn join(
         usage: Usage::read(&json!({"tokens": 3})).unwrap(),
         step: Some(StepKey::try_from(branches.join(".")).unwrap()),
     };
-    service.propose(&cast.agent, &proposal).await.unwrap()
+    service.proposals.propose(&cast.agent, &proposal).await.unwrap()
 }
 
 async fn change(service: &Service, cast: &HistoryActors, forked: &CreatedBranches, index: usize, patch: Value) {
@@ -58,7 +58,7 @@ pub async fn works_side_by_side(service: &Service, cast: &HistoryActors) {
     change(service, cast, &forked, 0, json!({"requested_action": "payout"})).await;
     change(service, cast, &forked, 1, json!({"target_user_id": 42})).await;
     let (transition, review) = held(&join(service, cast, "forked", forked.transition, &["right", "left"]).await);
-    service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
     let again = fork(service, cast, "forked", &["left", "idle"]).await;
     change(service, cast, &again, 0, json!({"requested_action": "refund"})).await;
     let joined = join(service, cast, "forked", again.transition, &["left", "idle"]).await;

@@ -20,35 +20,35 @@ pub(super) async fn names_by_passkey(service: &Service, ada: &SignedIn, key: &mu
     person(service, "eve", &["support"]).await;
     let naming = NewDelegation { to: "eve".to_owned(), length: DAY };
     let shown = passkeys::allow_delegating(service, ada, (key, &naming)).await;
-    service.delegate_to(ada, &naming, shown).await.unwrap();
+    service.identity.delegate_to(ada, &naming, shown).await.unwrap();
 }
 
 /// Ben names Eve, takes back what she voted for him, lets her vote again, and ends it.
 pub(super) async fn lets_another_vote(service: &Service, cast: &HistoryActors) {
-    let (ben, _) = service.sign_in("ben", PASSWORD.to_owned()).await.unwrap();
-    let (eve, _) = service.sign_in("eve", PASSWORD.to_owned()).await.unwrap();
+    let (ben, _) = service.identity.sign_in("ben", PASSWORD.to_owned()).await.unwrap();
+    let (eve, _) = service.identity.sign_in("eve", PASSWORD.to_owned()).await.unwrap();
     let naming = NewDelegation { to: "eve".to_owned(), length: DAY };
     let shown = PasskeyConfirmation::Password(PASSWORD.to_owned());
-    let delegation = service.delegate_to(&ben, &naming, shown).await.unwrap();
+    let delegation = service.identity.delegate_to(&ben, &naming, shown).await.unwrap();
     make(service, &cast.two_host, "handed-on").await;
     let (transition, review) =
         held(&propose(service, &cast.two_agent, "handed-on", "planner", json!({"target_user_id": 42})).await);
-    let hold = service.review(&review, &ben.account.record).await.unwrap().hold;
+    let hold = service.reviews.review(&review, &ben.account.record).await.unwrap().hold;
     let (deadline, until) = (hold.expires_at, hold.expires_at.plus(Duration::from_secs(60)));
     let longer = ExtensionRequest { transition, deadline, until, reason: "the bank is closed".to_owned() };
-    service.extend(&cast.ada, &review, &longer).await.unwrap();
+    service.reviews.extend(&cast.ada, &review, &longer).await.unwrap();
     let (eve, by) = (&eve.account.record.id, Some(delegation.id.clone()));
     let for_ben = || Ballot { delegation: by.clone(), ..ballot(transition, 1, VoteVerdict::Approve) };
-    service.vote(eve, &review, &for_ben()).await.unwrap();
+    service.reviews.vote(eve, &review, &for_ben()).await.unwrap();
     let nonce = "nonce-of-taking-back".to_owned();
-    service.withdraw_vote(&cast.ben, &review, &WithdrawalRequest { transition, vote: 0, nonce }).await.unwrap();
-    service.vote(eve, &review, &for_ben()).await.unwrap();
-    service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
-    service.end_delegation(&cast.ben, &delegation.id).await.unwrap();
+    service.reviews.withdraw_vote(&cast.ben, &review, &WithdrawalRequest { transition, vote: 0, nonce }).await.unwrap();
+    service.reviews.vote(eve, &review, &for_ben()).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.identity.end_delegation(&cast.ben, &delegation.id).await.unwrap();
 }
 
 pub(super) async fn ends(service: &Service, cast: &HistoryActors) {
-    for delegation in service.delegations(&cast.ada, DelegationOwnerFilter::Own).await.unwrap().given {
-        service.end_delegation(&cast.ada, &delegation.id).await.unwrap();
+    for delegation in service.identity.delegations(&cast.ada, DelegationOwnerFilter::Own).await.unwrap().given {
+        service.identity.end_delegation(&cast.ada, &delegation.id).await.unwrap();
     }
 }

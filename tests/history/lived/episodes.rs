@@ -26,7 +26,7 @@ pub async fn begins(service: &Service, cast: &HistoryActors, name: &str) {
         context: Default::default(),
         episode: serde_json::from_value(episode).unwrap(),
     };
-    service.create_thread(&cast.host, &new).await.unwrap();
+    service.threads.create_thread(&cast.host, &new).await.unwrap();
 }
 
 pub async fn says(service: &Service, cast: &HistoryActors, name: &str, (phase, payload): (Phase, Value)) -> AgentEvent {
@@ -39,7 +39,7 @@ pub async fn says(service: &Service, cast: &HistoryActors, name: &str, (phase, p
         caused_by: None,
         evidence_ids: vec!["mail-1".to_owned()],
     };
-    service.add_episode_event(&cast.agent, &new).await.unwrap()
+    service.episodes.add_episode_event(&cast.agent, &new).await.unwrap()
 }
 
 pub async fn runs(service: &Service, cast: &HistoryActors) {
@@ -51,7 +51,7 @@ pub async fn runs(service: &Service, cast: &HistoryActors) {
     let asked = propose(service, &cast.agent, "run", "planner", json!({"target_user_id": 42})).await;
     let (transition, review) = held(&asked);
     let plan: EventId = says(service, cast, "run", (Phase::Observe, json!({"note": "they were asked"}))).await.id;
-    service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
     let act = NewEvent {
         thread: thread("run"),
         node: NodeId::try_from("planner").unwrap(),
@@ -60,17 +60,17 @@ pub async fn runs(service: &Service, cast: &HistoryActors) {
         caused_by: Some(plan),
         evidence_ids: Vec::new(),
     };
-    service.add_episode_event(&cast.agent, &act).await.unwrap();
+    service.episodes.add_episode_event(&cast.agent, &act).await.unwrap();
     says(service, cast, "run", (Phase::Terminate, json!({"status": "ok", "message": "Eva is paid."}))).await;
 }
 
 /// The first of them as it was exported, and the published golden run.
 pub async fn imports(service: &Service) {
-    let files = service.files_of_run("tests", &Party::Receiver, &thread("run")).await.unwrap();
+    let files = service.episodes.files_of_run("tests", &Party::Receiver, &thread("run")).await.unwrap();
     let own = Folder { entries: files.into_iter().map(|(name, bytes)| (name, FileContent::Bytes(bytes))).collect() };
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/episode/golden");
     for folder in [own, countersign::episode_folder::read(&golden).unwrap()] {
-        let done = service.import_episode(&admin(), &folder, None).await.unwrap();
+        let done = service.episodes.import_episode(&admin(), &folder, None).await.unwrap();
         assert!(matches!(done, ImportOutcome::Kept(..)), "{done:?}");
     }
 }

@@ -22,26 +22,26 @@ pub async fn ask(service: &Service, cast: &HistoryActors, digit: &str) -> Interr
     });
     let asserted: HostAssertion = serde_json::from_value(asserted).unwrap();
     let post = SignedPostId::new(&format!("msg_{digit}"), digit.as_bytes());
-    service.receive_interrupt(&cast.host, &asserted, Some(&post)).await.unwrap()
+    service.interrupts.receive_interrupt(&cast.host, &asserted, Some(&post)).await.unwrap()
 }
 
 pub async fn decide(service: &Service, who: &AccountId, asked: &Interrupt, verdict: VoteVerdict) {
-    service.vote_on_interrupt(who, &asked.id, &ballot(asked.digest, 0, verdict), None).await.unwrap();
+    service.interrupts.vote_on_interrupt(who, &asked.id, &ballot(asked.digest, 0, verdict), None).await.unwrap();
 }
 
 pub async fn asks_people(service: &Service, cast: &HistoryActors) {
     let overtaken = ask(service, cast, "0").await;
-    service.activate_policy(&admin(), None, super::stricter(), BTreeSet::new()).await.unwrap();
+    service.policy_changes.activate_policy(&admin(), None, super::stricter(), BTreeSet::new()).await.unwrap();
     rejudge::run_once(service).await.unwrap();
-    assert!(service.interrupt(&overtaken.id).await.unwrap().ending().is_some());
+    assert!(service.interrupts.interrupt(&overtaken.id).await.unwrap().ending().is_some());
     let first_of_two = ask(service, cast, "1").await;
     decide(service, &cast.ada, &first_of_two, VoteVerdict::Approve).await;
     decide(service, &cast.ben, &first_of_two, VoteVerdict::Approve).await;
-    service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
+    service.policy_changes.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
     rejudge::run_once(service).await.unwrap();
     let signer = super::token(service, MachineRole::Host, "payments", &[]).await;
     for _ in 0..2 {
-        service.make_post_secret(&signer.record.id).await.unwrap();
+        service.interrupts.make_post_secret(&signer.record.id).await.unwrap();
     }
     let denied = ask(service, cast, "2").await;
     decide(service, &cast.ada, &denied, VoteVerdict::Deny).await;

@@ -166,7 +166,7 @@ async fn person(service: &Service, name: &str, groups: &[&str]) -> AccountId {
 async fn person_as(service: &Service, name: &str, role: PersonRole, groups: &[&str]) -> AccountId {
     let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
     let new = NewAccount { name: name.to_owned(), role, groups };
-    service.add_account(&new, PASSWORD.to_owned()).await.unwrap().id
+    service.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap().id
 }
 
 async fn token(service: &Service, role: MachineRole, of: &str, nodes: &[&str]) -> Stored<Token> {
@@ -178,13 +178,13 @@ async fn token(service: &Service, role: MachineRole, of: &str, nodes: &[&str]) -
         flow: Some(flow(of)),
         nodes,
     };
-    let (_, text) = service.add_token(&new).await.unwrap();
-    service.token_of(&text).await.unwrap()
+    let (_, text) = service.identity.add_token(&new).await.unwrap();
+    service.identity.token_of(&text).await.unwrap()
 }
 
 pub async fn cast(service: &Service) -> HistoryActors {
     for name in ["payments", "payouts"] {
-        service.activate_policy(&admin(), None, example(name), BTreeSet::new()).await.unwrap();
+        service.policy_changes.activate_policy(&admin(), None, example(name), BTreeSet::new()).await.unwrap();
     }
     let cast = HistoryActors {
         ada: person(service, "ada", &["finance"]).await,
@@ -199,11 +199,11 @@ pub async fn cast(service: &Service) -> HistoryActors {
     };
     for (who, mail) in [(&cast.ada, "ada@example.org"), (&cast.ben, "ben@example.org")] {
         let mail = mail.to_owned().try_into().unwrap();
-        let contact = MailContact { account: who.clone(), mail, pace: MailPace::Each, at: service.now() };
-        service.set_contact(who, Some(contact)).await.unwrap();
+        let contact = MailContact { account: who.clone(), mail, pace: MailPace::Each, at: service.core.now() };
+        service.delivery.set_contact(who, Some(contact)).await.unwrap();
     }
     // Letters are written from here on.
-    assert_eq!(service.queue_mail(Duration::from_secs(3600)).await.unwrap(), Some(0));
+    assert_eq!(service.delivery.queue_mail(Duration::from_secs(3600)).await.unwrap(), Some(0));
     cast
 }
 
@@ -222,7 +222,7 @@ pub async fn make(service: &Service, host: &Stored<Token>, name: &str) -> Digest
         context: Default::default(),
         episode: None,
     };
-    service.create_thread(host, &new).await.unwrap().transition
+    service.threads.create_thread(host, &new).await.unwrap().transition
 }
 
 pub async fn propose(
@@ -232,7 +232,7 @@ pub async fn propose(
     node: &str,
     patch: Value,
 ) -> ProposalOutcome {
-    let parent = service.overview(&thread(name)).await.unwrap().thread.head.transition;
+    let parent = service.threads.overview(&thread(name)).await.unwrap().thread.head.transition;
     let proposal = Proposal {
         thread: thread(name),
         node: NodeId::try_from(node).unwrap(),
@@ -246,7 +246,7 @@ pub async fn propose(
         usage: Usage::read(&json!({"tokens": 12, "cost": 0.5})).unwrap(),
         step: None,
     };
-    service.propose(agent, &proposal).await.unwrap()
+    service.proposals.propose(agent, &proposal).await.unwrap()
 }
 
 /// The digest and the review of an answer that is a hold.
@@ -277,7 +277,7 @@ pub fn ballot(transition: Digest, stage: u32, verdict: VoteVerdict) -> Ballot {
 pub async fn look_at_card(service: &Service, who: &AccountId, review: &ReviewId, transition: Digest) {
     let pointer = "/payment/card".try_into().unwrap();
     let look = RevealRequest { transition, pointer, reason: "the bank asks".to_owned() };
-    assert!(service.reveal(who, review, &look).await.unwrap().revealed.is_some());
+    assert!(service.reviews.reveal(who, review, &look).await.unwrap().revealed.is_some());
 }
 
 pub fn ask(name: &str, transition: Digest, receipt: Option<String>, write_id: &str) -> VerifyInput {
@@ -286,7 +286,7 @@ pub fn ask(name: &str, transition: Digest, receipt: Option<String>, write_id: &s
 }
 
 pub async fn receipt_of(service: &Service, transition: Digest) -> Option<String> {
-    service.decision(transition, &Party::Receiver).await.unwrap().1.and_then(|it| it.receipt)
+    service.reviews.decision(transition, &Party::Receiver).await.unwrap().1.and_then(|it| it.receipt)
 }
 
 /// What was approved and can be written: `(thread, transition, receipt)`.
@@ -299,7 +299,7 @@ pub struct ApprovedWrite {
 /// Makes something of everything, and leaves one head ready to be written, one hold open with a vote, and one
 /// write let through.
 pub async fn live_through(service: &Service) -> (HistoryActors, ApprovedWrite) {
-    service.set_up_link().await.unwrap().unwrap();
+    service.identity.set_up_link().await.unwrap().unwrap();
     let cast = cast(service).await;
     sign_in_and_out(service, &cast).await;
     uses_passkeys(service, &cast).await;
@@ -333,11 +333,11 @@ async fn one_full_round(service: &Service, cast: &HistoryActors) {
     let (transition, review) =
         held(&propose(service, &cast.agent, "round", "planner", json!({"target_user_id": 42})).await);
     look_at_card(service, &cast.ben, &review, transition).await;
-    service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
     let receipt = receipt_of(service, transition).await;
-    let allowed = service.verify(&cast.writer, &ask("round", transition, receipt, "w-1")).await.unwrap();
+    let allowed = service.writes.verify(&cast.writer, &ask("round", transition, receipt, "w-1")).await.unwrap();
     let result = json!({"result_ref": "row-1"});
-    service.confirm(&cast.writer, &allowed.write.key.write_id, &result).await.unwrap();
+    service.writes.confirm(&cast.writer, &allowed.write.key.write_id, &result).await.unwrap();
     look_at_card(service, &cast.ben, &review, transition).await;
 }
 
@@ -345,20 +345,20 @@ async fn holds_that_end_otherwise(service: &Service, cast: &HistoryActors) {
     make(service, &cast.host, "holds").await;
     let (transition, review) =
         held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 42})).await);
-    service.vote(&cast.ben, &review, &ballot(transition, 0, VoteVerdict::Deny)).await.unwrap();
+    service.reviews.vote(&cast.ben, &review, &ballot(transition, 0, VoteVerdict::Deny)).await.unwrap();
     let (transition, _) = held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 43})).await);
-    service.cancel(&cast.agent, transition, "never mind").await.unwrap();
+    service.threads.cancel(&cast.agent, transition, "never mind").await.unwrap();
     held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 44})).await);
-    service.close_thread(&admin(), &thread("holds"), "enough").await.unwrap();
-    service.reopen_thread(&admin(), &thread("holds"), "once more").await.unwrap();
-    service.close_thread(&admin(), &thread("holds"), "for good").await.unwrap();
+    service.threads.close_thread(&admin(), &thread("holds"), "enough").await.unwrap();
+    service.threads.reopen_thread(&admin(), &thread("holds"), "once more").await.unwrap();
+    service.threads.close_thread(&admin(), &thread("holds"), "for good").await.unwrap();
 }
 
 async fn writes_that_end_otherwise(service: &Service, cast: &HistoryActors) {
     let head = make(service, &cast.host, "writes").await;
-    let allowed = service.verify(&cast.writer, &ask("writes", head, None, "w-2")).await.unwrap();
-    service.abort(&cast.writer, &allowed.write.key.write_id, "the table was locked").await.unwrap();
-    service.verify(&cast.writer, &ask("writes", head, None, "w-3")).await.unwrap();
+    let allowed = service.writes.verify(&cast.writer, &ask("writes", head, None, "w-2")).await.unwrap();
+    service.writes.abort(&cast.writer, &allowed.write.key.write_id, "the table was locked").await.unwrap();
+    service.writes.verify(&cast.writer, &ask("writes", head, None, "w-3")).await.unwrap();
 }
 
 /// What an agent asked for, rewritten by one who is asked and approved by another.
@@ -368,19 +368,21 @@ async fn rewritten(service: &Service, cast: &HistoryActors) {
         held(&propose(service, &cast.agent, "rewritten", "planner", json!({"target_user_id": 42})).await);
     let values = BTreeMap::from([("/target_user_id".try_into().unwrap(), json!(43))]);
     let ask = EditRequest { transition, edit: ReviewEdit { values, more: None }, why: "42 has left".to_owned() };
-    let EditResult::Held(next) = service.rewrite(&cast.ada, &review, &ask).await.unwrap() else { panic!("rejected") };
-    let by = service.decision(transition, &Party::Receiver).await.unwrap().1.unwrap().superseded_by.unwrap();
-    service.vote(&cast.ben, &next, &ballot(by, 0, VoteVerdict::Approve)).await.unwrap();
+    let EditResult::Held(next) = service.reviews.rewrite(&cast.ada, &review, &ask).await.unwrap() else {
+        panic!("rejected")
+    };
+    let by = service.reviews.decision(transition, &Party::Receiver).await.unwrap().1.unwrap().superseded_by.unwrap();
+    service.reviews.vote(&cast.ben, &next, &ballot(by, 0, VoteVerdict::Approve)).await.unwrap();
 }
 
 /// Takes the first vote back, says something, and votes again.
 async fn think_again(service: &Service, cast: &HistoryActors, (review, transition): (&ReviewId, Digest)) {
     let nonce = || countersign::random::uuid_v4().to_string();
     let withdrawing = WithdrawalRequest { transition, vote: 0, nonce: nonce() };
-    service.withdraw_vote(&cast.ada, review, &withdrawing).await.unwrap();
+    service.reviews.withdraw_vote(&cast.ada, review, &withdrawing).await.unwrap();
     let saying = NewComment { transition, words: "is it the right account?".to_owned(), nonce: nonce() };
-    service.comment(&cast.ben, review, &saying).await.unwrap();
-    service.vote(&cast.ada, review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.comment(&cast.ben, review, &saying).await.unwrap();
+    service.reviews.vote(&cast.ada, review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
 }
 
 /// Another writer's token, as whoever runs the gateway asks for it.
@@ -404,24 +406,24 @@ fn stricter() -> PolicySource {
 
 /// Every event has its place, was counted, and was copied.
 async fn count(service: &Service) {
-    while service.sequence().await.unwrap() > 0 {}
-    while service.count_events().await.unwrap() > 0 {}
-    while service.copy_log(|_| async { Ok(()) }).await.unwrap() > 0 {}
-    while service.queue_mail(Duration::from_secs(3600)).await.unwrap() != Some(0) {}
+    while service.log.sequence().await.unwrap() > 0 {}
+    while service.log.count_events().await.unwrap() > 0 {}
+    while service.log.copy_log(|_| async { Ok(()) }).await.unwrap() > 0 {}
+    while service.delivery.queue_mail(Duration::from_secs(3600)).await.unwrap() != Some(0) {}
 }
 
 async fn leave_work_open(service: &Service, cast: &HistoryActors) -> ApprovedWrite {
     make(service, &cast.two_host, "waiting").await;
     let (transition, review) =
         held(&propose(service, &cast.two_agent, "waiting", "planner", json!({"target_user_id": 42})).await);
-    service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
     think_again(service, cast, (&review, transition)).await;
     rewritten(service, cast).await;
     count(service).await;
     make(service, &cast.host, "ready").await;
     let (transition, review) =
         held(&propose(service, &cast.agent, "ready", "planner", json!({"target_user_id": 42})).await);
-    service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
     let receipt = receipt_of(service, transition).await.unwrap();
     ApprovedWrite { thread: "ready", transition, receipt }
 }

@@ -9,20 +9,20 @@ pub type RowColumns = Vec<rusqlite::types::Value>;
 pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Table, RowColumns)> {
     let mut seen: BTreeMap<(Table, String), RowColumns> = BTreeMap::new();
     let mut older = Vec::new();
-    service.set_up_link().await.unwrap().unwrap();
+    service.identity.set_up_link().await.unwrap().unwrap();
     let cast = cast(service).await;
     look(file, &mut seen, &mut older);
     // A set-up link is used by nobody here; a sign-in link is.
-    let link = service.sign_in_link(&cast.ben).await.unwrap();
+    let link = service.identity.sign_in_link(&cast.ben).await.unwrap();
     look(file, &mut seen, &mut older);
-    let (ben, _) = service.use_sign_in_link(&link).await.unwrap();
+    let (ben, _) = service.identity.use_sign_in_link(&link).await.unwrap();
     look(file, &mut seen, &mut older);
-    service.sign_out(&ben).await.unwrap();
+    service.identity.sign_out(&ben).await.unwrap();
     uses_passkeys(service, &cast).await;
     look(file, &mut seen, &mut older);
     delegations::ends(service, &cast).await;
     let by = admin();
-    service.remove_passkeys_of(&by, "ada").await.unwrap();
+    service.identity.remove_passkeys_of(&by, "ada").await.unwrap();
     make(service, &cast.host, "t").await;
     look(file, &mut seen, &mut older);
     let (transition, review) =
@@ -32,20 +32,20 @@ pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Ta
     look(file, &mut seen, &mut older);
     count(service).await;
     look(file, &mut seen, &mut older);
-    service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
     count(service).await;
     look(file, &mut seen, &mut older);
     let receipt = receipt_of(service, transition).await;
-    let allowed = service.verify(&cast.writer, &ask("t", transition, receipt, "w")).await.unwrap();
+    let allowed = service.writes.verify(&cast.writer, &ask("t", transition, receipt, "w")).await.unwrap();
     look(file, &mut seen, &mut older);
     let by = Revoker::Admin(admin());
-    service.revoke_receipt(&by, &allowed.write.receipt.clone().unwrap(), "too late").await.unwrap();
-    service.confirm(&cast.writer, &allowed.write.key.write_id, &json!({"result_ref": "row-1"})).await.unwrap();
+    service.writes.revoke_receipt(&by, &allowed.write.receipt.clone().unwrap(), "too late").await.unwrap();
+    service.writes.confirm(&cast.writer, &allowed.write.key.write_id, &json!({"result_ref": "row-1"})).await.unwrap();
     look(file, &mut seen, &mut older);
     for proposing in [true, false] {
         let halt = Halt { proposing, verifying: false, reason: "drill".to_owned() };
         for scope in [HaltScope::All, HaltScope::Flow(flow("payments"))] {
-            service.set_halt(&admin(), &scope, &halt).await.unwrap();
+            service.operations.set_halt(&admin(), &scope, &halt).await.unwrap();
         }
         look(file, &mut seen, &mut older);
     }
@@ -53,10 +53,10 @@ pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Ta
     look(file, &mut seen, &mut older);
     interrupts::decide(service, &cast.ada, &asked, VoteVerdict::Approve).await;
     look(file, &mut seen, &mut older);
-    service.revoke_token(&cast.agent.record.id).await.unwrap();
+    service.identity.revoke_token(&cast.agent.record.id).await.unwrap();
     look(file, &mut seen, &mut older);
     for admission in [SignInAccess::Barred, SignInAccess::Open, SignInAccess::Barred] {
-        service.set_admission("ben", admission).await.unwrap();
+        service.identity.set_admission("ben", admission).await.unwrap();
         look(file, &mut seen, &mut older);
     }
     older

@@ -36,21 +36,21 @@ pub fn new_endpoint() -> NewEndpoint {
 
 /// Has an endpoint that is told of the threads of before, of which nothing can be sent.
 pub async fn tells_others(service: &Service, cast: &HistoryActors) {
-    let gus = service.account_row(&cast.gus).await.unwrap();
+    let gus = service.identity.account_row(&cast.gus).await.unwrap();
     let by = Actor::Person(&gus);
     let new = new_endpoint();
-    let over = service.add_endpoint(by, &new).await.unwrap().0.endpoint.id;
-    service.remove_endpoint(by, &over).await.unwrap();
-    let id = service.add_endpoint(by, &new).await.unwrap().0.endpoint.id;
+    let over = service.delivery.add_endpoint(by, &new).await.unwrap().0.endpoint.id;
+    service.delivery.remove_endpoint(by, &over).await.unwrap();
+    let id = service.delivery.add_endpoint(by, &new).await.unwrap().0.endpoint.id;
     let edit = EndpointEdit { name: Some("operators".to_owned()), ..EndpointEdit::default() };
-    service.change_endpoint(by, &id, &edit).await.unwrap();
-    service.rotate_endpoint_secret(by, &id, Duration::from_secs(60)).await.unwrap();
-    while service.sequence().await.unwrap() > 0 {}
-    let (endpoint, lane) = service.endpoint_positions().await.unwrap().pop().unwrap();
-    let mut lane = service.open_cursor(endpoint, lane).await.unwrap();
+    service.delivery.change_endpoint(by, &id, &edit).await.unwrap();
+    service.delivery.rotate_endpoint_secret(by, &id, Duration::from_secs(60)).await.unwrap();
+    while service.log.sequence().await.unwrap() > 0 {}
+    let (endpoint, lane) = service.delivery.endpoint_positions().await.unwrap().pop().unwrap();
+    let mut lane = service.delivery.open_cursor(endpoint, lane).await.unwrap();
     for _ in 0..2 {
-        let job = service.next_delivery(&mut lane).await.unwrap().unwrap();
-        let done = job.unsendable(service.now());
-        service.record(&mut lane, vec![done]).await.unwrap();
+        let job = service.delivery.next_delivery(&mut lane).await.unwrap().unwrap();
+        let done = job.unsendable(service.core.now());
+        service.delivery.record(&mut lane, vec![done]).await.unwrap();
     }
 }

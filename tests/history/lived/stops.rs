@@ -7,34 +7,34 @@ use super::*;
 pub async fn stops_and_takes_back(service: &Service, cast: &HistoryActors) {
     let halt = |proposing| Halt { proposing, verifying: false, reason: "drill".to_owned() };
     for scope in [HaltScope::All, HaltScope::Flow(flow("payments"))] {
-        service.set_halt(&admin(), &scope, &halt(true)).await.unwrap();
-        service.set_halt(&admin(), &scope, &halt(false)).await.unwrap();
+        service.operations.set_halt(&admin(), &scope, &halt(true)).await.unwrap();
+        service.operations.set_halt(&admin(), &scope, &halt(false)).await.unwrap();
     }
     for thread in ["revoked", "at-work"] {
         make(service, &cast.host, thread).await;
         let (transition, review) =
             held(&propose(service, &cast.agent, thread, "planner", json!({"target_user_id": 42})).await);
-        service.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
-        let decision = service.decision(transition, &Party::Receiver).await.unwrap().1.unwrap();
+        service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+        let decision = service.reviews.decision(transition, &Party::Receiver).await.unwrap().1.unwrap();
         if thread == "at-work" {
             let ask = ask(thread, transition, decision.receipt, "w-at-work");
-            service.verify(&cast.writer, &ask).await.unwrap();
+            service.writes.verify(&cast.writer, &ask).await.unwrap();
         }
         let by = Revoker::Reviewer(cast.ada.clone());
-        service.revoke_receipt(&by, &decision.nonce.unwrap(), "I misread it").await.unwrap();
+        service.writes.revoke_receipt(&by, &decision.nonce.unwrap(), "I misread it").await.unwrap();
     }
     let write = WriteId::try_from("w-at-work").unwrap();
-    service.abort(&cast.writer, &write, "nobody wants it any more").await.unwrap();
+    service.writes.abort(&cast.writer, &write, "nobody wants it any more").await.unwrap();
     let spare = token(service, MachineRole::Agent, "payments", &["planner"]).await;
-    service.revoke_token(&spare.record.id).await.unwrap();
+    service.identity.revoke_token(&spare.record.id).await.unwrap();
     for admission in [SignInAccess::Barred, SignInAccess::Open] {
-        service.set_admission("ben", admission).await.unwrap();
+        service.identity.set_admission("ben", admission).await.unwrap();
     }
     make(service, &cast.host, "asked").await;
     held(&propose(service, &cast.agent, "asked", "planner", json!({"target_user_id": 42})).await);
-    service.activate_policy(&admin(), None, stricter(), BTreeSet::new()).await.unwrap();
+    service.policy_changes.activate_policy(&admin(), None, stricter(), BTreeSet::new()).await.unwrap();
     rejudge::run_once(service).await.unwrap();
-    service.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
+    service.policy_changes.activate_policy(&admin(), None, example("payments"), BTreeSet::new()).await.unwrap();
     rejudge::run_once(service).await.unwrap();
 }
 
@@ -47,19 +47,31 @@ pub async fn amends(service: &Service, cast: &HistoryActors) {
         source
     };
     let by = token(service, MachineRole::Host, "payments", &[]).await.record.principal();
-    let asked = async |source: PolicySource| match service.activate_policy(&by, None, source, BTreeSet::new()).await {
+    let asked = async |source: PolicySource| match service
+        .policy_changes
+        .activate_policy(&by, None, source, BTreeSet::new())
+        .await
+    {
         Ok(ActivationOutcome::Waiting(amendment)) => *amendment,
         other => panic!("{other:?}"),
     };
-    service.activate_policy(&by, None, guarded("1h"), BTreeSet::new()).await.unwrap();
+    service.policy_changes.activate_policy(&by, None, guarded("1h"), BTreeSet::new()).await.unwrap();
     let refused = asked(guarded("2h")).await;
     let vote = |of: &PolicyChangeRequest, verdict| ballot(of.digest, 0, verdict);
-    service.vote_on_policy_change(&cast.ada, &refused.id, &vote(&refused, VoteVerdict::Deny)).await.unwrap();
+    service
+        .policy_changes
+        .vote_on_policy_change(&cast.ada, &refused.id, &vote(&refused, VoteVerdict::Deny))
+        .await
+        .unwrap();
     let taken_back = asked(guarded("3h")).await;
-    service.cancel_policy_change(&by, &taken_back.id, "a slip").await.unwrap();
+    service.policy_changes.cancel_policy_change(&by, &taken_back.id, "a slip").await.unwrap();
     asked(guarded("4h")).await;
     let approved = asked(guarded("5h")).await;
-    service.vote_on_policy_change(&cast.ada, &approved.id, &vote(&approved, VoteVerdict::Approve)).await.unwrap();
+    service
+        .policy_changes
+        .vote_on_policy_change(&cast.ada, &approved.id, &vote(&approved, VoteVerdict::Approve))
+        .await
+        .unwrap();
     asked(guarded("6h")).await;
 }
 
@@ -68,8 +80,8 @@ pub async fn lifts_in_pairs(service: &Service, cast: &HistoryActors) {
     let scope = HaltScope::Flow(flow("amended"));
     let both = |reason: &str| Halt { proposing: true, verifying: true, reason: reason.to_owned() };
     let pull = async |who: &AccountId, wish: HaltRequest| {
-        let person = service.account_row(who).await.unwrap();
-        service.request_halt(Actor::Person(&person), &scope, &wish).await.unwrap()
+        let person = service.identity.account_row(who).await.unwrap();
+        service.operations.request_halt(Actor::Person(&person), &scope, &wish).await.unwrap()
     };
     pull(&cast.ada, HaltRequest::Stop(both("something is off"))).await;
     let asked = pull(&cast.gus, HaltRequest::Lift(both("a false alarm"))).await;

@@ -18,18 +18,18 @@ use super::passkeys::authenticator::Authenticator;
 use super::{HistoryActors, PASSWORD, admin, ballot, example, held, make, passkeys, propose, token};
 
 pub(super) async fn sign_in_and_out(service: &Service, cast: &HistoryActors) {
-    service.sign_in("ada", PASSWORD.to_owned()).await.unwrap();
+    service.identity.sign_in("ada", PASSWORD.to_owned()).await.unwrap();
     for name in ["ada", "nobody"] {
-        assert!(service.sign_in(name, "a wrong password".to_owned()).await.is_err());
+        assert!(service.identity.sign_in(name, "a wrong password".to_owned()).await.is_err());
     }
     for seen in [format!("account/{}", cast.ada), format!("token/{}", cast.host.record.id)] {
-        service.mark_seen(&seen);
+        service.identity.mark_seen(&seen);
     }
-    service.flush_last_seen().await.unwrap();
-    let link = service.sign_in_link(&cast.ben).await.unwrap();
-    let (ben, _) = service.use_sign_in_link(&link).await.unwrap();
-    service.sign_out(&ben).await.unwrap();
-    service.sign_in_link(&cast.ada).await.unwrap();
+    service.identity.flush_last_seen().await.unwrap();
+    let link = service.identity.sign_in_link(&cast.ben).await.unwrap();
+    let (ben, _) = service.identity.use_sign_in_link(&link).await.unwrap();
+    service.identity.sign_out(&ben).await.unwrap();
+    service.identity.sign_in_link(&cast.ada).await.unwrap();
     signs_in_elsewhere(service).await;
 }
 
@@ -61,11 +61,11 @@ async fn signs_in_elsewhere(service: &Service) {
         hint: "a.signed.word".to_owned(),
     };
     for (state, values) in [("first", "finance"), ("second", "support"), ("third", "nothing")] {
-        service.store_oidc_state(state, "a browser", "/").await.unwrap();
+        service.identity.store_oidc_state(state, "a browser", "/").await.unwrap();
         identity.values = BTreeSet::from([values.to_owned()]);
-        assert_eq!(service.let_in(&provider, &identity, state).await.is_ok(), values != "nothing");
+        assert_eq!(service.identity.let_in(&provider, &identity, state).await.is_ok(), values != "nothing");
     }
-    service.store_oidc_state("fourth", "a browser", "/").await.unwrap();
+    service.identity.store_oidc_state("fourth", "a browser", "/").await.unwrap();
 }
 
 /// Ada registers two passkeys, signs in by one, has it sign what a stage asks for, and removes it.
@@ -73,17 +73,17 @@ pub(super) async fn uses_passkeys(service: &Service, cast: &HistoryActors) {
     let mut source = example("payments");
     source.text = source.text.replacen("flow = \"payments\"", "flow = \"signed\"", 1);
     source.text = source.text.replacen("need = 1", "need = 1\npasskey = true", 1);
-    service.activate_policy(&admin(), None, source, BTreeSet::new()).await.unwrap();
+    service.policy_changes.activate_policy(&admin(), None, source, BTreeSet::new()).await.unwrap();
     let (host, agent) = (
         token(service, MachineRole::Host, "signed", &[]).await,
         token(service, MachineRole::Agent, "signed", &["planner"]).await,
     );
-    let (ada, _) = service.sign_in("ada", PASSWORD.to_owned()).await.unwrap();
+    let (ada, _) = service.identity.sign_in("ada", PASSWORD.to_owned()).await.unwrap();
     let (mut key, mut phone) = (Authenticator::new(1), Authenticator::synced(2));
     passkeys::enrol(service, &ada, (&mut key, PASSWORD)).await;
     let second =
         passkeys::new_passkey(service, &ada, &mut phone, |it| passkeys::allow_adding(service, &ada, (&mut key, it)));
-    service.add_passkey(&ada, second).await.unwrap();
+    service.identity.add_passkey(&ada, second).await.unwrap();
     passkeys::sign_in(service, cast.ada.as_str(), &mut phone).await.unwrap();
     make(service, &host, "signed").await;
     let (transition, review) =
@@ -92,28 +92,28 @@ pub(super) async fn uses_passkeys(service: &Service, cast: &HistoryActors) {
     passkeys::vote(service, &ada, &mut key, (&review, &yes)).await.unwrap();
     let id = phone.id();
     let itself = passkeys::allow_removing(service, &ada, (&mut phone, &id));
-    service.remove_passkey(&ada, &id.as_str().try_into().unwrap(), itself).await.unwrap();
+    service.identity.remove_passkey(&ada, &id.as_str().try_into().unwrap(), itself).await.unwrap();
     super::delegations::names_by_passkey(service, &ada, &mut key).await;
 }
 
 /// Somebody is invited, changed and given another password; one invitation is withdrawn, one still open.
 pub(super) async fn looks_after_people(service: &Service, cast: &HistoryActors) {
-    let gus = service.account_row(&cast.gus).await.unwrap();
+    let gus = service.identity.account_row(&cast.gus).await.unwrap();
     let new = |name: &str| {
         let groups = BTreeSet::from(["finance".try_into().unwrap()]);
         NewAccount { name: name.to_owned(), role: PersonRole::Reviewer, groups }
     };
-    let secret = service.invite(&gus, &new("ivy")).await.unwrap();
-    let (ivy, _) = service.choose_password(&secret, PASSWORD.to_owned(), None).await.unwrap();
-    service.invite(&gus, &new("jo")).await.unwrap();
-    let open = service.open_links().await.unwrap().pop().unwrap();
-    service.withdraw_link(&gus, &open.id).await.unwrap();
-    service.invite(&gus, &new("kim")).await.unwrap();
+    let secret = service.identity.invite(&gus, &new("ivy")).await.unwrap();
+    let (ivy, _) = service.identity.choose_password(&secret, PASSWORD.to_owned(), None).await.unwrap();
+    service.identity.invite(&gus, &new("jo")).await.unwrap();
+    let open = service.identity.open_links().await.unwrap().pop().unwrap();
+    service.identity.withdraw_link(&gus, &open.id).await.unwrap();
+    service.identity.invite(&gus, &new("kim")).await.unwrap();
     let id = ivy.account.record.id.clone();
-    service.change_access(&gus, &id, PersonRole::Auditor, &BTreeSet::new()).await.unwrap();
-    let secret = service.reset_link(&gus, &id).await.unwrap();
-    let (ivy, _) = service.choose_password(&secret, PASSWORD.to_owned(), None).await.unwrap();
+    service.identity.change_access(&gus, &id, PersonRole::Auditor, &BTreeSet::new()).await.unwrap();
+    let secret = service.identity.reset_link(&gus, &id).await.unwrap();
+    let (ivy, _) = service.identity.choose_password(&secret, PASSWORD.to_owned(), None).await.unwrap();
     let (old, new) = (PASSWORD.to_owned(), format!("{PASSWORD} again"));
-    assert_eq!(service.change_password(&ivy, old, new).await.unwrap(), PasswordChangeOutcome::Yes);
-    service.reset_link(&gus, &id).await.unwrap();
+    assert_eq!(service.identity.change_password(&ivy, old, new).await.unwrap(), PasswordChangeOutcome::Yes);
+    service.identity.reset_link(&gus, &id).await.unwrap();
 }

@@ -92,12 +92,12 @@ impl GatewayPair {
         between(&Keyring::open(&folder.path().join("keyring.json"), None).unwrap());
         let asked = propose(&warm, &cast.agent, "ready", "planner", json!({"target_user_id": 42})).await;
         let (transition, review) = held(&asked);
-        warm.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+        warm.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
         let ready =
             ApprovedWrite { thread: "ready", transition, receipt: receipt_of(&warm, transition).await.unwrap() };
         let other = gateway(folder.path(), place.store(databases_clock.clone()).await, clock.clone()).await;
         // A refusal is always worked out from what is stored, and remembered.
-        let no_receipt = warm.verify(&cast.writer, &ask(ready.thread, transition, None, "w-none")).await;
+        let no_receipt = warm.writes.verify(&cast.writer, &ask(ready.thread, transition, None, "w-none")).await;
         assert!(matches!(no_receipt, Err(Error::Denied(DenialCode::ReceiptMissing))), "{no_receipt:?}");
         let receipt = peek_receipt(&ready.receipt).unwrap().jti;
         Self { folder, place, clock, databases_clock, warm, other, cast, ready, receipt }
@@ -133,7 +133,7 @@ impl GatewayPair {
 
     pub async fn asked(&self, of: &Service, receipt: &str, write_id: &str) -> Result<(), String> {
         let ask = ask(self.ready.thread, self.ready.transition, Some(receipt.to_owned()), write_id);
-        told(of.verify(&self.cast.writer, &ask).await.map(drop))
+        told(of.writes.verify(&self.cast.writer, &ask).await.map(drop))
     }
 
     pub async fn verified_as(&self, write_id: &str) -> Result<(), String> {

@@ -15,7 +15,7 @@ use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{AccountId, GroupName, InterruptId, ReviewId};
 use countersign_domain::reviews::{CannotDecide, Hold};
 
-use crate::service::Service;
+use crate::service::delivery::Deliveries;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::SequencedEvent;
 use crate::store::LIST_ROWS_MAX;
@@ -33,25 +33,25 @@ const WRITTEN_AT_ONCE: usize = 500;
 /// Maximum number of notifications in one change: one event may notify every reviewer.
 const IN_ONE_CHANGE_MAX: usize = 1_000;
 
-impl Service {
+impl Deliveries {
     /// Queues email notifications for the next events. Recipients are the reviewers who can decide the review, and
     /// administrators when an endpoint is disabled. Returns the number of events that were read, or `None` if another
     /// gateway has the leader lock.
     ///
     /// The first run starts at the end of the log. Older reviews are in the inbox.
     pub async fn queue_mail(&self, digests: Duration) -> Result<Option<usize>> {
-        self.run_as_leader(LeaderTask::Mailing, self.write_next(digests)).await
+        self.core.run_as_leader(LeaderTask::Mailing, self.write_next(digests)).await
     }
 
     async fn write_next(&self, digests: Duration) -> Result<usize> {
-        let keys = self.keys()?;
-        let Some(mark) = self.fetch::<LogCursor>(&keys, LogFollower::Mail.name()).await? else {
-            let mut draft = Draft::new(keys.row(), self.now());
+        let keys = self.core.keys()?;
+        let Some(mark) = self.core.fetch::<LogCursor>(&keys, LogFollower::Mail.name()).await? else {
+            let mut draft = Draft::new(keys.row(), self.core.now());
             // The first run must not send an email for every event in the past of the log.
-            draft.insert(&LogCursor { of: LogFollower::Mail, reached: self.log_length().await? })?;
-            return self.commit(draft.finish()).await.map(|()| 0);
+            draft.insert(&LogCursor { of: LogFollower::Mail, reached: self.log.log_length().await? })?;
+            return self.core.commit(draft.finish()).await.map(|()| 0);
         };
-        let (events, last) = self.events_after(mark.record.reached, None, LOOKED_AT_ONCE).await?;
+        let (events, last) = self.log.events_after(mark.record.reached, None, LOOKED_AT_ONCE).await?;
         if last == mark.record.reached {
             return Ok(0);
         }
@@ -60,7 +60,7 @@ impl Service {
             for letter in self.letters_of(&keys, placed, digests).await? {
                 let id = letter.id();
                 // A notification that an interrupted run wrote is not written again.
-                if !letters.contains_key(&id) && self.fetch::<MailNotification>(&keys, &id).await?.is_none() {
+                if !letters.contains_key(&id) && self.core.fetch::<MailNotification>(&keys, &id).await?.is_none() {
                     letters.insert(id, letter);
                 }
             }
@@ -74,16 +74,16 @@ impl Service {
         let letters: Vec<MailNotification> = letters.into_values().collect();
         let (full, rest) = letters.split_at(letters.len() / IN_ONE_CHANGE_MAX * IN_ONE_CHANGE_MAX);
         for some in full.chunks(IN_ONE_CHANGE_MAX) {
-            self.commit(self.written(&keys, some)?.finish()).await?;
+            self.core.commit(self.written(&keys, some)?.finish()).await?;
         }
         let mut draft = self.written(&keys, rest)?;
         draft.replace(&mark, &LogCursor { of: LogFollower::Mail, reached })?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(usize::try_from(reached - mark.record.reached).unwrap_or(usize::MAX))
     }
 
     fn written<'k>(&self, keys: &'k Keys, letters: &[MailNotification]) -> Result<Draft<'k>> {
-        let mut draft = Draft::new(keys.row(), self.now());
+        let mut draft = Draft::new(keys.row(), self.core.now());
         for letter in letters {
             draft.insert(letter)?;
         }
@@ -103,7 +103,7 @@ impl Service {
             MailTopic::Review(review) => self.accounts_notified_of_review(keys, review, event.kind).await,
             MailTopic::Interrupt(interrupt) => self.accounts_notified_of_interrupt(keys, interrupt).await,
             MailTopic::EndpointDisabled(_) | MailTopic::EndpointRecovered(_) => {
-                let all = self.accounts_all(keys).await?.into_iter();
+                let all = self.identity.accounts_all(keys).await?.into_iter();
                 Ok(all.filter(|it| it.administers()).map(|it| it.id.to_string()).collect())
             }
         };
@@ -118,7 +118,8 @@ impl Service {
         };
         let mut contacts: Vec<MailContact> = Vec::new();
         for some in people.chunks(LIST_ROWS_MAX as usize) {
-            contacts.extend(self.reader(keys).get_many::<MailContact>(some).await?.into_iter().map(|it| it.record));
+            contacts
+                .extend(self.core.reader(keys).get_many::<MailContact>(some).await?.into_iter().map(|it| it.record));
         }
         let letter = |it: MailContact| MailNotification {
             due: it.told_at(event.at, digests),
@@ -137,9 +138,9 @@ impl Service {
         review: &ReviewId,
         kind: EventType,
     ) -> Result<Vec<String>> {
-        let hold: Option<Stored<Hold>> = self.fetch(keys, review.as_str()).await?;
-        let Some(hold) = hold.filter(|it| it.record.is_open(self.now())) else { return Ok(Vec::new()) };
-        let people = self.electorate(review).await?;
+        let hold: Option<Stored<Hold>> = self.core.fetch(keys, review.as_str()).await?;
+        let Some(hold) = hold.filter(|it| it.record.is_open(self.core.now())) else { return Ok(Vec::new()) };
+        let people = self.reviews.electorate(review).await?;
         let can = people.into_iter().filter(|it| match &it.can_decide {
             // These two conditions end by themselves, so these reviewers are notified as well.
             Ok(_) | Err(CannotDecide::Halted | CannotDecide::Writing) => true,
@@ -157,19 +158,19 @@ impl Service {
         keys: &Keys,
         interrupt: &InterruptId,
     ) -> Result<Vec<String>> {
-        let interrupt = self.interrupt_row(keys, interrupt).await?.record;
-        if !interrupt.is_open(self.now()) {
+        let interrupt = self.interrupts.interrupt_row(keys, interrupt).await?.record;
+        if !interrupt.is_open(self.core.now()) {
             return Ok(Vec::new());
         }
         let jury = interrupt.jury();
-        let people = self.accounts_all(keys).await?.into_iter();
+        let people = self.identity.accounts_all(keys).await?.into_iter();
         Ok(people.filter(|it| jury.eligible(it).is_ok()).map(|it| it.id.to_string()).collect())
     }
 
     /// Returns the email contact of a person, if there is one.
     pub async fn contact_of(&self, account: &AccountId) -> Result<Option<MailContact>> {
-        let keys = self.keys()?;
-        Ok(self.fetch::<MailContact>(&keys, account.as_str()).await?.map(|it| it.record))
+        let keys = self.core.keys()?;
+        Ok(self.core.fetch::<MailContact>(&keys, account.as_str()).await?.map(|it| it.record))
     }
 
     /// Sets the email contact of a person, or removes it.
@@ -178,9 +179,9 @@ impl Service {
     }
 
     async fn set_contact_once(&self, account: &AccountId, next: Option<&MailContact>) -> Result<()> {
-        let keys = self.keys()?;
-        let stored = self.fetch::<MailContact>(&keys, account.as_str()).await?;
-        let mut draft = Draft::new(keys.row(), self.now());
+        let keys = self.core.keys()?;
+        let stored = self.core.fetch::<MailContact>(&keys, account.as_str()).await?;
+        let mut draft = Draft::new(keys.row(), self.core.now());
         match (&stored, next) {
             (None, None) => return Ok(()),
             (None, Some(next)) => drop(draft.insert(next)?),
@@ -189,6 +190,6 @@ impl Service {
                 draft.remove(stored);
             }
         }
-        self.commit(draft.finish()).await
+        self.core.commit(draft.finish()).await
     }
 }

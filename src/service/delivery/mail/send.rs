@@ -12,7 +12,7 @@ use countersign_domain::reviews::{CannotDecide, Hold};
 
 use super::text::{MailItemText, mail};
 use crate::mail::{MailError, MailMessage};
-use crate::service::Service;
+use crate::service::delivery::Deliveries;
 use crate::service::error::{Error, Result};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
@@ -34,14 +34,14 @@ enum MailDisposition {
     Drop,
 }
 
-impl Service {
+impl Deliveries {
     /// Sends the queued notifications, grouped for each person who wants a digest. Returns how many were completed, or
     /// `None` if another gateway has the leader lock. If the mail server is unavailable, the run ends with that error.
     pub async fn send_due_mail<F: Future<Output = std::result::Result<(), MailError>>>(
         &self,
         send: impl Fn(MailMessage) -> F,
     ) -> Result<Option<usize>> {
-        let Some(duty) = self.store.take(LeaderTask::Mailing).await? else { return Ok(None) };
+        let Some(duty) = self.core.store.take(LeaderTask::Mailing).await? else { return Ok(None) };
         let sent = self.send_due(&*duty, send).await;
         duty.leave().await;
         sent.map(Some)
@@ -52,22 +52,23 @@ impl Service {
         duty: &dyn LeaderLock,
         send: impl Fn(MailMessage) -> F,
     ) -> Result<usize> {
-        let keys = self.keys()?;
-        let (now, until) = (self.now(), self.instant() + RUN_MAX);
-        let due = self.reader(&keys).list::<MailNotification>(RowFilter::DueBy(OPEN, now), None, SENT_AT_ONCE).await?;
+        let keys = self.core.keys()?;
+        let (now, until) = (self.core.now(), self.core.instant() + RUN_MAX);
+        let due =
+            self.core.reader(&keys).list::<MailNotification>(RowFilter::DueBy(OPEN, now), None, SENT_AT_ONCE).await?;
         let mut people: BTreeMap<AccountId, Vec<Stored<MailNotification>>> = BTreeMap::new();
         for letter in due {
             people.entry(letter.record.account.clone()).or_default().push(letter);
         }
         let mut done = 0;
         for (account, letters) in people {
-            let contact = self.fetch::<MailContact>(&keys, account.as_str()).await?.map(|it| it.record);
+            let contact = self.core.fetch::<MailContact>(&keys, account.as_str()).await?.map(|it| it.record);
             let together = contact.as_ref().is_some_and(|it| it.pace == MailPace::Digest);
             // A digest is one email. Otherwise each notification is an email of its own.
             let at_once = if together { letters.len() } else { 1 };
             for letters in letters.chunks(at_once) {
                 // Another gateway may send now. A second email about the same review must be avoided.
-                if !duty.stands() || self.instant() >= until {
+                if !duty.stands() || self.core.instant() >= until {
                     return Ok(done);
                 }
                 done += letters.len();
@@ -105,7 +106,7 @@ impl Service {
             }
             _ => Ok(()),
         };
-        let now = self.now();
+        let now = self.core.now();
         let mut draft = Draft::new(keys.row(), now);
         for letter in gone {
             draft.remove(letter);
@@ -127,7 +128,7 @@ impl Service {
                 }
             }
         }
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         match sent {
             // Every other email would fail as well, so the run ends.
             Err(error @ (MailError::Unusable(_) | MailError::SetUp(_))) => Err(Error::Mail(error)),
@@ -165,14 +166,14 @@ impl Service {
         review: &ReviewId,
         account: &AccountId,
     ) -> Result<MailDisposition> {
-        let hold: Option<Stored<Hold>> = self.fetch(keys, review.as_str()).await?;
-        let Some(hold) = hold.map(|it| it.record).filter(|it| it.is_open(self.now())) else {
+        let hold: Option<Stored<Hold>> = self.core.fetch(keys, review.as_str()).await?;
+        let Some(hold) = hold.map(|it| it.record).filter(|it| it.is_open(self.core.now())) else {
             return Ok(MailDisposition::Drop);
         };
-        let people = self.electorate(review).await?;
+        let people = self.reviews.electorate(review).await?;
         let elector = people.into_iter().find(|it| it.account.id == *account);
         Ok(match elector.map(|it| it.can_decide) {
-            Some(Ok(_)) => MailDisposition::Tell(MailItemText::waiting(&self.brief_of(keys, &hold).await?)),
+            Some(Ok(_)) => MailDisposition::Tell(MailItemText::waiting(&self.reviews.brief_of(keys, &hold).await?)),
             Some(Err(CannotDecide::Halted | CannotDecide::Writing)) => MailDisposition::Later,
             Some(Err(_)) | None => MailDisposition::Drop,
         })
@@ -184,16 +185,16 @@ impl Service {
         interrupt: &InterruptId,
         account: &AccountId,
     ) -> Result<MailDisposition> {
-        let interrupt = self.interrupt_row(keys, interrupt).await?.record;
-        let people = self.accounts_all(keys).await?;
+        let interrupt = self.interrupts.interrupt_row(keys, interrupt).await?.record;
+        let people = self.identity.accounts_all(keys).await?;
         let may = people.iter().any(|it| it.id == *account && interrupt.jury().eligible(it).is_ok());
-        if !may || !interrupt.is_open(self.now()) {
+        if !may || !interrupt.is_open(self.core.now()) {
             return Ok(MailDisposition::Drop);
         }
-        if self.is_halted(&interrupt.flow).await? {
+        if self.interrupts.is_halted(&interrupt.flow).await? {
             return Ok(MailDisposition::Later);
         }
-        Ok(MailDisposition::Tell(MailItemText::waiting(&self.brief_of_interrupt(&interrupt))))
+        Ok(MailDisposition::Tell(MailItemText::waiting(&self.reviews.brief_of_interrupt(&interrupt))))
     }
 
     async fn disposition_of_endpoint(
@@ -202,12 +203,12 @@ impl Service {
         endpoint: &EndpointId,
         letter: &MailNotification,
     ) -> Result<MailDisposition> {
-        let accounts = self.accounts_all(keys).await?;
+        let accounts = self.identity.accounts_all(keys).await?;
         if !accounts.iter().any(|it| it.id == letter.account && it.administers()) {
             return Ok(MailDisposition::Drop);
         }
-        let endpoint = self.need::<Endpoint>(keys, endpoint.as_str(), "endpoint").await?.record;
-        let page = format!("{}/endpoints/{}", self.public_url(), endpoint.id);
+        let endpoint = self.core.need::<Endpoint>(keys, endpoint.as_str(), "endpoint").await?.record;
+        let page = format!("{}/endpoints/{}", self.core.public_url(), endpoint.id);
         Ok(match (&letter.about, &endpoint.state) {
             (MailTopic::EndpointDisabled(_), EndpointState::Disabled { why, .. }) => {
                 MailDisposition::Tell(MailItemText::disabled(&endpoint.name, *why, &page))

@@ -21,8 +21,8 @@ use super::change_event::changed_by;
 use super::revocation::SessionFilter;
 use super::session::SignedIn;
 use super::sign_in_method::SignInMethod;
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::identity::Identity;
 use crate::service::identity::requester_names::RequesterName;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
@@ -76,25 +76,25 @@ const ELSEWHERE: &str =
     "passkeys need a public URL with https:// and a host name, or http://localhost: set it in the configuration";
 const USED: &str = "the form was already used or is older than five minutes: open the page again";
 
-impl Service {
+impl Identity {
     /// Returns the relying party for passkeys, or `None` if browsers do not allow passkeys for the public URL.
     pub fn relying_party(&self) -> Option<RelyingParty> {
-        RelyingParty::at(self.public_url())
+        RelyingParty::at(self.core.public_url())
     }
 
     pub fn passkey_challenge(&self, purpose: &ChallengePurpose<'_>) -> Result<String> {
-        Ok(challenge::new(self.keys()?.row(), purpose, self.now()))
+        Ok(challenge::new(self.core.keys()?.row(), purpose, self.core.now()))
     }
 
     /// Returns all passkeys of all people, including removed ones, for an auditor to pin.
     pub async fn passkeys(&self) -> Result<Vec<Passkey>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         Ok(self.all_of::<Passkey>(&keys, RowFilter::All).await?.into_iter().map(|it| it.record).collect())
     }
 
     /// Returns the active passkeys of a person in the order of registration.
     pub async fn passkeys_of(&self, account: &AccountId) -> Result<Vec<Passkey>> {
-        let own = self.active_passkeys(&*self.keys()?, account).await?;
+        let own = self.active_passkeys(&*self.core.keys()?, account).await?;
         Ok(own.into_iter().map(|it| it.record).collect())
     }
 
@@ -112,7 +112,7 @@ impl Service {
     /// Registers a passkey. The first one requires the password, and each further one requires an existing passkey. A
     /// stolen session, or a password that another person set, is therefore not enough.
     pub async fn add_passkey(&self, person: &SignedIn, new: NewPasskey) -> Result<Passkey> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let party = self.relying_party().ok_or(Error::WrongState(ELSEWHERE))?;
         let name = passkey_name(&new.name)?;
         let session = person.session.record.id.as_str();
@@ -147,7 +147,7 @@ impl Service {
         }
         let by = confirmed.as_ref().map(PasskeyUse::id);
         event_recorder::outside(&mut draft, None, now, EventType::PasskeyAdded, added_data(&passkey, by))?;
-        match self.commit(draft.finish()).await {
+        match self.core.commit(draft.finish()).await {
             // A conflict usually means that the challenge is already stored in another row.
             Err(error) if error.is_conflict() => Err(Error::WrongState(USED)),
             other => other.map(|()| passkey),
@@ -170,7 +170,7 @@ impl Service {
                     if right { Ok(None) } else { Err(Error::Forbidden("the password is wrong")) }
                 }
                 // A recent sign-in at the provider replaces the password, which the gateway does not have.
-                None if self.now() < person.session.record.created_at.plus(CHALLENGE_TTL) => Ok(None),
+                None if self.core.now() < person.session.record.created_at.plus(CHALLENGE_TTL) => Ok(None),
                 None => {
                     Err(Error::Forbidden("your sign-in is too old: sign in again and repeat this within five minutes"))
                 }
@@ -179,7 +179,7 @@ impl Service {
                 Err(Error::Forbidden("you have a passkey: confirm with it instead of the password"))
             }
             PasskeyConfirmation::Passkey { challenge, assertion } => {
-                let asked = challenge::read(keys.row(), purpose, &challenge, self.now());
+                let asked = challenge::read(keys.row(), purpose, &challenge, self.core.now());
                 let asked = asked.ok_or(Error::WrongState(USED))?;
                 let stored =
                     own.iter().find(|it| it.record.id == assertion.passkey).ok_or(AssertionRejected::NotTheirs)?;
@@ -197,7 +197,7 @@ impl Service {
         id: &PasskeyId,
         confirmation: PasskeyConfirmation,
     ) -> Result<()> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let own = self.active_passkeys(&keys, &person.account.record.id).await?;
         let stored = own.iter().find(|it| it.record.id == *id).ok_or(Error::NotFound("passkey"))?;
         let session = person.session.record.id.as_str();
@@ -220,7 +220,7 @@ impl Service {
         // A delegation that the removed passkey confirmed is no longer proven.
         let by_it = |it: &Delegation| it.confirmed_by.as_ref() == Some(id);
         self.end_unproven_delegations(&mut draft, &keys, &person.account.record.id, &whose, by_it).await?;
-        match self.commit(draft.finish()).await {
+        match self.core.commit(draft.finish()).await {
             Err(error) if error.is_conflict() => Err(Error::Busy),
             other => other,
         }
@@ -232,12 +232,13 @@ impl Service {
     }
 
     async fn remove_passkeys_once(&self, by: &PrincipalId, name: &str) -> Result<(Account, usize)> {
-        let (keys, now) = (self.keys()?, self.now());
-        let account = self.reader(&keys).get_by_alias::<Account>(name).await?.ok_or(Error::NotFound("account"))?.record;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let account =
+            self.core.reader(&keys).get_by_alias::<Account>(name).await?.ok_or(Error::NotFound("account"))?.record;
         let own = self.active_passkeys(&keys, &account.id).await?;
         let mut draft = Draft::new(keys.row(), now);
         self.put_removals(&mut draft, &keys, &own, by).await?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok((account, own.len()))
     }
 
@@ -253,13 +254,13 @@ impl Service {
     }
 
     async fn remove_lost_passkeys_once(&self, by: &Stored<Account>, of: &AccountId) -> Result<usize> {
-        let (keys, now) = (self.keys()?, self.now());
+        let (keys, now) = (self.core.keys()?, self.core.now());
         let own = self.active_passkeys(&keys, of).await?;
         let mut draft = Draft::new(keys.row(), now);
         draft.require_unchanged(by);
         let who = PrincipalId::from(&by.record.id);
         self.put_removals(&mut draft, &keys, &own, &who).await?;
-        self.commit(draft.finish()).await?;
+        self.core.commit(draft.finish()).await?;
         Ok(own.len())
     }
 
@@ -270,7 +271,7 @@ impl Service {
         own: &[Stored<Passkey>],
         by: &PrincipalId,
     ) -> Result<()> {
-        let now = self.now();
+        let now = self.core.now();
         for stored in own {
             draft.replace(stored, &Passkey { removed_at: Some(now), ..stored.record.clone() })?;
             let data = removed_data(&stored.record, by, None);
@@ -289,14 +290,14 @@ impl Service {
 
     /// Signs a person in with a passkey. The secret of the cookie appears only in this response.
     pub async fn sign_in_with_passkey(&self, attempt: &PasskeySignIn<'_>) -> Result<(SignedIn, String)> {
-        let (keys, now) = (self.keys()?, self.now());
-        let stored = self.fetch::<Passkey>(&keys, attempt.assertion.passkey.as_str()).await?;
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let stored = self.core.fetch::<Passkey>(&keys, attempt.assertion.passkey.as_str()).await?;
         let stored = stored.filter(|it| it.record.counts_at(now) && self.is_of_here(&it.record));
         // All failures give the same error, so that a client cannot find out which passkeys exist.
         let Some(stored) = stored else { return self.sign_in_failed(&keys, None).await };
         let asked =
             challenge::read(keys.row(), &ChallengePurpose::SignIn { door: attempt.door }, attempt.challenge, now);
-        let account = self.fetch::<Account>(&keys, stored.record.account.as_str()).await?;
+        let account = self.core.fetch::<Account>(&keys, stored.record.account.as_str()).await?;
         // A person with an OpenID account must sign in at the provider each time, because the provider knows who has
         // left.
         let comes =
@@ -326,7 +327,7 @@ impl Service {
     /// Records the failed sign-in. No delay is needed, because a passkey cannot be guessed. Many failures are recorded
     /// as a number.
     async fn sign_in_failed<T>(&self, keys: &Keys, passkey: Option<&Passkey>) -> Result<T> {
-        let now = self.now();
+        let now = self.core.now();
         if let Some(untold) = self.telling.may(now) {
             let mut data = json!({"account": passkey.map(|it| &it.account), "passkey": passkey.map(|it| &it.id)});
             if untold > 0 {
@@ -334,7 +335,7 @@ impl Service {
             }
             let mut draft = Draft::new(keys.row(), now);
             event_recorder::outside(&mut draft, None, now, EventType::SignInFailed, data)?;
-            self.commit(draft.finish()).await?;
+            self.core.commit(draft.finish()).await?;
         }
         Err(Error::Unauthenticated)
     }
@@ -348,9 +349,9 @@ impl Service {
     ) -> Result<u32> {
         if checked == Err(AssertionRejected::Counter) {
             let data = json!({"passkey": passkey.id, "account": passkey.account, "why": "counter"});
-            let mut draft = Draft::new(keys.row(), self.now());
-            event_recorder::outside(&mut draft, None, self.now(), EventType::PasskeyRefused, data)?;
-            self.commit(draft.finish()).await?;
+            let mut draft = Draft::new(keys.row(), self.core.now());
+            event_recorder::outside(&mut draft, None, self.core.now(), EventType::PasskeyRefused, data)?;
+            self.core.commit(draft.finish()).await?;
         }
         Ok(checked?)
     }

@@ -13,8 +13,8 @@ use countersign_domain::primitives::id::{AccountId, AmendmentId, InterruptId, Pa
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, Hold, Vote, VoteRejected, VoterProof};
 
-use crate::service::Service;
 use crate::service::error::Result;
+use crate::service::identity::Identity;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 
@@ -191,11 +191,11 @@ pub fn evidence_of(issuer: &str, review: &ReviewId, vote: &Vote) -> Option<VoteE
     Some(VoteEvidence { assertion: assertion.clone(), statement })
 }
 
-impl Service {
+impl Identity {
     /// Returns the digest that the voter's passkey signs, and its expiry.
     pub fn vote_challenge(&self, hold: &Hold, voter: &AccountId, ballot: &Ballot) -> Result<(Digest, Timestamp)> {
-        let expires_at = self.now().plus(SIGNATURE_TTL).min(hold.expires_at);
-        Ok((statement(&*self.keys()?, &hold.id, voter, ballot, expires_at).challenge(), expires_at))
+        let expires_at = self.core.now().plus(SIGNATURE_TTL).min(hold.expires_at);
+        Ok((statement(&*self.core.keys()?, &hold.id, voter, ballot, expires_at).challenge(), expires_at))
     }
 
     /// Returns the digest and the expiry for a vote on a policy change request.
@@ -205,8 +205,8 @@ impl Service {
         voter: &AccountId,
         ballot: &Ballot,
     ) -> Result<(Digest, Timestamp)> {
-        let expires_at = self.now().plus(SIGNATURE_TTL).min(amendment.expires_at);
-        let statement = policy_statement(&*self.keys()?, &amendment.id, voter, ballot, expires_at);
+        let expires_at = self.core.now().plus(SIGNATURE_TTL).min(amendment.expires_at);
+        let statement = policy_statement(&*self.core.keys()?, &amendment.id, voter, ballot, expires_at);
         Ok((statement.challenge(), expires_at))
     }
 
@@ -217,14 +217,14 @@ impl Service {
         voter: &AccountId,
         ballot: &Ballot,
     ) -> Result<(Digest, Timestamp)> {
-        let expires_at = self.now().plus(SIGNATURE_TTL).min(interrupt.expires_at);
-        let statement = interrupt_statement(&*self.keys()?, &interrupt.id, voter, ballot, expires_at);
+        let expires_at = self.core.now().plus(SIGNATURE_TTL).min(interrupt.expires_at);
+        let statement = interrupt_statement(&*self.core.keys()?, &interrupt.id, voter, ballot, expires_at);
         Ok((statement.challenge(), expires_at))
     }
 
     /// Returns the signed evidence of the votes on an interrupt.
     pub fn evidence_of_interrupt(&self, interrupt: &Interrupt) -> Result<Vec<VoteEvidence<InterruptVoteStatement>>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         Ok(interrupt.votes.iter().filter_map(|it| interrupt_evidence_of(keys.issuer(), &interrupt.id, it)).collect())
     }
 
@@ -233,7 +233,7 @@ impl Service {
         &self,
         amendment: &PolicyChangeRequest,
     ) -> Result<Vec<VoteEvidence<PolicyVoteStatement>>> {
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         Ok(amendment.votes.iter().filter_map(|it| policy_evidence_of(keys.issuer(), &amendment.id, it)).collect())
     }
 
@@ -270,7 +270,7 @@ impl Service {
         ballot: &Ballot,
         signature: &VoteSignature,
     ) -> Result<(Digest, PasskeyUse)> {
-        let now = self.now();
+        let now = self.core.now();
         // An expiry too far in the future would allow a replay attack with an old signature.
         if now >= signature.expires_at || signature.expires_at > now.plus(SIGNATURE_TTL) {
             return Err(VoteRejected::SignatureExpired.into());
@@ -300,8 +300,8 @@ impl Service {
 
     /// Returns an active passkey of this person that was registered for this gateway.
     async fn passkey_of_voter(&self, keys: &Keys, id: &PasskeyId, voter: &AccountId) -> Result<Stored<Passkey>> {
-        let stored = self.fetch::<Passkey>(keys, id.as_str()).await?;
-        let now = self.now();
+        let stored = self.core.fetch::<Passkey>(keys, id.as_str()).await?;
+        let now = self.core.now();
         let stored =
             stored.filter(|it| it.record.account == *voter && it.record.counts_at(now) && self.is_of_here(&it.record));
         stored.ok_or_else(|| VoteRejected::from(AssertionRejected::NotTheirs).into())

@@ -16,8 +16,8 @@ use countersign_domain::threads::usage::Usage;
 
 use super::ReplayedProposal;
 use super::walk::{BROKEN, RecordedProposal, ReplayContext, ReplayState};
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::policy_changes::PolicyChanges;
 use crate::service::proposals::branch_hold::branch_hold_rejection;
 use crate::service::proposals::branch_hold::branch_violation;
 use crate::service::proposals::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
@@ -32,7 +32,7 @@ enum ReplayedJoin {
     Refused(&'static str),
 }
 
-impl Service {
+impl PolicyChanges {
     /// Returns the result of a recorded proposal under the candidate policy.
     pub(super) async fn tried(
         &self,
@@ -48,18 +48,18 @@ impl Service {
             });
         };
         // Rules may depend on the owner of the token.
-        let Some(token) = self.fetch::<Token>(trial.keys, row.principal.as_str()).await? else {
+        let Some(token) = self.core.fetch::<Token>(trial.keys, row.principal.as_str()).await? else {
             return Ok(ReplayComparison::Unknown { why: ReplayUnknownCause::NoAsker });
         };
         let head = match past.head.take() {
             Some(head) if head.entry.version == past.version => head,
-            _ => Arc::new(self.version(trial.keys, &row.thread, past.version).await?),
+            _ => Arc::new(self.threads.version(trial.keys, &row.thread, past.version).await?),
         };
         if head.entry.transition != *parent {
             return Err(BROKEN);
         }
         let usage = request.usage.as_ref().map(Usage::read).transpose().map_err(|_| BROKEN)?.unwrap_or_default();
-        let context_tokens = self.given(trial.candidate, &row.node, &head.state, thread.id.as_str()).await?;
+        let context_tokens = self.proposals.given(trial.candidate, &row.node, &head.state, thread.id.as_str()).await?;
         let around = JudgingContext {
             principal: row.principal.to_string(),
             owner: token.record.owner.clone(),
@@ -100,8 +100,8 @@ impl Service {
         past: &mut ReplayState,
         judging: JudgingJob,
     ) -> Result<Judgement> {
-        past.judged = past.judged.and(judging.effort(self.limits()));
-        self.judge_without_effect(trial.by, judging).await
+        past.judged = past.judged.and(judging.effort(self.core.limits()));
+        self.proposals.judge_without_effect(trial.by, judging).await
     }
 
     /// Returns the recorded request, or the rejection of a patch that is invalid in its format.
@@ -121,7 +121,7 @@ impl Service {
             TransitionType::Rollback => {
                 let to = request.content.get("to_version").and_then(|it| it.as_u64());
                 let to = to.filter(|it| *it < head.entry.version).ok_or(BROKEN)?;
-                JudgedRequest::Rollback(Arc::new(self.version(trial.keys, &row.thread, to).await?))
+                JudgedRequest::Rollback(Arc::new(self.threads.version(trial.keys, &row.thread, to).await?))
             }
             TransitionType::Create
             | TransitionType::Fork
@@ -140,14 +140,14 @@ impl Service {
         head: &Arc<Version>,
     ) -> Result<ReplayedJoin> {
         let (proposal, node) = (recorded.join.as_ref().ok_or(BROKEN)?, &recorded.row.node);
-        let proposal = self.in_turn(proposal, thread.id.as_str()).await?.into_owned();
-        let proposal = self.gather_inputs(trial.keys, head, thread, proposal).await?;
+        let proposal = self.proposals.in_turn(proposal, thread.id.as_str()).await?.into_owned();
+        let proposal = self.proposals.gather_inputs(trial.keys, head, thread, proposal).await?;
         let ProposalKind::Join(join) = &proposal.ask else { return Err(BROKEN) };
         let kept = |content| {
             let request = recorded.request.clone().ok_or(BROKEN)?;
             Ok::<_, Error>(RejectedRequest { format: PatchFormat::Merge, content, ..request })
         };
-        let (merged, turn) = match self.joined(trial.candidate, node, head, join).await {
+        let (merged, turn) = match self.proposals.joined(trial.candidate, node, head, join).await {
             Ok(Ok((merged, turn))) => (Arc::new(merged), turn),
             Ok(Err(unread)) => {
                 let judgement = Judgement::Reject { violations: vec![unread] };

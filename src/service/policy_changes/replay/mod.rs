@@ -15,8 +15,8 @@ use serde::Serialize;
 
 use crate::store::{Cursor, RowFilter};
 
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::policy_changes::PolicyChanges;
 use walk::ReplayContext;
 
 /// Rows of one call. Each is judged, and some need a state to be reconstructed.
@@ -106,7 +106,7 @@ impl ReplayProgress {
     }
 }
 
-impl Service {
+impl PolicyChanges {
     /// Judges recorded proposals of a flow by a candidate policy, each with its original state and context.
     /// If data for a proposal is missing, its result is "unknown" instead of a guess. A call has a limit of
     /// work, and it yields to other requests between proposals.
@@ -118,19 +118,19 @@ impl Service {
         after: Option<&ReplayCursor>,
         limit: u32,
     ) -> Result<ReplayResult> {
-        let active = self.active_policy(flow).await?;
-        let candidate = Arc::new(self.compiled(by, candidate).await?);
+        let active = self.policies.active_policy(flow).await?;
+        let candidate = Arc::new(self.policies.compiled(by, candidate).await?);
         if candidate.flow() != flow {
             return Err(Error::invalid("/policy", crate::service::policy_changes::activate::OTHER_FLOW));
         }
-        let keys = self.keys()?;
+        let keys = self.core.keys()?;
         let trial = ReplayContext { by, keys: &keys, candidate: &candidate, active: &active };
         let rows_max = usize::try_from(limit.clamp(1, REPLAYED_MAX)).unwrap_or(1);
         let mut page = ReplayProgress { judged: Effort::default(), rows: Vec::new(), rows_max, looked: 0, led_up: 0 };
         let policy = candidate.digest();
         let mut last = None;
         if let Some(ReplayCursor { thread, seq }) = after {
-            let thread = self.thread(&keys, thread).await?.record;
+            let thread = self.core.thread(&keys, thread).await?.record;
             if thread.flow != *flow {
                 return Err(Error::NotFound("thread"));
             }
@@ -147,7 +147,7 @@ impl Service {
             let cursor = last.as_ref().map(|it| Cursor { due: 0, id: it.to_string() });
             let filter = RowFilter::Owner(flow.as_str());
             // Loaded in small groups, because a page may end in the first of them.
-            let threads = self.reader(&keys).list::<Thread>(filter, cursor.as_ref(), THREADS_AT_ONCE).await?;
+            let threads = self.core.reader(&keys).list::<Thread>(filter, cursor.as_ref(), THREADS_AT_ONCE).await?;
             if threads.is_empty() {
                 return Ok(ReplayResult { policy, rows: page.rows, next: None });
             }

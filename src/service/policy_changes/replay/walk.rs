@@ -19,8 +19,8 @@ use countersign_domain::threads::transition::{Rejection, Transition, TransitionO
 use countersign_domain::threads::usage::{Totals, Usage};
 
 use super::{ReplayProgress, ReplayedProposal};
-use crate::service::Service;
 use crate::service::error::{Error, Result};
+use crate::service::policy_changes::PolicyChanges;
 use crate::service::proposals::join_request::JoinProposal;
 use crate::service::proposals::request::{Proposal, ProposalKind};
 use crate::service::threads::version::Version;
@@ -149,7 +149,7 @@ impl RecordedProposal {
     }
 }
 
-impl Service {
+impl PolicyChanges {
     /// Judges every proposal after an event until the page is full. Returns the event to continue after, or
     /// `None` at the end.
     pub(super) async fn walk(
@@ -207,7 +207,7 @@ impl Service {
         let Some(origin) = thread.branch.as_ref().filter(|it| it.version > 0) else {
             return Ok(Some(ReplayState::default()));
         };
-        let parent = self.thread(trial.keys, &origin.thread).await?.record;
+        let parent = self.core.thread(trial.keys, &origin.thread).await?.record;
         let last = parent.last_event.ok_or(BROKEN)?.seq.min(EVENTS_BACK_MAX);
         let mut past = ReplayState::default();
         for seq in 1..=last {
@@ -239,8 +239,8 @@ impl Service {
         if !statement.kind.is_given_context() {
             return Ok(None);
         }
-        match self.version(trial.keys, thread, past.version).await {
-            Ok(on) => self.given(trial.candidate, node, &on.state, thread.as_str()).await,
+        match self.threads.version(trial.keys, thread, past.version).await {
+            Ok(on) => self.proposals.given(trial.candidate, node, &on.state, thread.as_str()).await,
             Err(Error::Erased) => Ok(*recorded),
             Err(error) => Err(error),
         }
@@ -248,7 +248,7 @@ impl Service {
 
     async fn event_of(&self, trial: &ReplayContext<'_>, thread: &Thread, seq: u64) -> Result<Event> {
         let alias = event_alias(&thread.id, seq);
-        Ok(self.reader(trial.keys).get_by_alias::<Event>(&alias).await?.ok_or(BROKEN)?.record)
+        Ok(self.core.reader(trial.keys).get_by_alias::<Event>(&alias).await?.ok_or(BROKEN)?.record)
     }
 
     /// Returns the proposal that an event records first, if it is wanted, and the statement that the event
@@ -282,14 +282,14 @@ impl Service {
             }
             EventType::TransitionHeld if seen == ReplayEventScope::Wanted => {
                 let transition = self.stated_with_values(keys, named(event, "transition")?).await?;
-                let hold = self.hold_of(keys, transition.digest).await?.ok_or(BROKEN)?.record;
+                let hold = self.threads.hold_of(keys, transition.digest).await?.ok_or(BROKEN)?.record;
                 let was = RecordedOutcome::new(ReplayOutcome::Hold, hold.reasons.into_iter().map(|it| it.code));
                 let asked = is_proposal(transition.statement.kind) && past.restated != Some(transition.digest);
                 let recorded = asked.then(|| RecordedProposal::of_transition(transition, past, was)).transpose()?;
                 Ok((recorded, None))
             }
             EventType::TransitionRejected if seen == ReplayEventScope::Wanted => {
-                let rejection = self.fetch::<Rejection>(keys, &named(event, "identity")?.to_string()).await?;
+                let rejection = self.core.fetch::<Rejection>(keys, &named(event, "identity")?.to_string()).await?;
                 Ok((Some(RecordedProposal::of_rejection(rejection.ok_or(BROKEN)?.record, past)), None))
             }
             _ => Ok((None, None)),
@@ -298,8 +298,8 @@ impl Service {
 
     /// Returns a transition with its values, or without them if they are erased.
     async fn stated_with_values(&self, keys: &Keys, digest: Digest) -> Result<Transition> {
-        let stated = self.stated(keys, digest).await?;
-        match self.whole(keys, stated.clone()).await {
+        let stated = self.threads.stated(keys, digest).await?;
+        match self.threads.whole(keys, stated.clone()).await {
             Err(Error::Erased) => Ok(stated),
             whole => whole,
         }

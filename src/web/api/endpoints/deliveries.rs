@@ -69,7 +69,7 @@ pub async fn deliveries(
     };
     let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
     let after = query.page_token.as_deref().map(place).transpose()?;
-    let (deliveries, next) = app.service.deliveries(&id(&endpoint)?, which, after, size).await?;
+    let (deliveries, next) = app.service.delivery.deliveries(&id(&endpoint)?, which, after, size).await?;
     let deliveries: Vec<Value> = deliveries.iter().map(delivery_json).collect();
     let next = next.map(|it| format!("{}.{}", it.moment, it.index));
     Ok(HttpResponse::Ok().json(json!({"deliveries": deliveries, "next_page_token": next})))
@@ -95,7 +95,7 @@ fn place(token: &str) -> Result<DeliveryCursor> {
     responses((status = 200, description = "The delivery, with the `body` that is sent", body = crate::web::api::responses::endpoints::DeliveryResponse))
 )]
 pub async fn delivery(app: Data<AppState>, _machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
-    let found = app.service.delivery(&id(&path.0)?, index(&path.1)?).await?;
+    let found = app.service.delivery.delivery(&id(&path.0)?, index(&path.1)?).await?;
     let mut answer = delivery_json(&found.delivery);
     answer["body"] = json!(found.body);
     Ok(HttpResponse::Ok().json(answer))
@@ -115,7 +115,7 @@ pub async fn delivery(app: Data<AppState>, _machine: Machine, path: Path<(String
 )]
 pub async fn redeliver(post: IdempotentPost, path: Path<(String, String)>) -> Result<HttpResponse> {
     let (id, index, EmptyRequest {}) = (id(&path.0)?, index(&path.1)?, post.read()?);
-    let work = post.app.service.redeliver(Actor::Token(&post.token), &id, index);
+    let work = post.app.service.delivery.redeliver(Actor::Token(&post.token), &id, index);
     post.once(work, |_, delivery: &Delivery| Ok(told(StatusCode::ACCEPTED, &delivery_json(delivery)))).await
 }
 
@@ -142,7 +142,7 @@ pub async fn redeliver_many(post: IdempotentPost, endpoint: Path<String>) -> Res
         _ => return Err(Error::invalid("", "set either `failed_since` or `after`")),
     };
     let id = id(&endpoint)?;
-    let work = post.app.service.redeliver_many(Actor::Token(&post.token), &id, again);
+    let work = post.app.service.delivery.redeliver_many(Actor::Token(&post.token), &id, again);
     post.once(work, |_, count: &u64| Ok(told(StatusCode::ACCEPTED, &json!({"count": count})))).await
 }
 

@@ -189,7 +189,7 @@ pub async fn add(post: IdempotentPost) -> Result<HttpResponse> {
         headers: hidden(ask.headers),
         after: ask.after,
     };
-    let work = post.app.service.add_endpoint(Actor::Token(&post.token), &new);
+    let work = post.app.service.delivery.add_endpoint(Actor::Token(&post.token), &new);
     post.once(work, |_, (added, secret): &(EndpointDetails, Option<Secret<String>>)| {
         let mut answer = endpoint_json(added, AddressDisclosure::Whole);
         if let Some(secret) = secret {
@@ -217,7 +217,7 @@ fn shown_to(machine: &Machine) -> AddressDisclosure {
 )]
 pub async fn list(app: Data<AppState>, machine: Machine) -> Result<HttpResponse> {
     let address = shown_to(&machine);
-    let all: Vec<Value> = app.service.endpoints().await?.iter().map(|it| endpoint_json(it, address)).collect();
+    let all: Vec<Value> = app.service.delivery.endpoints().await?.iter().map(|it| endpoint_json(it, address)).collect();
     Ok(HttpResponse::Ok().json(json!({"endpoints": all})))
 }
 
@@ -233,7 +233,7 @@ pub async fn list(app: Data<AppState>, machine: Machine) -> Result<HttpResponse>
     responses((status = 200, description = "The endpoint", body = super::responses::endpoints::EndpointResponse))
 )]
 pub async fn read(app: Data<AppState>, machine: Machine, endpoint: Path<String>) -> Result<HttpResponse> {
-    let endpoint = app.service.endpoint(&id(&endpoint)?).await?;
+    let endpoint = app.service.delivery.endpoint(&id(&endpoint)?).await?;
     Ok(HttpResponse::Ok().json(endpoint_json(&endpoint, shown_to(&machine))))
 }
 
@@ -260,7 +260,7 @@ pub async fn change(post: IdempotentPost, endpoint: Path<String>) -> Result<Http
         headers: ask.headers.map(hidden),
         serving,
     };
-    let changed = app.service.change_endpoint(Actor::Token(&post.token), &id(&endpoint)?, &edit).await?;
+    let changed = app.service.delivery.change_endpoint(Actor::Token(&post.token), &id(&endpoint)?, &edit).await?;
     Ok(HttpResponse::Ok().json(endpoint_json(&changed, AddressDisclosure::Whole)))
 }
 
@@ -285,7 +285,7 @@ fn serving(enabled: Option<bool>, from: Option<&str>) -> Result<Option<DeliveryA
     responses((status = 204, description = "Deleted"))
 )]
 pub async fn remove(app: Data<AppState>, machine: Machine, endpoint: Path<String>) -> Result<HttpResponse> {
-    app.service.remove_endpoint(Actor::Token(&machine.0), &id(&endpoint)?).await?;
+    app.service.delivery.remove_endpoint(Actor::Token(&machine.0), &id(&endpoint)?).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -306,7 +306,7 @@ pub async fn secret(post: IdempotentPost, endpoint: Path<String>) -> Result<Http
     let overlap = ask.overlap_secs.map_or(OVERLAP, Duration::from_secs).min(OVERLAP_MAX + Duration::from_secs(1));
     let by = Actor::Token(&post.token);
     let id = id(&endpoint)?;
-    let work = post.app.service.rotate_endpoint_secret(by, &id, overlap);
+    let work = post.app.service.delivery.rotate_endpoint_secret(by, &id, overlap);
     post.once(work, |_, (secret, until): &(Secret<String>, Timestamp)| {
         Ok(told(StatusCode::OK, &json!({"secret": secret.expose(), "before_until": until})))
     })
@@ -327,7 +327,7 @@ pub async fn secret(post: IdempotentPost, endpoint: Path<String>) -> Result<Http
 pub async fn test(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpResponse> {
     let (id, EmptyRequest {}) = (id(&endpoint)?, post.read()?);
     let tell = |_: &AppState, attempt: &DeliveryAttempt| Ok(told(StatusCode::OK, &attempt_json(attempt)));
-    post.once(post.app.service.test_endpoint(&id), tell).await
+    post.once(post.app.service.delivery.test_endpoint(&id), tell).await
 }
 
 /// Reads the endpoint's ID in the path.

@@ -159,7 +159,7 @@ pub fn wrong_method(request: &HttpRequest, methods: &[&str]) -> HttpResponse {
 fn count(request: &HttpRequest, error: &Error) {
     // Tests build requests without the application state.
     let Some(app) = request.app_data::<Data<AppState>>() else { return };
-    let metrics = app.service.metrics();
+    let metrics = app.service.operations.metrics();
     if let Error::Denied(code) = error
         && request.match_pattern().as_deref() == Some("/v1/verify")
     {
@@ -171,7 +171,7 @@ fn count(request: &HttpRequest, error: &Error) {
 /// Counts stored data that does not match its signature.
 pub fn count_broken(app: &AppState, error: &Error) {
     if error.is_chain_failure() {
-        app.service.metrics().chain_failed();
+        app.service.operations.metrics().chain_failed();
     }
 }
 

@@ -90,7 +90,7 @@ pub async fn propose(post: IdempotentPost, thread: Path<String>) -> Result<HttpR
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let ask: ProposeRequest = post.read()?;
     let proposal = read_proposal(thread, ask)?;
-    post.once(post.app.service.propose(&post.token, &proposal), answer).await
+    post.once(post.app.service.proposals.propose(&post.token, &proposal), answer).await
 }
 
 /// Converts a request body to a proposal.
@@ -151,7 +151,7 @@ pub async fn roll_back(post: IdempotentPost, thread: Path<String>) -> Result<Htt
         usage: Usage::default(),
         step: ask.step,
     };
-    post.once(post.app.service.propose(&post.token, &proposal), answer).await
+    post.once(post.app.service.proposals.propose(&post.token, &proposal), answer).await
 }
 
 /// Read a transition.
@@ -202,9 +202,9 @@ pub async fn decided(
     digest: Digest,
     wished: Duration,
 ) -> Result<Option<DecisionResponse>> {
-    of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
-    let reader = &app.service.reader_with(&machine.0.record).await?;
-    let look = || async move { Ok(app.service.decision(digest, reader).await?.1) };
+    of_own_flow(machine, &app.service.threads.flow_of_transition(digest).await?, "transition")?;
+    let reader = &app.service.identity.reader_with(&machine.0.record).await?;
+    let look = || async move { Ok(app.service.reviews.decision(digest, reader).await?.1) };
     long_poll::poll_until(app, &machine.0, wished, look).await
 }
 
@@ -227,7 +227,7 @@ pub fn still_held() -> Value {
 pub async fn cancel(post: IdempotentPost, digest: Path<String>) -> Result<HttpResponse> {
     let digest: Digest = json_body::name("/digest", &digest)?;
     let ask: ReasonRequest = post.read()?;
-    let work = post.app.service.cancel(&post.token, digest, &ask.reason);
+    let work = post.app.service.threads.cancel(&post.token, digest, &ask.reason);
     let body = json!({"transition": digest, "status": "cancelled"});
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
 }

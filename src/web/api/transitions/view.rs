@@ -71,11 +71,14 @@ fn review_of(app: &AppState, hold: &Hold) -> Value {
     }
     review["needed"] = json!(needed);
     // The escalation is stored in advance, and applies from its time on.
-    if let Some(escalation) = hold.notices.escalation.as_ref().filter(|it| it.from <= app.service.now()) {
+    if let Some(escalation) = hold.notices.escalation.as_ref().filter(|it| it.from <= app.service.core.now()) {
         review["escalated"] = json!({"at": escalation.from, "to": escalation.to});
     }
-    let why =
-        if hold.is_open(app.service.now()) { MACHINE } else { (CannotDecide::Ended.code(), "this review is over") };
+    let why = if hold.is_open(app.service.core.now()) {
+        MACHINE
+    } else {
+        (CannotDecide::Ended.code(), "this review is over")
+    };
     review["can_decide"] = json!(false);
     review["why_not"] = json!({"code": why.0, "detail": why.1});
     review
@@ -111,7 +114,7 @@ fn put_places(line: &mut Value, places: &[VotingSeat]) {
 
 /// Returns the ID and the URL of a review.
 pub fn review_link(app: &AppState, review: &ReviewId) -> Value {
-    json!({"id": review, "url": format!("{}/reviews/{review}", app.service.public_url())})
+    json!({"id": review, "url": format!("{}/reviews/{review}", app.service.core.public_url())})
 }
 
 fn leaf_json(leaf: &RedactedLeaf) -> Value {
@@ -152,15 +155,15 @@ fn diff_json(diff: &[LeafChange]) -> Value {
 
 /// Returns a transition as JSON.
 pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) -> Result<Value> {
-    of_own_flow(machine, &app.service.flow_of_transition(digest).await?, "transition")?;
+    of_own_flow(machine, &app.service.threads.flow_of_transition(digest).await?, "transition")?;
     let token = &machine.0.record;
     let part = if token.role == MachineRole::Agent { RedactionDetail::OfAnAgent } else { RedactionDetail::Whole };
-    let told = app.service.told(digest, &app.service.reader_with(token).await?, part).await?;
+    let told = app.service.threads.told(digest, &app.service.identity.reader_with(token).await?, part).await?;
     let mut answer = json!({
         "transition": digest, "thread": told.thread, "status": told.status,
         "statement": told.statement, "entry": told.entry,
     });
-    if let Some(code) = app.service.stopped(digest).await? {
+    if let Some(code) = app.service.writes.stopped(digest).await? {
         answer["stopped"] = json!(code.as_str());
     }
     // Arguments can contain values that other agents must not read.
@@ -176,12 +179,12 @@ pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) 
         _ => put_warnings(&mut answer, &told.warnings_shown),
     }
     answer["diff"] = match token.role {
-        MachineRole::Agent => diff_json(&app.service.visible_effect(token, &told).await?),
+        MachineRole::Agent => diff_json(&app.service.reviews.visible_effect(token, &told).await?),
         _ => json!(told.redacted),
     };
     put_marks(&mut answer);
     if token.role == MachineRole::Auditor {
-        let opening = app.service.opening(digest).await?;
+        let opening = app.service.reviews.opening(digest).await?;
         answer["hidden"] = told.hidden.iter().map(|it| hidden_json(it, &opening)).collect();
         answer["opening"] = json!(opening);
     }
@@ -189,7 +192,7 @@ pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) 
         answer["review"] = review_of(app, hold);
         // Only auditors see who can decide. An agent could otherwise pick the reviewer who is most likely to approve.
         if token.role == MachineRole::Auditor {
-            answer["review"]["people"] = people_json(&app.service.electorate(&hold.id).await?);
+            answer["review"]["people"] = people_json(&app.service.reviews.electorate(&hold.id).await?);
         }
     }
     Ok(answer)

@@ -44,7 +44,7 @@ pub async fn redeliver(
     let failed = |error| PageError::of(&request, error);
     let sent = async {
         let by = Actor::Person(&visitor.0.signed_in.account);
-        app.service.redeliver(by, &id(&path.0)?, index(&path.1)?).await
+        app.service.delivery.redeliver(by, &id(&path.0)?, index(&path.1)?).await
     };
     match sent.await {
         Ok(_) => Ok(see_other(&format!("/endpoints/{}/deliveries/{}?done=again", path.0, path.1))),
@@ -66,9 +66,9 @@ async fn page(
     path: &(String, String),
     notice: Option<FlashNotice>,
 ) -> Result<DeliveryPage> {
-    let (service, now) = (&app.service, app.service.now());
-    let (endpoint, index) = (service.endpoint(&id(&path.0)?).await?.endpoint, index(&path.1)?);
-    let told = service.delivery(&endpoint.id, index).await?;
+    let (service, now) = (&app.service, app.service.core.now());
+    let (endpoint, index) = (service.delivery.endpoint(&id(&path.0)?).await?.endpoint, index(&path.1)?);
+    let told = service.delivery.delivery(&endpoint.id, index).await?;
     Ok(DeliveryPage {
         shell: visitor.shell(service, notice).await?,
         csrf: visitor.0.csrf.shown(),

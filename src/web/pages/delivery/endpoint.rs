@@ -111,13 +111,13 @@ pub async fn change(
             serving: None,
         };
         // The page shows a sanitized name, so an unchanged field must not overwrite the stored value.
-        let before = typed(&app.service.endpoint(id).await?);
+        let before = typed(&app.service.delivery.endpoint(id).await?);
         let edit = EndpointEdit {
             name: edit.name.filter(|it| *it != before.name),
             url: edit.url.filter(|it| *it.expose() != before.url),
             ..edit
         };
-        app.service.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
+        app.service.delivery.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
         Ok(see_other(&format!("/endpoints/{id}?done=changed")))
     };
     answered(&app, &request, &visitor, &endpoint, Some(EndpointFields::clone(&form).typed()), changed).await
@@ -139,7 +139,7 @@ pub async fn serve(
             _ => return Err(Error::invalid("/serving", "choose off, where_it_stopped or now")),
         };
         let edit = EndpointEdit { serving: Some(serving), ..EndpointEdit::default() };
-        app.service.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
+        app.service.delivery.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
         Ok(see_other(&format!("/endpoints/{id}?done={done}")))
     };
     answered(&app, &request, &visitor, &endpoint, None, served).await
@@ -156,8 +156,8 @@ pub async fn rotate(
     let rotated = async |id: &EndpointId| {
         let secs = form.overlap.parse().map_err(|_| Error::invalid("/overlap", "choose a time from the list"))?;
         let (by, overlap) = (Actor::Person(&visitor.0.signed_in.account), Duration::from_secs(secs));
-        let (secret, until) = app.service.rotate_endpoint_secret(by, id, overlap).await?;
-        let told = app.service.endpoint(id).await?;
+        let (secret, until) = app.service.delivery.rotate_endpoint_secret(by, id, overlap).await?;
+        let told = app.service.delivery.endpoint(id).await?;
         let until = (!overlap.is_zero()).then_some(until);
         let page = secret_page(&app, &visitor, &told.endpoint.name, secret, until).await?;
         Ok(html(StatusCode::OK, page.render()))
@@ -174,7 +174,7 @@ pub async fn test(
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let tested = async |id: &EndpointId| {
-        let test = Some(app.service.test_endpoint(id).await?);
+        let test = Some(app.service.delivery.test_endpoint(id).await?);
         let page = page(&app, &visitor, id, EndpointPageExtras { test, ..EndpointPageExtras::default() }).await?;
         Ok(html(StatusCode::OK, page.render()))
     };
@@ -206,7 +206,7 @@ pub async fn redeliver(
             _ => return Err(Error::invalid("/what", "choose failed or log")),
         };
         let by = Actor::Person(&visitor.0.signed_in.account);
-        let done = if app.service.redeliver_many(by, id, again).await? == 0 { "none" } else { "again" };
+        let done = if app.service.delivery.redeliver_many(by, id, again).await? == 0 { "none" } else { "again" };
         Ok(see_other(&format!("/endpoints/{id}?done={done}")))
     };
     answered(&app, &request, &visitor, &endpoint, None, sent).await
@@ -221,7 +221,7 @@ pub async fn remove(
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let removed = async |id: &EndpointId| {
-        app.service.remove_endpoint(Actor::Person(&visitor.0.signed_in.account), id).await?;
+        app.service.delivery.remove_endpoint(Actor::Person(&visitor.0.signed_in.account), id).await?;
         Ok(see_other("/endpoints?done=removed"))
     };
     answered(&app, &request, &visitor, &endpoint, None, removed).await
@@ -253,11 +253,11 @@ pub(in crate::web::pages) fn id(text: &str) -> Result<EndpointId> {
 }
 
 async fn page(app: &AppState, visitor: &Visitor, id: &EndpointId, beside: EndpointPageExtras) -> Result<EndpointPage> {
-    let (service, now) = (&app.service, app.service.now());
-    let told = service.endpoint(id).await?;
+    let (service, now) = (&app.service, app.service.core.now());
+    let told = service.delivery.endpoint(id).await?;
     let which = LISTS.iter().find(|it| it.0 == beside.asked.list).map_or(DeliveryFilter::All, |it| it.1);
     let after = cursor_of(&beside.asked.after);
-    let (deliveries, next) = service.deliveries(id, which, after, ROWS_MAX).await?;
+    let (deliveries, next) = service.delivery.deliveries(id, which, after, ROWS_MAX).await?;
     let next = next.map(|it| format!("/endpoints/{id}?list={}&after={}.{}", value_of(which), it.moment, it.index));
     Ok(EndpointPage {
         shell: visitor.shell(service, beside.notice).await?,

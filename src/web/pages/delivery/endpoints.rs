@@ -173,7 +173,7 @@ async fn added(app: &AppState, visitor: &Visitor, form: &EndpointFields) -> Resu
         after: (form.begin == "log").then_some(0),
     };
     let by = Actor::Person(&visitor.0.signed_in.account);
-    let (told, secret) = app.service.add_endpoint(by, &new).await?;
+    let (told, secret) = app.service.delivery.add_endpoint(by, &new).await?;
     let page = match secret {
         Some(secret) => Some(secret_page(app, visitor, &told.endpoint.name, secret, None).await?),
         None => None,
@@ -198,7 +198,7 @@ pub(in crate::web::pages) async fn secret_page(
              signs until the time below."
         }
     };
-    let now = app.service.now();
+    let now = app.service.core.now();
     Ok(SecretPage {
         shell: visitor.shell(&app.service, None).await?,
         title: format!("Secret of {}", SafeLine::new(name).plain()),
@@ -218,8 +218,8 @@ async fn page(
     notice: Option<FlashNotice>,
     typed: EndpointFormInput,
 ) -> Result<EndpointsPage> {
-    let now = app.service.now();
-    let endpoints = app.service.endpoints().await?;
+    let now = app.service.core.now();
+    let endpoints = app.service.delivery.endpoints().await?;
     Ok(EndpointsPage {
         shell: visitor.shell(&app.service, notice).await?,
         csrf: visitor.0.csrf.shown(),

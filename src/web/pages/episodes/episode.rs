@@ -48,18 +48,18 @@ pub async fn download(
 async fn file_of(app: &AppState, visitor: &Visitor, thread: &str, file: &str) -> Result<(String, Vec<u8>)> {
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
     let reader = visitor.account();
-    let files = app.service.files_of_run(reader.id.as_str(), &reader.into(), &id).await?;
+    let files = app.service.episodes.files_of_run(reader.id.as_str(), &reader.into(), &id).await?;
     files.into_iter().find(|it| it.0 == file).ok_or(Error::NotFound("artefact"))
 }
 
 async fn page(app: &AppState, visitor: &Visitor, thread: &str) -> Result<EpisodePage> {
     let service = &app.service;
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
-    let (shell, now) = (visitor.shell(service, None).await?, service.now());
+    let (shell, now) = (visitor.shell(service, None).await?, service.core.now());
     let own = shell.clone();
     let reader = visitor.account();
-    match service.of_run(reader.id.as_str(), &reader.into(), &id, move |run| of_run(run, own, now)).await {
-        Err(Error::Imported) => Ok(super::imported::page(&service.imported_run(&id).await?, shell, now)),
+    match service.episodes.of_run(reader.id.as_str(), &reader.into(), &id, move |run| of_run(run, own, now)).await {
+        Err(Error::Imported) => Ok(super::imported::page(&service.episodes.imported_run(&id).await?, shell, now)),
         page => page,
     }
 }

@@ -30,8 +30,8 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<
 async fn page(app: &AppState, visitor: &Visitor, older: Option<&str>) -> Result<ImportsPage> {
     let service = &app.service;
     let after = older.map(|token| OlderCursor::read(token).ok_or(Error::NotFound("page"))).transpose()?;
-    let (runs, next) = service.imported_runs(after.as_ref(), ROWS_MAX).await?;
-    let now = service.now();
+    let (runs, next) = service.episodes.imported_runs(after.as_ref(), ROWS_MAX).await?;
+    let now = service.core.now();
     Ok(ImportsPage {
         shell: visitor.shell(service, None).await?,
         rows: runs.iter().map(|it| row(it, now)).collect(),

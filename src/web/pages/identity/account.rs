@@ -93,7 +93,7 @@ async fn changed(app: &AppState, visitor: &Visitor, form: PasswordFields) -> Res
     if form.password != form.again {
         return Ok(Some("The two new passwords do not match. Your password is unchanged.".to_owned()));
     }
-    Ok(match app.service.change_password(&visitor.0.signed_in, form.old, form.password).await? {
+    Ok(match app.service.identity.change_password(&visitor.0.signed_in, form.old, form.password).await? {
         PasswordChangeOutcome::Yes => None,
         PasswordChangeOutcome::WrongPassword => {
             Some("The current password is wrong. Your password is unchanged.".to_owned())
@@ -111,10 +111,10 @@ pub async fn end_sessions(
     let me = &visitor.0.signed_in;
     let done = async {
         if form.session == OTHERS {
-            return app.service.end_other_sessions(me).await;
+            return app.service.identity.end_other_sessions(me).await;
         }
         let which = SessionId::try_from(form.session.as_str()).map_err(|_| Error::NotFound("session"))?;
-        app.service.end_session(me, &which).await
+        app.service.identity.end_session(me, &which).await
     };
     done.await.map_err(|error| PageError::of(&request, error))?;
     Ok(see_other("/account?done=ended"))
@@ -131,7 +131,7 @@ pub async fn set_contact(
     let account = &visitor.account().id;
     let typed = form.mail.trim();
     if typed.is_empty() {
-        app.service.set_contact(account, None).await.map_err(failed)?;
+        app.service.delivery.set_contact(account, None).await.map_err(failed)?;
         return Ok(see_other("/account?done=no-mail"));
     }
     let Ok(mail) = MailAddress::try_from(typed.to_owned()) else {
@@ -142,8 +142,8 @@ pub async fn set_contact(
         return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
     };
     let pace = if form.pace == "digest" { MailPace::Digest } else { MailPace::Each };
-    let contact = MailContact { account: account.clone(), mail, pace, at: app.service.now() };
-    app.service.set_contact(account, Some(contact)).await.map_err(failed)?;
+    let contact = MailContact { account: account.clone(), mail, pace, at: app.service.core.now() };
+    app.service.delivery.set_contact(account, Some(contact)).await.map_err(failed)?;
     Ok(see_other("/account?done=mail"))
 }
 
@@ -153,12 +153,12 @@ async fn page(
     notice: Option<FlashNotice>,
     again: AccountFormState,
 ) -> Result<AccountPage> {
-    let (account, now) = (visitor.account(), app.service.now());
-    let sessions = app.service.sessions_of(&account.id).await?;
+    let (account, now) = (visitor.account(), app.service.core.now());
+    let sessions = app.service.identity.sessions_of(&account.id).await?;
     let ids: Vec<String> = sessions.iter().map(|it| format!("session/{}", it.id)).collect();
-    let seen = app.service.last_seen(&ids).await?;
+    let seen = app.service.identity.last_seen(&ids).await?;
     let this = &visitor.0.signed_in.session.record.id;
-    let contact = app.service.contact_of(&account.id).await?;
+    let contact = app.service.delivery.contact_of(&account.id).await?;
     let (mail, mail_problem) = match again.mail {
         Some((typed, problem)) => (typed, Some(problem)),
         None => (contact.as_ref().map(|it| it.mail.to_string()).unwrap_or_default(), None),

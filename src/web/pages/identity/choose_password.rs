@@ -49,7 +49,7 @@ pub async fn submit(
         return answer(&app, &request, &secret, StatusCode::UNPROCESSABLE_ENTITY, Some(problem)).await;
     }
     let origin = anonymous_session::sign_in_origin(&app, &request).origin;
-    match app.service.choose_password(&secret, form.password, origin).await {
+    match app.service.identity.choose_password(&secret, form.password, origin).await {
         Ok((person, session)) => {
             Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::inbox())))
         }
@@ -79,13 +79,13 @@ async fn page(
     door: &AnonymousSession,
     problem: Option<String>,
 ) -> Result<PasswordPage> {
-    let link = app.service.link_of(secret).await?;
+    let link = app.service.identity.link_of(secret).await?;
     let (title, name, invited, by) = match link.record.purpose {
         LinkPurpose::Invite { name, role, groups, by } => {
             ("Welcome", name, Some((role.as_str(), lines(groups.iter().map(|it| it.as_str())))), by)
         }
         LinkPurpose::Reset { account, by } => {
-            ("Set a new password", app.service.account_row(&account).await?.record.name, None, by)
+            ("Set a new password", app.service.identity.account_row(&account).await?.record.name, None, by)
         }
         // Set-up and sign-in links are valid, but must not set a password here.
         _ => return Err(Error::NotFound("link")),

@@ -113,7 +113,7 @@ pub async fn end(
     let (visitor, _) = sent.parts();
     let done = async {
         let id = DelegationId::try_from(delegation.as_str()).map_err(|_| Error::NotFound("delegation"))?;
-        app.service.end_delegation(&visitor.account().id, &id).await
+        app.service.identity.end_delegation(&visitor.account().id, &id).await
     };
     done.await.map_err(|error| PageError::of(&request, error))?;
     Ok(see_other(&format!("{URL}?done=ended")))
@@ -134,7 +134,7 @@ async fn create(app: &AppState, visitor: &Visitor, form: &DelegationForm) -> Res
     } else {
         PasskeyConfirmation::Passkey { challenge: form.confirm_challenge.clone(), assertion: parsed(&form.assertion)? }
     };
-    app.service.delegate_to(&visitor.0.signed_in, &new_delegation(form)?, confirmation).await?;
+    app.service.identity.delegate_to(&visitor.0.signed_in, &new_delegation(form)?, confirmation).await?;
     Ok(see_other(&format!("{URL}?done=named")))
 }
 
@@ -146,20 +146,21 @@ async fn confirm_page(
     problem: Option<String>,
 ) -> Result<HttpResponse> {
     let (service, account, naming) = (&app.service, visitor.account(), new_delegation(form)?);
-    let offer = service.offer(account, &naming).await?;
-    let own = service.passkeys_of(&account.id).await?;
+    let offer = service.identity.offer(account, &naming).await?;
+    let own = service.identity.passkeys_of(&account.id).await?;
     let session = visitor.0.signed_in.session.record.id.as_str();
     let confirm = match (own.is_empty(), account.password_hash()) {
         (true, Some(_)) => PasskeyConfirmationView::Password,
         (true, None) => PasskeyConfirmationView::FreshSession,
         (false, _) => PasskeyConfirmationView::Passkey(PasskeyChallengeView {
-            rp_id: service.relying_party().map(|it| it.id().to_owned()).unwrap_or_default(),
+            rp_id: service.identity.relying_party().map(|it| it.id().to_owned()).unwrap_or_default(),
             challenge: service
+                .identity
                 .passkey_challenge(&ChallengePurpose::AllowDelegating { session, terms: &offer.terms })?,
             allow: ids(&own),
         }),
     };
-    let now = service.now();
+    let now = service.core.now();
     let status = if problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
     let page = DelegatePage {
         shell: visitor.shell(service, None).await?,
@@ -180,10 +181,10 @@ async fn page(
     notice: Option<FlashNotice>,
     form: &DelegationForm,
 ) -> Result<DelegationsPage> {
-    let (service, account, now) = (&app.service, visitor.account(), app.service.now());
+    let (service, account, now) = (&app.service, visitor.account(), app.service.core.now());
     let votes = account.role == PersonRole::Reviewer;
     let whose = if votes { DelegationOwnerFilter::Own } else { DelegationOwnerFilter::Everybodys };
-    let found = service.delegations(&account.id, whose).await?;
+    let found = service.identity.delegations(&account.id, whose).await?;
     let rows = |of: &[Delegation]| of.iter().take(GIVEN_SHOWN).map(|it| row(visitor, it, now)).collect::<Vec<_>>();
     Ok(DelegationsPage {
         shell: visitor.shell(service, notice).await?,

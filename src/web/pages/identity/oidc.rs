@@ -55,7 +55,7 @@ pub async fn submit(
     let (door, form) = sent.parts();
     check_rate_limit(&app, &request)?;
     let next = LocalPath::of(&form.next);
-    let begun = app.service.oidc_authorize(door.secret(), next.as_str()).await;
+    let begun = app.service.identity.oidc_authorize(door.secret(), next.as_str()).await;
     let url = begun.map_err(|error| PageError::of(&request, error))?;
     Ok(redirect_page(url, "Signing in", "Your organisation's sign-in page opens and returns you here."))
 }
@@ -71,7 +71,7 @@ pub async fn oidc_callback(
     let door = AnonymousSession::shown(&app, &request);
     let mut back = read(brought.into_inner()).ok_or_else(|| PageError::unreadable(&request))?;
     back.origin = sign_in_origin(&app, &request).origin;
-    let came_in = app.service.oidc_callback(door.as_ref().map(AnonymousSession::secret), &back).await;
+    let came_in = app.service.identity.oidc_callback(door.as_ref().map(AnonymousSession::secret), &back).await;
     let came_in = came_in.map_err(|error| PageError::of(&request, error))?;
     Ok(let_in(&app, came_in.secret, &LocalPath::of(&came_in.next)))
 }
@@ -85,7 +85,7 @@ pub fn redirect_page(url: String, title: &str, lead: &str) -> HttpResponse {
 fn check_rate_limit(app: &AppState, request: &HttpRequest) -> Result<(), PageError> {
     // Before sign-in there is no account to limit, so the limit is per network address.
     let address = app.edge.peers.asker_of(request).to_string();
-    let taken = app.edge.elsewhere.take(address.as_str(), app.service.now());
+    let taken = app.edge.elsewhere.take(address.as_str(), app.service.core.now());
     taken.map_err(|_| PageError::of(request, Error::TooMany))
 }
 

@@ -86,7 +86,7 @@ pub async fn add(
     let name = form.name.clone();
     let added = async {
         let new = new_passkey(form)?;
-        app.service.add_passkey(&visitor.0.signed_in, new).await
+        app.service.identity.add_passkey(&visitor.0.signed_in, new).await
     };
     match added.await {
         Ok(_) => Ok(see_other(&format!("{PASSKEYS_URL}?done=added"))),
@@ -104,7 +104,7 @@ pub async fn remove(
     let removed = async {
         let id = PasskeyId::try_from(form.passkey.as_str()).map_err(|_| Error::NotFound("passkey"))?;
         let confirmation = confirmation(form)?;
-        app.service.remove_passkey(&visitor.0.signed_in, &id, confirmation).await
+        app.service.identity.remove_passkey(&visitor.0.signed_in, &id, confirmation).await
     };
     match removed.await {
         Ok(()) => Ok(see_other(&format!("{PASSKEYS_URL}?done=removed"))),
@@ -132,7 +132,7 @@ pub async fn sign_in(
         account: &form.account,
         origin: anonymous_session::sign_in_origin(&app, &request).origin,
     };
-    match app.service.sign_in_with_passkey(&attempt).await {
+    match app.service.identity.sign_in_with_passkey(&attempt).await {
         Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
         Err(Error::Unauthenticated) => again(
             StatusCode::UNAUTHORIZED,
@@ -185,14 +185,14 @@ async fn again(
 
 async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, typed: &str) -> Result<PasskeysPage> {
     let (service, account) = (&app.service, visitor.account());
-    let own = service.passkeys_of(&account.id).await?;
+    let own = service.identity.passkeys_of(&account.id).await?;
     let rows = own.iter().map(|it| row(app, visitor, it, &own)).collect::<Result<Vec<_>>>()?;
     Ok(PasskeysPage {
         shell: visitor.shell(service, notice).await?,
         csrf: visitor.0.csrf.shown(),
-        place: match service.relying_party() {
+        place: match service.identity.relying_party() {
             Some(party) => PasskeyAvailability::Here(add_form(app, visitor, &own, party.id(), typed)?),
-            None => PasskeyAvailability::Nowhere(service.public_url().to_owned()),
+            None => PasskeyAvailability::Nowhere(service.core.public_url().to_owned()),
         },
         rows,
     })
@@ -200,7 +200,7 @@ async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, ty
 
 fn add_form(app: &AppState, visitor: &Visitor, own: &[Passkey], rp_id: &str, typed: &str) -> Result<AddPasskeyForm> {
     let (account, session) = (visitor.account(), visitor.0.signed_in.session.record.id.as_str());
-    let challenge = app.service.passkey_challenge(&ChallengePurpose::Add { session })?;
+    let challenge = app.service.identity.passkey_challenge(&ChallengePurpose::Add { session })?;
     let confirm = if own.is_empty() {
         if account.password_hash().is_some() {
             PasskeyConfirmationView::Password
@@ -212,7 +212,7 @@ fn add_form(app: &AppState, visitor: &Visitor, own: &[Passkey], rp_id: &str, typ
         let purpose = ChallengePurpose::AllowAdding { session, registration: &challenge };
         PasskeyConfirmationView::Passkey(PasskeyChallengeView {
             rp_id: rp_id.to_owned(),
-            challenge: app.service.passkey_challenge(&purpose)?,
+            challenge: app.service.identity.passkey_challenge(&purpose)?,
             allow: ids(own),
         })
     };
@@ -227,17 +227,21 @@ fn add_form(app: &AppState, visitor: &Visitor, own: &[Passkey], rp_id: &str, typ
 }
 
 fn row(app: &AppState, visitor: &Visitor, passkey: &Passkey, own: &[Passkey]) -> Result<PasskeyRow> {
-    let (now, session) = (app.service.now(), visitor.0.signed_in.session.record.id.as_str());
+    let (now, session) = (app.service.core.now(), visitor.0.signed_in.session.record.id.as_str());
     // The challenge contains the passkey's id, so a signature for one removal cannot confirm another.
     let purpose = ChallengePurpose::AllowRemoving { session, passkey: passkey.id.as_str() };
-    let rp_id = app.service.relying_party().map(|it| it.id().to_owned()).unwrap_or_default();
+    let rp_id = app.service.identity.relying_party().map(|it| it.id().to_owned()).unwrap_or_default();
     Ok(PasskeyRow {
         id: passkey.id.to_string(),
         name: SafeLine::new(passkey.name.as_str()),
         added: moment(passkey.added_at, now),
         used: passkey.used_at.map(|it| moment(it, now)),
         kept: if passkey.backup_eligible { "may be synced to other devices" } else { "bound to one device" },
-        remove: PasskeyChallengeView { rp_id, challenge: app.service.passkey_challenge(&purpose)?, allow: ids(own) },
+        remove: PasskeyChallengeView {
+            rp_id,
+            challenge: app.service.identity.passkey_challenge(&purpose)?,
+            allow: ids(own),
+        },
     })
 }
 

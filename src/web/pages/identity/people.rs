@@ -70,15 +70,15 @@ pub async fn invite(
 async fn invited(app: &AppState, visitor: &Visitor, form: &InvitationFields) -> Result<SecretPage> {
     let (role, groups) = (role_of(&form.role)?, groups_of(&form.groups)?);
     let new = NewAccount { name: form.username.trim().to_owned(), role, groups };
-    let secret = app.service.invite(&visitor.0.signed_in.account, &new).await?;
-    let now = app.service.now();
+    let secret = app.service.identity.invite(&visitor.0.signed_in.account, &new).await?;
+    let now = app.service.core.now();
     Ok(SecretPage {
         shell: visitor.shell(&app.service, None).await?,
         title: format!("Invitation for {}", new.name),
         lead: "Send this link only to the invited person: the first person to use it sets the password. The link is \
                shown only now and works once.",
         label: "Link",
-        secret: format!("{}/password/{secret}", app.service.public_url()),
+        secret: format!("{}/password/{secret}", app.service.core.public_url()),
         until: Some(moment(now.plus(INVITATION_TTL), now)),
         note: None,
         back: ADDRESS,
@@ -97,7 +97,7 @@ pub async fn withdraw(
     let failed = |error| PageError::of(&request, error);
     let done = async {
         let id = SessionId::try_from(link.as_str()).map_err(|_| Error::NotFound("link"))?;
-        app.service.withdraw_link(&visitor.0.signed_in.account, &id).await
+        app.service.identity.withdraw_link(&visitor.0.signed_in.account, &id).await
     };
     match done.await {
         Ok(()) => Ok(see_other("/people?done=withdrawn")),
@@ -129,15 +129,15 @@ async fn page(
     notice: Option<FlashNotice>,
     typed: PersonFormInput,
 ) -> Result<PeoplePage> {
-    let (service, now) = (&app.service, app.service.now());
-    let people = service.people().await?;
-    let links = service.open_links().await?;
+    let (service, now) = (&app.service, app.service.core.now());
+    let people = service.identity.people().await?;
+    let links = service.identity.open_links().await?;
     let name_of = |link: &OpenLink| match &link.purpose {
         LinkPurpose::Reset { account, .. } => people.iter().find(|it| it.id == *account).map(|it| it.name.clone()),
         _ => None,
     };
     let ids: Vec<String> = people.iter().map(|it| format!("account/{}", it.id)).collect();
-    let seen = service.last_seen(&ids).await?;
+    let seen = service.identity.last_seen(&ids).await?;
     Ok(PeoplePage {
         links: links.iter().filter_map(|it| link_row(it, name_of(it), now)).collect(),
         people: people.iter().zip(&ids).map(|(it, id)| person_row(it, visitor, seen.get(id).copied(), now)).collect(),

@@ -68,7 +68,7 @@ pub async fn change_access(
     let (visitor, form) = sent.parts();
     let changed = async |account: &Account| {
         let (role, groups) = (role_of(&form.role)?, groups_of(&form.groups)?);
-        app.service.change_access(&visitor.0.signed_in.account, &account.id, role, &groups).await?;
+        app.service.identity.change_access(&visitor.0.signed_in.account, &account.id, role, &groups).await?;
         Ok(see_other(&format!("/people/{}?done=changed", account.id)))
     };
     answered(&app, &request, &visitor, &account, changed).await
@@ -88,7 +88,7 @@ pub async fn admit(
             "enable" => (SignInAccess::Open, "enabled"),
             _ => return Err(Error::invalid("/admission", "choose disable or enable")),
         };
-        app.service.set_admission_by(&visitor.0.signed_in.account, &account.name, admission).await?;
+        app.service.identity.set_admission_by(&visitor.0.signed_in.account, &account.name, admission).await?;
         Ok(see_other(&format!("/people/{}?done={done}", account.id)))
     };
     answered(&app, &request, &visitor, &account, admitted).await
@@ -103,8 +103,8 @@ pub async fn reset(
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let made = async |account: &Account| {
-        let secret = app.service.reset_link(&visitor.0.signed_in.account, &account.id).await?;
-        let now = app.service.now();
+        let secret = app.service.identity.reset_link(&visitor.0.signed_in.account, &account.id).await?;
+        let now = app.service.core.now();
         let page = SecretPage {
             shell: visitor.shell(&app.service, None).await?,
             title: format!("Password reset for {}", account.name),
@@ -112,7 +112,7 @@ pub async fn reset(
                    link is shown only now and works once. All sessions of the account have ended. The old password works \
                    until a new one is set.",
             label: "Link",
-            secret: format!("{}/password/{secret}", app.service.public_url()),
+            secret: format!("{}/password/{secret}", app.service.core.public_url()),
             until: Some(moment(now.plus(RESET_TTL), now)),
             note: None,
             back: "/people",
@@ -132,7 +132,7 @@ pub async fn unlock(
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let unlocked = async |account: &Account| {
-        app.service.unlock(&visitor.0.signed_in.account, &account.id).await?;
+        app.service.identity.unlock(&visitor.0.signed_in.account, &account.id).await?;
         Ok(see_other(&format!("/people/{}?done=unlocked", account.id)))
     };
     answered(&app, &request, &visitor, &account, unlocked).await
@@ -147,7 +147,7 @@ pub async fn remove_passkeys(
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let removed = async |account: &Account| {
-        app.service.remove_lost_passkeys(&visitor.0.signed_in.account, &account.id).await?;
+        app.service.identity.remove_lost_passkeys(&visitor.0.signed_in.account, &account.id).await?;
         Ok(see_other(&format!("/people/{}?done=passkeys", account.id)))
     };
     answered(&app, &request, &visitor, &account, removed).await
@@ -174,18 +174,18 @@ async fn answered(
 
 async fn find(app: &AppState, id: &str) -> Result<Account> {
     let id = AccountId::try_from(id).map_err(|_| Error::NotFound("person"))?;
-    match app.service.account_row(&id).await {
+    match app.service.identity.account_row(&id).await {
         Err(Error::NotFound(_)) => Err(Error::NotFound("person")),
         other => other.map(|it| it.record),
     }
 }
 
 async fn page(app: &AppState, visitor: &Visitor, account: &Account, notice: Option<FlashNotice>) -> Result<PersonPage> {
-    let now = app.service.now();
-    let sessions = app.service.sessions_of(&account.id).await?.len();
+    let now = app.service.core.now();
+    let sessions = app.service.identity.sessions_of(&account.id).await?.len();
     let groups: Vec<&str> = account.groups.iter().map(|it| it.as_str()).collect();
     let id = format!("account/{}", account.id);
-    let seen = app.service.last_seen(std::slice::from_ref(&id)).await?.remove(&id);
+    let seen = app.service.identity.last_seen(std::slice::from_ref(&id)).await?.remove(&id);
     let person = person_row(account, visitor, seen, now);
     let changing = match visitor.account().role {
         // Comes before the role: an administrator must not change their own role or groups (separation of duties).
@@ -204,8 +204,8 @@ async fn page(app: &AppState, visitor: &Visitor, account: &Account, notice: Opti
             groups: groups.join(", "),
         },
         sessions,
-        passkeys: app.service.passkeys_of(&account.id).await?.len(),
-        mail: app.service.contact_of(&account.id).await?.map(|it| SafeLine::new(it.mail.as_str())),
-        slowed: app.service.throttled_until(account).await?.map(|it| moment(it, now)),
+        passkeys: app.service.identity.passkeys_of(&account.id).await?.len(),
+        mail: app.service.delivery.contact_of(&account.id).await?.map(|it| SafeLine::new(it.mail.as_str())),
+        slowed: app.service.identity.throttled_until(account).await?.map(|it| moment(it, now)),
     })
 }

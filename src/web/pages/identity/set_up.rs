@@ -44,7 +44,7 @@ pub async fn show(
     request: HttpRequest,
     secret: web::Path<String>,
 ) -> Result<HttpResponse, PageError> {
-    let link = app.service.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
+    let link = app.service.identity.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
     // Links of other purposes exist, but must not be usable or detectable here.
     if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
         return Err(PageError::of(&request, Error::NotFound("link")));
@@ -62,7 +62,7 @@ pub async fn submit(
 ) -> Result<HttpResponse, PageError> {
     let (_, form) = sent.parts();
     let made = match new_account(&form) {
-        Ok(new) => app.service.use_set_up_link(&secret, &new, form.password.clone()).await,
+        Ok(new) => app.service.identity.use_set_up_link(&secret, &new, form.password.clone()).await,
         Err(error) => Err(error),
     };
     match made {

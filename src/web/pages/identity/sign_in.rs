@@ -42,7 +42,7 @@ pub async fn show(
     let next = LocalPath::of(&onward.next);
     if let Some(cookie) = request.cookie(cookie_name(&app))
         // An expired or unknown session gets the form, so the cookie alone is not enough.
-        && app.service.session_of(cookie.value()).await.is_ok()
+        && app.service.identity.session_of(cookie.value()).await.is_ok()
     {
         return Ok(see_other(next.as_str()));
     }
@@ -59,7 +59,7 @@ pub async fn submit(
     let SignInForm { username, password, next, .. } = form;
     let (next, from) = (LocalPath::of(&next), anonymous_session::sign_in_origin(&app, &request));
     let again = |status, problem: &str| page(&app, &request, status, &next, &username, Some(problem.to_owned()));
-    match app.service.sign_in_throttled(&username, password, &from).await {
+    match app.service.identity.sign_in_throttled(&username, password, &from).await {
         Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
         Err(Error::TooMany) => Ok(again(
             StatusCode::TOO_MANY_REQUESTS,
@@ -81,7 +81,7 @@ fn page(
     problem: Option<String>,
 ) -> HttpResponse {
     let door = AnonymousSession::of(app, request);
-    let ways = app.service.ways();
+    let ways = app.service.identity.ways();
     let page = SignInPage {
         shell: PageLayout::anonymous(),
         csrf: door.csrf().shown(),
@@ -108,9 +108,9 @@ pub(in crate::web::pages) fn page_again(
 
 /// Returns the challenge for a sign-in by passkey, or `None` if passkeys are unavailable at this address.
 fn passkey(app: &AppState, door: &AnonymousSession) -> Option<PasskeyChallengeView> {
-    app.service.require_local_accounts().ok()?;
-    let party = app.service.relying_party()?;
-    let challenge = app.service.passkey_challenge(&ChallengePurpose::SignIn { door: door.secret() }).ok()?;
+    app.service.identity.require_local_accounts().ok()?;
+    let party = app.service.identity.relying_party()?;
+    let challenge = app.service.identity.passkey_challenge(&ChallengePurpose::SignIn { door: door.secret() }).ok()?;
     Some(PasskeyChallengeView { rp_id: party.id().to_owned(), challenge, allow: String::new() })
 }
 
@@ -121,7 +121,7 @@ pub async fn show_link(
     secret: web::Path<String>,
     onward: web::Query<NextPathQuery>,
 ) -> Result<HttpResponse, PageError> {
-    let link = app.service.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
+    let link = app.service.identity.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
     if !matches!(link.record.purpose, LinkPurpose::SignIn { .. }) {
         return Err(PageError::of(&request, Error::NotFound("link")));
     }
@@ -143,7 +143,7 @@ pub async fn use_link(
     secret: web::Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let (_, form) = sent.parts();
-    let used = app.service.use_sign_in_link(&secret).await;
+    let used = app.service.identity.use_sign_in_link(&secret).await;
     let (person, session) = used.map_err(|error| PageError::of(&request, error))?;
     Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::of(&form.next))))
 }
@@ -155,8 +155,8 @@ pub async fn sign_out(
     sent: EmptyForm,
 ) -> Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
-    app.service.sign_out(&visitor.0.signed_in).await.map_err(|error| PageError::of(&request, error))?;
-    let mut response = match app.service.oidc_logout_url(&visitor.0.signed_in).await {
+    app.service.identity.sign_out(&visitor.0.signed_in).await.map_err(|error| PageError::of(&request, error))?;
+    let mut response = match app.service.identity.oidc_logout_url(&visitor.0.signed_in).await {
         Some(url) => {
             redirect_page(url, "You are signed out of Countersign", "Your organisation's sign-out page opens next.")
         }

@@ -82,8 +82,8 @@ async fn added(app: &AppState, visitor: &Visitor, form: &TokenFields) -> Result<
     let (name, owner) = (form.name.trim().to_owned(), form.owner.trim().to_owned());
     let owner = if form.new_group.is_empty() { NewOwner::Existing(owner) } else { NewOwner::Group(owner) };
     let new = NewToken { name, role, owner, flow, nodes };
-    let (token, text) = app.service.add_token_by(&visitor.0.signed_in.account, &new).await?;
-    let excluded = app.service.excluded_by(&token.owner).await?;
+    let (token, text) = app.service.identity.add_token_by(&visitor.0.signed_in.account, &new).await?;
+    let excluded = app.service.identity.excluded_by(&token.owner).await?;
     Ok(SecretPage {
         shell: visitor.shell(&app.service, None).await?,
         title: format!("Token {}", token.name),
@@ -108,7 +108,7 @@ pub async fn revoke(
     let (visitor, _) = sent.parts();
     let done = async {
         let id = TokenId::try_from(token.as_str()).map_err(|_| Error::NotFound("token"))?;
-        app.service.revoke_token_by(&visitor.0.signed_in.account, &id).await
+        app.service.identity.revoke_token_by(&visitor.0.signed_in.account, &id).await
     };
     done.await.map_err(|error| PageError::of(&request, error))?;
     Ok(see_other("/tokens?done=revoked"))
@@ -120,18 +120,18 @@ async fn page(
     notice: Option<FlashNotice>,
     typed: TokenFormInput,
 ) -> Result<TokensPage> {
-    let now = app.service.now();
-    let mut tokens = app.service.tokens().await?;
+    let now = app.service.core.now();
+    let mut tokens = app.service.identity.tokens().await?;
     // Revoked tokens go last: `false` sorts before `true`.
     tokens.sort_by(|one, other| (one.revoked, other.created_at).cmp(&(other.revoked, one.created_at)));
     let ids: Vec<String> = tokens.iter().map(|it| format!("token/{}", it.id)).collect();
-    let seen = app.service.last_seen(&ids).await?;
-    let people = app.service.people().await?;
+    let seen = app.service.identity.last_seen(&ids).await?;
+    let people = app.service.identity.people().await?;
     Ok(TokensPage {
         shell: visitor.shell(&app.service, notice).await?,
         csrf: visitor.0.csrf.shown(),
         tokens: tokens.iter().zip(&ids).map(|(it, id)| row(it, &people, seen.get(id).copied(), now)).collect(),
-        flows: lines(app.service.flows().await?.iter().map(|it| it.as_str())),
+        flows: lines(app.service.policies.flows().await?.iter().map(|it| it.as_str())),
         may_change: visitor.account().role == PersonRole::Admin,
         typed,
     })

@@ -145,7 +145,7 @@ impl BulkDecisionContext<'_> {
     }
 
     async fn page(&self, reviews: &[ReviewId], problem: Option<&str>) -> Result<HttpResponse> {
-        let sorted = self.app.service.sorted(reviews, self.visitor.account()).await?;
+        let sorted = self.app.service.inbox.sorted(reviews, self.visitor.account()).await?;
         let left_out = sorted.left_out.iter().map(|(facts, why)| left_out_row(facts, *why)).collect();
         let shell = self.visitor.shell(&self.app.service, None).await?;
         let csrf = self.visitor.0.csrf.shown();
@@ -192,7 +192,7 @@ impl BulkDecisionContext<'_> {
         let own: Vec<&VotingSeat> = places.iter().filter(|it| it.absent.is_none()).collect();
         let stage = progress::place_to_vote_in(facts, &own).map_or(0, |it| it.stage);
         let page = page_name(sheet, &hold.id);
-        let nonce = Nonce::new(self.app.service.keys()?.row(), &self.binding(&page, hold.transition, stage));
+        let nonce = Nonce::new(self.app.service.core.keys()?.row(), &self.binding(&page, hold.transition, stage));
         let token = BulkDecisionRow {
             review: hold.id.clone(),
             stage,
@@ -231,7 +231,7 @@ impl BulkDecisionContext<'_> {
     async fn count(&self) -> Result<HttpResponse> {
         let verdict = vote_form::verdict(&self.sent.verdict)?;
         let reviews: Vec<ReviewId> = self.sent.rows.iter().map(|it| it.review.clone()).collect();
-        let before = self.app.service.several(&reviews, self.visitor.account()).await?;
+        let before = self.app.service.inbox.several(&reviews, self.visitor.account()).await?;
         let silent = self.sent.comment.trim().is_empty();
         let asks = |(row, item): (&BulkDecisionRow, &crate::service::inbox::list::InboxItem)| {
             item.hold.stages.get(row.stage as usize).is_some_and(|it| it.comment_required)
@@ -249,7 +249,7 @@ impl BulkDecisionContext<'_> {
             }
             read => read?,
         };
-        let voted = self.app.service.vote_on_reviews(&self.visitor.account().id, &ballots).await?;
+        let voted = self.app.service.inbox.vote_on_reviews(&self.visitor.account().id, &ballots).await?;
         self.told(verdict, &ballots, voted).await
     }
 
@@ -257,7 +257,8 @@ impl BulkDecisionContext<'_> {
     fn ballot(&self, row: &BulkDecisionRow, verdict: VoteVerdict) -> Result<Ballot> {
         let page = page_name(&self.sent.sheet, &row.review);
         let binding = self.binding(&page, row.transition, row.stage);
-        let nonce = Nonce::read(self.app.service.keys()?.row(), &binding, &row.nonce).ok_or(VoteRejected::NonceUsed)?;
+        let nonce =
+            Nonce::read(self.app.service.core.keys()?.row(), &binding, &row.nonce).ok_or(VoteRejected::NonceUsed)?;
         Ok(Ballot {
             transition: row.transition,
             delegation: None,

@@ -77,16 +77,19 @@ async fn page(app: &AppState, visitor: &Visitor, asked: InboxQuery) -> Result<In
     let (service, viewer) = (&app.service, visitor.account());
     let reading = read(asked)?;
     let found = find(service, viewer, &reading).await?;
-    let now = service.now();
+    let now = service.core.now();
     let overview = reading.is_overview();
-    let amendments = service.open_policy_changes().await?;
+    let amendments = service.policy_changes.open_policy_changes().await?;
     let policies =
         amendments.iter().filter(|it| overview && it.jury().eligible(viewer).is_ok()).map(|it| list::row(it, now));
-    let asked =
-        if overview { Some(service.interrupts_open(reading.asked.as_ref(), INTERRUPTS_MAX).await?) } else { None };
+    let asked = if overview {
+        Some(service.inbox.interrupts_open(reading.asked.as_ref(), INTERRUPTS_MAX).await?)
+    } else {
+        None
+    };
     let asked_next = asked.as_ref().and_then(|it| it.next.as_ref()).map(|it| reading.url(&[("asked", &it.token())]));
     let (open, ended): (Vec<_>, Vec<_>) = found.items.iter().partition(|it| it.hold.state.ending().is_none());
-    let lately = if overview { service.recently_ended(viewer, DECIDED_MAX).await? } else { Vec::new() };
+    let lately = if overview { service.inbox.recently_ended(viewer, DECIDED_MAX).await? } else { Vec::new() };
     let ended = ended.into_iter().chain(&lately);
     let mut waiting: Vec<WaitingRow> = open.into_iter().map(|it| waiting_row(it, now)).collect();
     let several = waiting.iter().filter(|it| it.tick.is_some()).count() > 1;
@@ -97,7 +100,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: InboxQuery) -> Result<In
         shell: visitor.shell(service, None).await?,
         scope: if overview { InboxScope::Overview } else { InboxScope::Chosen(reading.show) },
         tabs: reading.tabs(),
-        form: reading.form(service.flows().await?),
+        form: reading.form(service.policies.flows().await?),
         deciding_several: several.then(|| visitor.0.csrf.shown()),
         waiting,
         policies: policies.collect(),
@@ -137,10 +140,10 @@ fn read(asked: InboxQuery) -> Result<ParsedInboxQuery> {
 
 /// Searches for the start of a digest first. Without a match, it searches for a thread name or a key.
 async fn find(service: &Service, viewer: &Account, reading: &ParsedInboxQuery) -> Result<InboxListing> {
-    let mut wanted = InboxFilter { flow: reading.flow.clone(), ..reading.show.wanted(service.now()) };
+    let mut wanted = InboxFilter { flow: reading.flow.clone(), ..reading.show.wanted(service.core.now()) };
     if let Some(prefix) = digest_prefix(&reading.typed) {
         wanted.search = Some(InboxSearch::Digest(prefix));
-        let found = service.find(viewer, &wanted, &reading.part, ROWS_MAX).await?;
+        let found = service.inbox.find(viewer, &wanted, &reading.part, ROWS_MAX).await?;
         if !found.items.is_empty() {
             return Ok(found);
         }
@@ -149,7 +152,7 @@ async fn find(service: &Service, viewer: &Account, reading: &ParsedInboxQuery) -
         thread: ThreadId::try_from(reading.typed.as_str()).ok(),
         key: SearchKey::read(&reading.typed),
     });
-    service.find(viewer, &wanted, &reading.part, ROWS_MAX).await
+    service.inbox.find(viewer, &wanted, &reading.part, ROWS_MAX).await
 }
 
 /// Returns the typed start of a digest in its text form.

@@ -56,7 +56,7 @@ impl InterruptDecisionContext<'_> {
         let (service, interrupt) = (&self.app.service, &self.shown.interrupt);
         let signature = self.form.signature()?;
         let voter = &self.visitor.account().id;
-        match service.vote_on_interrupt(voter, &interrupt.id, &ballot, signature.as_ref()).await {
+        match service.interrupts.vote_on_interrupt(voter, &interrupt.id, &ballot, signature.as_ref()).await {
             Ok(_) => Ok(see_other(&format!("/interrupts/{}", interrupt.id))),
             Err(error @ Error::Vote(VoteRejected::NotTyped | VoteRejected::MovedOn)) => {
                 self.look_again(&ballot, &error).await
@@ -81,7 +81,7 @@ impl InterruptDecisionContext<'_> {
     async fn prospect(&self, ballot: &Ballot) -> Result<VotePreview> {
         let (interrupt, voter) = (&self.shown.interrupt, self.visitor.account());
         let typed = interrupt.asks_to_type(ballot.stage, ballot.verdict);
-        let roll = self.app.service.roll_of_interrupt(interrupt, &voter.id).await?;
+        let roll = self.app.service.interrupts.roll_of_interrupt(interrupt, &voter.id).await?;
         let confirmed = Ballot { typed, told: None, ..ballot.clone() };
         Ok(interrupt.clone().vote(confirmed, voter, &roll)?.prospect())
     }
@@ -89,11 +89,11 @@ impl InterruptDecisionContext<'_> {
     /// Renders the confirm page. A ballot that would be rejected is rejected here, by the same rules.
     async fn confirm(&self, ballot: &Ballot, problem: Option<String>) -> Result<HttpResponse> {
         let (service, shown, visitor) = (&self.app.service, self.shown, self.visitor);
-        let (interrupt, now) = (&shown.interrupt, service.now());
+        let (interrupt, now) = (&shown.interrupt, service.core.now());
         let prospect = self.prospect(ballot).await?;
         let must = interrupt.passkey_need(ballot.stage).met_by(&ballot.proof, now).is_err();
         let voter = visitor.account();
-        let challenge = || service.interrupt_vote_challenge(interrupt, &voter.id, ballot);
+        let challenge = || service.identity.interrupt_vote_challenge(interrupt, &voter.id, ballot);
         let page = InterruptConfirmPage {
             shell: visitor.shell(service, None).await?,
             interrupt_url: format!("/interrupts/{}", interrupt.id),

@@ -44,7 +44,7 @@ pub async fn back(id: web::Path<String>) -> HttpResponse {
 
 async fn find(app: &AppState, id: &str) -> Result<InterruptView> {
     let id = InterruptId::try_from(id).map_err(|_| Error::NotFound("interrupt"))?;
-    app.service.interrupt_view(&id).await
+    app.service.interrupts.interrupt_view(&id).await
 }
 
 fn binding<'a>(visitor: &'a Visitor, interrupt: &'a Interrupt, stage: u32) -> NonceBinding<'a> {
@@ -54,7 +54,7 @@ fn binding<'a>(visitor: &'a Visitor, interrupt: &'a Interrupt, stage: u32) -> No
 
 async fn page(app: &AppState, visitor: &Visitor, shown: &InterruptView, again: VoteFormState) -> Result<InterruptPage> {
     let (service, interrupt) = (&app.service, &shown.interrupt);
-    let now = service.now();
+    let now = service.core.now();
     let (words, tone) = standing(interrupt, now);
     Ok(InterruptPage {
         shell: visitor.shell(service, None).await?,
@@ -99,25 +99,25 @@ fn said(shown: &InterruptView) -> HostAssertionView {
 
 async fn deciding(app: &AppState, visitor: &Visitor, shown: &InterruptView, typed: String) -> Result<DecideFormView> {
     let interrupt = &shown.interrupt;
-    if !interrupt.is_open(app.service.now()) {
+    if !interrupt.is_open(app.service.core.now()) {
         return Ok(DecideFormView::Closed("The request has ended. It can no longer be decided.".to_owned()));
     }
     let stage = match stage_for(
         interrupt,
         visitor.account(),
-        &app.service.roll_of_interrupt(interrupt, &visitor.account().id).await?,
+        &app.service.interrupts.roll_of_interrupt(interrupt, &visitor.account().id).await?,
     ) {
         Ok(stage) => stage,
         Err(reason) => return Ok(DecideFormView::Closed(format!("You cannot decide this. {}", why_not(reason).0))),
     };
-    if app.service.is_halted(&interrupt.flow).await? {
+    if app.service.interrupts.is_halted(&interrupt.flow).await? {
         return Ok(DecideFormView::Closed(format!("You cannot decide this. {}", cannot_decide(CannotDecide::Halted))));
     }
     let required = interrupt.asking.stages.get(stage as usize).is_some_and(|it| it.comment_required);
     Ok(DecideFormView::Open(DecideForm {
         action: format!("/interrupts/{}/decision", interrupt.id),
         csrf: visitor.0.csrf.shown(),
-        nonce: Nonce::new(app.service.keys()?.row(), &binding(visitor, interrupt, stage)).as_str().to_owned(),
+        nonce: Nonce::new(app.service.core.keys()?.row(), &binding(visitor, interrupt, stage)).as_str().to_owned(),
         stage,
         asks: true,
         comment: if required { CommentRequirement::Required } else { CommentRequirement::Optional },

@@ -57,11 +57,11 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<
 }
 
 async fn page(app: &AppState, visitor: &Visitor, asked: &LogQuery) -> Result<LogPage> {
-    let (service, now) = (&app.service, app.service.now());
+    let (service, now) = (&app.service, app.service.core.now());
     let audience = LogAudience::of(visitor.account().role);
     let sought = sought(asked);
     let (found, problem) = match &sought {
-        Ok(sought) => match service.log_page(sought, audience, asked.below, ROWS_MAX).await {
+        Ok(sought) => match service.log.log_page(sought, audience, asked.below, ROWS_MAX).await {
             Err(Error::NotFound(_)) => {
                 (service::LogListing::default(), Some("This thread does not exist. Check its name.".to_owned()))
             }
@@ -71,7 +71,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &LogQuery) -> Result<Log
     };
     let filter = if sought == Ok(LogFilter::default()) { FilterState::None } else { FilterState::Some };
     let full = found.lines.len() == ROWS_MAX;
-    let flows = service.flows().await?;
+    let flows = service.policies.flows().await?;
     let flows = flows.iter().map(|it| SelectOption::new(it.as_str(), it.as_str(), &asked.flow));
     let kinds = super::event_names::KINDS.iter().filter(|it| audience == LogAudience::Overseers || it.0 != "access");
     let kinds = kinds.map(|(kind, label)| SelectOption::new(kind, label, &asked.kind));
@@ -173,9 +173,9 @@ pub async fn show_event(app: web::Data<AppState>, visitor: Visitor, event: web::
 }
 
 async fn event_page(app: &AppState, visitor: &Visitor, event: &str) -> Result<EventPage> {
-    let (service, now) = (&app.service, app.service.now());
+    let (service, now) = (&app.service, app.service.core.now());
     let id = EventId::try_from(event).map_err(|_| Error::NotFound("event"))?;
-    let told = service.event_view(&id, visitor.account()).await?;
+    let told = service.log.event_view(&id, visitor.account()).await?;
     let members = told.event.data.as_object().into_iter().flatten();
     Ok(EventPage {
         shell: visitor.shell(service, None).await?,
@@ -211,7 +211,7 @@ pub async fn download(
     let sought = sought(&query).map_err(|problem| failed(Error::invalid("", problem)))?;
     let audience = LogAudience::of(visitor.account().role);
     // The first query runs before the headers are sent, so that an error still gets its status.
-    let first = app.service.log_page(&sought, audience, query.below, FILE_PAGE).await.map_err(failed)?;
+    let first = app.service.log.log_page(&sought, audience, query.below, FILE_PAGE).await.map_err(failed)?;
     let begun =
         LogDownload { app, sought, audience, next: Some(LogDownloadStep::Have(Box::new(first))), sent: 0, pages: 0 };
     let lines = stream::unfold(begun, |mut sending| async move {
@@ -244,7 +244,7 @@ impl LogDownload {
         let page = match self.next.take()? {
             LogDownloadStep::Have(page) => *page,
             LogDownloadStep::Below(below) => {
-                match self.app.service.log_page(&self.sought, self.audience, Some(below), FILE_PAGE).await {
+                match self.app.service.log.log_page(&self.sought, self.audience, Some(below), FILE_PAGE).await {
                     Ok(page) => page,
                     Err(error) => {
                         tracing::error!(%error, "a download of the audit log was interrupted");

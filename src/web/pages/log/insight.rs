@@ -59,7 +59,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &InsightQuery) -> Result
     let (span, _, span_words, step, periods) = chosen;
     let flow = Some(asked.flow.as_str()).filter(|it| !it.is_empty());
     let flow = flow.map(FlowId::try_from).transpose().map_err(|_| Error::NotFound("flow"))?;
-    let facts = app.service.insight(step, periods).await?;
+    let facts = app.service.log.insight(step, periods).await?;
     let now = facts.now;
     let tab = |(word, words, ..): (&str, &'static str, &str, BucketWidth, u32)| InboxTab {
         url: address(word, flow.as_ref()),

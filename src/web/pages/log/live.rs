@@ -44,7 +44,7 @@ async fn stream(
     if !sse::is_wanted(request) {
         return Err(Error::NotFound("page"));
     }
-    let reach = app.service.log_length().await?;
+    let reach = app.service.log.log_length().await?;
     let after = sse::last_seen(request)?.or(after).unwrap_or(reach);
     let signed_in = visitor.0.signed_in;
     let seat = app.edge.streams.take(signed_in.account.record.id.as_str())?;
@@ -59,13 +59,13 @@ struct PersonEventSource {
 impl EventSource for PersonEventSource {
     async fn next(&self, after: u64) -> Result<EventStreamChunk> {
         let service = &self.app.service;
-        let reach = service.wait_for_log(after, BEAT).await?;
+        let reach = service.log.wait_for_log(after, BEAT).await?;
         // The session is checked again for each message, so that sign-out or a disabled account ends the stream.
-        let person = service.current_session(&self.signed_in).await?;
+        let person = service.log.current_session(&self.signed_in).await?;
         if reach > after.saturating_add(u64::from(BATCH)) {
             return Ok(EventStreamChunk { frames: sse::frame(reach, None, &json!({"missed": true})), reach });
         }
-        let (events, reach) = service.events_after(after, None, BATCH).await?;
+        let (events, reach) = service.log.events_after(after, None, BATCH).await?;
         let audience = LogAudience::of(person.account.record.role);
         let told: Vec<_> = events.iter().filter(|it| is_told(audience, it)).map(hint).collect();
         let frames = if told.is_empty() { String::new() } else { sse::frame(reach, None, &json!({"events": told})) };

@@ -101,15 +101,15 @@ fn statement(text: &str) -> std::result::Result<Statement, String> {
 }
 
 async fn told(app: &AppState, shown: &PresentedReceipt) -> Result<ReceiptCheckResult> {
-    let (service, now) = (&app.service, app.service.now());
-    let checks = service.check_offline(shown)?;
+    let (service, now) = (&app.service, app.service.core.now());
+    let checks = service.writes.check_offline(shown)?;
     let (tone, words) = match conclusion(&checks) {
         Conclusion::Genuine => (Tone::Good, "Valid: this exact version was approved"),
         Conclusion::Refused => (Tone::Bad, "Invalid: a writer must not accept it"),
         Conclusion::CouldNotTell => (Tone::Care, "Could not be verified"),
     };
     // Looked up by the exact text: a forged receipt with a known id gets no facts about the real one.
-    let known = match service.look_up_receipt(&shown.receipt).await? {
+    let known = match service.writes.look_up_receipt(&shown.receipt).await? {
         ReceiptLookupResult::Nothing => vec![row(Tone::Care, "This gateway issued no receipt with this id")],
         ReceiptLookupResult::Another => {
             vec![row(Tone::Bad, "This gateway issued a different receipt with this id")]

@@ -191,7 +191,11 @@ fn reason_of(form: &HaltFields) -> Result<String> {
 async fn apply(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
     let (scope, halt) = (scope_of(form)?, HaltAspect::read(&form.what)?.halt(&reason_of(form)?));
     let me = Actor::Person(&visitor.0.signed_in.account);
-    let state = app.service.request_halt_as_previewed(me, &scope, &halt_request(kind, halt), previewed(form)).await?;
+    let state = app
+        .service
+        .operations
+        .request_halt_as_previewed(me, &scope, &halt_request(kind, halt), previewed(form))
+        .await?;
     let asked = state.stops.as_ref().is_some_and(|it| it.lifting.is_some());
     let done = match kind {
         HaltFormKind::Stop => "stopped",
@@ -203,10 +207,10 @@ async fn apply(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &Hal
 
 async fn confirm(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
     let (scope, what, reason) = (scope_of(form)?, HaltAspect::read(&form.what)?, reason_of(form)?);
-    let halts = app.service.halts().await?;
+    let halts = app.service.operations.halts().await?;
     let state = halts.iter().find(|it| it.scope == scope).ok_or(Error::NotFound("flow"))?;
     let me = Actor::Person(&visitor.0.signed_in.account);
-    let preview = app.service.preview_halt(me, &scope, &halt_request(kind, what.halt(&reason))).await?;
+    let preview = app.service.operations.preview_halt(me, &scope, &halt_request(kind, what.halt(&reason))).await?;
     let page = HaltConfirmPage {
         shell: visitor.shell(&app.service, None).await?,
         action: match kind {
@@ -231,7 +235,7 @@ async fn confirm(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &H
 }
 
 fn needs(app: &AppState, state: &HaltState) -> LiftQuorum {
-    app.service.lift_needs(state.stops.as_ref())
+    app.service.operations.lift_needs(state.stops.as_ref())
 }
 
 fn consequences(kind: HaltFormKind, preview: HaltPreview, what: HaltAspect, needs: LiftQuorum) -> Vec<&'static str> {
@@ -276,8 +280,8 @@ fn value_of(scope: &HaltScope) -> String {
 }
 
 async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, typed: &HaltFields) -> Result<HaltPage> {
-    let now = app.service.now();
-    let halts = app.service.halts().await?;
+    let now = app.service.core.now();
+    let halts = app.service.operations.halts().await?;
     let role = visitor.account().role;
     // A notice in a bookmarked or shared address may be outdated, because the halt may have been lifted since then.
     let stopped = halts.iter().any(|it| it.halt.proposing || it.halt.verifying);

@@ -24,17 +24,17 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor) -> Result<Policies
 
 async fn page(app: &AppState, visitor: &Visitor) -> Result<PoliciesPage> {
     let mut flows = Vec::new();
-    for flow in app.service.flows().await? {
+    for flow in app.service.policies.flows().await? {
         flows.push(card(app, &flow).await?);
     }
     Ok(PoliciesPage { shell: visitor.shell(&app.service, None).await?, flows })
 }
 
 async fn card(app: &AppState, id: &FlowId) -> Result<FlowCard> {
-    let (service, now) = (&app.service, app.service.now());
-    let flow = service.flow_with_policy(id).await?;
-    let policy = service.active_policy(id).await?;
-    let amendments = service.policy_changes_of(id).await?;
+    let (service, now) = (&app.service, app.service.core.now());
+    let flow = service.policies.flow_with_policy(id).await?;
+    let policy = service.policies.active_policy(id).await?;
+    let amendments = service.policy_changes.policy_changes_of(id).await?;
     Ok(FlowCard {
         name: SafeLine::new(id.as_str()),
         mode: match policy.mode() {

@@ -38,8 +38,8 @@ pub async fn show(
 async fn page(app: &AppState, visitor: &Visitor, older: Option<&str>) -> Result<RejectionsPage> {
     let service = &app.service;
     let after = older.map(|token| OlderCursor::read(token).ok_or(Error::NotFound("page"))).transpose()?;
-    let (rejections, next) = service.rejections(&visitor.account().into(), after.as_ref(), ROWS_MAX).await?;
-    let now = service.now();
+    let (rejections, next) = service.proposals.rejections(&visitor.account().into(), after.as_ref(), ROWS_MAX).await?;
+    let now = service.core.now();
     Ok(RejectionsPage {
         shell: visitor.shell(service, None).await?,
         rows: rejections.iter().map(|it| row(it, now)).collect(),

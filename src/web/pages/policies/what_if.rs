@@ -66,7 +66,7 @@ async fn judged(app: &AppState, visitor: &Visitor, form: &WhatIfFields) -> Resul
         Ok(asked) => asked,
         Err(problem) => return Ok(Err(problem)),
     };
-    match app.service.what_if(visitor.account().id.as_str(), &flow, None, dry_run).await {
+    match app.service.policy_changes.what_if(visitor.account().id.as_str(), &flow, None, dry_run).await {
         Ok(told) => Ok(Ok(told)),
         Err(Error::NotFound(_)) => Ok(Err("This flow no longer exists. Choose another flow.".to_owned())),
         Err(Error::Invalid { .. }) => Ok(Err("The state must be a JSON object.".to_owned())),
@@ -115,7 +115,7 @@ async fn page(
         name: SafeLine::new(flow.as_str()),
         chosen: if flow.as_str() == form.flow { WhatIfOptionState::Yes } else { WhatIfOptionState::No },
     };
-    let flows = app.service.flows().await?;
+    let flows = app.service.policies.flows().await?;
     let (told, problem) = match judged {
         Ok(told) => (told.as_ref().map(in_words), None),
         Err(problem) => (None, Some(problem)),

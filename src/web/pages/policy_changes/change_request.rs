@@ -77,7 +77,7 @@ pub async fn submit(
 
 async fn find(app: &AppState, id: &str) -> Result<PolicyChangeRequest> {
     let id = AmendmentId::try_from(id).map_err(|_| Error::NotFound("policy change request"))?;
-    app.service.amendment(&id).await
+    app.service.policy_changes.amendment(&id).await
 }
 
 /// Counts the vote, or returns the page on which a passkey must sign it.
@@ -90,12 +90,12 @@ async fn decide(
     let ballot = form.ballot(app, visitor, amendment.id.as_str())?;
     let voter = &visitor.account().id;
     let signature = form.signature()?;
-    let (service, now) = (&app.service, app.service.now());
+    let (service, now) = (&app.service, app.service.core.now());
     let met = amendment.passkey_need(STAGE).met_by(&ballot.proof, now).is_ok();
     if signature.is_none() && !met {
         return sign(app, visitor, amendment, &ballot).await.map(Some);
     }
-    service.vote_signed_on_policy_change(voter, &amendment.id, &ballot, signature.as_ref()).await?;
+    service.policy_changes.vote_signed_on_policy_change(voter, &amendment.id, &ballot, signature.as_ref()).await?;
     Ok(None)
 }
 
@@ -108,9 +108,9 @@ async fn sign(
     ballot: &Ballot,
 ) -> Result<SignPolicyPage> {
     let (service, voter) = (&app.service, visitor.account());
-    let roll = VoterRoll { people: vec![voter.clone()], delegations: Vec::new(), now: service.now() };
+    let roll = VoterRoll { people: vec![voter.clone()], delegations: Vec::new(), now: service.core.now() };
     amendment.clone().vote(ballot.clone(), voter, &roll)?;
-    let asked = || service.policy_vote_challenge(amendment, &voter.id, ballot);
+    let asked = || service.identity.policy_vote_challenge(amendment, &voter.id, ballot);
     Ok(SignPolicyPage {
         shell: visitor.shell(service, None).await?,
         amendment_url: format!("/amendments/{}", amendment.id),
@@ -122,7 +122,7 @@ async fn sign(
         verdict: ballot.verdict.into(),
         flow: SafeLine::new(amendment.change.flow.as_str()),
         policy: DigestText::new(amendment.change.policy.to_string()),
-        deadline: moment(amendment.expires_at, service.now()),
+        deadline: moment(amendment.expires_at, service.core.now()),
         comment: SafeText::new(ballot.comment.clone().unwrap_or_default()),
         signing: signing(service, &voter.id, Some(MissingPasskeySignature), asked).await?,
     })
@@ -140,9 +140,9 @@ async fn page(
     again: VoteFormState,
 ) -> Result<PolicyChangePage> {
     let (service, change) = (&app.service, &amendment.change);
-    let now = service.now();
-    let old = service.policy_source(change.over.policy).await?;
-    let new = service.policy_source(change.policy).await?;
+    let now = service.core.now();
+    let old = service.policies.policy_source(change.over.policy).await?;
+    let new = service.policies.policy_source(change.policy).await?;
     let notice = again.problem.clone().map(|words| FlashNotice { tone: Tone::Bad, words });
     let (words, tone) = standing(amendment, now);
     Ok(PolicyChangePage {
@@ -171,7 +171,7 @@ fn deciding(
     amendment: &PolicyChangeRequest,
     typed: String,
 ) -> Result<DecideFormView> {
-    if !amendment.is_open(app.service.now()) {
+    if !amendment.is_open(app.service.core.now()) {
         return Ok(DecideFormView::Closed("The request has ended. It can no longer be decided.".to_owned()));
     }
     if let Err(reason) = amendment.jury().eligible(visitor.account()) {
@@ -181,7 +181,7 @@ fn deciding(
     Ok(DecideFormView::Open(DecideForm {
         action: format!("/amendments/{}/decision", amendment.id),
         csrf: visitor.0.csrf.shown(),
-        nonce: Nonce::new(app.service.keys()?.row(), &binding(visitor, amendment)).as_str().to_owned(),
+        nonce: Nonce::new(app.service.core.keys()?.row(), &binding(visitor, amendment)).as_str().to_owned(),
         comment: if required { CommentRequirement::Required } else { CommentRequirement::Optional },
         stage: STAGE,
         asks: false,

@@ -44,7 +44,7 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<
     let mut fields = ReplayFields::default();
     if let Some(flow) = &query.flow {
         let flow = FlowId::try_from(flow.as_str()).map_err(|_| Error::NotFound("flow"))?;
-        fields.policy = app.service.active_policy(&flow).await?.source().text.clone();
+        fields.policy = app.service.policies.active_policy(&flow).await?.source().text.clone();
         fields.flow = flow.to_string();
     }
     page(&app, &visitor, &fields, Ok(None)).await
@@ -75,10 +75,15 @@ async fn replayed(
         "" => None,
         token => Some(ReplayCursor::read(token).ok_or(Error::NotFound("page"))?),
     };
-    let active = app.service.active_policy(&flow).await?;
+    let active = app.service.policies.active_policy(&flow).await?;
     // Forms end lines with CR LF, but a policy file uses LF.
     let source = PolicySource { text: form.policy.replace("\r\n", "\n"), schemas: active.source().schemas.clone() };
-    match app.service.replay(visitor.account().id.as_str(), &flow, &source, after.as_ref(), PROPOSALS_MAX).await {
+    match app
+        .service
+        .policy_changes
+        .replay(visitor.account().id.as_str(), &flow, &source, after.as_ref(), PROPOSALS_MAX)
+        .await
+    {
         Ok(replay) => Ok(Ok(replay)),
         Err(Error::Policy(error)) => {
             Ok(Err(format!("The policy is not valid. Line {}: {}.", error.line, error.message)))
@@ -98,9 +103,9 @@ async fn page(
         name: SafeLine::new(flow.as_str()),
         chosen: if flow.as_str() == form.flow { WhatIfOptionState::Yes } else { WhatIfOptionState::No },
     };
-    let flows = app.service.flows().await?;
+    let flows = app.service.policies.flows().await?;
     let (told, problem) = match replayed {
-        Ok(replay) => (replay.map(|it| in_words(&it, app.service.now())), None),
+        Ok(replay) => (replay.map(|it| in_words(&it, app.service.core.now())), None),
         Err(problem) => (None, Some(problem)),
     };
     Ok(ReplaysPage {

@@ -60,8 +60,8 @@ async fn say(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &Comm
     let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRejected::Digest)?;
     let page = forms::comment_page(facts);
     let nonce =
-        Nonce::read(app.service.keys()?.row(), &forms::comment_binding(visitor, &page, transition), &form.nonce)
+        Nonce::read(app.service.core.keys()?.row(), &forms::comment_binding(visitor, &page, transition), &form.nonce)
             .ok_or(VoteRejected::NonceUsed)?;
     let saying = NewComment { transition, words: words.to_owned(), nonce: nonce.as_str().to_owned() };
-    app.service.comment(&visitor.account().id, &facts.hold.id, &saying).await
+    app.service.reviews.comment(&visitor.account().id, &facts.hold.id, &saying).await
 }

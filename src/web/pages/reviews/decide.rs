@@ -78,7 +78,7 @@ impl ReviewDecisionContext<'_> {
     async fn count(&self, ballot: &Ballot) -> Result<HttpResponse> {
         let review = &self.facts.hold.id;
         let (service, signature) = (&self.app.service, self.form.signature()?);
-        let voted = service.vote_signed(&self.visitor.account().id, review, ballot, signature.as_ref()).await?;
+        let voted = service.reviews.vote_signed(&self.visitor.account().id, review, ballot, signature.as_ref()).await?;
         match voted {
             VoteOutcome::Waiting | VoteOutcome::Approved | VoteOutcome::Denied => {
                 Ok(see_other(&format!("/reviews/{review}")))
@@ -90,8 +90,10 @@ impl ReviewDecisionContext<'_> {
     async fn signing(&self, ballot: &Ballot) -> Result<PasskeySigningView> {
         let (service, hold, voter) = (&self.app.service, &self.facts.hold, &self.visitor.account().id);
         let must = hold.passkey_need(ballot.stage).met_by(&ballot.proof, self.facts.now).is_err();
-        signing(service, voter, must.then_some(MissingPasskeySignature), || service.vote_challenge(hold, voter, ballot))
-            .await
+        signing(service, voter, must.then_some(MissingPasskeySignature), || {
+            service.identity.vote_challenge(hold, voter, ballot)
+        })
+        .await
     }
 
     /// Returns the effect that the ballot would have now.
@@ -168,8 +170,8 @@ pub async fn signing(
     needed: Option<MissingPasskeySignature>,
     challenge: impl FnOnce() -> Result<(Digest, Timestamp)>,
 ) -> Result<PasskeySigningView> {
-    let own = service.passkeys_of(voter).await?;
-    let Some(party) = service.relying_party().filter(|_| !own.is_empty()) else {
+    let own = service.identity.passkeys_of(voter).await?;
+    let Some(party) = service.identity.relying_party().filter(|_| !own.is_empty()) else {
         return Ok(if needed.is_some() { PasskeySigningView::Impossible } else { PasskeySigningView::NotAsked });
     };
     let (challenge, until) = challenge()?;

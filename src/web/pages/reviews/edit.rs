@@ -97,11 +97,11 @@ pub async fn submit(
 async fn rewrite(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &EditFormFields) -> Result<EditResult> {
     let person = &visitor.account().id;
     // The policy's answer can reveal something about redacted values, so edits share the rate limit of reveals.
-    app.edge.reveals.take(person, app.service.now()).map_err(|_| Error::TooMany)?;
+    app.edge.reveals.take(person, app.service.core.now()).map_err(|_| Error::TooMany)?;
     let transition = Digest::try_from(text(form, "digest")).map_err(|_| VoteRejected::Digest)?;
     let edit = read(facts, form)?;
     let ask = EditRequest { transition, edit, why: as_typed(text(form, "why")) };
-    app.service.rewrite(person, &facts.hold.id, &ask).await
+    app.service.reviews.rewrite(person, &facts.hold.id, &ask).await
 }
 
 /// Reads the values that differ from the proposed ones.

@@ -65,5 +65,5 @@ async fn extend(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &E
         until: moment(&form.until)?,
         reason: form.reason.clone(),
     };
-    app.service.extend(&visitor.account().id, &facts.hold.id, &ask).await
+    app.service.reviews.extend(&visitor.account().id, &facts.hold.id, &ask).await
 }

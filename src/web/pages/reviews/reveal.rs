@@ -76,8 +76,8 @@ async fn look(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &Rev
         reason: form.reason.clone(),
     };
     let person = &visitor.account().id;
-    app.edge.reveals.take(person, app.service.now()).map_err(|_| Error::TooMany)?;
-    app.service.reveal(person, &facts.hold.id, &look).await
+    app.edge.reveals.take(person, app.service.core.now()).map_err(|_| Error::TooMany)?;
+    app.service.reviews.reveal(person, &facts.hold.id, &look).await
 }
 
 /// Returns status and message for the review page, or `None` if the error has its own page.

@@ -65,7 +65,7 @@ pub async fn back(review: web::Path<String>) -> HttpResponse {
 /// Loads the review with everything that the visitor may see.
 pub async fn facts(app: &AppState, visitor: &Visitor, review: &str) -> Result<ReviewFacts> {
     let review = ReviewId::try_from(review).map_err(|_| Error::NotFound("review"))?;
-    app.service.review(&review, visitor.account()).await
+    app.service.reviews.review(&review, visitor.account()).await
 }
 
 /// Builds the review page. `again` has the state of a rejected form.
@@ -79,7 +79,7 @@ pub async fn page(
     let withdrawing = forms::withdrawal(app, visitor, facts)?;
     let commenting = forms::comment(app, visitor, facts)?;
     let next = match &facts.hold.state {
-        HoldState::Superseded { by: Some(by), .. } => app.service.review_about(*by).await?,
+        HoldState::Superseded { by: Some(by), .. } => app.service.reviews.review_about(*by).await?,
         _ => None,
     };
     let shown = change::read(facts)?;
@@ -180,7 +180,7 @@ fn deciding(
     Ok(ReviewDecisionView::Open(Box::new(DecisionForm {
         action: format!("/reviews/{}/decision", facts.hold.id),
         csrf: visitor.0.csrf.shown(),
-        nonce: Nonce::new(app.service.keys()?.row(), &binding).as_str().to_owned(),
+        nonce: Nonce::new(app.service.core.keys()?.row(), &binding).as_str().to_owned(),
         stage: stage.to_string(),
         absent: facts.place_of(place.delegation()).map(|(by, away)| absent(by, away, facts.now)),
         places: other_places(facts, places, place),

@@ -57,5 +57,5 @@ async fn revoke(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, reason: 
         return Err(Error::WrongState("Enter a reason of at most 500 characters. The receipt was not revoked."));
     }
     let me = Revoker::Reviewer(visitor.account().id.clone());
-    app.service.revoke_receipt(&me, &receipt.jti, reason).await
+    app.service.writes.revoke_receipt(&me, &receipt.jti, reason).await
 }

@@ -54,7 +54,7 @@ async fn withdraw(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: 
     let vote: usize = form.vote.parse().map_err(|_| VoteRejected::NothingToWithdraw)?;
     let page = forms::withdrawal_page(facts, vote);
     let binding = forms::withdrawal_binding(visitor, &page, transition);
-    let nonce = Nonce::read(app.service.keys()?.row(), &binding, &form.nonce).ok_or(VoteRejected::NonceUsed)?;
+    let nonce = Nonce::read(app.service.core.keys()?.row(), &binding, &form.nonce).ok_or(VoteRejected::NonceUsed)?;
     let ask = WithdrawalRequest { transition, vote, nonce: nonce.as_str().to_owned() };
-    app.service.withdraw_vote(&visitor.account().id, &facts.hold.id, &ask).await
+    app.service.reviews.withdraw_vote(&visitor.account().id, &facts.hold.id, &ask).await
 }

@@ -112,7 +112,7 @@ fn browser_of(agent: &str) -> String {
 
 /// Sets the device cookie, so that failed sign-ins of unauthenticated clients do not lock out this browser.
 pub fn known(app: &AppState, person: &SignedIn, mut response: HttpResponse) -> HttpResponse {
-    let Ok(device) = app.service.device_of(&person.account.record) else { return response };
+    let Ok(device) = app.service.identity.device_of(&person.account.record) else { return response };
     let age = i64::try_from(DEVICE_TTL.as_secs()).unwrap_or(i64::MAX);
     let cookie = Cookie::build(device_cookie(app), device)
         .path("/")

@@ -45,7 +45,7 @@ impl FromRequest for Visitor {
                 Ok(person) => {
                     let app =
                         request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
-                    let reach = app.service.log_end().await.map_err(|error| PageError::of(&request, error))?;
+                    let reach = app.service.log.log_end().await.map_err(|error| PageError::of(&request, error))?;
                     Ok(Self(person, PageVisit { path: request.path().to_owned(), reach }))
                 }
                 Err(problem) if matches!(problem.error, Error::Unauthenticated) => {
@@ -80,7 +80,7 @@ impl Visitor {
 
     /// Builds the frame of a page, with the number of waiting reviews.
     pub async fn shell(&self, service: &Service, notice: Option<FlashNotice>) -> Result<PageLayout> {
-        let waiting = service.count_waiting(self.account(), WAITING_MAX).await?;
+        let waiting = service.inbox.count_waiting(self.account(), WAITING_MAX).await?;
         Ok(self.shell_beside(waiting, notice))
     }
 

@@ -52,7 +52,8 @@ impl VoteFields {
         let stage = self.stage.parse().map_err(|_| VoteRejected::Stage)?;
         let session = &visitor.0.signed_in.session.record;
         let binding = NonceBinding { session: &session.id, page, digest, stage };
-        let nonce = Nonce::read(app.service.keys()?.row(), &binding, &self.nonce).ok_or(VoteRejected::NonceUsed)?;
+        let nonce =
+            Nonce::read(app.service.core.keys()?.row(), &binding, &self.nonce).ok_or(VoteRejected::NonceUsed)?;
         Ok(Ballot {
             transition: digest,
             stage,

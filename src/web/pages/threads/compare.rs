@@ -37,12 +37,12 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, two: &CompareQuer
     let (from, to) = match (two.from, two.to) {
         (Some(from), Some(to)) => (from, to),
         (from, to) => {
-            let head = service.overview(&id).await?.thread.head.version;
+            let head = service.threads.overview(&id).await?.thread.head.version;
             let to = to.unwrap_or(head);
             (from.unwrap_or(to.saturating_sub(1)), to)
         }
     };
-    let compared = service.compare(&id, from, to, &visitor.account().into()).await?;
+    let compared = service.threads.compare(&id, from, to, &visitor.account().into()).await?;
     let mut rows = rows_of(&compared.differing)?.changed;
     rows.retain(|it| !it.is_set_again());
     let more = rows.len().saturating_sub(ROWS_MAX);

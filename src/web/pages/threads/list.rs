@@ -47,13 +47,13 @@ pub async fn show(
 }
 
 async fn page(app: &AppState, visitor: &Visitor, asked: &ThreadListQuery) -> Result<ThreadsPage> {
-    let (service, now) = (&app.service, app.service.now());
+    let (service, now) = (&app.service, app.service.core.now());
     let sought = sought(asked);
     let (found, problem) = match &sought {
         Ok(sought) => {
             let after = Some(asked.after.as_str()).filter(|it| !it.is_empty());
             let after = after.map(|it| ThreadListCursor::read(it).ok_or(Error::NotFound("page"))).transpose()?;
-            (service.find_threads(sought, after.as_ref(), ROWS_MAX).await?, None)
+            (service.threads.find_threads(sought, after.as_ref(), ROWS_MAX).await?, None)
         }
         Err(problem) => {
             (ThreadSearchResult { threads: Vec::new(), looked: 0, onward: None }, Some((*problem).to_owned()))
@@ -61,7 +61,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &ThreadListQuery) -> Res
     };
     let filter = if sought == Ok(ThreadFilter::default()) { FilterState::None } else { FilterState::Some };
     let full = found.threads.len() == ROWS_MAX;
-    let flows = service.flows().await?;
+    let flows = service.policies.flows().await?;
     let flows = flows.iter().map(|it| SelectOption::new(it.as_str(), it.as_str(), &asked.flow));
     let statuses = STATUSES.iter().map(|(word, label, _)| SelectOption::new(word, label, &asked.status));
     Ok(ThreadsPage {

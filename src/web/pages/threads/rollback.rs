@@ -38,7 +38,7 @@ pub async fn submit(
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     let asked = asked(&place, &form).map_err(failed)?;
-    let review = app.service.ask_for_rollback(&visitor.account().id, &asked).await.map_err(failed)?;
+    let review = app.service.proposals.ask_for_rollback(&visitor.account().id, &asked).await.map_err(failed)?;
     Ok(see_other(&format!("/reviews/{review}")))
 }
 

@@ -69,10 +69,10 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, part: &ThreadPage
     let below = part.below;
     let (service, viewer) = (&app.service, visitor.account());
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
-    let status = service.overview(&id).await?.status;
-    let (thread, items) = service.history(&id, below, ENTRIES_MAX, &viewer.into()).await?;
-    let now = service.now();
-    let names = service.askers(&items).await?;
+    let status = service.threads.overview(&id).await?.status;
+    let (thread, items) = service.threads.history(&id, below, ENTRIES_MAX, &viewer.into()).await?;
+    let now = service.core.now();
+    let names = service.threads.askers(&items).await?;
     let mut entries = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let newer = index.checked_sub(1).and_then(|it| items.get(it));
@@ -80,7 +80,7 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, part: &ThreadPage
     }
     let last = items.last().map_or(0, |it| it.entry.version);
     let ended = match below {
-        None => service.reviews_without_commit(&id, viewer, ENDED_MAX).await?,
+        None => service.inbox.reviews_without_commit(&id, viewer, ENDED_MAX).await?,
         Some(_) => Vec::new(),
     };
     let seen = match below {
@@ -90,11 +90,11 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, part: &ThreadPage
                 .as_deref()
                 .map(|it| ThreadListCursor::read(it).ok_or(Error::NotFound("page")))
                 .transpose()?;
-            service.list_branches(&thread, from.as_ref(), BRANCHES_MAX).await?
+            service.branches.list_branches(&thread, from.as_ref(), BRANCHES_MAX).await?
         }
         Some(_) => BranchList::default(),
     };
-    let (context, mode) = (&thread.context, service.active_policy(&thread.flow).await?.mode());
+    let (context, mode) = (&thread.context, service.policies.active_policy(&thread.flow).await?.mode());
     Ok(ThreadPage {
         shell: visitor.shell(service, None).await?,
         thread: SafeLine::new(id.as_str()),

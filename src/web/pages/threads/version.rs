@@ -40,7 +40,7 @@ async fn page(app: &AppState, visitor: &Visitor, (thread, version): &(String, St
     let service = &app.service;
     let id = ThreadId::try_from(thread.as_str()).map_err(|_| Error::NotFound("thread"))?;
     let version: u64 = version.parse().map_err(|_| Error::NotFound("version"))?;
-    let facts = service.version_facts(&id, version, &visitor.account().into()).await?;
+    let facts = service.threads.version_facts(&id, version, &visitor.account().into()).await?;
     let rows = rows_of(&facts.differing)?;
     let statement = &facts.transition.statement;
     let reasons = match (&facts.hold, &facts.transition.outcome) {

@@ -30,8 +30,8 @@ impl BulkDecisionContext<'_> {
     ) -> Result<HttpResponse> {
         let (service, me) = (&self.app.service, self.visitor.account());
         let reviews: Vec<ReviewId> = ballots.iter().map(|it| it.0.clone()).collect();
-        let items = service.several(&reviews, me).await?;
-        let now = service.now();
+        let items = service.inbox.several(&reviews, me).await?;
+        let now = service.core.now();
         let became = voted.into_iter().zip(&items).zip(ballots);
         let became: Vec<VoteResult> =
             became.map(|((voted, item), (_, ballot))| self.became(voted, item, &me.id, ballot)).collect();

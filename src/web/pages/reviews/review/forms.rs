@@ -37,7 +37,7 @@ pub fn comment(app: &AppState, visitor: &Visitor, facts: &ReviewFacts) -> Result
         return Ok(None);
     }
     let page = comment_page(facts);
-    let nonce = Nonce::new(app.service.keys()?.row(), &comment_binding(visitor, &page, facts.hold.transition));
+    let nonce = Nonce::new(app.service.core.keys()?.row(), &comment_binding(visitor, &page, facts.hold.transition));
     Ok(Some(CommentForm {
         action: format!("/reviews/{}/comments", facts.hold.id),
         csrf: visitor.0.csrf.shown(),
@@ -63,7 +63,7 @@ pub fn withdrawal(app: &AppState, visitor: &Visitor, facts: &ReviewFacts) -> Res
         return Ok(None);
     };
     let page = withdrawal_page(facts, vote);
-    let nonce = Nonce::new(app.service.keys()?.row(), &withdrawal_binding(visitor, &page, facts.hold.transition));
+    let nonce = Nonce::new(app.service.core.keys()?.row(), &withdrawal_binding(visitor, &page, facts.hold.transition));
     Ok(Some(WithdrawalForm {
         action: format!("/reviews/{}/withdrawal", facts.hold.id),
         csrf: visitor.0.csrf.shown(),

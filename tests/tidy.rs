@@ -2,6 +2,8 @@
 //! samples prove that it finds them.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+#[path = "tidy/capabilities.rs"]
+mod capabilities;
 #[path = "tidy/circles.rs"]
 mod circles;
 #[path = "tidy/rules.rs"]
@@ -60,6 +62,7 @@ fn the_repository_is_tidy() {
         found.extend(rust_rules().iter().flat_map(|rule| rule(file, &source)));
     }
     found.extend(circles::circles(&files));
+    found.extend(capabilities::upward_imports(&files));
     let architecture = files.iter().find(|it| it.path == "ARCHITECTURE.md").unwrap();
     found.extend(walkthroughs::stale_names(&architecture.text, &files));
     found.extend(migrations(&files));
@@ -352,13 +355,30 @@ fn imports_in_a_circle_are_found() {
     let around = [("src/a.rs", "use crate::b::B;"), ("src/b.rs", "use crate::c::C;"), ("src/c.rs", "use crate::a::A;")];
     assert_eq!(codebase(&around).len(), 1);
     assert!(codebase(&around[..2]).is_empty());
-    // Imports of tests, mentions in comments, and items of a folder's own file are not imports.
+    // Imports of tests and mentions in comments are not imports.
     for other in
         ["#[cfg(test)]\nuse crate::writes::write::Write;", "//! See crate::writes::write::Write.", "pub struct Thread;"]
     {
         assert!(codebase(&[down, ("crates/domain/src/threads/thread.rs", other)]).is_empty(), "{other}");
     }
-    assert!(codebase(&[("src/a.rs", "mod b; use self::b::B;"), ("src/a/b.rs", "use super::A;")]).is_empty());
+    assert_eq!(codebase(&[("src/a.rs", "mod b; use self::b::B;"), ("src/a/b.rs", "use super::A;")]).len(), 1);
+    assert!(codebase(&[("src/a.rs", "mod b;"), ("src/a/b.rs", "use super::A;")]).is_empty());
+}
+
+#[test]
+fn capability_that_uses_one_above_it_is_found() {
+    let above = |text: &str| capabilities::upward_imports(&[file("src/service/proposals/hold.rs", text)]).len();
+    for up in [
+        "use crate::service::reviews::Reviews;",
+        "use super::super::reviews::vote::VoteOutcome;",
+        "fn f(log: &crate::service::log::Log) {}",
+    ] {
+        assert_eq!(above(up), 1, "{up}");
+    }
+    for down in ["use crate::service::threads::Threads;", "use super::Proposals;", "use crate::service::error::Error;"]
+    {
+        assert_eq!(above(down), 0, "{down}");
+    }
 }
 
 #[test]

@@ -109,82 +109,22 @@ impl Service {
     /// Creates the capabilities from the lowest to the highest.
     fn wired(parts: ServiceParts) -> Self {
         let core = Arc::new(Core::new(&parts.core));
-        let policies = Arc::new(Policies::new(Arc::clone(&core)));
-        let identity = Arc::new(Identity::new(Arc::clone(&core), parts.sign_in_methods.clone()));
-        let threads = Arc::new(Threads::new(Arc::clone(&core), Arc::clone(&policies), Arc::clone(&identity)));
-        let archive = Arc::new(Archiver::new(Arc::clone(&core), Arc::clone(&policies), Arc::clone(&threads)));
-        let proposals = Arc::new(Proposals::new(
-            Arc::clone(&core),
-            Arc::clone(&policies),
-            Arc::clone(&identity),
-            Arc::clone(&threads),
-        ));
-        let branches = Arc::new(Branches::new(
-            Arc::clone(&core),
-            Arc::clone(&policies),
-            Arc::clone(&threads),
-            Arc::clone(&proposals),
-        ));
-        let writes = Arc::new(Writes::new(
-            Arc::clone(&core),
-            Arc::clone(&policies),
-            Arc::clone(&identity),
-            Arc::clone(&threads),
-            Arc::clone(&proposals),
-        ));
-        let log =
-            Arc::new(Log::new(Arc::clone(&core), Arc::clone(&policies), Arc::clone(&identity), Arc::clone(&threads)));
-        let reviews = Arc::new(Reviews::new(
-            Arc::clone(&core),
-            Arc::clone(&policies),
-            Arc::clone(&identity),
-            Arc::clone(&threads),
-            Arc::clone(&proposals),
-            Arc::clone(&writes),
-        ));
-        let interrupts = Arc::new(Interrupts::new(
-            Arc::clone(&core),
-            Arc::clone(&policies),
-            Arc::clone(&identity),
-            Arc::clone(&threads),
-            Arc::clone(&reviews),
-        ));
-        let policy_changes = Arc::new(PolicyChanges::new(
-            Arc::clone(&core),
-            Arc::clone(&policies),
-            Arc::clone(&identity),
-            Arc::clone(&threads),
-            Arc::clone(&proposals),
-            Arc::clone(&reviews),
-        ));
-        let inbox = Arc::new(Inbox::new(
-            Arc::clone(&core),
-            Arc::clone(&threads),
-            Arc::clone(&reviews),
-            Arc::clone(&policy_changes),
-        ));
-        let episodes = Arc::new(Episodes::new(
-            Arc::clone(&core),
-            Arc::clone(&policies),
-            Arc::clone(&threads),
-            Arc::clone(&log),
-            parts.node_secret_rotation,
-        ));
-        let delivery = Arc::new(Deliveries::new(
-            Arc::clone(&core),
-            Arc::clone(&identity),
-            Arc::clone(&log),
-            Arc::clone(&reviews),
-            Arc::clone(&interrupts),
-            parts.http_client.clone(),
-        ));
-        let operations = Arc::new(Operations::new(
-            Arc::clone(&core),
-            Arc::clone(&policies),
-            Arc::clone(&identity),
-            Arc::clone(&log),
-            Arc::clone(&delivery),
-        ));
+        let policies = Arc::new(Policies::new(&core));
+        let identity = Arc::new(Identity::new(&core, parts.sign_in_methods.clone()));
+        let threads = Arc::new(Threads::new(&core, &policies, &identity));
+        let archive = Arc::new(Archiver::new(&core, &policies, &threads));
+        let proposals = Arc::new(Proposals::new(&core, &policies, &identity, &threads));
+        let branches = Arc::new(Branches::new(&core, &policies, &threads, &proposals));
+        let writes = Arc::new(Writes::new(&core, &policies, &identity, &threads, &proposals));
+        let log = Arc::new(Log::new(&core, &policies, &identity, &threads));
+        let reviews = Arc::new(Reviews::new(&core, &policies, &identity, &threads, &proposals, &writes));
+        let interrupts = Arc::new(Interrupts::new(&core, &policies, &identity, &threads, &reviews));
+        let policy_changes = Arc::new(PolicyChanges::new(&core, &policies, &identity, &threads, &proposals, &reviews));
+        let inbox = Arc::new(Inbox::new(&core, &threads, &reviews, &policy_changes));
+        let episodes = Arc::new(Episodes::new(&core, &policies, &threads, &log, parts.node_secret_rotation));
+        let delivery =
+            Arc::new(Deliveries::new(&core, &identity, &log, &reviews, &interrupts, parts.http_client.clone()));
+        let operations = Arc::new(Operations::new(&core, &policies, &identity, &log, &delivery));
         Self {
             parts,
             core,

@@ -1,7 +1,5 @@
-//! Forbids import cycles, also between the files of one module.
-//!
-//! A file and the files in its folder are a family. The file names its children, and the children use the items that it
-//! holds for all of them.
+//! Forbids import cycles, also between a file and the files in its folder. A file may declare its children without
+//! importing from them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -30,23 +28,24 @@ fn circles_of(files: &[&File]) -> Vec<String> {
         .collect()
 }
 
+/// Returns the absolute path of everything that a file imports from its crate.
+pub fn imported_paths(file: &File) -> Vec<Vec<String>> {
+    let (own, code) = (module(file), squeezed(&RustSource::read(&file.text).code));
+    paths(&code).into_iter().filter_map(|path| absolute(&own, &path)).collect()
+}
+
 fn imports(files: &[&File]) -> Imports {
     let names: BTreeSet<String> = files.iter().map(|it| module(it).join("::")).collect();
     let imported = |file: &&File| {
-        let (own, code) = (module(file), squeezed(&RustSource::read(&file.text).code));
-        let named = paths(&code).into_iter().filter_map(|path| absolute(&own, &path));
-        let modules = named
+        let own = module(file);
+        let modules = imported_paths(file)
+            .into_iter()
             .filter_map(|path| (1..=path.len()).rev().map(|it| path[..it].join("::")).find(|it| names.contains(it)));
         let own = own.join("::");
-        let modules = modules.filter(|it| !is_family(it, &own)).collect();
+        let modules = modules.filter(|it| *it != own).collect();
         (own, modules)
     };
     files.iter().map(imported).collect()
-}
-
-fn is_family(one: &str, other: &str) -> bool {
-    let within = |inner: &str, outer: &str| inner.strip_prefix(outer).is_some_and(|it| it.starts_with("::"));
-    one == other || within(one, other) || within(other, one)
 }
 
 /// Returns every path in the crate that the code names. Groups are expanded.

@@ -6,10 +6,12 @@ pub mod move_versions;
 pub mod openings;
 pub mod restore;
 mod segments;
+
+use std::sync::Arc;
+
 use crate::service::platform::core::Core;
 use crate::service::policies::Policies;
 use crate::service::threads::Threads;
-use std::sync::Arc;
 
 /// Moves old versions into archive files, and restores them.
 pub struct Archiver {
@@ -19,7 +21,7 @@ pub struct Archiver {
 }
 
 impl Archiver {
-    pub(in crate::service) fn new(core: Arc<Core>, policies: Arc<Policies>, threads: Arc<Threads>) -> Self {
-        Self { core, policies, threads }
+    pub(in crate::service) fn new(core: &Arc<Core>, policies: &Arc<Policies>, threads: &Arc<Threads>) -> Self {
+        Self { core: Arc::clone(core), policies: Arc::clone(policies), threads: Arc::clone(threads) }
     }
 }

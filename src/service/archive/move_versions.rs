@@ -3,17 +3,12 @@
 use crate::archives::packed;
 use crate::service::archive::Archiver;
 use crate::service::archive::openings::OPENINGS_BYTES_MAX;
-use crate::service::error::Error;
-use crate::service::error::Result;
+use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::Cursor;
-use crate::store::LIST_ROWS_MAX;
-use crate::store::LeaderLock;
-use crate::store::LeaderTask;
-use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
+use crate::store::{Cursor, LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter};
 use countersign_domain::chain::entry::Entry;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::jws;
@@ -21,23 +16,15 @@ use countersign_domain::chain::jws::TokenType;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::policy::Policy;
-use countersign_domain::primitives::id::FlowId;
-use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::primitives::id::{FlowId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::threads::archive::Archive;
-use countersign_domain::threads::archive::ArchiveContent;
-use countersign_domain::threads::archive::ArchiveContentState;
-use countersign_domain::threads::archive::ArchivedLocation;
-use countersign_domain::threads::archive::ArchivedVersion;
-use countersign_domain::threads::archive::PLAIN_BYTES_MAX;
-use countersign_domain::threads::archive::RetentionPolicy;
+use countersign_domain::threads::archive::{
+    Archive, ArchiveContent, ArchiveContentState, ArchivedLocation, ArchivedVersion, PLAIN_BYTES_MAX, RetentionPolicy,
+};
 use countersign_domain::threads::flow::Flow;
 use countersign_domain::threads::thread::Thread;
-use countersign_domain::threads::transition::ChainRow;
-use countersign_domain::threads::transition::StateRow;
-use countersign_domain::threads::transition::Transition;
-use serde_json::Value;
-use serde_json::json;
+use countersign_domain::threads::transition::{ChainRow, StateRow, Transition};
+use serde_json::{Value, json};
 
 /// Number of threads that one pass processes.
 const THREADS_AT_ONCE: u32 = 100;

@@ -8,9 +8,7 @@ use countersign_domain::threads::transition::Transition;
 use serde_json::Value;
 
 use crate::service::archive::Archiver;
-use crate::service::archive::move_versions::TAKEN;
-use crate::service::archive::move_versions::require_leadership;
-use crate::service::archive::move_versions::told;
+use crate::service::archive::move_versions::{TAKEN, require_leadership, told};
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;

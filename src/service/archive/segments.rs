@@ -16,10 +16,7 @@ use countersign_domain::threads::transition::{
 use serde::Serialize;
 
 use crate::service::archive::Archiver;
-use crate::service::archive::move_versions::ArchivalCandidate;
-use crate::service::archive::move_versions::ArchiveSegment;
-use crate::service::archive::move_versions::VERSIONS_AT_ONCE;
-use crate::service::archive::move_versions::committed_in;
+use crate::service::archive::move_versions::{ArchivalCandidate, ArchiveSegment, VERSIONS_AT_ONCE, committed_in};
 use crate::service::error::{Error, Result};
 use crate::store::record::Stored;
 use crate::store::records::held_since;

@@ -17,9 +17,7 @@ use countersign_domain::threads::transition::{HoldEndReason, Rejection, Transiti
 use super::AuditRun;
 use super::event_replay::{HoldEvents, ThreadEvents, said};
 use super::load::ThreadRows;
-use crate::service::proposals::hold::held_data;
-use crate::service::proposals::hold::notices_of;
-use crate::service::proposals::hold::stages_of;
+use crate::service::proposals::hold::{held_data, notices_of, stages_of};
 use crate::service::proposals::reject::{count, event_data};
 use crate::service::reviews::comment::comment_data;
 use crate::service::reviews::reveal::look_data;

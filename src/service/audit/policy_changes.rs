@@ -11,9 +11,7 @@ use serde_json::Value;
 
 use super::AuditRun;
 use super::identity::in_any_order;
-use crate::service::policy_changes::requests::end_data;
-use crate::service::policy_changes::requests::proposal_data;
-use crate::service::policy_changes::requests::vote_data;
+use crate::service::policy_changes::requests::{end_data, proposal_data, vote_data};
 use crate::service::proposals::hold::stage_of;
 use crate::store::row::Table;
 

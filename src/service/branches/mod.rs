@@ -2,11 +2,13 @@
 
 pub mod fork;
 pub mod list;
+
+use std::sync::Arc;
+
 use crate::service::platform::core::Core;
 use crate::service::policies::Policies;
 use crate::service::proposals::Proposals;
 use crate::service::threads::Threads;
-use std::sync::Arc;
 
 /// Forks of threads, and their joins.
 pub struct Branches {
@@ -18,11 +20,16 @@ pub struct Branches {
 
 impl Branches {
     pub(in crate::service) fn new(
-        core: Arc<Core>,
-        policies: Arc<Policies>,
-        threads: Arc<Threads>,
-        proposals: Arc<Proposals>,
+        core: &Arc<Core>,
+        policies: &Arc<Policies>,
+        threads: &Arc<Threads>,
+        proposals: &Arc<Proposals>,
     ) -> Self {
-        Self { core, policies, threads, proposals }
+        Self {
+            core: Arc::clone(core),
+            policies: Arc::clone(policies),
+            threads: Arc::clone(threads),
+            proposals: Arc::clone(proposals),
+        }
     }
 }

@@ -9,8 +9,7 @@ use countersign_domain::primitives::secret::Secret;
 
 use crate::http_client::{TRACEPARENT, admits_header};
 use crate::random;
-use crate::service::delivery::target::CONTENT_TYPE;
-use crate::service::delivery::target::header_place;
+use crate::service::delivery::target::{CONTENT_TYPE, header_place};
 use crate::service::error::{Error, Result};
 
 /// A receiver that needs more can use its own proxy.

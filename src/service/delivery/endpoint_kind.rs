@@ -14,8 +14,7 @@ use url::Url;
 
 use crate::random;
 use crate::service::delivery::Deliveries;
-use crate::service::delivery::target::look_place;
-use crate::service::delivery::target::url_place;
+use crate::service::delivery::target::{look_place, url_place};
 use crate::service::error::{Error, Result};
 
 /// Long enough for the name of a graph or the id of an assistant.

@@ -22,13 +22,15 @@ pub mod request;
 mod review_outcome;
 pub mod tail_cache;
 pub mod target;
+
+use std::sync::Arc;
+
 use crate::http_client::HttpClient;
 use crate::service::identity::Identity;
 use crate::service::interrupts::Interrupts;
 use crate::service::log::Log;
 use crate::service::platform::core::Core;
 use crate::service::reviews::Reviews;
-use std::sync::Arc;
 use tail_cache::LogTail;
 
 /// Webhooks, chat messages and mail.
@@ -44,13 +46,21 @@ pub struct Deliveries {
 
 impl Deliveries {
     pub(in crate::service) fn new(
-        core: Arc<Core>,
-        identity: Arc<Identity>,
-        log: Arc<Log>,
-        reviews: Arc<Reviews>,
-        interrupts: Arc<Interrupts>,
+        core: &Arc<Core>,
+        identity: &Arc<Identity>,
+        log: &Arc<Log>,
+        reviews: &Arc<Reviews>,
+        interrupts: &Arc<Interrupts>,
         outgoing: Option<HttpClient>,
     ) -> Self {
-        Self { core, identity, log, reviews, interrupts, outgoing, tail: LogTail::default() }
+        Self {
+            core: Arc::clone(core),
+            identity: Arc::clone(identity),
+            log: Arc::clone(log),
+            reviews: Arc::clone(reviews),
+            interrupts: Arc::clone(interrupts),
+            outgoing,
+            tail: LogTail::default(),
+        }
     }
 }

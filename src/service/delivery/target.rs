@@ -1,19 +1,14 @@
 //! Addresses, secrets and headers of an endpoint.
 
-use crate::http_client::HttpClient;
-use crate::http_client::OutboundRequest;
+use crate::http_client::{HttpClient, OutboundRequest};
 use crate::service::delivery::Deliveries;
-use crate::service::error::Error;
-use crate::service::error::Result;
-use crate::store::LeaderLock;
-use crate::store::LeaderTask;
-use countersign_domain::delivery::delivery_record::AttemptOutcome;
-use countersign_domain::delivery::delivery_record::DeliveryAttempt;
+use crate::service::error::{Error, Result};
+use crate::store::{LeaderLock, LeaderTask};
+use countersign_domain::delivery::delivery_record::{AttemptOutcome, DeliveryAttempt};
 use countersign_domain::delivery::endpoint::Endpoint;
 use countersign_domain::delivery::endpoint_kind::EndpointKind;
 use countersign_domain::delivery::template::plain_parts;
-use countersign_domain::keys::EncryptedValue;
-use countersign_domain::keys::Keys;
+use countersign_domain::keys::{EncryptedValue, Keys};
 use countersign_domain::primitives::id::EndpointId;
 use countersign_domain::primitives::secret::Secret;
 use serde_json::Value;

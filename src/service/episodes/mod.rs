@@ -6,13 +6,16 @@ pub mod envelopes;
 pub mod import;
 pub mod record;
 pub mod refusal_log;
+
+use std::sync::Arc;
+
+use countersign_domain::context::Rotation;
+
 use crate::service::log::Log;
 use crate::service::platform::core::Core;
 use crate::service::policies::Policies;
 use crate::service::threads::Threads;
-use countersign_domain::context::Rotation;
 use refusal_log::EnvelopeRefusals;
-use std::sync::Arc;
 
 /// Episodes of agents, their files and their signed context.
 pub struct Episodes {
@@ -26,12 +29,19 @@ pub struct Episodes {
 
 impl Episodes {
     pub(in crate::service) fn new(
-        core: Arc<Core>,
-        policies: Arc<Policies>,
-        threads: Arc<Threads>,
-        log: Arc<Log>,
+        core: &Arc<Core>,
+        policies: &Arc<Policies>,
+        threads: &Arc<Threads>,
+        log: &Arc<Log>,
         rotation: Rotation,
     ) -> Self {
-        Self { core, policies, threads, log, rotation, boundary: EnvelopeRefusals::default() }
+        Self {
+            core: Arc::clone(core),
+            policies: Arc::clone(policies),
+            threads: Arc::clone(threads),
+            log: Arc::clone(log),
+            rotation,
+            boundary: EnvelopeRefusals::default(),
+        }
     }
 }

@@ -23,11 +23,9 @@ use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
-use crate::store::Cursor;
-use crate::store::LIST_ROWS_MAX;
-use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// Long enough to find the terminal again.
 pub const LINK_TTL: Duration = Duration::from_secs(3600);

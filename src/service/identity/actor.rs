@@ -2,8 +2,7 @@
 
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use countersign_domain::identity::account::Account;
-use countersign_domain::identity::account::Token;
+use countersign_domain::identity::account::{Account, Token};
 use countersign_domain::primitives::id::PrincipalId;
 
 /// The person or token that halts or resumes.

@@ -16,13 +16,10 @@ use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::Cursor;
-use crate::store::LIST_ROWS_MAX;
-use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
-use crate::store::records::OPEN;
-use crate::store::records::delegations_from;
+use crate::store::records::{OPEN, delegations_from};
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 use countersign_domain::identity::delegation::LENGTH_MAX;
 use countersign_domain::primitives::time::Timestamp;
 

@@ -1,8 +1,7 @@
 //! Limits how many events failed sign-ins write.
 
 use countersign_domain::primitives::time::Timestamp;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Limits the events about failed attempts and counts those that were not recorded.

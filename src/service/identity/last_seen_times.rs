@@ -3,10 +3,8 @@
 use crate::store::records::LastSeenRow;
 use countersign_domain::primitives::time::Timestamp;
 use std::collections::HashMap;
-use std::sync::PoisonError;
-use std::sync::RwLock;
-use std::sync::atomic::AtomicI64;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 /// Last-seen times in this process, and the times that are already written.

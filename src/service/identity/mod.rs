@@ -20,11 +20,13 @@ pub mod self_service;
 pub mod session;
 pub mod sign_in_config;
 pub(crate) mod sign_in_method;
+
+use std::sync::Arc;
+
 use crate::service::platform::core::Core;
 use failure_event_limiter::FailureEventLimiter;
 use last_seen_times::LastSeenTimes;
 use sign_in_config::SignInMethods;
-use std::sync::Arc;
 
 /// Accounts, tokens, sessions, sign-in and delegations.
 pub struct Identity {
@@ -35,7 +37,12 @@ pub struct Identity {
 }
 
 impl Identity {
-    pub(in crate::service) fn new(core: Arc<Core>, ways: SignInMethods) -> Self {
-        Self { core, telling: FailureEventLimiter::default(), sightings: LastSeenTimes::default(), ways }
+    pub(in crate::service) fn new(core: &Arc<Core>, ways: SignInMethods) -> Self {
+        Self {
+            core: Arc::clone(core),
+            telling: FailureEventLimiter::default(),
+            sightings: LastSeenTimes::default(),
+            ways,
+        }
     }
 }

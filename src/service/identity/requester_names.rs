@@ -2,8 +2,7 @@
 
 use crate::service::error::Result;
 use crate::service::identity::Identity;
-use countersign_domain::identity::account::Account;
-use countersign_domain::identity::account::Token;
+use countersign_domain::identity::account::{Account, Token};
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::PrincipalId;
 use std::collections::BTreeMap;

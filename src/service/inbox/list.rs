@@ -1,37 +1,21 @@
 //! Lists what waits for a reviewer, with filters and a search.
 
-use crate::service::error::Error;
-use crate::service::error::Result;
+use crate::service::error::{Error, Result};
 use crate::service::inbox::Inbox;
-use crate::service::inbox::filter::InboxFilter;
-use crate::service::inbox::filter::InboxRange;
-use crate::service::inbox::filter::InboxSearch;
-use crate::service::inbox::filter::InboxStateFilter;
+use crate::service::inbox::filter::{InboxFilter, InboxRange, InboxSearch, InboxStateFilter};
 use crate::service::threads::provenance::TraceStart;
-use crate::store::Cursor;
-use crate::store::Direction;
-use crate::store::record::Record as _;
-use crate::store::record::Stored;
+use crate::store::record::{Record as _, Stored};
+use crate::store::{Cursor, Direction};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::identity::account::Account;
 use countersign_domain::json::diff::diff;
 use countersign_domain::keys::Keys;
-use countersign_domain::policy::RedactedChange;
-use countersign_domain::policy::redacted_by;
-use countersign_domain::primitives::id::FlowId;
-use countersign_domain::primitives::id::ThreadId;
-use countersign_domain::reviews::Hold;
-use countersign_domain::reviews::HoldState;
-use countersign_domain::reviews::Ineligible;
-use countersign_domain::reviews::SearchWord;
-use countersign_domain::reviews::VoterRoll;
-use countersign_domain::reviews::VotingSeat;
+use countersign_domain::policy::{RedactedChange, redacted_by};
+use countersign_domain::primitives::id::{FlowId, ThreadId};
+use countersign_domain::reviews::{Hold, HoldState, Ineligible, SearchWord, VoterRoll, VotingSeat};
 use countersign_domain::threads::flow::Flow;
-use countersign_domain::threads::transition::Transition;
-use countersign_domain::threads::transition::ValueLocation;
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-use std::collections::HashMap;
+use countersign_domain::threads::transition::{Transition, ValueLocation};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub struct InboxItem {
     pub hold: Hold,

@@ -8,13 +8,15 @@ mod filter;
 mod interrupts;
 pub mod list;
 
+use std::sync::Arc;
+
 use crate::service::platform::core::Core;
 use crate::service::policy_changes::PolicyChanges;
 use crate::service::reviews::Reviews;
 use crate::service::threads::Threads;
+
 pub use filter::{InboxFilter, InboxOwnerFilter, InboxSearch, InboxStateFilter};
 pub use interrupts::InterruptListing;
-use std::sync::Arc;
 
 /// Lists what waits for a reviewer.
 pub struct Inbox {
@@ -26,11 +28,16 @@ pub struct Inbox {
 
 impl Inbox {
     pub(in crate::service) fn new(
-        core: Arc<Core>,
-        threads: Arc<Threads>,
-        reviews: Arc<Reviews>,
-        policy_changes: Arc<PolicyChanges>,
+        core: &Arc<Core>,
+        threads: &Arc<Threads>,
+        reviews: &Arc<Reviews>,
+        policy_changes: &Arc<PolicyChanges>,
     ) -> Self {
-        Self { core, threads, reviews, policy_changes }
+        Self {
+            core: Arc::clone(core),
+            threads: Arc::clone(threads),
+            reviews: Arc::clone(reviews),
+            policy_changes: Arc::clone(policy_changes),
+        }
     }
 }

@@ -1,56 +1,33 @@
 //! Receives interrupts, counts the votes on them and ends them.
 
 use crate::random;
-use crate::service::error::Error;
-use crate::service::error::Result;
-use crate::service::identity::passkeys::BallotSubject;
-use crate::service::identity::passkeys::VoteSignature;
+use crate::service::error::{Error, Result};
+use crate::service::identity::passkeys::{BallotSubject, VoteSignature};
 use crate::service::interrupts::Interrupts;
 use crate::service::interrupts::duplicates::record_signed_post;
-use crate::service::interrupts::view::InterruptView;
-use crate::service::interrupts::view::end_data;
-use crate::service::interrupts::view::end_event;
-use crate::service::interrupts::view::received_data;
-use crate::service::interrupts::view::vote_data;
+use crate::service::interrupts::view::{InterruptView, end_data, end_event, received_data, vote_data};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::hold::stages_of;
-use crate::service::reviews::vote::VoteOutcome;
-use crate::service::reviews::vote::new_jti;
+use crate::service::reviews::vote::{VoteOutcome, new_jti};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
 use countersign_domain::identity::account::Token;
 use countersign_domain::identity::party::Party;
-use countersign_domain::interrupts::ApprovalRequirements;
-use countersign_domain::interrupts::HostAssertion;
-use countersign_domain::interrupts::Interrupt;
-use countersign_domain::interrupts::InterruptDecision;
-use countersign_domain::interrupts::InterruptDecisionInput;
-use countersign_domain::interrupts::InterruptDecisionResponse;
-use countersign_domain::interrupts::InterruptRejected;
-use countersign_domain::interrupts::InterruptSource;
-use countersign_domain::interrupts::InterruptState;
-use countersign_domain::interrupts::InterruptTally;
-use countersign_domain::interrupts::InterruptTerms;
-use countersign_domain::interrupts::SignedPostId;
-use countersign_domain::interrupts::StoredInterruptDecision;
-use countersign_domain::keys::KeyUse;
-use countersign_domain::keys::Keys;
+use countersign_domain::interrupts::{
+    ApprovalRequirements, HostAssertion, Interrupt, InterruptDecision, InterruptDecisionInput,
+    InterruptDecisionResponse, InterruptRejected, InterruptSource, InterruptState, InterruptTally, InterruptTerms,
+    SignedPostId, StoredInterruptDecision,
+};
+use countersign_domain::keys::{KeyUse, Keys};
 use countersign_domain::log::event::EventType;
 use countersign_domain::policy::Policy;
 use countersign_domain::policy_changes::change_request::ReplacedPolicy;
-use countersign_domain::primitives::id::AccountId;
-use countersign_domain::primitives::id::FlowId;
-use countersign_domain::primitives::id::InterruptId;
-use countersign_domain::primitives::id::PrincipalId;
+use countersign_domain::primitives::id::{AccountId, FlowId, InterruptId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::reviews::Ballot;
-use countersign_domain::reviews::VoteRejected;
-use countersign_domain::reviews::VoterRoll;
-use countersign_domain::reviews::can_be_approved;
-use countersign_domain::threads::flow::Flow;
-use countersign_domain::threads::flow::Gateway;
+use countersign_domain::reviews::{Ballot, VoteRejected, VoterRoll, can_be_approved};
+use countersign_domain::threads::flow::{Flow, Gateway};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,12 +9,14 @@ pub mod key_events;
 pub mod log_end_cache;
 pub(crate) mod machine_view;
 pub mod sequencer;
+
+use std::sync::Arc;
+
 use crate::service::identity::Identity;
 use crate::service::platform::core::Core;
 use crate::service::policies::Policies;
 use crate::service::threads::Threads;
 use log_end_cache::LogEndCache;
-use std::sync::Arc;
 
 /// The audit log: its order, its readers and its figures.
 pub struct Log {
@@ -27,11 +29,17 @@ pub struct Log {
 
 impl Log {
     pub(in crate::service) fn new(
-        core: Arc<Core>,
-        policies: Arc<Policies>,
-        identity: Arc<Identity>,
-        threads: Arc<Threads>,
+        core: &Arc<Core>,
+        policies: &Arc<Policies>,
+        identity: &Arc<Identity>,
+        threads: &Arc<Threads>,
     ) -> Self {
-        Self { core, policies, identity, threads, reach: LogEndCache::default() }
+        Self {
+            core: Arc::clone(core),
+            policies: Arc::clone(policies),
+            identity: Arc::clone(identity),
+            threads: Arc::clone(threads),
+            reach: LogEndCache::default(),
+        }
     }
 }

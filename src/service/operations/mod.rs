@@ -6,6 +6,9 @@ pub mod halt;
 pub mod halt_request;
 pub(crate) mod readiness;
 pub mod readiness_cache;
+
+use std::sync::Arc;
+
 use crate::service::delivery::Deliveries;
 use crate::service::identity::Identity;
 use crate::service::log::Log;
@@ -13,7 +16,6 @@ use crate::service::platform::core::Core;
 use crate::service::policies::Policies;
 use gauge_cache::GaugeCache;
 use readiness_cache::ReadinessCache;
-use std::sync::Arc;
 
 /// Halts, readiness and gauges.
 pub struct Operations {
@@ -28,18 +30,18 @@ pub struct Operations {
 
 impl Operations {
     pub(in crate::service) fn new(
-        core: Arc<Core>,
-        policies: Arc<Policies>,
-        identity: Arc<Identity>,
-        log: Arc<Log>,
-        delivery: Arc<Deliveries>,
+        core: &Arc<Core>,
+        policies: &Arc<Policies>,
+        identity: &Arc<Identity>,
+        log: &Arc<Log>,
+        delivery: &Arc<Deliveries>,
     ) -> Self {
         Self {
-            core,
-            policies,
-            identity,
-            log,
-            delivery,
+            core: Arc::clone(core),
+            policies: Arc::clone(policies),
+            identity: Arc::clone(identity),
+            log: Arc::clone(log),
+            delivery: Arc::clone(delivery),
             last_facts: GaugeCache::default(),
             last_check: ReadinessCache::default(),
         }

@@ -3,8 +3,7 @@
 use crate::service::error::Result;
 use countersign_domain::platform::idempotency::IdempotencyError;
 use std::collections::HashSet;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The keys of requests that run in this process.

@@ -1,8 +1,7 @@
 //! Remembers up to which time expired leases are recorded.
 
 use countersign_domain::primitives::time::Timestamp;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The time up to which all expired leases are logged. Heads with an expired lease stay reserved until a

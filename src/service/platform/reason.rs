@@ -1,7 +1,6 @@
 //! Reasons that people and programs give for an action.
 
-use crate::service::error::Error;
-use crate::service::error::Result;
+use crate::service::error::{Error, Result};
 use crate::service::platform::core::Core;
 use crate::store::record::Stored;
 use countersign_domain::episode::imported;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use countersign_domain::policy::Instruction;
-use countersign_domain::policy::Violation;
+use countersign_domain::policy::{Instruction, Violation};
 use countersign_domain::threads::thread::Checkpoint;
 use countersign_domain::writes::write::ResultError;
 

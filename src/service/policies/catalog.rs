@@ -1,31 +1,20 @@
 //! Compiled policies by digest, and the active policies of flows.
 
 use crate::metrics::BlockingWork;
-use crate::service::error::Error;
-use crate::service::error::Result;
+use crate::service::error::{Error, Result};
 use crate::service::policies::Policies;
 use crate::service::policies::policy_cache::POLICIES_MAX;
-use crate::store::Cursor;
-use crate::store::LIST_ROWS_MAX;
-use crate::store::RowFilter;
 use crate::store::record::Record;
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::keys::Keys;
-use countersign_domain::policy::InitialState;
-use countersign_domain::policy::Policy;
-use countersign_domain::policy::PolicySource;
-use countersign_domain::policy::Violation;
-use countersign_domain::policy::judge_initial;
-use countersign_domain::policy::parts;
+use countersign_domain::policy::{InitialState, Policy, PolicySource, Violation, judge_initial, parts};
 use countersign_domain::policy_changes::change_request::ReplacedPolicy;
 use countersign_domain::primitives::id::FlowId;
-use countersign_domain::threads::flow::Flow;
-use countersign_domain::threads::flow::PolicyRow;
+use countersign_domain::threads::flow::{Flow, PolicyRow};
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::PoisonError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
 
 impl Policies {
     /// Returns the compiled policy with this digest. The stored text is hashed again first, so that a changed

@@ -3,9 +3,11 @@
 pub mod catalog;
 pub mod policy_cache;
 pub(crate) mod reason_masking;
+
+use std::sync::Arc;
+
 use crate::service::platform::core::Core;
 use policy_cache::PolicyCache;
-use std::sync::Arc;
 
 /// Compiled policies, and the active policy of each flow.
 pub struct Policies {
@@ -14,7 +16,7 @@ pub struct Policies {
 }
 
 impl Policies {
-    pub(in crate::service) fn new(core: Arc<Core>) -> Self {
-        Self { core, cache: PolicyCache::default() }
+    pub(in crate::service) fn new(core: &Arc<Core>) -> Self {
+        Self { core: Arc::clone(core), cache: PolicyCache::default() }
     }
 }

@@ -3,9 +3,7 @@
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::policy::Policy;
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Compiled policies by digest. A policy with a digest never changes, so entries never become stale.
 #[derive(Default)]

@@ -1,7 +1,6 @@
 //! Activates policies, or requests approval for them.
 
-use crate::service::error::Error;
-use crate::service::error::Result;
+use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::policy_changes::PolicyChanges;
@@ -12,17 +11,11 @@ use countersign_domain::chain::hash::Digest;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::operations::halt::Halt;
-use countersign_domain::policy::Policy;
-use countersign_domain::policy::PolicySource;
-use countersign_domain::policy_changes::change_request::PolicyChange;
-use countersign_domain::policy_changes::change_request::PolicyChangeRequest;
-use countersign_domain::policy_changes::change_request::ReplacedPolicy;
-use countersign_domain::primitives::id::AmendmentId;
-use countersign_domain::primitives::id::FlowId;
-use countersign_domain::primitives::id::PrincipalId;
+use countersign_domain::policy::{Policy, PolicySource};
+use countersign_domain::policy_changes::change_request::{PolicyChange, PolicyChangeRequest, ReplacedPolicy};
+use countersign_domain::primitives::id::{AmendmentId, FlowId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::threads::flow::Flow;
-use countersign_domain::threads::flow::PolicyRow;
+use countersign_domain::threads::flow::{Flow, PolicyRow};
 use countersign_domain::threads::thread::Thread;
 use serde_json::json;
 use std::collections::BTreeSet;

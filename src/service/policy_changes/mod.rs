@@ -4,13 +4,15 @@ pub mod activate;
 pub mod dry_run;
 pub mod replay;
 pub mod requests;
+
+use std::sync::Arc;
+
 use crate::service::identity::Identity;
 use crate::service::platform::core::Core;
 use crate::service::policies::Policies;
 use crate::service::proposals::Proposals;
 use crate::service::reviews::Reviews;
 use crate::service::threads::Threads;
-use std::sync::Arc;
 
 /// Activates policies, with the approval that the flow requires.
 pub struct PolicyChanges {
@@ -24,13 +26,20 @@ pub struct PolicyChanges {
 
 impl PolicyChanges {
     pub(in crate::service) fn new(
-        core: Arc<Core>,
-        policies: Arc<Policies>,
-        identity: Arc<Identity>,
-        threads: Arc<Threads>,
-        proposals: Arc<Proposals>,
-        reviews: Arc<Reviews>,
+        core: &Arc<Core>,
+        policies: &Arc<Policies>,
+        identity: &Arc<Identity>,
+        threads: &Arc<Threads>,
+        proposals: &Arc<Proposals>,
+        reviews: &Arc<Reviews>,
     ) -> Self {
-        Self { core, policies, identity, threads, proposals, reviews }
+        Self {
+            core: Arc::clone(core),
+            policies: Arc::clone(policies),
+            identity: Arc::clone(identity),
+            threads: Arc::clone(threads),
+            proposals: Arc::clone(proposals),
+            reviews: Arc::clone(reviews),
+        }
     }
 }

@@ -1,47 +1,30 @@
 //! Requests approval for a policy, counts votes and ends requests.
 
 use crate::random;
-use crate::service::error::Error;
-use crate::service::error::Result;
-use crate::service::identity::passkeys::BallotSubject;
-use crate::service::identity::passkeys::VoteSignature;
+use crate::service::error::{Error, Result};
+use crate::service::identity::passkeys::{BallotSubject, VoteSignature};
 use crate::service::platform::event_recorder;
 use crate::service::platform::reason::cut_reason;
 use crate::service::platform::retry::retrying;
 use crate::service::policy_changes::PolicyChanges;
-use crate::service::policy_changes::activate::ActivationOutcome;
-use crate::service::policy_changes::activate::activated_flow;
-use crate::service::policy_changes::activate::activation_data;
-use crate::service::reviews::vote::VoteOutcome;
-use crate::service::reviews::vote::with_passkey;
-use crate::store::Cursor;
-use crate::store::LIST_ROWS_MAX;
-use crate::store::RowFilter;
+use crate::service::policy_changes::activate::{ActivationOutcome, activated_flow, activation_data};
+use crate::service::reviews::vote::{VoteOutcome, with_passkey};
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 use countersign_domain::identity::account::Token;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::policy::PolicyChangeApproval;
-use countersign_domain::policy_changes::change_request::PolicyChange;
-use countersign_domain::policy_changes::change_request::PolicyChangeRequest;
-use countersign_domain::policy_changes::change_request::PolicyChangeState;
-use countersign_domain::policy_changes::change_request::PolicyChangeTally;
-use countersign_domain::policy_changes::change_request::PolicyChangeTerms;
-use countersign_domain::policy_changes::change_request::ReplacedPolicy;
-use countersign_domain::primitives::id::AccountId;
-use countersign_domain::primitives::id::AmendmentId;
-use countersign_domain::primitives::id::FlowId;
-use countersign_domain::primitives::id::PrincipalId;
+use countersign_domain::policy_changes::change_request::{
+    PolicyChange, PolicyChangeRequest, PolicyChangeState, PolicyChangeTally, PolicyChangeTerms, ReplacedPolicy,
+};
+use countersign_domain::primitives::id::{AccountId, AmendmentId, FlowId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::reviews::Ballot;
-use countersign_domain::reviews::Vote;
-use countersign_domain::reviews::VoteRejected;
-use countersign_domain::reviews::can_be_approved;
+use countersign_domain::reviews::{Ballot, Vote, VoteRejected, can_be_approved};
 use countersign_domain::threads::flow::Flow;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Pending policy change requests of one flow. Reviewers read each of them whole.

@@ -7,10 +7,7 @@ use crate::service::proposals::outcome::ProposalOutcome;
 use crate::service::proposals::reject::RejectionCause;
 use crate::service::threads::statement::JudgedEffect;
 use countersign_domain::json::pointer::Pointer;
-use countersign_domain::policy::JudgedReason;
-use countersign_domain::policy::ReasonCode;
-use countersign_domain::policy::RejectCode;
-use countersign_domain::policy::Violation;
+use countersign_domain::policy::{JudgedReason, ReasonCode, RejectCode, Violation};
 
 impl Proposals {
     /// Commits a held transition on a branch if its join decides all of it, and rejects it otherwise.

@@ -15,28 +15,17 @@ use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::diff::diff;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
-use countersign_domain::policy::ApprovalPolicy;
-use countersign_domain::policy::CommentRule;
-use countersign_domain::policy::ConfirmationRule;
-use countersign_domain::policy::JudgedReason;
-use countersign_domain::policy::PasskeyRule;
-use countersign_domain::policy::Policy;
-use countersign_domain::policy::ReasonAudience;
+use countersign_domain::policy::{
+    ApprovalPolicy, CommentRule, ConfirmationRule, JudgedReason, PasskeyRule, Policy, ReasonAudience,
+};
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::reviews::ApprovalStage;
-use countersign_domain::reviews::ConfirmationMethod;
-use countersign_domain::reviews::Escalation;
-use countersign_domain::reviews::Hold;
-use countersign_domain::reviews::HoldReason;
-use countersign_domain::reviews::HoldReminders;
-use countersign_domain::reviews::HoldState;
-use countersign_domain::reviews::PasskeyRequirement;
-use countersign_domain::reviews::Reminder;
-use countersign_domain::reviews::can_be_approved;
+use countersign_domain::reviews::{
+    ApprovalStage, ConfirmationMethod, Escalation, Hold, HoldReason, HoldReminders, HoldState, PasskeyRequirement,
+    Reminder, can_be_approved,
+};
 use countersign_domain::threads::thread::Thread;
-use countersign_domain::threads::transition::Transition;
-use countersign_domain::threads::transition::TransitionOutcome;
+use countersign_domain::threads::transition::{Transition, TransitionOutcome};
 use serde_json::json;
 use std::collections::BTreeSet;
 

@@ -16,11 +16,13 @@ pub mod rejection_list;
 pub mod request;
 pub mod rollback;
 pub(crate) mod steps;
+
+use std::sync::Arc;
+
 use crate::service::identity::Identity;
 use crate::service::platform::core::Core;
 use crate::service::policies::Policies;
 use crate::service::threads::Threads;
-use std::sync::Arc;
 
 /// Judges proposals, and commits, holds or rejects them.
 pub struct Proposals {
@@ -32,11 +34,16 @@ pub struct Proposals {
 
 impl Proposals {
     pub(in crate::service) fn new(
-        core: Arc<Core>,
-        policies: Arc<Policies>,
-        identity: Arc<Identity>,
-        threads: Arc<Threads>,
+        core: &Arc<Core>,
+        policies: &Arc<Policies>,
+        identity: &Arc<Identity>,
+        threads: &Arc<Threads>,
     ) -> Self {
-        Self { core, policies, identity, threads }
+        Self {
+            core: Arc::clone(core),
+            policies: Arc::clone(policies),
+            identity: Arc::clone(identity),
+            threads: Arc::clone(threads),
+        }
     }
 }

@@ -3,24 +3,16 @@
 use crate::service::error::Result;
 use crate::service::platform::rejection_body::RejectionBody;
 use crate::service::proposals::Proposals;
-use crate::service::proposals::request::Proposal;
-use crate::service::proposals::request::ProposalKind;
+use crate::service::proposals::request::{Proposal, ProposalKind};
 use crate::service::threads::commit::TransitionEffect;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::diff::LeafChange;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::Keys;
-use countersign_domain::policy::JudgedWarning;
-use countersign_domain::policy::Policy;
-use countersign_domain::policy::ReasonAudience;
-use countersign_domain::policy::changed_for;
-use countersign_domain::policy::diff_for;
-use countersign_domain::reviews::Hold;
-use countersign_domain::reviews::HoldReason;
+use countersign_domain::policy::{JudgedWarning, Policy, ReasonAudience, changed_for, diff_for};
+use countersign_domain::reviews::{Hold, HoldReason};
 use countersign_domain::threads::thread::Thread;
-use countersign_domain::threads::transition::Rejection;
-use countersign_domain::threads::transition::Transition;
-use countersign_domain::threads::transition::TransitionOutcome;
+use countersign_domain::threads::transition::{Rejection, Transition, TransitionOutcome};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -1,35 +1,21 @@
 //! Commits, holds or rejects a proposal.
 
-use crate::service::error::Error;
-use crate::service::error::Result;
+use crate::service::error::{Error, Result};
 use crate::service::platform::core::ThreadContext;
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::Proposals;
 use crate::service::proposals::branch_hold::branch_violation;
-use crate::service::proposals::context::ProposalContext;
-use crate::service::proposals::context::identity_of;
-use crate::service::proposals::denied_attempts::effect_attempts_exhausted;
-use crate::service::proposals::denied_attempts::effect_of;
+use crate::service::proposals::context::{ProposalContext, identity_of};
+use crate::service::proposals::denied_attempts::{effect_attempts_exhausted, effect_of};
 use crate::service::proposals::hold::hold_reason;
-use crate::service::proposals::judge_queue::JudgedRequest;
-use crate::service::proposals::judge_queue::JudgingContext;
-use crate::service::proposals::judge_queue::JudgingJob;
-use crate::service::proposals::outcome::ProposalOutcome;
-use crate::service::proposals::outcome::authors_with;
+use crate::service::proposals::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
+use crate::service::proposals::outcome::{ProposalOutcome, authors_with};
 use crate::service::proposals::proposer::Proposer;
-use crate::service::proposals::reject::RejectionCause;
-use crate::service::proposals::reject::attempts_exhausted;
-use crate::service::proposals::request::Proposal;
-use crate::service::proposals::request::ProposalKind;
-use crate::service::proposals::request::RATIONALE_CHARS_MAX;
-use crate::service::proposals::steps::PriorStep;
-use crate::service::proposals::steps::record_step_attempt;
-use crate::service::proposals::steps::step_attempts_exhausted;
-use crate::service::threads::commit::GatedTransition;
-use crate::service::threads::commit::TransitionEffect;
-use crate::service::threads::statement::JudgedEffect;
-use crate::service::threads::statement::StatedTransition;
-use crate::service::threads::statement::StatementInput;
+use crate::service::proposals::reject::{RejectionCause, attempts_exhausted};
+use crate::service::proposals::request::{Proposal, ProposalKind, RATIONALE_CHARS_MAX};
+use crate::service::proposals::steps::{PriorStep, record_step_attempt, step_attempts_exhausted};
+use crate::service::threads::commit::{GatedTransition, TransitionEffect};
+use crate::service::threads::statement::{JudgedEffect, StatedTransition, StatementInput};
 use crate::store::record::Stored;
 use countersign_domain::chain::entry::CommitGate;
 use countersign_domain::chain::hash::Digest;
@@ -37,18 +23,12 @@ use countersign_domain::identity::account::Token;
 use countersign_domain::json::patch::Patch;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::Keys;
-use countersign_domain::policy::JudgedReason;
-use countersign_domain::policy::Judgement;
-use countersign_domain::policy::RejectCode;
-use countersign_domain::policy::Violation;
-use countersign_domain::policy::unreadable;
+use countersign_domain::policy::{JudgedReason, Judgement, RejectCode, Violation, unreadable};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::Mode;
 use countersign_domain::threads::thread::Thread;
-use countersign_domain::threads::transition::Transition;
-use countersign_domain::threads::transition::TransitionOutcome;
-use std::sync::Arc;
-use std::sync::OnceLock;
+use countersign_domain::threads::transition::{Transition, TransitionOutcome};
+use std::sync::{Arc, OnceLock};
 
 impl Proposals {
     /// Commits, holds or rejects a proposal. The same proposal again gets the same response.

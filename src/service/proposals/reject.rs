@@ -8,9 +8,8 @@ use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
-use countersign_domain::policy::excerpt;
 use countersign_domain::policy::{
-    ComparedValues, Instruction, OnViolation, Redactor, RejectCode, Violation, hides_nothing,
+    ComparedValues, Instruction, OnViolation, Redactor, RejectCode, Violation, excerpt, hides_nothing,
 };
 use countersign_domain::primitives::id::NodeId;
 use countersign_domain::threads::rejected_request::RejectedRequest;
@@ -23,8 +22,7 @@ use super::request::ProposalKind;
 use super::steps::record_step_attempt;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
-use crate::service::platform::rejection_body::RejectionBody;
-use crate::service::platform::rejection_body::result_error;
+use crate::service::platform::rejection_body::{RejectionBody, result_error};
 use crate::service::proposals::Proposals;
 use crate::service::proposals::outcome::ProposalOutcome;
 

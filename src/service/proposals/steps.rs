@@ -10,8 +10,7 @@ use countersign_domain::threads::step::{StepAttemptResult, StepRow, content_of};
 use countersign_domain::threads::thread::{Checkpoint, Thread};
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
 
-use super::context::ProposalContext;
-use super::context::StepAttempt;
+use super::context::{ProposalContext, StepAttempt};
 use super::request::Proposal;
 use crate::service::error::{Error, Result};
 use crate::service::proposals::Proposals;

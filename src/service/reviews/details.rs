@@ -144,7 +144,6 @@ impl Reviews {
         let receipt = self.receipt_of(&keys, &hold).await?;
         let redaction = Redaction::new(reader, &policies, &states, tool, [&author, &caller]);
         let roll = self.voter_roll_for_viewer(&keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
-        let by = self.identity.names_of(&keys, [&hold.proposer]).await?.into_values().next();
         let redacted = redacted_by(&hidings, &diff(&before, &after), &transition.named);
         let set = tree.map(|it| set_since(&hides, &opening, (&written, &it))).unwrap_or_default();
         Ok(ReviewFacts {
@@ -159,7 +158,7 @@ impl Reviews {
             status: thread.status(now),
             outcome_unknown: thread.outcome_unknown(now),
             write: self.write_of(&keys, &thread, &transition).await?,
-            by,
+            by: self.identity.names_of(&keys, [&hold.proposer]).await?.into_values().next(),
             denied_before: self.proposals.denied_before(&keys, &hold, &policy, &Party::from(viewer)).await?,
             call: self.threads.call_of(&keys, &called, &transition)?,
             texts: self.texts_of(&keys, receipt.as_ref(), redaction, author, caller).await?,

@@ -15,6 +15,9 @@ pub mod vote;
 pub mod vote_evidence;
 pub(crate) mod voter_roll;
 pub mod withdraw;
+
+use std::sync::Arc;
+
 use crate::service::identity::Identity;
 use crate::service::platform::core::Core;
 use crate::service::policies::Policies;
@@ -22,7 +25,6 @@ use crate::service::proposals::Proposals;
 use crate::service::threads::Threads;
 use crate::service::writes::Writes;
 use rejudge_cache::RejudgeCache;
-use std::sync::Arc;
 
 /// Reviews of held proposals: votes, comments, edits and deadlines.
 pub struct Reviews {
@@ -37,13 +39,21 @@ pub struct Reviews {
 
 impl Reviews {
     pub(in crate::service) fn new(
-        core: Arc<Core>,
-        policies: Arc<Policies>,
-        identity: Arc<Identity>,
-        threads: Arc<Threads>,
-        proposals: Arc<Proposals>,
-        writes: Arc<Writes>,
+        core: &Arc<Core>,
+        policies: &Arc<Policies>,
+        identity: &Arc<Identity>,
+        threads: &Arc<Threads>,
+        proposals: &Arc<Proposals>,
+        writes: &Arc<Writes>,
     ) -> Self {
-        Self { core, policies, identity, threads, proposals, writes, holds_looked: RejudgeCache::default() }
+        Self {
+            core: Arc::clone(core),
+            policies: Arc::clone(policies),
+            identity: Arc::clone(identity),
+            threads: Arc::clone(threads),
+            proposals: Arc::clone(proposals),
+            writes: Arc::clone(writes),
+            holds_looked: RejudgeCache::default(),
+        }
     }
 }

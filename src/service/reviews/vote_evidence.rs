@@ -1,7 +1,6 @@
 //! Returns the signed evidence of votes.
 
-use crate::service::error::Error;
-use crate::service::error::Result;
+use crate::service::error::{Error, Result};
 use crate::service::identity::passkeys::vote_signature::evidence_of;
 use crate::service::reviews::Reviews;
 use countersign_domain::chain::signed_vote::VoteEvidence;

@@ -1,54 +1,36 @@
 //! Creates threads and reads them.
 
-use crate::service::error::Error;
-use crate::service::error::Result;
+use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::rejection_body::result_error;
 use crate::service::platform::retry::retrying;
 use crate::service::threads::Threads;
-use crate::service::threads::commit::GatedTransition;
-use crate::service::threads::commit::head_of;
-use crate::service::threads::statement::StatedTransition;
-use crate::service::threads::statement::new_proposal_id;
+use crate::service::threads::commit::{GatedTransition, head_of};
+use crate::service::threads::statement::{StatedTransition, new_proposal_id};
 use crate::service::threads::version::Version;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use countersign_domain::chain::commitment::Tree;
-use countersign_domain::chain::entry::CommitGate;
-use countersign_domain::chain::entry::Entry;
+use countersign_domain::chain::entry::{CommitGate, Entry};
 use countersign_domain::chain::hash::Digest;
-use countersign_domain::chain::statement::Statement;
-use countersign_domain::chain::statement::TransitionType;
-use countersign_domain::episode::goal::Episode;
-use countersign_domain::episode::goal::EpisodeTerms;
+use countersign_domain::chain::statement::{Statement, TransitionType};
+use countersign_domain::episode::goal::{Episode, EpisodeTerms};
 use countersign_domain::identity::account::Token;
 use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::json::state_delta::Delta;
-use countersign_domain::keys::Keys;
-use countersign_domain::keys::ThreadSecret;
+use countersign_domain::keys::{Keys, ThreadSecret};
 use countersign_domain::log::event::EventType;
-use countersign_domain::policy::Policy;
-use countersign_domain::policy::project;
-use countersign_domain::primitives::id::FlowId;
-use countersign_domain::primitives::id::NodeId;
-use countersign_domain::primitives::id::PrincipalId;
-use countersign_domain::primitives::id::ReviewId;
-use countersign_domain::primitives::id::ThreadId;
+use countersign_domain::policy::{Policy, project};
+use countersign_domain::primitives::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::branch::Branch;
 use countersign_domain::threads::flow::Flow;
-use countersign_domain::threads::thread::Context;
-use countersign_domain::threads::thread::Thread;
-use countersign_domain::threads::thread::ThreadStatusCode;
-use countersign_domain::threads::transition::ProposalIdentity;
-use countersign_domain::threads::transition::StateContent;
-use countersign_domain::threads::transition::Transition;
-use countersign_domain::threads::transition::TransitionOutcome;
-use countersign_domain::threads::transition::ValueLocation;
-use countersign_domain::threads::transition::patch_digest;
+use countersign_domain::threads::thread::{Context, Thread, ThreadStatusCode};
+use countersign_domain::threads::transition::{
+    ProposalIdentity, StateContent, Transition, TransitionOutcome, ValueLocation, patch_digest,
+};
 use countersign_domain::threads::usage::InvalidUsage;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]

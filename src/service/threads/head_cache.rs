@@ -5,9 +5,7 @@ use crate::service::threads::version::Version;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::size::ValueSize;
 use countersign_domain::primitives::id::ThreadId;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Checked heads by thread, the most recently used ones. Their roots were verified in this process, so an
 /// edit of the database cannot reach a writer through the cache. Whether a head is current always comes from

@@ -31,8 +31,7 @@ use crate::service::identity::requester_names::RequesterName;
 use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
 use crate::store::records::event_alias;
-use countersign_domain::chain::commitment::LeafSource;
-use countersign_domain::chain::commitment::Tree;
+use countersign_domain::chain::commitment::{LeafSource, Tree};
 
 /// A version in the history of a thread.
 pub struct HistoryItem {

@@ -23,11 +23,13 @@ pub mod transition_view;
 pub mod transitions;
 pub mod version;
 pub(crate) mod versions;
+
+use std::sync::Arc;
+
 use crate::service::identity::Identity;
 use crate::service::platform::core::Core;
 use crate::service::policies::Policies;
 use head_cache::HeadCache;
-use std::sync::Arc;
 
 /// Threads: their chains, states and transitions, and who may read them.
 pub struct Threads {
@@ -38,7 +40,12 @@ pub struct Threads {
 }
 
 impl Threads {
-    pub(in crate::service) fn new(core: Arc<Core>, policies: Arc<Policies>, identity: Arc<Identity>) -> Self {
-        Self { core, policies, identity, heads: HeadCache::default() }
+    pub(in crate::service) fn new(core: &Arc<Core>, policies: &Arc<Policies>, identity: &Arc<Identity>) -> Self {
+        Self {
+            core: Arc::clone(core),
+            policies: Arc::clone(policies),
+            identity: Arc::clone(identity),
+            heads: HeadCache::default(),
+        }
     }
 }

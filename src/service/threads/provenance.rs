@@ -266,7 +266,7 @@ impl<'s> ProvenanceTrace<'s> {
     /// Returns who chose what a transition put at a place, or adds to what is open where it was taken over from.
     async fn step(
         &mut self,
-        mut transition: Arc<Transition>,
+        transition: Arc<Transition>,
         before: StateBefore,
         value: Option<&Value>,
         text: &StateText,
@@ -288,15 +288,7 @@ impl<'s> ProvenanceTrace<'s> {
             open.push(from(&transition.statement.thread, version, &text.at));
             return Ok(None);
         }
-        // An edit takes over what it leaves as it was proposed.
-        while let (TransitionType::Edit, Some(earlier)) = (transition.statement.kind, transition.statement.supersedes) {
-            let earlier = self.transition(earlier).await?;
-            let would_be = earlier.delta.apply(before.state()).map_err(|_| Error::Broken("a transition's effect"))?;
-            if text.resolve(&would_be).as_deref() != value {
-                break;
-            }
-            transition = earlier;
-        }
+        let transition = self.first_with(transition, before.state(), value, text).await?;
         let statement = &transition.statement;
         match statement.kind {
             TransitionType::Rollback => {

@@ -16,8 +16,7 @@ use countersign_domain::threads::transition::Transition;
 use serde_json::Value;
 
 use super::provenance::{ProvenanceTrace, TextAuthor, TraceStart};
-use crate::service::error::Error;
-use crate::service::error::Result;
+use crate::service::error::{Error, Result};
 use crate::service::platform::reason::WITHHELD;
 use crate::service::threads::Threads;
 use countersign_domain::reviews::Hold;

@@ -5,23 +5,15 @@ use crate::service::threads::Threads;
 use crate::service::threads::history::warnings_by;
 use crate::service::threads::provenance::TraceStart;
 use crate::service::threads::redacted_fields::RedactedField;
-use crate::service::threads::redaction::RedactionDetail;
-use crate::service::threads::redaction::TextComparisonScope;
-use crate::service::threads::redaction::beside;
+use crate::service::threads::redaction::{RedactionDetail, TextComparisonScope, beside};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::statement::Statement;
 use countersign_domain::identity::party::Party;
-use countersign_domain::json::diff::LeafChange;
-use countersign_domain::json::diff::diff;
-use countersign_domain::policy::JudgedWarning;
-use countersign_domain::policy::RedactedChange;
-use countersign_domain::policy::RedactedLeaf;
-use countersign_domain::policy::redacted_by;
-use countersign_domain::policy::shown_arguments_by;
+use countersign_domain::json::diff::{LeafChange, diff};
+use countersign_domain::policy::{JudgedWarning, RedactedChange, RedactedLeaf, redacted_by, shown_arguments_by};
 use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::reviews::Hold;
-use countersign_domain::threads::transition::Transition;
-use countersign_domain::threads::transition::TransitionOutcome;
+use countersign_domain::threads::transition::{Transition, TransitionOutcome};
 use serde_json::Value;
 
 impl Threads {

@@ -1,24 +1,20 @@
 //! Reads transitions with their states and policies, from the database or an archive.
 
-use crate::service::error::Error;
-use crate::service::error::Result;
+use crate::service::error::{Error, Result};
 use crate::service::threads::Threads;
 use crate::service::threads::archive_lookup::ArchiveFiles;
 use crate::store::LIST_ROWS_MAX;
 use crate::store::record::Stored;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::statement::Statement;
-use countersign_domain::json::diff::LeafChange;
-use countersign_domain::json::diff::diff;
+use countersign_domain::json::diff::{LeafChange, diff};
 use countersign_domain::keys::Keys;
 use countersign_domain::policy::Policy;
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::archive::ArchivedLocation;
-use countersign_domain::threads::transition::Transition;
-use countersign_domain::threads::transition::ValueLocation;
-use serde_json::Value;
-use serde_json::json;
+use countersign_domain::threads::transition::{Transition, ValueLocation};
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -13,8 +13,7 @@ use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::threads::archive::ArchivedVersion;
 use countersign_domain::threads::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
 
-use super::archive_lookup::VersionedRow;
-use super::archive_lookup::{ArchiveFiles, ArchivedExtractor};
+use super::archive_lookup::{ArchiveFiles, ArchivedExtractor, VersionedRow};
 use crate::metrics::BlockingWork;
 use crate::service::error::{Error, Result};
 use crate::service::threads::Threads;

@@ -5,13 +5,15 @@ pub mod outcome;
 pub mod receipt_lookup;
 pub mod revoke_receipt;
 pub mod verify;
+
+use std::sync::Arc;
+
 use crate::service::identity::Identity;
 use crate::service::platform::core::Core;
 use crate::service::platform::row_cache::IssuedReceipts;
 use crate::service::policies::Policies;
 use crate::service::proposals::Proposals;
 use crate::service::threads::Threads;
-use std::sync::Arc;
 
 /// Verifies receipts before a write, and records its outcome.
 pub struct Writes {
@@ -25,12 +27,19 @@ pub struct Writes {
 
 impl Writes {
     pub(in crate::service) fn new(
-        core: Arc<Core>,
-        policies: Arc<Policies>,
-        identity: Arc<Identity>,
-        threads: Arc<Threads>,
-        proposals: Arc<Proposals>,
+        core: &Arc<Core>,
+        policies: &Arc<Policies>,
+        identity: &Arc<Identity>,
+        threads: &Arc<Threads>,
+        proposals: &Arc<Proposals>,
     ) -> Self {
-        Self { core, policies, identity, threads, proposals, issued: IssuedReceipts::default() }
+        Self {
+            core: Arc::clone(core),
+            policies: Arc::clone(policies),
+            identity: Arc::clone(identity),
+            threads: Arc::clone(threads),
+            proposals: Arc::clone(proposals),
+            issued: IssuedReceipts::default(),
+        }
     }
 }

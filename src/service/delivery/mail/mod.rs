@@ -18,11 +18,10 @@ use countersign_domain::reviews::{CannotDecide, Hold};
 use crate::service::delivery::Deliveries;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::SequencedEvent;
-use crate::store::LIST_ROWS_MAX;
-use crate::store::LeaderTask;
 use crate::store::change::Draft;
 use crate::store::record::{Record as _, Stored};
 use crate::store::records::{LogCursor, LogFollower};
+use crate::store::{LIST_ROWS_MAX, LeaderTask};
 
 /// Maximum number of events in one change. A change with many recipients has fewer.
 const LOOKED_AT_ONCE: u32 = 250;

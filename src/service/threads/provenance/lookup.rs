@@ -4,11 +4,14 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::policy::StateText;
 use countersign_domain::primitives::id::{ProposalId, ThreadId};
 use countersign_domain::threads::transition::Transition;
+use serde_json::Value;
 
 use super::{ProvenanceTrace, TracedText};
-use crate::service::error::Result;
+use crate::service::error::{Error, Result};
 use crate::service::threads::archive_lookup::ArchiveFiles;
 use crate::service::threads::version::Version;
 
@@ -73,5 +76,25 @@ impl ProvenanceTrace<'_> {
             self.made.insert(transition.statement.proposal, digest);
         }
         Ok(())
+    }
+
+    /// Returns the earliest of a transition and those that it edits that has the text. An edit takes over what it leaves
+    /// as it was proposed.
+    pub(super) async fn first_with(
+        &mut self,
+        mut transition: Arc<Transition>,
+        before: &Value,
+        value: Option<&Value>,
+        text: &StateText,
+    ) -> Result<Arc<Transition>> {
+        while let (TransitionType::Edit, Some(earlier)) = (transition.statement.kind, transition.statement.supersedes) {
+            let earlier = self.transition(earlier).await?;
+            let would_be = earlier.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
+            if text.resolve(&would_be).as_deref() != value {
+                break;
+            }
+            transition = earlier;
+        }
+        Ok(transition)
     }
 }

@@ -7,7 +7,7 @@ WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    CARGO_PROFILE_RELEASE_STRIP=debuginfo cargo build --release --locked --bin countersign && \
+    cargo build --release --locked --bin countersign && \
     install -D -m 0755 target/release/countersign /out/countersign
 
 FROM debian:bookworm-slim

@@ -5,8 +5,8 @@
 # command line, and nothing else of ours: no other token, no login to a database.
 
 examples=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-program=${PROGRAM:-$examples/../target/release/countersign}
-command -v "$program" >/dev/null || { echo "there is no $program: cargo build --release, or name it in PROGRAM" >&2; exit 2; }
+program=${PROGRAM:-$examples/../target/debug/countersign}
+command -v "$program" >/dev/null || { echo "there is no $program: cargo build, or name it in PROGRAM" >&2; exit 2; }
 for tool in curl jq; do
   command -v "$tool" >/dev/null || { echo "this example needs $tool" >&2; exit 2; }
 done

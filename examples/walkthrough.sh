@@ -3,13 +3,13 @@
 #
 #   examples/walkthrough.sh [PROGRAM]
 #
-# PROGRAM is the countersign binary (default: target/release/countersign). The walkthrough starts `serve` on a folder
+# PROGRAM is the countersign binary (default: target/debug/countersign). The walkthrough starts `serve` on a folder
 # and a port of its own (LISTEN, default 127.0.0.1:8490), approves through the reviewer's real form, writes one row
 # of a real SQLite table, and ends the gateway. It needs curl, jq and python3 (for SQLite).
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-program=${1:-$here/../target/release/countersign}
+program=${1:-$here/../target/debug/countersign}
 listen=${LISTEN:-127.0.0.1:8490}
 for tool in curl jq python3; do
   command -v "$tool" >/dev/null || { echo "the walkthrough needs $tool" >&2; exit 2; }

@@ -15,10 +15,14 @@ pub const KINDS: [(&str, &str); 11] = [
     ("access", "Access"),
 ];
 
-const WORDS: [(&str, &str); 60] = [
+const WORDS: [(&str, &str); 79] = [
     ("thread.created", "Thread created"),
     ("thread.closed", "Thread closed"),
     ("thread.reopened", "Thread reopened"),
+    ("thread.forked", "Branches created"),
+    ("thread.archived", "Old versions archived"),
+    ("thread.restored", "Archived versions restored"),
+    ("thread.erased", "Archived values erased"),
     ("transition.committed", "Version committed"),
     ("transition.held", "Proposal held for approval"),
     ("transition.rejected", "Proposal rejected"),
@@ -28,6 +32,8 @@ const WORDS: [(&str, &str); 60] = [
     ("transition.cancelled", "Proposal cancelled"),
     ("transition.superseded", "Proposal superseded"),
     ("review.vote", "Vote on a review"),
+    ("review.withdrawn", "Vote withdrawn"),
+    ("review.commented", "Comment on a review"),
     ("review.revealed", "Redacted value revealed"),
     ("review.extended", "Review deadline extended"),
     ("review.reminded", "Reviewers reminded"),
@@ -61,6 +67,7 @@ const WORDS: [(&str, &str); 60] = [
     ("access.endpoint_secret_made", "Endpoint secret rotated"),
     ("access.endpoint_removed", "Endpoint removed"),
     ("access.account_added", "Account added"),
+    ("access.account_changed", "Role or groups of an account changed"),
     ("access.account_disabled", "Account disabled"),
     ("access.account_enabled", "Account enabled"),
     ("access.token_added", "Token added"),
@@ -69,16 +76,42 @@ const WORDS: [(&str, &str); 60] = [
     ("access.token_revoked", "Token revoked"),
     ("access.setup_link_made", "Set-up link created"),
     ("access.setup_link_used", "Set-up link used"),
+    ("access.invited", "Person invited"),
+    ("access.reset_link_made", "Password reset link created"),
+    ("access.link_withdrawn", "One-time link withdrawn"),
+    ("access.password_reset", "Password reset by link"),
+    ("access.password_changed", "Password changed"),
+    ("access.passkey_added", "Passkey added"),
+    ("access.passkey_removed", "Passkey removed"),
+    ("access.passkey_refused", "Passkey refused"),
+    ("access.provider_asked", "Sign-in at the identity provider started"),
+    ("access.sign_in_slowed", "Failed sign-ins slowed down"),
+    ("access.unlocked", "Sign-in unlocked by an administrator"),
     ("access.signed_in", "Signed in"),
     ("access.sign_in_failed", "Failed sign-in"),
     ("access.delegated", "Delegation created"),
     ("access.delegation_ended", "Delegation ended early"),
     ("access.signed_out", "Signed out"),
     ("access.halted", "Flows halted"),
+    ("access.halt_lifting", "Halt lift requested"),
     ("access.halt_lifted", "Halt lifted"),
 ];
 
 /// Returns the label of an event.
 pub fn of(name: &'static str) -> &'static str {
     WORDS.iter().find(|it| it.0 == name).map_or(name, |it| it.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_domain::log::event::EventType;
+
+    use super::of;
+
+    #[test]
+    fn every_event_has_a_label() {
+        for kind in EventType::ALL {
+            assert_ne!(of(kind.as_str()), kind.as_str());
+        }
+    }
 }

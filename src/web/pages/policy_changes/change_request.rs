@@ -150,6 +150,7 @@ async fn page(
         flow: SafeLine::new(change.flow.as_str()),
         words,
         tone,
+        is_open: amendment.is_open(now),
         standing: explained(amendment, amendment.is_open(now)),
         proposer: SafeLine::new(amendment.proposer.as_str()),
         deadline: moment(amendment.expires_at, now),

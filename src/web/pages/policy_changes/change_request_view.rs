@@ -16,6 +16,7 @@ pub struct PolicyChangePage {
     pub flow: SafeLine,
     pub words: &'static str,
     pub tone: Tone,
+    pub is_open: bool,
     pub standing: String,
     pub proposer: SafeLine,
     pub deadline: TimestampView,

@@ -104,23 +104,23 @@ impl Deliveries {
 
     /// Sends a delivery again, even if it arrived before or the endpoint is disabled.
     pub async fn redeliver(&self, by: Actor<'_>, endpoint: &EndpointId, index: u64) -> Result<Delivery> {
-        retrying!(self.redeliver_once(by, endpoint, index))
-    }
-
-    async fn redeliver_once(&self, by: Actor<'_>, endpoint: &EndpointId, index: u64) -> Result<Delivery> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        self.endpoint_with_position(&keys, endpoint).await?;
-        let stored = self.core.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?;
-        if matches!(stored.record.state, countersign_domain::delivery::delivery_record::DeliveryState::Behind {}) {
-            return Err(Error::WrongState("this delivery waits for an earlier one in its thread: send that one first"));
-        }
-        let next = stored.record.again(now);
-        let mut draft = Draft::new(keys.row(), now);
-        by.rely(&mut draft);
-        draft.replace(&stored, &next)?;
-        self.core.store_response(&mut draft, &keys, &next)?;
-        self.core.commit(draft.finish()).await?;
-        Ok(next)
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            self.endpoint_with_position(&keys, endpoint).await?;
+            let stored = self.core.need::<Delivery>(&keys, &delivery_id(endpoint, index), "delivery").await?;
+            if matches!(stored.record.state, countersign_domain::delivery::delivery_record::DeliveryState::Behind {}) {
+                return Err(Error::WrongState(
+                    "this delivery waits for an earlier one in its thread: send that one first",
+                ));
+            }
+            let next = stored.record.again(now);
+            let mut draft = Draft::new(keys.row(), now);
+            by.rely(&mut draft);
+            draft.replace(&stored, &next)?;
+            self.core.store_response(&mut draft, &keys, &next)?;
+            self.core.commit(draft.finish()).await?;
+            Ok(next)
+        })
     }
 
     /// Sends many deliveries again. Returns the number of deliveries or log positions.

@@ -163,63 +163,56 @@ impl Deliveries {
         id: &EndpointId,
         edit: &EndpointEdit,
     ) -> Result<EndpointDetails> {
-        retrying!(self.change_endpoint_once(by, id, edit))
-    }
-
-    async fn change_endpoint_once(
-        &self,
-        by: Actor<'_>,
-        id: &EndpointId,
-        edit: &EndpointEdit,
-    ) -> Result<EndpointDetails> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let length = self.log.log_length().await?;
-        let (stored, lane) = self.endpoint_with_position(&keys, id).await?;
-        let mut next = stored.record.clone();
-        let mut reached = lane.record.clone();
-        if let Some(name) = &edit.name {
-            check_name(name)?;
-            next.name.clone_from(name);
-        }
-        if let Some(url) = &edit.url {
-            (next.kind, next.url, next.origin) = self.addressed(&keys, id, next.kind, url)?;
-        }
-        if let Some(events) = &edit.events {
-            next.events = checked_events(events)?;
-        }
-        if let Some(flows) = &edit.flows {
-            self.check_flows(&keys, &next.kind, flows).await?;
-            next.flows.clone_from(flows);
-        }
-        next.headers = match &edit.headers {
-            Some(headers) => hidden_headers(&keys, id, headers)?,
-            // Headers contain credentials, which must not go to another server without consent.
-            None => headers_that_stay(&stored.record, &next)?,
-        };
-        if let Some(serving) = edit.serving {
-            next.state = match serving {
-                DeliveryActivation::Off => EndpointState::Disabled { at: now, why: DisabledReason::ByHand },
-                DeliveryActivation::WhereItStopped | DeliveryActivation::Now => EndpointState::Enabled {},
-            };
-            if next.is_served() && !stored.record.is_served() {
-                // The five days before an endpoint is disabled start again.
-                reached.failing_since = None;
-                reached.reached = if serving == DeliveryActivation::Now { length } else { reached.reached };
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let length = self.log.log_length().await?;
+            let (stored, lane) = self.endpoint_with_position(&keys, id).await?;
+            let mut next = stored.record.clone();
+            let mut reached = lane.record.clone();
+            if let Some(name) = &edit.name {
+                check_name(name)?;
+                next.name.clone_from(name);
             }
-        }
-        let mut draft = Draft::new(keys.row(), now);
-        by.rely(&mut draft);
-        draft.replace(&stored, &next)?;
-        if reached != lane.record {
-            draft.replace(&lane, &reached)?;
-        }
-        let facts = json!({"origin": next.origin, "events": next.events, "flows": next.flows,
+            if let Some(url) = &edit.url {
+                (next.kind, next.url, next.origin) = self.addressed(&keys, id, next.kind, url)?;
+            }
+            if let Some(events) = &edit.events {
+                next.events = checked_events(events)?;
+            }
+            if let Some(flows) = &edit.flows {
+                self.check_flows(&keys, &next.kind, flows).await?;
+                next.flows.clone_from(flows);
+            }
+            next.headers = match &edit.headers {
+                Some(headers) => hidden_headers(&keys, id, headers)?,
+                // Headers contain credentials, which must not go to another server without consent.
+                None => headers_that_stay(&stored.record, &next)?,
+            };
+            if let Some(serving) = edit.serving {
+                next.state = match serving {
+                    DeliveryActivation::Off => EndpointState::Disabled { at: now, why: DisabledReason::ByHand },
+                    DeliveryActivation::WhereItStopped | DeliveryActivation::Now => EndpointState::Enabled {},
+                };
+                if next.is_served() && !stored.record.is_served() {
+                    // The five days before an endpoint is disabled start again.
+                    reached.failing_since = None;
+                    reached.reached = if serving == DeliveryActivation::Now { length } else { reached.reached };
+                }
+            }
+            let mut draft = Draft::new(keys.row(), now);
+            by.rely(&mut draft);
+            draft.replace(&stored, &next)?;
+            if reached != lane.record {
+                draft.replace(&lane, &reached)?;
+            }
+            let facts = json!({"origin": next.origin, "events": next.events, "flows": next.flows,
             "serving": next.is_served(), "after": reached.reached,
             "address_changed": edit.url.is_some(), "headers_changed": edit.headers.is_some()});
-        let data = endpoint_data(by, &next, stored.revision + 1, facts);
-        event_recorder::outside(&mut draft, None, now, EventType::EndpointChanged, data)?;
-        self.core.commit(draft.finish()).await?;
-        self.endpoint_told(&keys, next, reached, length)
+            let data = endpoint_data(by, &next, stored.revision + 1, facts);
+            event_recorder::outside(&mut draft, None, now, EventType::EndpointChanged, data)?;
+            self.core.commit(draft.finish()).await?;
+            self.endpoint_told(&keys, next, reached, length)
+        })
     }
 
     /// Creates a new secret. The old one also signs for the given time.
@@ -270,20 +263,18 @@ impl Deliveries {
 
     /// Removes an endpoint. Its deliveries stay readable as long as those of other endpoints.
     pub async fn remove_endpoint(&self, by: Actor<'_>, id: &EndpointId) -> Result<()> {
-        retrying!(self.remove_endpoint_once(by, id))
-    }
-
-    async fn remove_endpoint_once(&self, by: Actor<'_>, id: &EndpointId) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let (stored, _) = self.endpoint_with_position(&keys, id).await?;
-        // The row stays, because deliveries and audits refer to it.
-        let next = Endpoint { state: EndpointState::Removed { at: now }, ..stored.record.clone() };
-        let mut draft = Draft::new(keys.row(), now);
-        by.rely(&mut draft);
-        draft.replace(&stored, &next)?;
-        let data = endpoint_data(by, &next, stored.revision + 1, json!({}));
-        event_recorder::outside(&mut draft, None, now, EventType::EndpointRemoved, data)?;
-        self.core.commit(draft.finish()).await
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let (stored, _) = self.endpoint_with_position(&keys, id).await?;
+            // The row stays, because deliveries and audits refer to it.
+            let next = Endpoint { state: EndpointState::Removed { at: now }, ..stored.record.clone() };
+            let mut draft = Draft::new(keys.row(), now);
+            by.rely(&mut draft);
+            draft.replace(&stored, &next)?;
+            let data = endpoint_data(by, &next, stored.revision + 1, json!({}));
+            event_recorder::outside(&mut draft, None, now, EventType::EndpointRemoved, data)?;
+            self.core.commit(draft.finish()).await
+        })
     }
 
     /// Returns an endpoint that was not removed, with its delivery cursor.

@@ -112,26 +112,19 @@ impl Episodes {
         flow: &FlowId,
         node: &NodeId,
     ) -> Result<NodeSecretsView> {
-        retrying!(self.node_secrets_once(token, flow, node))
-    }
-
-    async fn node_secrets_once(
-        &self,
-        token: &Arc<Stored<Token>>,
-        flow: &FlowId,
-        node: &NodeId,
-    ) -> Result<NodeSecretsView> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let flow = self.core.flow(&keys, flow).await?.record.id;
-        let epoch = self.rotation.epoch(now);
-        let mut draft = Draft::new(keys.row(), now);
-        draft.require_unchanged(token);
-        let data = json!({"token": token.record.id, "node": node, "epoch": epoch});
-        event_recorder::outside(&mut draft, Some(&flow), now, EventType::EnvelopeSecretGiven, data)?;
-        self.core.commit(draft.finish()).await?;
-        let secrets = NodeSecrets::of(keys.row(), &flow, node, &self.rotation, now).shown();
-        let rotates_at = self.rotation.next(epoch);
-        Ok(NodeSecretsView { flow, node: node.clone(), alg: MacAlg::Hs256, rotates_at, secrets })
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let flow = self.core.flow(&keys, flow).await?.record.id;
+            let epoch = self.rotation.epoch(now);
+            let mut draft = Draft::new(keys.row(), now);
+            draft.require_unchanged(token);
+            let data = json!({"token": token.record.id, "node": node, "epoch": epoch});
+            event_recorder::outside(&mut draft, Some(&flow), now, EventType::EnvelopeSecretGiven, data)?;
+            self.core.commit(draft.finish()).await?;
+            let secrets = NodeSecrets::of(keys.row(), &flow, node, &self.rotation, now).shown();
+            let rotates_at = self.rotation.next(epoch);
+            Ok(NodeSecretsView { flow, node: node.clone(), alg: MacAlg::Hs256, rotates_at, secrets })
+        })
     }
 
     /// Checks that this gateway signed the envelope and that it was not changed.

@@ -184,25 +184,23 @@ impl Identity {
 
     /// Withdraws an invitation or a reset link.
     pub async fn withdraw_link(&self, by: &Stored<Account>, id: &SessionId) -> Result<()> {
-        retrying!(self.withdraw_link_once(by, id))
-    }
-
-    async fn withdraw_link_once(&self, by: &Stored<Account>, id: &SessionId) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let link: Stored<OneTimeLink> = self.core.need(&keys, id.as_str(), "link").await?;
-        // Other kinds of links belong to a running sign-in, and no administrator made them.
-        if !matches!(link.record.purpose, LinkPurpose::Invite { .. } | LinkPurpose::Reset { .. }) {
-            return Err(Error::NotFound("link"));
-        }
-        if link.record.used {
-            return Err(Error::WrongState("the link was already used or withdrawn"));
-        }
-        let mut draft = Draft::new(keys.row(), now);
-        draft.require_unchanged(by);
-        draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
-        let data = json!({"link": id, "by": by.record.id, "by_name": by.record.name});
-        event_recorder::outside(&mut draft, None, now, EventType::LinkWithdrawn, data)?;
-        self.core.commit(draft.finish()).await
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let link: Stored<OneTimeLink> = self.core.need(&keys, id.as_str(), "link").await?;
+            // Other kinds of links belong to a running sign-in, and no administrator made them.
+            if !matches!(link.record.purpose, LinkPurpose::Invite { .. } | LinkPurpose::Reset { .. }) {
+                return Err(Error::NotFound("link"));
+            }
+            if link.record.used {
+                return Err(Error::WrongState("the link was already used or withdrawn"));
+            }
+            let mut draft = Draft::new(keys.row(), now);
+            draft.require_unchanged(by);
+            draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
+            let data = json!({"link": id, "by": by.record.id, "by_name": by.record.name});
+            event_recorder::outside(&mut draft, None, now, EventType::LinkWithdrawn, data)?;
+            self.core.commit(draft.finish()).await
+        })
     }
 
     /// Uses an invitation or a reset link: the person chooses a password and is signed in.

@@ -109,26 +109,24 @@ impl Identity {
 
     /// Ends a delegation early. A delegation that is over stays unchanged.
     pub async fn end_delegation(&self, by: &AccountId, id: &DelegationId) -> Result<()> {
-        retrying!(self.end_delegation_once(by, id))
-    }
-
-    async fn end_delegation_once(&self, by: &AccountId, id: &DelegationId) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let person: Stored<Account> = self.core.fetch(&keys, by.as_str()).await?.ok_or(Error::Unauthenticated)?;
-        let stored: Stored<Delegation> = self.core.need(&keys, id.as_str(), "delegation").await?;
-        if person.record.disabled || !stored.record.may_be_ended_by(&person.record) {
-            // The same error as for an unknown id, so that ids of other delegations cannot be probed.
-            return Err(Error::NotFound("delegation"));
-        }
-        if !stored.record.lasts_at(now) {
-            return Ok(());
-        }
-        let ended = DelegationEnd { at: now, by: PrincipalId::from(by), name: person.record.name.clone() };
-        let mut draft = Draft::new(keys.row(), now);
-        draft.require_unchanged(&person);
-        event_recorder::outside(&mut draft, None, now, EventType::DelegationEnded, ended_data(id, &ended))?;
-        draft.replace(&stored, &Delegation { ended: Some(ended), ..stored.record.clone() })?;
-        self.core.commit(draft.finish()).await
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let person: Stored<Account> = self.core.fetch(&keys, by.as_str()).await?.ok_or(Error::Unauthenticated)?;
+            let stored: Stored<Delegation> = self.core.need(&keys, id.as_str(), "delegation").await?;
+            if person.record.disabled || !stored.record.may_be_ended_by(&person.record) {
+                // The same error as for an unknown id, so that ids of other delegations cannot be probed.
+                return Err(Error::NotFound("delegation"));
+            }
+            if !stored.record.lasts_at(now) {
+                return Ok(());
+            }
+            let ended = DelegationEnd { at: now, by: PrincipalId::from(by), name: person.record.name.clone() };
+            let mut draft = Draft::new(keys.row(), now);
+            draft.require_unchanged(&person);
+            event_recorder::outside(&mut draft, None, now, EventType::DelegationEnded, ended_data(id, &ended))?;
+            draft.replace(&stored, &Delegation { ended: Some(ended), ..stored.record.clone() })?;
+            self.core.commit(draft.finish()).await
+        })
     }
 
     /// Ends the delegations of a person that can no longer be trusted, in the same change that caused this.

@@ -234,21 +234,19 @@ impl Identity {
 
     /// Resets the throttle of an account for unknown browsers.
     pub async fn unlock(&self, by: &Stored<Account>, of: &AccountId) -> Result<()> {
-        retrying!(self.reset_sign_in_throttle_once(by, of))
-    }
-
-    async fn reset_sign_in_throttle_once(&self, by: &Stored<Account>, of: &AccountId) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let account: Stored<Account> = self.core.need(&keys, of.as_str(), "account").await?;
-        // Counters of addresses stay, because they protect other accounts.
-        let counter = name_counter(&keys, &account.record.name);
-        let Some(tries) = self.core.fetch::<FailedSignIns>(&keys, &counter).await? else { return Ok(()) };
-        let mut draft = Draft::new(keys.row(), now);
-        draft.require_unchanged(by);
-        draft.replace(&tries, &tries.record.forgiven())?;
-        let data: Value = json!({"account": account.record.id, "by": by.record.id, "by_name": by.record.name});
-        event_recorder::outside(&mut draft, None, now, EventType::Unlocked, data)?;
-        self.core.commit(draft.finish()).await
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let account: Stored<Account> = self.core.need(&keys, of.as_str(), "account").await?;
+            // Counters of addresses stay, because they protect other accounts.
+            let counter = name_counter(&keys, &account.record.name);
+            let Some(tries) = self.core.fetch::<FailedSignIns>(&keys, &counter).await? else { return Ok(()) };
+            let mut draft = Draft::new(keys.row(), now);
+            draft.require_unchanged(by);
+            draft.replace(&tries, &tries.record.forgiven())?;
+            let data: Value = json!({"account": account.record.id, "by": by.record.id, "by_name": by.record.name});
+            event_recorder::outside(&mut draft, None, now, EventType::Unlocked, data)?;
+            self.core.commit(draft.finish()).await
+        })
     }
 
     /// Returns the time until which unknown browsers are throttled for an account.

@@ -150,22 +150,20 @@ impl Identity {
     /// Ends the oldest sessions of a person who signs in with the maximum number of sessions. All sessions of a person
     /// therefore fit into one change.
     pub(in crate::service) async fn evict_oldest_sessions(&self, keys: &Keys, account: &AccountId) -> Result<()> {
-        retrying!(self.evict_oldest_sessions_once(keys, account))
-    }
-
-    async fn evict_oldest_sessions_once(&self, keys: &Keys, account: &AccountId) -> Result<()> {
-        let mut open = self.open_sessions(keys, account).await?;
-        // One more session is about to start.
-        let over = (open.len() + 1).saturating_sub(SESSIONS_MAX).min(ENDED_AT_ONCE);
-        if over == 0 {
-            return Ok(());
-        }
-        open.sort_by_key(|it| it.record.created_at);
-        let mut draft = Draft::new(keys.row(), self.core.now());
-        for session in open.iter().take(over) {
-            end(&mut draft, session, self.core.now())?;
-        }
-        self.core.commit(draft.finish()).await
+        retrying!({
+            let mut open = self.open_sessions(keys, account).await?;
+            // One more session is about to start.
+            let over = (open.len() + 1).saturating_sub(SESSIONS_MAX).min(ENDED_AT_ONCE);
+            if over == 0 {
+                return Ok(());
+            }
+            open.sort_by_key(|it| it.record.created_at);
+            let mut draft = Draft::new(keys.row(), self.core.now());
+            for session in open.iter().take(over) {
+                end(&mut draft, session, self.core.now())?;
+            }
+            self.core.commit(draft.finish()).await
+        })
     }
 
     /// Returns the sessions that are still valid.

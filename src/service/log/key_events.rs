@@ -14,15 +14,13 @@ use crate::store::change::Draft;
 impl Log {
     /// Logs that another key signs for a use, or that a key was revoked.
     pub async fn note_keys_changed(&self, by: &PrincipalId, key_use: KeyUse, revoked: Option<&str>) -> Result<()> {
-        retrying!(self.note_keys_changed_once(by, key_use, revoked))
-    }
-
-    async fn note_keys_changed_once(&self, by: &PrincipalId, key_use: KeyUse, revoked: Option<&str>) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let mut draft = Draft::new(keys.row(), now);
-        let signing = keys.signing(key_use).kid();
-        let data = json!({"use": key_use.as_str(), "signing": signing, "revoked": revoked, "by": by});
-        event_recorder::outside(&mut draft, None, now, EventType::KeyRotated, data)?;
-        self.core.commit(draft.finish()).await
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let mut draft = Draft::new(keys.row(), now);
+            let signing = keys.signing(key_use).kid();
+            let data = json!({"use": key_use.as_str(), "signing": signing, "revoked": revoked, "by": by});
+            event_recorder::outside(&mut draft, None, now, EventType::KeyRotated, data)?;
+            self.core.commit(draft.finish()).await
+        })
     }
 }

@@ -255,31 +255,26 @@ impl PolicyChanges {
         id: &AmendmentId,
         reason: &str,
     ) -> Result<PolicyChangeRequest> {
-        retrying!(self.cancel_amendment_once(by, id, reason))
-    }
-
-    async fn cancel_amendment_once(
-        &self,
-        by: &PrincipalId,
-        id: &AmendmentId,
-        reason: &str,
-    ) -> Result<PolicyChangeRequest> {
-        let keys = self.core.keys()?;
-        let stored = self.amendment_row(&keys, id).await?;
-        match &stored.record.state {
-            PolicyChangeState::Open {} => {}
-            // A repeated cancellation succeeds, so that a client can retry.
-            PolicyChangeState::Cancelled { .. } => return Ok(stored.record.clone()),
-            _ => return Err(Error::WrongState("The policy change request has ended and cannot be cancelled")),
-        }
-        let mut draft = Draft::new(keys.row(), self.core.now());
-        let (by, reason) =
-            (by.clone(), self.policies.mask_reason(&keys, Some(&stored.record.change.flow), &cut_reason(reason)).await);
-        let ended =
-            self.end_policy_change(&mut draft, &stored, |at| PolicyChangeState::Cancelled { at, by, reason })?;
-        self.core.store_response(&mut draft, &keys, &ended)?;
-        self.core.commit(draft.finish()).await?;
-        Ok(ended)
+        retrying!({
+            let keys = self.core.keys()?;
+            let stored = self.amendment_row(&keys, id).await?;
+            match &stored.record.state {
+                PolicyChangeState::Open {} => {}
+                // A repeated cancellation succeeds, so that a client can retry.
+                PolicyChangeState::Cancelled { .. } => return Ok(stored.record.clone()),
+                _ => return Err(Error::WrongState("The policy change request has ended and cannot be cancelled")),
+            }
+            let mut draft = Draft::new(keys.row(), self.core.now());
+            let (by, reason) = (
+                by.clone(),
+                self.policies.mask_reason(&keys, Some(&stored.record.change.flow), &cut_reason(reason)).await,
+            );
+            let ended =
+                self.end_policy_change(&mut draft, &stored, |at| PolicyChangeState::Cancelled { at, by, reason })?;
+            self.core.store_response(&mut draft, &keys, &ended)?;
+            self.core.commit(draft.finish()).await?;
+            Ok(ended)
+        })
     }
 
     /// Returns policy change requests whose deadline has passed.

@@ -35,59 +35,57 @@ impl Proposals {
     /// Requests approval for a rollback to an earlier state. It is held even in observe mode, because no
     /// person may roll back alone.
     pub async fn ask_for_rollback(&self, person: &AccountId, rollback: &RollbackInput) -> Result<ReviewId> {
-        retrying!(self.ask_for_rollback_once(person, rollback))
-    }
-
-    async fn ask_for_rollback_once(&self, person: &AccountId, rollback: &RollbackInput) -> Result<ReviewId> {
-        let keys = self.core.keys()?;
-        let account = self.core.need::<Account>(&keys, person.as_str(), "account").await?;
-        // Checked here and not only on the page, because the account may have changed since the page was
-        // loaded.
-        if account.record.disabled || account.record.role != PersonRole::Reviewer {
-            return Err(Error::Forbidden("only an active reviewer can request a rollback. Ask a reviewer"));
-        }
-        let thread = self.core.thread(&keys, &rollback.thread).await?;
-        if thread.record.branch.is_some() {
-            return Err(Error::WrongState("this thread is a branch, which has no reviews. Its join is reviewed"));
-        }
-        let proposal = proposal_of(rollback);
-        check_words(&proposal)?;
-        let by = Proposer::Person(&account);
-        let identity = identity_of(&keys, by, &proposal);
-        if let Some(answer) = self.answered(&keys, &thread.record, &proposal, identity).await? {
-            return held(answer);
-        }
-        let standing = self.ready(&keys, thread, rollback.parent).await?;
-        let head = self.threads.head(&keys, &standing.thread.record).await?;
-        let policy = self.policies.policy(&keys, standing.flow.record.policy).await?;
-        let asking = ProposalContext {
-            keys: &keys,
-            by,
-            proposal: &proposal,
-            identity,
-            standing: &standing,
-            head: &head,
-            policy: &policy,
-            trying: None,
-            given: OnceLock::new(),
-        };
-        match self.judge_proposal(&asking).await? {
-            Judgement::Hold { after, named, reasons, warnings, .. } => {
-                let effected = crate::service::threads::statement::JudgedEffect {
-                    after,
-                    named: named.into_iter().collect(),
-                    warnings,
-                };
-                held(self.hold_or_reject(&asking, effected, reasons).await?)
+        retrying!({
+            let keys = self.core.keys()?;
+            let account = self.core.need::<Account>(&keys, person.as_str(), "account").await?;
+            // Checked here and not only on the page, because the account may have changed since the page was
+            // loaded.
+            if account.record.disabled || account.record.role != PersonRole::Reviewer {
+                return Err(Error::Forbidden("only an active reviewer can request a rollback. Ask a reviewer"));
             }
-            Judgement::Commit { .. } => {
-                Err(Error::WrongState("the policy requires no approval for this rollback, so it was not requested"))
+            let thread = self.core.thread(&keys, &rollback.thread).await?;
+            if thread.record.branch.is_some() {
+                return Err(Error::WrongState("this thread is a branch, which has no reviews. Its join is reviewed"));
             }
-            Judgement::Reject { violations } => {
-                let why = violations.first().map_or("", |it| it.detail.as_ref());
-                Err(Error::invalid("", format!("the policy rejects a rollback by this node: {why}")))
+            let proposal = proposal_of(rollback);
+            check_words(&proposal)?;
+            let by = Proposer::Person(&account);
+            let identity = identity_of(&keys, by, &proposal);
+            if let Some(answer) = self.answered(&keys, &thread.record, &proposal, identity).await? {
+                return held(answer);
             }
-        }
+            let standing = self.ready(&keys, thread, rollback.parent).await?;
+            let head = self.threads.head(&keys, &standing.thread.record).await?;
+            let policy = self.policies.policy(&keys, standing.flow.record.policy).await?;
+            let asking = ProposalContext {
+                keys: &keys,
+                by,
+                proposal: &proposal,
+                identity,
+                standing: &standing,
+                head: &head,
+                policy: &policy,
+                trying: None,
+                given: OnceLock::new(),
+            };
+            match self.judge_proposal(&asking).await? {
+                Judgement::Hold { after, named, reasons, warnings, .. } => {
+                    let effected = crate::service::threads::statement::JudgedEffect {
+                        after,
+                        named: named.into_iter().collect(),
+                        warnings,
+                    };
+                    held(self.hold_or_reject(&asking, effected, reasons).await?)
+                }
+                Judgement::Commit { .. } => {
+                    Err(Error::WrongState("the policy requires no approval for this rollback, so it was not requested"))
+                }
+                Judgement::Reject { violations } => {
+                    let why = violations.first().map_or("", |it| it.detail.as_ref());
+                    Err(Error::invalid("", format!("the policy rejects a rollback by this node: {why}")))
+                }
+            }
+        })
     }
 }
 

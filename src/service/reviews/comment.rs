@@ -27,36 +27,35 @@ impl Reviews {
     /// Stores a comment. It is also allowed in a halted flow, in a closed thread and after the end of a
     /// review, because it decides nothing.
     pub async fn comment(&self, person: &AccountId, review: &ReviewId, saying: &NewComment) -> Result<()> {
-        retrying!(self.comment_once(person, review, saying))
-    }
-
-    async fn comment_once(&self, person: &AccountId, review: &ReviewId, saying: &NewComment) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let person: Stored<Account> = self.core.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
-        // The account may have been disabled after the request was authenticated.
-        if person.record.disabled {
-            return Err(VoteRejected::from(Ineligible::Disabled).into());
-        }
-        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
-        if saying.transition != hold.record.transition {
-            return Err(VoteRejected::Digest.into());
-        }
-        let stored = self.core.thread(&keys, &hold.record.thread).await?;
-        let comment = ReviewComment {
-            person: person.record.id.clone(),
-            name: person.record.name.clone(),
-            words: saying.words.clone(),
-            nonce: saying.nonce.clone(),
-            at: now,
-        };
-        let mut thread = stored.record.clone();
-        let mut draft = Draft::new(keys.row(), now);
-        draft.require_unchanged(&person);
-        let data = comment_data(&hold.record, &comment);
-        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewCommented, data)?;
-        draft.replace(&hold, &hold.record.clone().commented(comment)?)?;
-        draft.replace(&stored, &thread)?;
-        self.core.commit(draft.finish()).await
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let person: Stored<Account> =
+                self.core.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
+            // The account may have been disabled after the request was authenticated.
+            if person.record.disabled {
+                return Err(VoteRejected::from(Ineligible::Disabled).into());
+            }
+            let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+            if saying.transition != hold.record.transition {
+                return Err(VoteRejected::Digest.into());
+            }
+            let stored = self.core.thread(&keys, &hold.record.thread).await?;
+            let comment = ReviewComment {
+                person: person.record.id.clone(),
+                name: person.record.name.clone(),
+                words: saying.words.clone(),
+                nonce: saying.nonce.clone(),
+                at: now,
+            };
+            let mut thread = stored.record.clone();
+            let mut draft = Draft::new(keys.row(), now);
+            draft.require_unchanged(&person);
+            let data = comment_data(&hold.record, &comment);
+            event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewCommented, data)?;
+            draft.replace(&hold, &hold.record.clone().commented(comment)?)?;
+            draft.replace(&stored, &thread)?;
+            self.core.commit(draft.finish()).await
+        })
     }
 }
 

@@ -81,23 +81,21 @@ impl Reviews {
 
     /// Judges one review again, if it is still open and its flow is not halted.
     pub async fn rejudge_hold(&self, review: &ReviewId) -> Result<()> {
-        retrying!(self.rejudge_hold_once(review))
-    }
-
-    async fn rejudge_hold_once(&self, review: &ReviewId) -> Result<()> {
-        let keys = self.core.keys()?;
-        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
-        let thread = self.core.thread(&keys, &hold.record.thread).await?;
-        let standing = self.core.standing(&keys, thread).await?;
-        // During a halt nothing new is stated. The review is judged again after the halt, or before the next
-        // vote.
-        if !hold.record.is_open(self.core.now()) || standing.proposing_halted() {
-            return Ok(());
-        }
-        match self.rejudge(&keys, &standing, &hold).await {
-            Err(error) if error.is_too_late() => Ok(()),
-            done => done.map(drop),
-        }
+        retrying!({
+            let keys = self.core.keys()?;
+            let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+            let thread = self.core.thread(&keys, &hold.record.thread).await?;
+            let standing = self.core.standing(&keys, thread).await?;
+            // During a halt nothing new is stated. The review is judged again after the halt, or before the next
+            // vote.
+            if !hold.record.is_open(self.core.now()) || standing.proposing_halted() {
+                return Ok(());
+            }
+            match self.rejudge(&keys, &standing, &hold).await {
+                Err(error) if error.is_too_late() => Ok(()),
+                done => done.map(drop),
+            }
+        })
     }
 
     /// Judges a pending review by the active policy of its flow. If the review does not stay open, it has

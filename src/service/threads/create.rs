@@ -74,61 +74,61 @@ pub struct StateView {
 impl Threads {
     /// Creates a thread. The same request for the same name again gets the same response.
     pub async fn create_thread(&self, token: &Stored<Token>, new: &NewThread) -> Result<CreatedThread> {
-        retrying!(self.create_once(token, new))
-    }
-
-    async fn create_once(&self, token: &Stored<Token>, new: &NewThread) -> Result<CreatedThread> {
-        if !token.record.of_flow(&new.flow) {
-            return Err(Error::Forbidden("this token belongs to another flow. Use a token of the thread's flow"));
-        }
-        super::host_context::check(&new.context)?;
-        if let Some(terms) = &new.episode {
-            let wrong = |it: InvalidUsage| Error::invalid(&format!("/episode{}", it.pointer), it.detail);
-            terms.check().map_err(wrong)?;
-        }
-        let keys = self.core.keys()?;
-        // The token may have been revoked while the request waited.
-        let token = &self.identity.token_still(&keys, token).await?;
-        let flow = self.core.flow(&keys, &new.flow).await?;
-        let gateway = self.core.gateway(&keys).await?;
-        if gateway.record.halt.proposing || flow.record.halt.proposing {
-            return Err(Error::Halted);
-        }
-        let policy = self.policies.policy(&keys, flow.record.policy).await?;
-        let judged = self.policies.judge_initial_state(token.record.principal().as_str(), &policy, &new.state).await?;
-        let initial = judged
-            .map_err(|violations| Error::Rejected(violations.iter().map(result_error).collect::<Vec<_>>().into()))?;
-        // The time is read last, because the judgement may have waited in the fair queue.
-        let now = self.core.now();
-        let id = super::names::name_for(&new.flow, new.thread.as_ref(), now)?;
-        // A repeated request gets the same response, so that a client can retry.
-        if let Some(made) = self.made_before(&keys, token, &id, new).await? {
-            return Ok(made);
-        }
-        let step = first_step(&self.secret(&keys, &id), token, &policy, &id, &new.state, now);
-        let mut draft = Draft::new(keys.row(), now);
-        draft.require_unchanged(token).require_unchanged(&flow).require_unchanged(&gateway);
-        let content = StateContent::Full { state: new.state.clone(), origins: step.after.tree.origins() };
-        let transition = step.transition.clone();
-        let gated = GatedTransition { step, gate: CommitGate::Auto {}, committed_at: now };
-        let first = self.insert_signed_entry(&mut draft, &keys, gated, initial.owes(), content)?;
-        let mut thread = thread_of(&first, new, now);
-        thread.authors.insert(token.record.owner.clone());
-        let mut data = json!({"transition": first.entry.transition, "by": token.record.principal()});
-        if let Some(terms) = &new.episode {
-            data["episode"] = json!(terms.digest());
-        }
-        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ThreadCreated, data)?;
-        draft.insert(&Transition {
-            outcome: TransitionOutcome::Committed { entry: first.token.clone() },
-            ..transition
-        })?;
-        draft.insert(&thread)?;
-        let made = created(&first, new.flow.clone());
-        self.core.store_response(&mut draft, &keys, &made)?;
-        self.core.commit(draft.finish()).await?;
-        self.heads.put(Arc::new(first));
-        Ok(made)
+        retrying!({
+            if !token.record.of_flow(&new.flow) {
+                return Err(Error::Forbidden("this token belongs to another flow. Use a token of the thread's flow"));
+            }
+            super::host_context::check(&new.context)?;
+            if let Some(terms) = &new.episode {
+                let wrong = |it: InvalidUsage| Error::invalid(&format!("/episode{}", it.pointer), it.detail);
+                terms.check().map_err(wrong)?;
+            }
+            let keys = self.core.keys()?;
+            // The token may have been revoked while the request waited.
+            let token = &self.identity.token_still(&keys, token).await?;
+            let flow = self.core.flow(&keys, &new.flow).await?;
+            let gateway = self.core.gateway(&keys).await?;
+            if gateway.record.halt.proposing || flow.record.halt.proposing {
+                return Err(Error::Halted);
+            }
+            let policy = self.policies.policy(&keys, flow.record.policy).await?;
+            let judged =
+                self.policies.judge_initial_state(token.record.principal().as_str(), &policy, &new.state).await?;
+            let initial = judged.map_err(|violations| {
+                Error::Rejected(violations.iter().map(result_error).collect::<Vec<_>>().into())
+            })?;
+            // The time is read last, because the judgement may have waited in the fair queue.
+            let now = self.core.now();
+            let id = super::names::name_for(&new.flow, new.thread.as_ref(), now)?;
+            // A repeated request gets the same response, so that a client can retry.
+            if let Some(made) = self.made_before(&keys, token, &id, new).await? {
+                return Ok(made);
+            }
+            let step = first_step(&self.secret(&keys, &id), token, &policy, &id, &new.state, now);
+            let mut draft = Draft::new(keys.row(), now);
+            draft.require_unchanged(token).require_unchanged(&flow).require_unchanged(&gateway);
+            let content = StateContent::Full { state: new.state.clone(), origins: step.after.tree.origins() };
+            let transition = step.transition.clone();
+            let gated = GatedTransition { step, gate: CommitGate::Auto {}, committed_at: now };
+            let first = self.insert_signed_entry(&mut draft, &keys, gated, initial.owes(), content)?;
+            let mut thread = thread_of(&first, new, now);
+            thread.authors.insert(token.record.owner.clone());
+            let mut data = json!({"transition": first.entry.transition, "by": token.record.principal()});
+            if let Some(terms) = &new.episode {
+                data["episode"] = json!(terms.digest());
+            }
+            event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ThreadCreated, data)?;
+            draft.insert(&Transition {
+                outcome: TransitionOutcome::Committed { entry: first.token.clone() },
+                ..transition
+            })?;
+            draft.insert(&thread)?;
+            let made = created(&first, new.flow.clone());
+            self.core.store_response(&mut draft, &keys, &made)?;
+            self.core.commit(draft.finish()).await?;
+            self.heads.put(Arc::new(first));
+            Ok(made)
+        })
     }
 
     pub(in crate::service) async fn made_before(

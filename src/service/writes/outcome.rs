@@ -48,19 +48,17 @@ struct WriteEndContext {
 impl Writes {
     /// Records that the writer has written. If the head is still its own, its result commits as a transition.
     pub async fn confirm(&self, token: &Stored<Token>, write_id: &WriteId, result: &Value) -> Result<Write> {
-        retrying!(self.confirm_once(token, write_id, result))
-    }
-
-    async fn confirm_once(&self, token: &Stored<Token>, write_id: &WriteId, result: &Value) -> Result<Write> {
-        let ending = self.end_context(token, write_id).await?;
-        // A repeated confirmation gets the stored outcome, so that a writer can retry safely.
-        if !ending.write.record.is_open() {
-            return Ok(ending.write.record);
-        }
-        match ending.write.record.confirm_effect(&ending.standing.thread.record) {
-            ConfirmEffect::Commit => self.confirm_commit(&ending, &token.record.owner, result).await,
-            ConfirmEffect::Late => self.confirm_late(&ending).await,
-        }
+        retrying!({
+            let ending = self.end_context(token, write_id).await?;
+            // A repeated confirmation gets the stored outcome, so that a writer can retry safely.
+            if !ending.write.record.is_open() {
+                return Ok(ending.write.record);
+            }
+            match ending.write.record.confirm_effect(&ending.standing.thread.record) {
+                ConfirmEffect::Commit => self.confirm_commit(&ending, &token.record.owner, result).await,
+                ConfirmEffect::Late => self.confirm_late(&ending).await,
+            }
+        })
     }
 
     async fn end_context(&self, token: &Stored<Token>, write_id: &WriteId) -> Result<WriteEndContext> {
@@ -199,24 +197,22 @@ impl Writes {
 
     /// Records that the writer wrote nothing. Its receipt is used up in any case.
     pub async fn abort(&self, token: &Stored<Token>, write_id: &WriteId, reason: &str) -> Result<Write> {
-        retrying!(self.abort_once(token, write_id, reason))
-    }
-
-    async fn abort_once(&self, token: &Stored<Token>, write_id: &WriteId, reason: &str) -> Result<Write> {
-        let ending = self.end_context(token, write_id).await?;
-        // A repeated abort gets the stored outcome, so that a writer can retry safely.
-        if !ending.write.record.is_open() {
-            return Ok(ending.write.record);
-        }
-        let now = self.core.now();
-        let reason = cut_reason(reason);
-        let thread = ending.standing.thread.record.clone();
-        let (write, mut thread) = ending.write.record.clone().aborted(thread, reason, now);
-        let mut draft = Draft::new(ending.keys.row(), now);
-        let data = json!({"write_id": write.key.write_id, "by": write.key.principal, "fence": write.fence});
-        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteAborted, data)?;
-        self.put_ending(draft, &ending, &write, &thread).await?;
-        Ok(write)
+        retrying!({
+            let ending = self.end_context(token, write_id).await?;
+            // A repeated abort gets the stored outcome, so that a writer can retry safely.
+            if !ending.write.record.is_open() {
+                return Ok(ending.write.record);
+            }
+            let now = self.core.now();
+            let reason = cut_reason(reason);
+            let thread = ending.standing.thread.record.clone();
+            let (write, mut thread) = ending.write.record.clone().aborted(thread, reason, now);
+            let mut draft = Draft::new(ending.keys.row(), now);
+            let data = json!({"write_id": write.key.write_id, "by": write.key.principal, "fence": write.fence});
+            event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteAborted, data)?;
+            self.put_ending(draft, &ending, &write, &thread).await?;
+            Ok(write)
+        })
     }
 
     async fn put_ending(
@@ -240,43 +236,34 @@ impl Writes {
         outcome: WriteResolution,
         reason: &str,
     ) -> Result<Write> {
-        retrying!(self.resolve_once(by, thread, key, outcome, reason))
-    }
-
-    async fn resolve_once(
-        &self,
-        by: &PrincipalId,
-        thread: &ThreadId,
-        key: &WriteKey,
-        outcome: WriteResolution,
-        reason: &str,
-    ) -> Result<Write> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let write: Stored<Write> = self.core.need(&keys, &write_row_id(key), "write").await?;
-        if write.record.thread != *thread {
-            return Err(Error::NotFound("write"));
-        }
-        if !matches!(write.record.state, WriteState::Reserved {}) {
-            return Err(Error::WrongState("the write has ended, so its outcome is already known"));
-        }
-        // The writer may still report the outcome itself, and it knows best.
-        if write.record.is_live(now) {
-            return Err(Error::WriteInProgress);
-        }
-        let stored = self.core.thread(&keys, &write.record.thread).await?;
-        let reason = cut_reason(reason);
-        let (resolved, mut thread) =
-            write.record.clone().resolved(stored.record.clone(), by.clone(), outcome, reason, now);
-        let mut draft = Draft::new(keys.row(), now);
-        // The lease of a writer expires by the database's clock, so the resolution relies on that clock too.
-        draft.not_before(write.record.lease_expires_at);
-        let data = json!({"write_id": key.write_id, "of": key.principal, "by": by, "outcome": outcome});
-        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteResolved, data)?;
-        draft.replace(&write, &resolved)?;
-        draft.replace(&stored, &thread)?;
-        self.core.store_response(&mut draft, &keys, &resolved)?;
-        self.core.commit(draft.finish()).await?;
-        Ok(resolved)
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let write: Stored<Write> = self.core.need(&keys, &write_row_id(key), "write").await?;
+            if write.record.thread != *thread {
+                return Err(Error::NotFound("write"));
+            }
+            if !matches!(write.record.state, WriteState::Reserved {}) {
+                return Err(Error::WrongState("the write has ended, so its outcome is already known"));
+            }
+            // The writer may still report the outcome itself, and it knows best.
+            if write.record.is_live(now) {
+                return Err(Error::WriteInProgress);
+            }
+            let stored = self.core.thread(&keys, &write.record.thread).await?;
+            let reason = cut_reason(reason);
+            let (resolved, mut thread) =
+                write.record.clone().resolved(stored.record.clone(), by.clone(), outcome, reason, now);
+            let mut draft = Draft::new(keys.row(), now);
+            // The lease of a writer expires by the database's clock, so the resolution relies on that clock too.
+            draft.not_before(write.record.lease_expires_at);
+            let data = json!({"write_id": key.write_id, "of": key.principal, "by": by, "outcome": outcome});
+            event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteResolved, data)?;
+            draft.replace(&write, &resolved)?;
+            draft.replace(&stored, &thread)?;
+            self.core.store_response(&mut draft, &keys, &resolved)?;
+            self.core.commit(draft.finish()).await?;
+            Ok(resolved)
+        })
     }
 }
 

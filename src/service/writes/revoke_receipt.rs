@@ -26,43 +26,41 @@ pub enum Revoker {
 impl Writes {
     /// Revokes a receipt. `verify` refuses it from then on. A write that was allowed before is not undone.
     pub async fn revoke_receipt(&self, by: &Revoker, jti: &Jti, reason: &str) -> Result<()> {
-        retrying!(self.revoke_receipt_once(by, jti, reason))
-    }
-
-    async fn revoke_receipt_once(&self, by: &Revoker, jti: &Jti, reason: &str) -> Result<()> {
-        let (keys, now, reason) = (self.core.keys()?, self.core.now(), cut_reason(reason));
-        let receipt: Stored<ReceiptRow> = self.core.need(&keys, jti.as_str(), "receipt").await?;
-        let principal = match by {
-            Revoker::Admin(principal) => principal.clone(),
-            Revoker::Reviewer(account) if receipt.record.reviewers.contains(account) => PrincipalId::from(account),
-            Revoker::Reviewer(_) => {
-                return Err(Error::Forbidden(
-                    "only a reviewer who approved the change may revoke its receipt. Ask one of them or an administrator",
-                ));
+        retrying!({
+            let (keys, now, reason) = (self.core.keys()?, self.core.now(), cut_reason(reason));
+            let receipt: Stored<ReceiptRow> = self.core.need(&keys, jti.as_str(), "receipt").await?;
+            let principal = match by {
+                Revoker::Admin(principal) => principal.clone(),
+                Revoker::Reviewer(account) if receipt.record.reviewers.contains(account) => PrincipalId::from(account),
+                Revoker::Reviewer(_) => {
+                    return Err(Error::Forbidden(
+                        "only a reviewer who approved the change may revoke its receipt. Ask one of them or an administrator",
+                    ));
+                }
+            };
+            // A repeated revocation succeeds, so that an emergency script can retry.
+            if receipt.record.revoked.is_some() {
+                return Ok(());
             }
-        };
-        // A repeated revocation succeeds, so that an emergency script can retry.
-        if receipt.record.revoked.is_some() {
-            return Ok(());
-        }
-        let stored = self.core.thread(&keys, &receipt.record.thread).await?;
-        let mut thread = stored.record.clone();
-        if thread.head.transition == receipt.record.transition && thread.head.usage == (HeadUse::Unused {}) {
-            thread.head.usage = HeadUse::Revoked {};
-        } else {
-            // The approved version is in use or was built upon, so later commits require their own approval.
-            thread.taken_back |= rests_on(&thread, &receipt.record);
-        }
-        let mut record = receipt.record.clone();
-        record.revoked = Some(Revoked { at: now, by: principal.clone(), reason: reason.clone() });
-        let mut draft = Draft::new(keys.row(), now);
-        let data =
-            json!({"receipt": jti, "by": principal, "reason": reason, "owed": thread.rests_on_revoked_approval()});
-        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReceiptRevoked, data)?;
-        draft.replace(&receipt, &record)?;
-        draft.replace(&stored, &thread)?;
-        self.core.store_response(&mut draft, &keys, &())?;
-        self.core.commit(draft.finish()).await
+            let stored = self.core.thread(&keys, &receipt.record.thread).await?;
+            let mut thread = stored.record.clone();
+            if thread.head.transition == receipt.record.transition && thread.head.usage == (HeadUse::Unused {}) {
+                thread.head.usage = HeadUse::Revoked {};
+            } else {
+                // The approved version is in use or was built upon, so later commits require their own approval.
+                thread.taken_back |= rests_on(&thread, &receipt.record);
+            }
+            let mut record = receipt.record.clone();
+            record.revoked = Some(Revoked { at: now, by: principal.clone(), reason: reason.clone() });
+            let mut draft = Draft::new(keys.row(), now);
+            let data =
+                json!({"receipt": jti, "by": principal, "reason": reason, "owed": thread.rests_on_revoked_approval()});
+            event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReceiptRevoked, data)?;
+            draft.replace(&receipt, &record)?;
+            draft.replace(&stored, &thread)?;
+            self.core.store_response(&mut draft, &keys, &())?;
+            self.core.commit(draft.finish()).await
+        })
     }
 }
 

@@ -104,8 +104,7 @@ fn quickstart_leads_to_a_verified_write() {
     assert_eq!(walkthrough, "examples/walkthrough.sh\n", "another test runs it");
     let here = |snippet: &str| snippet.replace("$PWD/target/debug", &programs);
 
-    let start =
-        here(start).replace("cargo build\n", "").replace("countersign serve", "exec countersign serve");
+    let start = here(start).replace("cargo build\n", "").replace("countersign serve", "exec countersign serve");
     let log = folder.path().join("log");
     let mut gateway = ReadmeProcess::start(folder.path(), &start, File::create(&log).unwrap().into());
     let url = url_in(&gateway.until("Countersign listens at"));

@@ -228,18 +228,16 @@ impl Identity {
 
     /// Removes all passkeys of a person who has lost them. Returns how many.
     pub async fn remove_passkeys_of(&self, by: &PrincipalId, name: &str) -> Result<(Account, usize)> {
-        retrying!(self.remove_passkeys_once(by, name))
-    }
-
-    async fn remove_passkeys_once(&self, by: &PrincipalId, name: &str) -> Result<(Account, usize)> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let account =
-            self.core.reader(&keys).get_by_alias::<Account>(name).await?.ok_or(Error::NotFound("account"))?.record;
-        let own = self.active_passkeys(&keys, &account.id).await?;
-        let mut draft = Draft::new(keys.row(), now);
-        self.put_removals(&mut draft, &keys, &own, by).await?;
-        self.core.commit(draft.finish()).await?;
-        Ok((account, own.len()))
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let account =
+                self.core.reader(&keys).get_by_alias::<Account>(name).await?.ok_or(Error::NotFound("account"))?.record;
+            let own = self.active_passkeys(&keys, &account.id).await?;
+            let mut draft = Draft::new(keys.row(), now);
+            self.put_removals(&mut draft, &keys, &own, by).await?;
+            self.core.commit(draft.finish()).await?;
+            Ok((account, own.len()))
+        })
     }
 
     /// Removes all passkeys of a person on behalf of an administrator. Administrators cannot do this for their own

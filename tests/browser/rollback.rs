@@ -66,7 +66,10 @@ async fn a_person_asks_for_an_earlier_state_and_another_approves_it() {
     assert_ne!(sam.post(&format!("{}/decision", asked.location), &his).await.status, 303);
     let voted = ana.post(&format!("{}/decision", asked.location), &with(&votes, "", "")).await;
     assert_eq!(voted.status, 303, "{}", voted.text);
-    assert!(ana.get("/threads/order-8812/compare?from=0&to=3").await.text.contains("No differences."));
+    let compared = ana.get("/threads/order-8812/compare?from=0&to=3").await.text;
+    // The page does not tell whether a redacted value that was set is the same.
+    let rows: Vec<&str> = compared.split("<th scope=\"row\"").skip(1).collect();
+    assert!(matches!(&rows[..], [card] if card.contains("payment.<wbr>card")), "{compared}");
     let version = ana.get("/threads/order-8812/versions/3").await.text;
     assert!(
         version.contains("rolled back by") && version.contains("<strong class=\"person\">sam</strong>"),

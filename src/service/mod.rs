@@ -35,7 +35,7 @@ use crate::store::Store;
 pub use crate::store::record::Stored;
 use crate::store::watched::WatchedStore;
 use crate::traces::TraceSink;
-use archive::Archiver;
+use archive::VersionArchive;
 use branches::Branches;
 use delivery::Deliveries;
 use episodes::Episodes;
@@ -63,7 +63,7 @@ pub struct Service {
     pub policies: Arc<Policies>,
     pub identity: Arc<Identity>,
     pub threads: Arc<Threads>,
-    pub archive: Arc<Archiver>,
+    pub archive: Arc<VersionArchive>,
     pub proposals: Arc<Proposals>,
     pub branches: Arc<Branches>,
     pub writes: Arc<Writes>,
@@ -112,7 +112,7 @@ impl Service {
         let policies = Arc::new(Policies::new(&core));
         let identity = Arc::new(Identity::new(&core, parts.sign_in_methods.clone()));
         let threads = Arc::new(Threads::new(&core, &policies, &identity));
-        let archive = Arc::new(Archiver::new(&core, &policies, &threads));
+        let archive = Arc::new(VersionArchive::new(&core, &policies, &threads));
         let proposals = Arc::new(Proposals::new(&core, &policies, &identity, &threads));
         let branches = Arc::new(Branches::new(&core, &policies, &threads, &proposals));
         let writes = Arc::new(Writes::new(&core, &policies, &identity, &threads, &proposals));

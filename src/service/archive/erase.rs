@@ -11,7 +11,7 @@ use countersign_domain::threads::thread::Thread;
 
 use super::segments::ALWAYS;
 use crate::archives::packed;
-use crate::service::archive::Archiver;
+use crate::service::archive::VersionArchive;
 use crate::service::archive::move_versions::{ArchivalCandidate, require_leadership, told};
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
@@ -22,7 +22,7 @@ use crate::store::{LIST_ROWS_MAX, LeaderLock, RowFilter};
 /// Maximum number of rows that one change empties. One row can have several megabytes.
 const EMPTIED_AT_ONCE: usize = 16;
 
-impl Archiver {
+impl VersionArchive {
     /// Decides that the values of the oldest archive with values are erased, if its policy requires it. No client gets
     /// the values from then on.
     pub(super) async fn erase_once(&self, duty: &dyn LeaderLock, thread: &ThreadId) -> Result<bool> {

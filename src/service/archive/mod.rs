@@ -14,13 +14,13 @@ use crate::service::policies::Policies;
 use crate::service::threads::Threads;
 
 /// Moves old versions into archive files, and restores them.
-pub struct Archiver {
+pub struct VersionArchive {
     core: Arc<Core>,
     policies: Arc<Policies>,
     threads: Arc<Threads>,
 }
 
-impl Archiver {
+impl VersionArchive {
     pub(in crate::service) fn new(core: &Arc<Core>, policies: &Arc<Policies>, threads: &Arc<Threads>) -> Self {
         Self { core: Arc::clone(core), policies: Arc::clone(policies), threads: Arc::clone(threads) }
     }

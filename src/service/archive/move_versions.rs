@@ -1,7 +1,7 @@
 //! Moves old versions into archive files, first into the file and then out of the database.
 
 use crate::archives::packed;
-use crate::service::archive::Archiver;
+use crate::service::archive::VersionArchive;
 use crate::service::archive::openings::OPENINGS_BYTES_MAX;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
@@ -66,7 +66,7 @@ pub(in crate::service) struct ArchiveSegment {
     pub(super) left: Timestamp,
 }
 
-impl Archiver {
+impl VersionArchive {
     /// Archives and erases versions of some threads from the cursor on. Returns the number of archives that were made
     /// or erased. Returns 0 if another gateway has the leader lock for archiving.
     pub async fn retain(&self, place: &mut ArchiveScanCursor) -> Result<usize> {

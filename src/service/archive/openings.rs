@@ -11,7 +11,7 @@ use countersign_domain::policy::Policy;
 use countersign_domain::primitives::id::ThreadId;
 use serde_json::Value;
 
-use crate::service::archive::Archiver;
+use crate::service::archive::VersionArchive;
 use crate::service::error::{Error, Result};
 use crate::service::threads::version::Version;
 
@@ -34,7 +34,7 @@ pub struct Openings {
     pub next: Option<u64>,
 }
 
-impl Archiver {
+impl VersionArchive {
     /// Opens consecutive versions for auditors, each like [`Self::opening`]. Versions are loaded in groups, so that a
     /// file is not read once for each version. The first version is always opened, whatever its size.
     pub async fn openings(&self, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<Openings> {

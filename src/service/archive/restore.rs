@@ -7,7 +7,7 @@ use countersign_domain::threads::archive::{Archive, ArchiveContent, ArchivedLoca
 use countersign_domain::threads::transition::Transition;
 use serde_json::Value;
 
-use crate::service::archive::Archiver;
+use crate::service::archive::VersionArchive;
 use crate::service::archive::move_versions::{TAKEN, require_leadership, told};
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
@@ -19,7 +19,7 @@ use crate::store::{LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter};
 
 const BROKEN: Error = Error::Broken("an archive");
 
-impl Archiver {
+impl VersionArchive {
     /// Restores the archives of a thread, the last one first. Erased archives cannot be restored. Returns the number of
     /// restored archives.
     ///

@@ -15,7 +15,7 @@ use countersign_domain::threads::transition::{
 };
 use serde::Serialize;
 
-use crate::service::archive::Archiver;
+use crate::service::archive::VersionArchive;
 use crate::service::archive::move_versions::{ArchivalCandidate, ArchiveSegment, VERSIONS_AT_ONCE, committed_in};
 use crate::service::error::{Error, Result};
 use crate::store::record::Stored;
@@ -92,7 +92,7 @@ fn bytes_of(record: &impl Serialize) -> u64 {
 pub(super) const ALWAYS: RangeInclusive<Timestamp> =
     RangeInclusive::new(Timestamp::from_millis(0), Timestamp::from_millis(i64::MAX));
 
-impl Archiver {
+impl VersionArchive {
     /// Returns the oldest segment in the database. It starts at a full state and ends before the first full state that
     /// follows at least [`VERSIONS_MIN`] versions later, or after too many bytes. Returns `None` unless the policy
     /// allows archiving all of it.

@@ -52,7 +52,7 @@ fn verified(folder: &Path) -> (Value, Option<i32>) {
     (serde_json::from_str(&said).unwrap(), code)
 }
 
-/// What is wrong with it, as `code file`; refused with 1.
+/// Returns the findings as `code file`, and checks that the program exits with 1.
 fn wrong(folder: &Path) -> Vec<String> {
     let (said, code) = verified(folder);
     assert_eq!(code, Some(1), "{said}");

@@ -1,5 +1,5 @@
-//! The fuzz targets, run on their seeds and on what some thousand accidents make of them. libFuzzer finds more, and
-//! is not needed for this: the same functions run here, so that they stay true.
+//! Fuzz targets, run on their seeds and on some thousand mutations of them. libFuzzer finds more, and these tests do
+//! not need it. They run the same functions, so that the functions stay correct.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -45,7 +45,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     names(&folder).iter().map(|it| fs::read(folder.join(it)).unwrap()).collect()
 }
 
-/// Runs a target on its seeds and on accidents; what it panics about is told together with the input.
+/// Runs a target on its seeds and on mutations. A panic is reported together with the input.
 fn run(target: &str) {
     let (_, check, accidents) = TARGETS.into_iter().find(|it| it.0 == target).unwrap();
     let seeds = seeds(target);

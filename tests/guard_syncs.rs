@@ -14,7 +14,7 @@ const RULES: &str = r#"{"monotonic_integer_paths": ["$.n"]}"#;
 const BEFORE: &str = r#"{"n":1}"#;
 const AFTER: &str = r#"{"n":2}"#;
 
-/// What changes a folder, and what makes it last.
+/// System calls that change a folder, and those that make a change durable.
 const TRACED: &str = "write,fsync,fdatasync,rename,renameat,renameat2,link,linkat,unlink,unlinkat";
 
 /// How the state comes into the file.

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 const OPEN: &[&str] = &["/.well-known/jwks.json", "/livez", "/readyz"];
 
-/// What leads to the description itself.
+/// Returns the OpenAPI description as JSON.
 fn described() -> Value {
     serde_json::from_str(&DESCRIPTION).unwrap()
 }

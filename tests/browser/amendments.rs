@@ -8,7 +8,7 @@ use crate::forms::{ManualForm, field};
 use crate::gateway::{BrowserGateway, PAYMENTS, spawn_gateway};
 use crate::passkeys::{plug_in, register};
 
-/// Asks people about another policy for payments, in which what is written is called otherwise; the amendment's id.
+/// Proposes a change of the payments policy that requires approval, and returns the ID of the policy change request.
 pub async fn amended(gateway: &BrowserGateway, group: &str) -> AmendmentId {
     let guarded = format!("{PAYMENTS}\n[approval.policy]\ngroups = [\"{group}\"]\n");
     gateway.activate(&guarded).await;

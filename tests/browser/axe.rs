@@ -1,4 +1,5 @@
-//! What axe-core finds wrong with a page for people who see little or nothing, or use no mouse: nothing.
+//! Accessibility of the pages: axe-core must find no barrier for people with poor sight, without sight or without a
+//! mouse.
 
 use std::sync::LazyLock;
 

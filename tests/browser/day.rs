@@ -68,7 +68,7 @@ async fn the_second_of_two_approves_by_passkey_while_another_tab_denies_and_one_
         let theirs = tab.text_of(".ended-title").await;
         assert_eq!(theirs.contains("Approved"), told.contains("Approved"), "{theirs} and {told}");
     }
-    // What the agent is told is the same.
+    // The agent gets the same decision.
     let decision = gateway.get(&payments.agent, &format!("/v1/transitions/{}/decision", held.digest)).await.body;
     assert_eq!(decision["approved"], told.contains("Approved"), "{decision}");
     ana.key("?", CTRL).await;

@@ -1,4 +1,4 @@
-//! Naming somebody who votes in one's place, as people do it: by a password and without scripts, and by a passkey.
+//! Delegations in the browser: with a password and without scripts, and with a passkey.
 
 use countersign_domain::identity::account::PersonRole;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::gateway::{BrowserGateway, HeldReview, PASSWORD, PAYMENTS, spawn_gatew
 use crate::passkeys::{plug_in, register};
 use crate::person::BrowserTab;
 
-/// A hold that two people of one group decide; Dana is in another.
+/// Starts a gateway with a pending review that needs two reviewers of one group. Dana is in another group.
 pub async fn away() -> (BrowserGateway, HeldReview) {
     let gateway = spawn_gateway().await;
     for (name, group) in [("ana", "reviewers"), ("sam", "reviewers"), ("dana", "support")] {
@@ -32,7 +32,7 @@ async fn says(tab: &BrowserTab, words: &[&str]) {
     }
 }
 
-/// Asks for Dana to vote for whoever is signed in.
+/// Opens the confirmation page for a delegation from the signed-in reviewer to Dana.
 pub async fn names_dana(tab: &BrowserTab) {
     tab.goto("/delegations").await;
     tab.fill("Reviewer", "dana").await;

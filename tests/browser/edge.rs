@@ -1,4 +1,4 @@
-//! What holds at the edge whatever a page is about: headers, cookies, tokens of forms, the end of sessions.
+//! HTTP rules that apply to every page: headers, cookies, CSRF tokens and the end of sessions.
 
 use std::time::Duration;
 
@@ -108,7 +108,7 @@ async fn cookies_are_out_of_reach_of_scripts_other_sites_and_other_hosts() {
     }
 }
 
-/// A form that changes something, what is sent with it besides its token, and what it is sent as.
+/// Form that changes something: its path, its sender, its CSRF token and its other fields.
 struct FormSubmission<'a> {
     path: String,
     hand: ManualForm<'a>,

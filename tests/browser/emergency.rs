@@ -1,4 +1,4 @@
-//! Stopping in an emergency, and letting go on with two people: as people do it, and by hand where they may not.
+//! Halting in an emergency, and resuming with two administrators: in the browser, and with forged requests.
 
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::operations::halt::LiftQuorum;

@@ -14,7 +14,7 @@ use crate::people::shown;
 use crate::person::BrowserTab;
 use crate::receiver::{BROKEN, FINE, ReceiverReply, WebhookReceiver};
 
-/// Adds an endpoint that is told of proposals that are held.
+/// Adds an endpoint that receives `transition.held` events.
 pub async fn add_endpoint(tab: &BrowserTab, name: &str, url: &str) {
     tab.goto("/endpoints").await;
     tab.fill("Name", name).await;

@@ -59,7 +59,7 @@ pub fn golden() -> Folder {
     countersign::episode_folder::read(&at).unwrap()
 }
 
-/// What a run of this gateway left.
+/// Returns the gateway's own run artifacts of a thread.
 pub async fn own_folder(gateway: &BrowserGateway, thread: &str) -> Folder {
     let files = gateway
         .service

@@ -1,4 +1,4 @@
-//! More time for a decision, and others asked where nobody decides: as people see it.
+//! Extending a review's deadline, and escalating a review without a decision, in the browser.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::chromium::Chromium;
 use crate::forms::{ManualForm, field};
 use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, spawn_gateway};
 
-/// A hold that waits for ever longer.
+/// Starts a gateway with a pending review that has a reminder after 1 minute and an escalation after 2.
 async fn waiting() -> (BrowserGateway, HeldReview) {
     let gateway = spawn_gateway().await;
     for (name, group) in [("ana", "reviewers"), ("sid", "security")] {

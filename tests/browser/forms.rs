@@ -1,4 +1,4 @@
-//! What forms refuse: sent by hand, without a browser that would play fair.
+//! Forms that the gateway rejects. The tests send them by hand, without the checks of a browser.
 
 use reqwest::header;
 use serde_json::json;

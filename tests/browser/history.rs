@@ -1,4 +1,4 @@
-//! What was: threads, versions, two beside each other; and a receipt, check by check.
+//! History pages: threads, versions, the comparison of two versions, and a receipt with each of its checks.
 
 use serde_json::{Value, json};
 
@@ -129,7 +129,7 @@ async fn any_two_versions_are_compared_in_either_direction() {
     assert_eq!(ana.get("/threads/order-8812/compare").await.status, 200);
 }
 
-/// Hidden by the version's own policy, by the other version's, or by the policy of today.
+/// A value is redacted if the version's policy, the other version's policy or the current policy redacts it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_any_of_the_policies_hides_is_on_no_page_of_the_past() {
     let gateway = spawn_gateway().await;
@@ -155,7 +155,7 @@ async fn what_any_of_the_policies_hides_is_on_no_page_of_the_past() {
     }
     let first = ana.get(pages[1]).await.text;
     assert!(first.contains("from the shop"), "{first}");
-    // The note comes to be hidden; cards no more.
+    // The current policy now redacts the note, and no longer the cards.
     gateway.activate(&PAYMENTS.replace("hide = [\"payment.card\"]", "hide = [\"note\"]")).await;
     none_shows("from the shop").await;
     for card in CARDS {
@@ -214,7 +214,7 @@ async fn a_version_shows_what_its_tool_was_called_with_but_what_any_policy_hides
     let ana = ManualForm::signed_in(&gateway, "ana").await;
     let page = ana.get("/threads/order-1/versions/1").await.text;
     assert!(page.contains("crm.find") && page.contains("Eva Marlow") && !page.contains("k-12345678"), "{page}");
-    // What has come to be hidden is hidden in the past, too.
+    // A key that the current policy redacts is also redacted in older versions.
     gateway.activate(&policy.replace("hide = [\"key\"]", "hide = [\"key\", \"who\"]")).await;
     let page = ana.get("/threads/order-1/versions/1").await.text;
     assert!(page.contains("crm.find") && !page.contains("Eva Marlow") && !page.contains("k-12345678"), "{page}");

@@ -1,4 +1,4 @@
-//! What agents wrote does nothing on a page, and what a policy hides is not on it.
+//! Pages sanitize the text of agents, and contain no redacted value.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ async fn nothing_acted(tab: &BrowserTab) {
     for selector in ["main img", "main script", "main iframe", "main a[href^=javascript]", "main b", "main [onerror]"] {
         assert_eq!(tab.count(selector).await, 0, "{selector}");
     }
-    // What stands in fields, too: people read it there, and send it.
+    // The values of fields are also checked, because people read and send them.
     let text: String = tab
         .js("document.body.innerText + [...document.querySelectorAll('input, textarea, select')].map(it => it.value).join(' ')")
         .await;
@@ -127,7 +127,7 @@ async fn what_the_policy_hides_is_in_no_page_not_even_in_an_attribute() {
     let review = format!("/reviews/{}", held.review);
     let check = async |tab: &BrowserTab, page: &str| {
         let html = tab.html().await;
-        // Neither value, nor the names and number of what lies below the hidden place.
+        // Neither the value nor the names and number of keys below the redacted path may appear.
         for secret in ["4929 0000", "4111 1111", "M. Novak", "card.number", "card/number", "holder"] {
             assert!(!html.contains(secret), "{secret} on {page}");
         }

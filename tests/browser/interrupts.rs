@@ -1,4 +1,4 @@
-//! What a host asks people about, decided on a page, with and without a script, and by hand where they may not.
+//! Interrupts from host applications, decided on a page with a script, without one, and with forged requests.
 
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::interrupts::{HostAssertion, Interrupt, InterruptDecision};
@@ -9,7 +9,7 @@ use crate::forms::{ManualForm, field};
 use crate::gateway::{BrowserGateway, PAYMENTS, spawn_gateway};
 use crate::passkeys::{plug_in, register};
 
-/// A host of the payments flow asks; its token answers to somebody who decides nothing.
+/// Opens an interrupt as a host application of the payments flow. The owner of its token decides no reviews.
 pub async fn asked(gateway: &BrowserGateway) -> Interrupt {
     let host = gateway.token(MachineRole::Host, "platform", "payments", &[]).await;
     let host = gateway.service.identity.token_of(&host).await.unwrap();
@@ -56,7 +56,7 @@ async fn who_asks_often_keeps_nobody_out_of_the_inbox() {
     gateway.held(&payments, "order-1", &json!({"target_user_id": 42})).await;
     tab.goto("/").await;
     let text = tab.text().await;
-    // What the gateway itself has checked comes first.
+    // The reviews that the gateway itself has checked come first.
     assert!(text.find("order-1").unwrap() < text.find("Interrupts from host applications").unwrap(), "{text}");
     assert!(
         text.contains("Interrupts from host applications 50 on this page") && !text.contains("Earliest deadlines"),

@@ -1,4 +1,4 @@
-//! What a person does, from the set-up link to a decided review.
+//! Journey of a person from the set-up link to a decided review.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The log: found by what is asked for, told to whom it is for, and taken along.
+//! Audit log pages: filters, access and pages of events.
 
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::primitives::id::{Jti, ReviewId};
@@ -48,7 +48,7 @@ async fn events_are_found_by_kind_thread_flow_person_and_time() {
     assert_eq!(names(&ana, &format!("/log?since={}", hour.replace(':', "%3A"))).await, ["thread.created"]);
     assert_eq!(names(&ana, &format!("/log?until={}&kind=thread", hour.replace(':', "%3A"))).await.len(), 2);
     assert!(ana.get("/log?since=yesterday").await.text.contains("needs a date and time"));
-    // A reason is no name: what is hidden in one is not told to who guesses it.
+    // The filter `who` matches names only. A reason can contain redacted values, which guesses must not confirm.
     let admin = gateway.token(countersign_domain::identity::account::MachineRole::Admin, "ops", "", &[]).await;
     let closed = gateway.post(&admin, "/v1/threads/order-2/closing", &json!({"reason": "guessed"})).await;
     assert!(closed.status < 300, "{closed:?}");

@@ -1,5 +1,5 @@
-//! Passkeys in a real browser, with its virtual authenticator: registering, signing in, signing a decision; and what
-//! a request made by hand out of what the browser really signed comes to.
+//! Passkeys in a real browser with its virtual authenticator: registering, signing in and signing a decision. Forged
+//! requests that reuse a real signature are also tested.
 
 use chromiumoxide::cdp::browser_protocol::web_authn::{
     AddVirtualAuthenticatorParams, AuthenticatorId, AuthenticatorProtocol, AuthenticatorTransport, EnableParams,
@@ -125,7 +125,7 @@ async fn plug_in_usb(tab: &BrowserTab) {
     tab.page.execute(AddVirtualAuthenticatorParams::new(options)).await.unwrap();
 }
 
-/// What the browser signed of a decision, taken from its form before it was sent.
+/// Returns the signed decision from the browser's form, without sending the form.
 async fn sign_only(tab: &BrowserTab, held: &HeldReview) -> Vec<(&'static str, String)> {
     tab.goto(&format!("/reviews/{}", held.review)).await;
     tab.verdict("").await;

@@ -7,7 +7,8 @@ use crate::chromium::Chromium;
 use crate::forms::{ManualForm, field};
 use crate::gateway::{BrowserGateway, PAYMENTS, Payments, order, spawn_gateway};
 
-/// A rejection with a card, one too long to be kept, a commit and a hold; and Ana, who could decide about it.
+/// Records a rejection with a card, a rejection that is too long to store, a commit and a pending review. Ana can
+/// decide it.
 pub async fn history(gateway: &BrowserGateway, payments: &Payments) {
     gateway.reviewer("ana", &["reviewers"]).await;
     let head = gateway.thread(payments, "order-9003", &order()).await;

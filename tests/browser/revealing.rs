@@ -1,4 +1,4 @@
-//! Looking at a hidden value on a review's page.
+//! Revealing a redacted value on a review's page.
 
 use countersign_domain::identity::account::Account;
 
@@ -17,7 +17,7 @@ pub fn revealing() -> String {
     PAYMENTS.replace("hide = [\"payment.card\"]", "hide = [\"payment.card.*\", \"memo\"]\nreveal_to = [\"security\"]")
 }
 
-/// A held change of a hidden card, with people who may look and people who may not.
+/// Starts a pending review of a redacted card, with reviewers who may reveal it and reviewers who may not.
 async fn held(gateway: &BrowserGateway) -> (HeldReview, Account) {
     gateway.reviewer("grace", &["security", "reviewers"]).await;
     let ana = gateway.reviewer("ana", &["reviewers"]).await;

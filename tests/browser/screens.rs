@@ -39,7 +39,7 @@ impl ScreenshotFolder {
     async fn take(&self, tab: &BrowserTab, name: &str) {
         for (width, height) in SIZES {
             for scheme in ["light", "dark"] {
-                // A picture of the whole page forgets the size.
+                // The size is set again because a picture of the whole page resets it.
                 tab.resize(width, height).await;
                 tab.scheme(scheme).await;
                 tab.is_accessible(&format!("{name} at {width} in {scheme}")).await;

@@ -6,7 +6,7 @@ use crate::chromium::Chromium;
 use crate::forms::{ManualForm, field, form_of, with};
 use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, spawn_gateway};
 
-/// A hold that two people decide.
+/// Starts a pending review that needs two reviewers.
 async fn held(gateway: &BrowserGateway) -> HeldReview {
     for name in ["ana", "sam"] {
         gateway.reviewer(name, &["reviewers"]).await;

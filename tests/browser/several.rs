@@ -1,4 +1,4 @@
-//! Several reviews decided at once: what is put together, what each vote is bound to, and what is told of each.
+//! Several reviews decided at once: the grouping, the binding of each vote, and the result for each review.
 
 use countersign_domain::identity::account::Account;
 use countersign_domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
@@ -9,7 +9,7 @@ use crate::forms::{FormResponse, ManualForm, field, still_waits};
 use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, Payments, order, spawn_gateway};
 use crate::person::BrowserTab;
 
-/// Two people decide, one of them is enough.
+/// Adds two reviewers. One approval is enough.
 async fn people(gateway: &BrowserGateway) {
     for name in ["ana", "sam"] {
         gateway.reviewer(name, &["reviewers"]).await;
@@ -62,7 +62,7 @@ async fn ended(gateway: &BrowserGateway, payments: &Payments, held: &HeldReview)
     gateway.decision(payments, held).await["decision"].clone()
 }
 
-/// Somebody else denies it meanwhile.
+/// Denies the review as another reviewer.
 pub async fn deny(gateway: &BrowserGateway, who: &Account, held: &HeldReview) {
     let ballot = Ballot {
         delegation: None,
@@ -80,7 +80,7 @@ pub async fn deny(gateway: &BrowserGateway, who: &Account, held: &HeldReview) {
     gateway.service.reviews.vote(&who.id, &held.review.as_str().try_into().unwrap(), &ballot).await.unwrap();
 }
 
-/// A key that somebody presses.
+/// Presses a key.
 async fn key(tab: &BrowserTab, key: &str) {
     tab.page.find_element("body").await.unwrap().press_key(key).await.unwrap();
 }

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::PROGRAM;
 
-/// What the page takes for granted: the quickstart's flow and tokens, and how a call is made.
+/// Prerequisites of the page: the quickstart's flow and tokens, and a function for API calls.
 const BEFORE: &str = r#"
 set -euo pipefail
 gate=$GATE
@@ -32,7 +32,7 @@ impl DocsProcess {
         Self { child, lines }
     }
 
-    /// What follows these words on the line where they are said first.
+    /// Returns the rest of the first line that contains these words.
     fn says(&mut self, words: &str) -> String {
         for line in self.lines.by_ref().map_while(Result::ok) {
             if let Some((_, rest)) = line.split_once(words) {

@@ -1,5 +1,5 @@
-//! Exports whose every signature is good: by a gateway that is not, by whoever has its key, or by whoever put the files
-//! together.
+//! Exports with valid signatures from a dishonest gateway, from an attacker who has its key, or from an attacker who
+//! assembled the files.
 
 use countersign_domain::keys::Keys;
 
@@ -83,7 +83,7 @@ fn a_beginning_that_is_missing_is_said_and_no_reason_to_say_yes() {
     let rest = page(&json!(items[5..]));
     assert_eq!(with_archive(&[keys.clone(), ("rest.json", rest)], "0.json.gz", &early).0, 0);
 
-    // An archive that ends where a page does hides nothing of what the page says.
+    // The page announces a next page. An archive that ends at the same version does not replace it.
     let begun = json!({"entries": items[..5], "next_page_token": 5}).to_string();
     found(&with_archive(&[keys.clone(), ("a.json", begun)], "z.json.gz", &early), "chain");
 
@@ -108,7 +108,7 @@ fn what_is_owed_is_not_lost_where_threads_meet() {
     let chains = &file["chains"];
     let (left, right) = (&chains["branches"]["left"], &chains["branches"]["right"]);
     let fork = left[0]["statement"]["fork"]["version"].as_u64().unwrap();
-    // Each owes from that version on.
+    // Each chain requires its own approval (`owes`) from the given version on.
     let audited = |parent_owes: u64, left_owes: u64| {
         let from = |owes: u64| move |version: u64, it: &mut Entry| it.owes = version >= owes;
         let files = [
@@ -121,9 +121,9 @@ fn what_is_owed_is_not_lost_where_threads_meet() {
     };
     let all_owe = audited(0, 0);
     assert_eq!(all_owe.0, 0, "{all_owe:?}");
-    // A branch begins with a head that owes, and owes nothing.
+    // The head at the fork requires its own approval, and the first version of the branch does not.
     found(&audited(fork, 1), "owes");
-    // A branch owes, and what it was joined into does not.
+    // A branch requires its own approval, and the thread that it was joined into does not.
     found(&audited(99, 1), "owes");
 }
 

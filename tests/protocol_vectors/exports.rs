@@ -228,7 +228,7 @@ fn branches_are_held_against_the_thread_that_they_were_made_of_and_joins_against
         let (exit, told, _) = forked(&chains, &file["jwks"]).audited(&[]);
         let unseen = told["not_seen"].as_array().unwrap().len();
         match text(&case, "name") {
-            // What a file is called says nothing here: a chain says itself whose it is.
+            // A file's name has no meaning here: a chain itself names its thread.
             "branches in each other's place" => assert_eq!((exit, unseen), (0, 0), "{told}"),
             "a branch that is none" => assert_eq!((exit, unseen), (0, 1), "{told}"),
             // The thread may have gone on since its pages were saved.

@@ -1,4 +1,4 @@
-//! What is signed: by the gateway, and by passkeys.
+//! Signatures of the gateway and of passkeys.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn typ(name: &str) -> TokenType {
     all.into_iter().find(|it| it.as_str() == name).unwrap()
 }
 
-/// What is said of a token: its claims, or the code it is refused with.
+/// Returns the claims of a token, or the code of its rejection.
 fn believed(token: &str, accept_as: TokenType, keys: &PublicKeys) -> Result<Value, &'static str> {
     fn generic<C: DeserializeOwned + Serialize>(
         token: &str,

@@ -59,42 +59,42 @@ fn run(target: &str) {
 }
 
 #[test]
-fn whatever_is_parsed_is_read_as_others_read_it_or_refused() {
+fn parsed_json_equals_that_of_other_parsers_or_is_refused() {
     run("json");
 }
 
 #[test]
-fn whatever_names_a_place_names_one_place() {
+fn pointers_and_patterns_agree_with_an_independent_reading() {
     run("places");
 }
 
 #[test]
-fn whatever_is_patched_stays_within_limits_and_names() {
+fn patched_state_stays_within_its_limits_and_names() {
     run("patches");
 }
 
 #[test]
-fn whatever_differs_a_difference_gives_it_back() {
+fn applied_difference_gives_the_second_value() {
     run("differences");
 }
 
 #[test]
-fn whatever_is_a_policy_means_one_thing() {
+fn policy_is_refused_at_a_position_or_has_one_meaning() {
     run("policies");
 }
 
 #[test]
-fn whatever_is_judged_the_promises_hold() {
+fn judgements_hold_the_promises() {
     run("judgements");
 }
 
 #[test]
-fn whatever_branches_made_their_join_is_of_them_alone() {
+fn joins_hold_their_promises() {
     run("joins");
 }
 
 #[test]
-fn whatever_a_run_says_its_folder_verifies_and_no_other_does() {
+fn only_the_unchanged_folder_of_a_run_verifies() {
     run("episodes");
 }
 

@@ -1,4 +1,4 @@
-//! StatePolicy (agentflow4j 0.6.0): all its cases, each said in a policy of ours and judged by it.
+//! StatePolicy (agentflow4j 0.6.0): all its cases, each translated into a policy of Countersign and judged by it.
 //!
 //! A key such as `payment.confirmed` is one name there and a path here. An allow-list is a node's `writes`, a
 //! deny-list its `deny`, ALLOW_ALL is `writes = ["$"]`, DENY_ALL a node without `writes`, `when` a rule that denies,
@@ -210,7 +210,7 @@ fn the_guide_says_how_many_agree() {
 
 /// A policy as the guide would have it understands each of these, so that what is judged above is what was meant.
 #[test]
-fn what_is_said_of_the_cases_is_what_they_say() {
+fn translated_policy_has_the_patterns_of_the_expression() {
     let said = TranslatedPolicy::read("((ALLOW_ALL).and(denyWriteKeys(a.b))).and(allowWriteKeys(c,d))");
     let policy: Policy = compiled(&said.policy("n"));
     let node = policy.nodes().next().unwrap().1;

@@ -1,4 +1,4 @@
-//! Policies that people approve on a page, with and without a script, and by hand where they may not.
+//! Policy change requests that reviewers decide in the browser, with and without a script, and with forged requests.
 
 use countersign_domain::primitives::id::AmendmentId;
 use serde_json::json;
@@ -42,7 +42,7 @@ async fn a_reviewer_reads_what_would_differ_and_approves_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_not_asked_has_no_form_and_a_vote_by_hand_is_not_counted() {
+async fn policy_change_vote_outside_of_the_group_is_refused() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["security"]).await;
     gateway.reviewer("bob", &["reviewers"]).await;

@@ -88,7 +88,7 @@ async fn a_person_names_another_who_votes_for_them_and_both_are_seen_without_scr
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_has_a_passkey_hands_their_vote_on_by_it() {
+async fn reviewer_with_a_passkey_signs_the_delegation() {
     let (gateway, _) = away().await;
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;

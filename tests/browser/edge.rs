@@ -29,7 +29,7 @@ fn cookies(page: &FormResponse) -> Vec<(String, Vec<String>)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_says_that_nothing_comes_from_elsewhere_and_nobody_frames_it() {
+async fn every_answer_has_headers_against_foreign_content_and_framing() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -212,7 +212,7 @@ async fn a_form_counts_only_with_its_own_token_and_from_a_page_of_ours() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_its_cookie_a_form_of_the_door_lets_nobody_in() {
+async fn sign_in_form_without_its_cookie_is_refused() {
     let gateway = spawn_gateway().await;
     let sam = gateway.reviewer("sam", &["reviewers"]).await;
     let link = gateway.service.identity.sign_in_link(&sam.id).await.unwrap();
@@ -227,7 +227,7 @@ async fn without_its_cookie_a_form_of_the_door_lets_nobody_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_is_asked_for_one_is_sent_to_this_gateway_after_signing_in() {
+async fn every_sign_in_redirects_to_this_gateway_only() {
     let gateway = spawn_gateway().await;
     let sam = gateway.reviewer("sam", &["reviewers"]).await;
     for next in ["//evil.example", "https://evil.example", "/\\evil.example", "/\t/evil.example", "evil.example"] {
@@ -269,7 +269,7 @@ async fn a_session_ends_with_its_time_and_with_signing_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_no_reviewer_sends_no_form_about_a_review() {
+async fn review_forms_of_other_roles_are_refused() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     gateway.person("root", PersonRole::Admin, &["reviewers"]).await;
@@ -326,7 +326,7 @@ async fn a_link_ends_with_its_time_and_is_of_one_kind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_who_approved_takes_a_receipt_back() {
+async fn only_its_approver_revokes_a_receipt() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     gateway.reviewer("sam", &["reviewers"]).await;

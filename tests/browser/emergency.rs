@@ -93,7 +93,7 @@ async fn stopping_is_for_one_flow_and_one_thing_where_that_is_chosen() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_may_not_stop_or_lift_is_refused_by_hand_as_well() {
+async fn forged_halt_and_resume_without_permission_are_refused() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     gateway.person("eve", PersonRole::Auditor, &[]).await;

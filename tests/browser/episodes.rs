@@ -220,7 +220,7 @@ async fn a_run_is_read_from_its_plan_to_what_remains_without_scripts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_downloaded_is_what_the_host_is_given() {
+async fn downloaded_run_artifacts_equal_those_of_the_api() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;

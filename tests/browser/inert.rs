@@ -44,7 +44,7 @@ async fn nothing_acted(tab: &BrowserTab) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_agent_wrote_is_inert_on_every_page() {
+async fn text_of_agents_is_sanitized_on_every_page() {
     let gateway = spawn_gateway().await;
     let (payments, held) = hostile(&gateway).await;
     let browser = Chromium::open().await;
@@ -114,7 +114,7 @@ async fn a_value_that_cannot_be_seen_is_rewritten_in_its_place_and_the_others_st
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_policy_hides_is_in_no_page_not_even_in_an_attribute() {
+async fn redacted_value_is_in_no_page_and_no_attribute() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -155,7 +155,7 @@ async fn what_the_policy_hides_is_in_no_page_not_even_in_an_attribute() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_detectors_find_is_in_no_page_and_the_change_is_proved_all_the_same() {
+async fn detected_secret_is_in_no_page_and_the_change_is_still_proved() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let detecting = PAYMENTS.replace("hide = [\"payment.card\"]", "detect = [\"email\", \"card_number\"]");

@@ -41,7 +41,7 @@ async fn asks_often(gateway: &BrowserGateway, first: &Interrupt) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_asks_often_keeps_nobody_out_of_the_inbox() {
+async fn many_interrupts_do_not_crowd_reviews_out_of_the_inbox() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -152,7 +152,7 @@ async fn a_form_that_is_not_of_that_page_and_person_decides_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_the_policy_asks_for_a_passkey_the_answer_names_what_it_signed() {
+async fn interrupt_answer_contains_the_required_passkey_signature() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["reviewers"]).await;
     gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 1\npasskey = true")).await;

@@ -160,7 +160,7 @@ async fn a_press_right_after_the_page_changed_by_itself_is_not_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_read_to_wait_for_others_is_asked_again_when_it_would_commit() {
+async fn approval_is_confirmed_again_if_other_votes_make_it_the_last_one() {
     let office = LiveScenario::open().await;
     let held = office.hold("order-1").await;
     let path = page(&held);
@@ -225,7 +225,7 @@ async fn all_tabs_of_a_browser_share_one_stream_and_the_next_goes_on_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_whose_session_ended_elsewhere_says_so_and_keeps_what_was_typed() {
+async fn page_shows_a_session_ended_in_another_tab_and_leaves_typed_text() {
     let office = LiveScenario::open().await;
     let held = office.hold("order-1").await;
     let tab = office.ana(&page(&held)).await;

@@ -155,7 +155,7 @@ async fn sign_only(tab: &BrowserTab, held: &HeldReview) -> Vec<(&'static str, St
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_browser_signed_counts_for_that_form_and_for_no_other() {
+async fn passkey_signature_is_valid_for_one_form_only() {
     let gateway = spawn_gateway().await;
     let ana = gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments_under(&signed()).await;

@@ -27,7 +27,7 @@ async fn sign_in(tab: &BrowserTab, name: &str, password: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn somebody_is_invited_chooses_a_password_changes_it_and_ends_another_session() {
+async fn invited_person_sets_and_changes_a_password_and_ends_another_session() {
     let gateway = spawn_gateway().await;
     gateway.person("gus", PersonRole::Admin, &[]).await;
     let browser = Chromium::open().await;

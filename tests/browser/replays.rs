@@ -32,7 +32,7 @@ pub fn candidate() -> String {
 }
 
 #[tokio::test]
-async fn only_who_oversees_tries_policies_on_what_was_recorded() {
+async fn only_admins_and_auditors_replay_policies() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     history(&gateway, &payments).await;
@@ -69,7 +69,7 @@ async fn only_who_oversees_tries_policies_on_what_was_recorded() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_replayed_is_said_in_words() {
+async fn replay_that_is_not_possible_shows_the_reason() {
     let gateway = spawn_gateway().await;
     gateway.payments().await;
     gateway.person("eve", PersonRole::Admin, &[]).await;

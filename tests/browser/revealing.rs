@@ -27,7 +27,7 @@ async fn held(gateway: &BrowserGateway) -> (HeldReview, Account) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hidden_value_is_shown_once_to_who_may_look_and_everyone_after_reads_that_it_was() {
+async fn revealed_value_is_shown_once_and_the_reveal_is_listed_for_everyone() {
     let gateway = spawn_gateway().await;
     let (held, _) = held(&gateway).await;
     let path = format!("/reviews/{}", held.review);

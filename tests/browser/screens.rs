@@ -338,7 +338,7 @@ async fn people_tokens_and_ones_own_account_can_be_looked_at() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn endpoints_and_what_is_sent_to_them_can_be_looked_at() {
+async fn pictures_of_endpoints_and_their_deliveries() {
     let (gateway, receiver) = (spawn_gateway().await, WebhookReceiver::start().await);
     gateway.person("gus", PersonRole::Admin, &[]).await;
     gateway.reviewer("ana", &["reviewers"]).await;

@@ -63,7 +63,7 @@ async fn a_form_takes_back_the_vote_it_was_made_for_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_said_without_a_vote_is_inert_masked_and_kept_when_refused() {
+async fn comment_is_sanitized_redacted_and_returned_when_refused() {
     let gateway = spawn_gateway().await;
     let held = held(&gateway).await;
     let ana = ManualForm::signed_in(&gateway, "ana").await;

@@ -42,7 +42,7 @@ impl Drop for DocsGateway {
 }
 
 #[test]
-fn the_page_says_what_its_commands_say() {
+fn page_shows_the_output_of_its_commands() {
     let (folder, page) = (tempfile::tempdir().unwrap(), page());
     let gateway = DocsGateway::begin(folder.path());
     let mut script = "set -euo pipefail\n".to_owned();

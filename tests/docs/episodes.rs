@@ -58,7 +58,7 @@ fn commands(part: &str) -> String {
 }
 
 #[test]
-fn the_run_of_the_page_leaves_what_it_says() {
+fn commands_of_the_page_leave_the_files_that_it_names() {
     let folder = tempfile::tempdir().unwrap();
     let mut gateway = DocsProcess::begin(&["serve", "--listen", "127.0.0.1:0"], folder.path());
     let url = gateway.says("Countersign listens at ");

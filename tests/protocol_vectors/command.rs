@@ -96,7 +96,7 @@ fn the_command_accepts_a_real_receipt_and_names_the_failing_check_of_each_spoile
 }
 
 #[test]
-fn the_command_names_what_does_not_belong_to_a_receipt() {
+fn command_names_the_check_that_a_receipt_fails() {
     let beside = CommandFiles::of_the_export();
     let receipt = beside.receipt();
     let said = |jwks: &Value, at: &str, rest: &[String]| beside.said(&receipt, jwks, at, rest);

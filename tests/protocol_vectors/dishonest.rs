@@ -103,7 +103,7 @@ fn a_beginning_that_is_missing_is_said_and_no_reason_to_say_yes() {
 }
 
 #[test]
-fn what_is_owed_is_not_lost_where_threads_meet() {
+fn required_approval_is_not_lost_at_forks_and_joins() {
     let (file, forger) = (vectors("branches"), ForgingKeys::new());
     let chains = &file["chains"];
     let (left, right) = (&chains["branches"]["left"], &chains["branches"]["right"]);
@@ -128,7 +128,7 @@ fn what_is_owed_is_not_lost_where_threads_meet() {
 }
 
 #[test]
-fn two_entries_of_one_version_are_told_apart() {
+fn different_entries_of_one_version_are_reported() {
     let (whole, forger) = (export(), ForgingKeys::new());
     let items = &whole["chain"]["entries"];
     let same = forger.signed(items, |_, _| ());
@@ -238,7 +238,7 @@ fn a_key_that_the_export_says_was_revoked_is_a_doubt() {
 }
 
 #[test]
-fn names_make_no_lines_and_what_cannot_be_read_keeps_nothing_else_from_being_told() {
+fn line_breaks_in_names_are_escaped_and_unreadable_files_do_not_stop_the_audit() {
     let export = ExportFolder::whole(&export());
     let folder = export.folder.path();
     std::fs::write(folder.join("x\nno problems found in these files"), "").unwrap();

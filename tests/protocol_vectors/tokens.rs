@@ -103,7 +103,7 @@ fn claims_with_anything_wrong_are_no_claims() {
 }
 
 #[test]
-fn what_a_passkey_signs_of_a_vote_is_that_and_nothing_else() {
+fn passkey_signature_of_a_vote_is_valid_for_that_vote_only() {
     let vectors = vectors("votes");
     let pinned: PinnedPasskey = serde_json::from_value(vectors["passkey"].clone()).unwrap();
     let passkey = pinned.unused();

@@ -1,4 +1,4 @@
-//! A StatePolicy expression, said in a policy of ours; and one write under it.
+//! Translates a StatePolicy expression into a policy of Countersign, and judges one write under it.
 
 use std::collections::BTreeSet;
 

@@ -45,7 +45,7 @@ pub fn new_name() -> String {
     format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A plain connection, as someone beside the gateway would have it.
+/// Opens a plain connection, outside of the gateway.
 pub async fn connect(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);

@@ -13,7 +13,7 @@ use crate::postgres::{connect, new_database, new_name, url};
 /// Largest number of attempts to copy: the connection that opened the first database may still be closing.
 const COPIES_MAX: usize = 1_000;
 
-/// A store that waits longer for others than a slow machine makes anybody wait who is not stuck.
+/// Returns options with a longer lock wait, so that a slow machine causes no timeouts.
 pub fn patient(clock: &ClockOffset) -> PostgresOptions {
     PostgresOptions { clock_offset: clock.clone(), lock_wait: Duration::from_secs(8), ..PostgresOptions::default() }
 }

@@ -1,4 +1,5 @@
-//! A day of three people, from the beginning to the end: found by keyboard, signed by passkey, raced for.
+//! A day of three people, from the beginning to the end: the keyboard, a passkey signature, and a race for one
+//! review.
 
 use std::time::Duration;
 

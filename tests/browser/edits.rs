@@ -1,4 +1,4 @@
-//! Rewriting what is held, on its own page.
+//! Editing a pending proposal on its own page.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Extending a review's deadline, and escalating a review without a decision, in the browser.
+//! Deadline extensions and the escalation of a review without a decision, in the browser.
 
 use std::time::Duration;
 

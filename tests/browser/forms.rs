@@ -1,4 +1,4 @@
-//! Forms that the gateway rejects. The tests send them by hand, without the checks of a browser.
+//! Forms that the gateway rejects. The tests send them without a browser and its checks.
 
 use reqwest::header;
 use serde_json::json;

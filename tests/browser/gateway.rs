@@ -1,4 +1,4 @@
-//! A real gateway inside the test: its own port, its own SQLite file, a clock that the test moves.
+//! A real gateway inside the test, with its own port, its own SQLite file and a clock that the test moves.
 //!
 //! `spawn_gateway()` gives an empty one; [`BrowserGateway::payments`] activates the payments flow and hands out a token for
 //! each role of it. A suite includes this file by `#[path = "../support/gateway.rs"] mod gateway;`, and expects

@@ -1,4 +1,4 @@
-//! Finding, reading and deciding without a mouse.
+//! Finding, reading and deciding reviews with the keyboard.
 
 use chromiumoxide::cdp::browser_protocol::input::{DispatchKeyEventParams, DispatchKeyEventType};
 use chromiumoxide::cdp::browser_protocol::page::EventLoadEventFired;

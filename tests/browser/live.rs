@@ -1,4 +1,4 @@
-//! Pages that follow what others do, as the people before them see it.
+//! Live updates of pages when other people act.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Signing in with an organisation's provider, as a person does it.
+//! Sign-in with an OpenID provider, in the browser.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! People and tokens, and one's own account: as people use them.
+//! Pages for people, tokens and one's own account.
 
 use countersign_domain::identity::account::PersonRole;
 

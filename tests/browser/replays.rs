@@ -1,4 +1,4 @@
-//! Trying a policy: the page for what was recorded, and whom it is for.
+//! Replay page: the backtest of a policy on recorded proposals, and the roles that may run it.
 
 use countersign_domain::identity::account::PersonRole;
 use serde_json::json;

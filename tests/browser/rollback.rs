@@ -1,4 +1,4 @@
-//! A person asks for an earlier state, and others decide.
+//! Rollback: a person requests an earlier state, and reviewers decide.
 
 use countersign_domain::identity::account::PersonRole;
 

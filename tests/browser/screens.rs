@@ -1,4 +1,4 @@
-//! Every screen as a picture, to be looked at: wide and narrow, light and dark.
+//! Takes a picture of every screen for a visual check: wide and narrow, light and dark.
 
 use std::path::PathBuf;
 

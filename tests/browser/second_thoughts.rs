@@ -1,4 +1,4 @@
-//! Taking one's vote back and saying something without voting, on a review's page.
+//! Withdrawing a vote and commenting without a vote, on a review's page.
 
 use serde_json::json;
 

@@ -68,7 +68,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_048, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn judgements_hold_the_promises_for_all_lists(policy in policy(), state in object_of(value()), request in request()) {
+    fn judgements_hold_the_promises_for_lists(policy in policy(), state in object_of(value()), request in request()) {
         judgements::promises(&policy, &state, &request);
     }
 }

@@ -1,4 +1,4 @@
-//! Policies about tools and budgets, said in ours.
+//! Policies about tools and budgets, translated into policies of Countersign.
 
 use countersign_domain::json::patch::{Patch, PatchFormat};
 use countersign_domain::policy::{

@@ -1,4 +1,4 @@
-//! People of the tests with passkeys: registering one, and voting with it.
+//! People of the tests with passkeys: registering a passkey, and voting with it.
 
 #[path = "authenticator.rs"]
 pub mod authenticator;

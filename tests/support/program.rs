@@ -1,4 +1,4 @@
-//! The program as it is called, and processes that do not outlive a test.
+//! The program as a command, and child processes that end with their test.
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;

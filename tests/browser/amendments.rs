@@ -18,7 +18,7 @@ pub async fn amended(gateway: &BrowserGateway, group: &str) -> AmendmentId {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reviewer_reads_what_would_differ_and_approves_it() {
+async fn reviewer_reads_the_policy_difference_and_approves_it() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["security"]).await;
     gateway.reviewer("bob", &["reviewers"]).await;
@@ -78,7 +78,7 @@ async fn policy_change_vote_outside_of_the_group_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_policy_that_asks_for_a_passkey_is_approved_by_one_and_by_no_form_without() {
+async fn policy_change_that_requires_a_passkey_is_approved_only_with_one() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["security"]).await;
     let guarded = format!("{PAYMENTS}\n[approval.policy]\ngroups = [\"security\"]\npasskey = true\n");

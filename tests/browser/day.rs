@@ -14,7 +14,7 @@ use crate::passkeys::{plug_in, register};
 const CTRL: i64 = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_second_of_two_approves_by_passkey_while_another_tab_denies_and_one_of_them_counts() {
+async fn second_approval_by_passkey_and_a_simultaneous_denial_have_one_winner() {
     let gateway = spawn_gateway().await;
     for name in ["ana", "sam", "zoe"] {
         gateway.reviewer(name, &["reviewers"]).await;

@@ -40,7 +40,7 @@ pub async fn names_dana(tab: &BrowserTab) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_person_names_another_who_votes_for_them_and_both_are_seen_without_scripts() {
+async fn delegated_vote_names_both_reviewers_without_scripts() {
     let (gateway, held) = away().await;
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;
@@ -110,7 +110,7 @@ async fn reviewer_with_a_passkey_signs_the_delegation() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_forms_are_for_their_own_page_and_session() {
+async fn delegation_forms_are_valid_for_their_own_page_and_session_only() {
     let (gateway, _) = away().await;
     let (ana, sam) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sam").await);
     let csrf = crate::forms::field(&ana.get("/delegations").await.text, "csrf");

@@ -98,7 +98,7 @@ async fn sign_in_does_not_redirect_to_another_site() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_that_does_not_exist_is_a_page_for_people_and_a_problem_for_machines() {
+async fn unknown_url_returns_a_page_to_browsers_and_a_problem_to_api_clients() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let people = gateway.http.get(gateway.at("/nowhere")).header("accept", "text/html").send().await.unwrap();

@@ -164,7 +164,7 @@ async fn every_form<'a>(gateway: &'a BrowserGateway, fresh: &'a BrowserGateway) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_counts_only_with_its_own_token_and_from_a_page_of_ours() {
+async fn form_needs_its_own_csrf_token_and_the_same_origin() {
     let (gateway, fresh) = (spawn_gateway().await, spawn_gateway().await);
     let forms = every_form(&gateway, &fresh).await;
     let (stranger, strangers_csrf) = ManualForm::at_the_door(&gateway).await;
@@ -246,7 +246,7 @@ async fn every_sign_in_redirects_to_this_gateway_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_ends_with_its_time_and_with_signing_out() {
+async fn session_ends_at_its_deadline_and_at_sign_out() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -291,7 +291,7 @@ async fn review_forms_of_other_roles_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_ends_with_its_time_and_is_of_one_kind() {
+async fn link_expires_and_is_valid_for_one_purpose() {
     let gateway = spawn_gateway().await;
     let set_up = gateway.service.identity.set_up_link().await.unwrap().unwrap();
     let sam = gateway.person("sam", PersonRole::Auditor, &[]).await;
@@ -353,7 +353,7 @@ async fn only_its_approver_revokes_a_receipt() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_that_is_too_long_or_found_wrong_by_the_browser_counts_nothing() {
+async fn oversized_form_and_failed_browser_check_are_refused() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -382,7 +382,7 @@ async fn a_form_that_is_too_long_or_found_wrong_by_the_browser_counts_nothing() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_byte_of_any_page_tells_a_hidden_value() {
+async fn no_page_contains_a_redacted_value() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;

@@ -16,7 +16,7 @@ async fn held(gateway: &BrowserGateway) -> (HeldReview, Payments) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_amount_is_rewritten_and_another_approves_it_without_scripts() {
+async fn edited_amount_is_approved_by_another_reviewer_without_scripts() {
     let gateway = spawn_gateway().await;
     let (held, payments) = held(&gateway).await;
     let browser = Chromium::open().await;

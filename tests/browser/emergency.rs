@@ -29,7 +29,7 @@ async fn stopped(gateway: &BrowserGateway) -> Vec<(bool, bool)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reviewer_stops_everything_and_two_administrators_let_it_go_on() {
+async fn reviewer_halts_everything_and_two_administrators_resume() {
     let gateway = pairs().await;
     let payments = gateway.payments().await;
     gateway.reviewer("ana", &["reviewers"]).await;
@@ -73,7 +73,7 @@ async fn a_reviewer_stops_everything_and_two_administrators_let_it_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stopping_is_for_one_flow_and_one_thing_where_that_is_chosen() {
+async fn halt_can_be_limited_to_one_flow_and_one_operation() {
     let gateway = spawn_gateway().await;
     gateway.payments().await;
     gateway.person("gus", PersonRole::Admin, &[]).await;

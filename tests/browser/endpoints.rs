@@ -202,7 +202,7 @@ async fn an_endpoint_is_changed_gets_another_secret_is_switched_off_and_on_and_r
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn auditors_look_at_endpoints_and_change_nothing_and_reviewers_do_not_look() {
+async fn auditors_only_read_endpoints_and_reviewers_have_no_access() {
     let (gateway, receiver) = (spawn_gateway().await, WebhookReceiver::start().await);
     gateway.person("gus", PersonRole::Admin, &[]).await;
     gateway.person("eve", PersonRole::Auditor, &[]).await;

@@ -82,7 +82,7 @@ async fn decision(gateway: &BrowserGateway, asked: &Interrupt) -> Option<Interru
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reviewer_reads_whose_word_it_is_and_answers_the_host() {
+async fn reviewer_sees_the_unverified_claim_and_answers_the_host() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["reviewers"]).await;
     gateway.payments().await;
@@ -115,7 +115,7 @@ async fn a_reviewer_reads_whose_word_it_is_and_answers_the_host() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_that_is_not_of_that_page_and_person_decides_nothing() {
+async fn interrupt_form_of_another_page_or_person_is_refused() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["reviewers"]).await;
     gateway.reviewer("bob", &["support"]).await;

@@ -197,7 +197,7 @@ async fn unused_receipt_is_revoked_by_its_approver_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_used_receipt_cannot_be_taken_back_and_the_thread_tells_the_story() {
+async fn used_receipt_cannot_be_revoked_and_the_thread_shows_its_history() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;

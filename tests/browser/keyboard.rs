@@ -44,7 +44,7 @@ impl BrowserTab {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hold_is_found_read_and_approved_by_keys_alone() {
+async fn pending_review_is_found_read_and_approved_by_keyboard() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;

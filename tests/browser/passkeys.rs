@@ -207,7 +207,7 @@ async fn passkey_signature_is_valid_for_one_form_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sign_in_by_hand_is_refused() {
+async fn forged_passkey_sign_in_is_refused() {
     let gateway = spawn_gateway().await;
     let (hand, csrf) = ManualForm::at_the_door(&gateway).await;
     let page = hand.get("/sign-in").await.text;

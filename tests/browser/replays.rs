@@ -91,7 +91,7 @@ async fn replay_that_is_not_possible_shows_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_policy_is_tried_by_hand_without_scripts() {
+async fn policy_is_replayed_without_scripts() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     history(&gateway, &payments).await;

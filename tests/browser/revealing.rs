@@ -75,7 +75,7 @@ async fn looks_recorded(gateway: &BrowserGateway, held: &HeldReview, viewer: &Ac
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_look_made_by_hand_is_refused_unless_all_of_it_is_right() {
+async fn forged_reveal_request_is_refused() {
     let gateway = spawn_gateway().await;
     let (held, viewer) = held(&gateway).await;
     let path = format!("/reviews/{}/reveal", held.review);
@@ -123,7 +123,7 @@ async fn a_look_made_by_hand_is_refused_unless_all_of_it_is_right() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn looks_are_bounded_for_each_person_and_refill_with_time() {
+async fn reveals_have_a_rate_limit_for_each_person() {
     let gateway = spawn_gateway().await;
     let (held, viewer) = held(&gateway).await;
     let path = format!("/reviews/{}/reveal", held.review);

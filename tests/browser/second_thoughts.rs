@@ -16,7 +16,7 @@ async fn held(gateway: &BrowserGateway) -> HeldReview {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_vote_is_taken_back_and_cast_again_without_scripts() {
+async fn vote_is_withdrawn_and_cast_again_without_scripts() {
     let gateway = spawn_gateway().await;
     let held = held(&gateway).await;
     let browser = Chromium::open().await;
@@ -39,7 +39,7 @@ async fn a_vote_is_taken_back_and_cast_again_without_scripts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_takes_back_the_vote_it_was_made_for_and_no_other() {
+async fn withdrawal_form_is_valid_for_its_own_vote_only() {
     let gateway = spawn_gateway().await;
     let held = held(&gateway).await;
     let (ana, sam) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sam").await);

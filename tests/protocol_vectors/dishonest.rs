@@ -71,7 +71,7 @@ fn with_archive(files: &[(&str, String)], name: &str, bytes: &[u8]) -> AuditResu
 }
 
 #[test]
-fn a_beginning_that_is_missing_is_said_and_no_reason_to_say_yes() {
+fn export_without_its_first_versions_is_inconclusive() {
     let whole = export();
     let items = whole["chain"]["entries"].as_array().unwrap();
     let keys = ("jwks.json", whole["jwks"].to_string());
@@ -160,7 +160,7 @@ fn one_gateway_signs_all_of_an_export() {
 }
 
 #[test]
-fn a_change_that_is_closed_is_not_said_to_be_seen() {
+fn change_with_a_closed_opening_is_reported_as_partly_seen() {
     let mut whole = export();
     for item in whole["chain"]["entries"].as_array_mut().unwrap() {
         item["opening"] = json!({"from": item["statement"]["from"], "to": item["statement"]["to"]});

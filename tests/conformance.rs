@@ -1,4 +1,4 @@
-//! What other systems were seen to do, case by case, and where this one differs, each with its reason.
+//! Observed behaviour of other systems, case by case. Each difference in this system has a reason.
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a test reports, and one that cannot go on has failed")]
 
@@ -21,7 +21,7 @@ struct CaseEnd {
     refused: Option<String>,
     /// The normalised state, and the one before.
     states: [Option<String>; 2],
-    /// What a commit says of the file: its path, its length, and its mode.
+    /// Path, length and mode of the file, as the commit reports them.
     committed: Option<(String, u64, String)>,
     files: BTreeMap<String, String>,
 }
@@ -86,7 +86,7 @@ fn commits(case: &Value, guard: &StateGuard) -> CaseEnd {
     let roots = roots.map(|it| PathBuf::from(it.as_str().map_or_else(|| it.to_string(), place)));
     let Ok(roots) = AllowedRoots::new(roots) else { return refused(CONFIG) };
     let (target, current, proposed) = (place(&text(case, "target")), text(case, "current"), text(case, "proposed"));
-    // AgentStateGuard cannot be told what it should find. Whoever calls knows: it is what the case put there.
+    // AgentStateGuard has no parameter for the expected content. The caller provides it: the case wrote that content.
     let there = Path::new(&target).exists();
     let current =
         if there { PreviousContent::Held(current.as_bytes()) } else { PreviousContent::Elsewhere(current.as_bytes()) };
@@ -107,7 +107,7 @@ fn commits(case: &Value, guard: &StateGuard) -> CaseEnd {
     ended
 }
 
-/// Each file with its text. What is no file and no folder is looked at neither way.
+/// Returns each file with its text. Everything that is neither a file nor a folder is skipped.
 fn files(top: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut open = vec![top.to_owned()];

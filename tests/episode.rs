@@ -52,7 +52,7 @@ fn verified(folder: &Path) -> (Value, Option<i32>) {
     (serde_json::from_str(&said).unwrap(), code)
 }
 
-/// What is wrong with it, as `code file`; refused with 1.
+/// Returns the findings as `code file`, and checks that the program exits with 1.
 fn wrong(folder: &Path) -> Vec<String> {
     let (said, code) = verified(folder);
     assert_eq!(code, Some(1), "{said}");
@@ -62,7 +62,7 @@ fn wrong(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn the_golden_run_verifies_and_what_it_has_no_evidence_for_is_said() {
+fn golden_run_verifies_and_missing_evidence_is_noted() {
     let (said, code) = verified(&case("golden"));
     assert_eq!((said["verdict"].as_str(), code), (Some("verified"), Some(0)), "{said}");
     let notes: Vec<_> = said["notes"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect();
@@ -140,7 +140,7 @@ fn a_manifest_that_leads_out_of_the_folder_is_refused_without_looking_there() {
 }
 
 #[test]
-fn where_there_is_nothing_to_check_nothing_is_told() {
+fn missing_folder_exits_with_two_and_empty_folder_has_no_manifest() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(run(&["verify"], &folder.path().join("nowhere")).1, Some(2));
     let file = folder.path().join("file");
@@ -185,7 +185,7 @@ fn a_run_is_shown_and_nothing_in_it_acts_on_the_terminal() {
 }
 
 #[test]
-fn the_page_says_what_the_command_says_and_names_every_code() {
+fn page_shows_the_output_of_the_command_and_names_every_code() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/specs/episodes.md")).unwrap();
     let block = page.split("```console\n$ countersign episode verify golden\n").nth(1).unwrap();
     let (said, _) = run(&["verify"], &case("golden"));

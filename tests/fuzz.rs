@@ -1,5 +1,5 @@
-//! The fuzz targets, run on their seeds and on what some thousand accidents make of them. libFuzzer finds more, and
-//! is not needed for this: the same functions run here, so that they stay true.
+//! Fuzz targets, run on their seeds and on some thousand mutations of them. libFuzzer finds more, and these tests do
+//! not need it. They run the same functions, so that the functions stay correct.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -45,7 +45,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     names(&folder).iter().map(|it| fs::read(folder.join(it)).unwrap()).collect()
 }
 
-/// Runs a target on its seeds and on accidents; what it panics about is told together with the input.
+/// Runs a target on its seeds and on mutations. A panic is reported together with the input.
 fn run(target: &str) {
     let (_, check, accidents) = TARGETS.into_iter().find(|it| it.0 == target).unwrap();
     let seeds = seeds(target);
@@ -59,42 +59,42 @@ fn run(target: &str) {
 }
 
 #[test]
-fn whatever_is_parsed_is_read_as_others_read_it_or_refused() {
+fn parsed_json_equals_that_of_other_parsers_or_is_refused() {
     run("json");
 }
 
 #[test]
-fn whatever_names_a_place_names_one_place() {
+fn pointers_and_patterns_agree_with_an_independent_reading() {
     run("places");
 }
 
 #[test]
-fn whatever_is_patched_stays_within_limits_and_names() {
+fn patched_state_stays_within_its_limits_and_names() {
     run("patches");
 }
 
 #[test]
-fn whatever_differs_a_difference_gives_it_back() {
+fn applied_difference_gives_the_second_value() {
     run("differences");
 }
 
 #[test]
-fn whatever_is_a_policy_means_one_thing() {
+fn policy_is_refused_at_a_position_or_has_one_meaning() {
     run("policies");
 }
 
 #[test]
-fn whatever_is_judged_the_promises_hold() {
+fn judgements_hold_the_promises() {
     run("judgements");
 }
 
 #[test]
-fn whatever_branches_made_their_join_is_of_them_alone() {
+fn joins_hold_their_promises() {
     run("joins");
 }
 
 #[test]
-fn whatever_a_run_says_its_folder_verifies_and_no_other_does() {
+fn only_the_unchanged_folder_of_a_run_verifies() {
     run("episodes");
 }
 

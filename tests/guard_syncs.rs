@@ -14,7 +14,7 @@ const RULES: &str = r#"{"monotonic_integer_paths": ["$.n"]}"#;
 const BEFORE: &str = r#"{"n":1}"#;
 const AFTER: &str = r#"{"n":2}"#;
 
-/// What changes a folder, and what makes it last.
+/// System calls that change a folder, and those that make a change durable.
 const TRACED: &str = "write,fsync,fdatasync,rename,renameat,renameat2,link,linkat,unlink,unlinkat";
 
 /// How the state comes into the file.
@@ -106,7 +106,7 @@ fn a_first_state_is_synced_before_it_gets_its_name_and_the_folder_after() {
 }
 
 #[test]
-fn a_draft_that_cannot_be_synced_takes_nobodys_place() {
+fn draft_that_cannot_be_synced_replaces_no_file() {
     for (how, held) in [(FileWriteMode::Commit, Some(BEFORE)), (FileWriteMode::Create, None)] {
         let place = GuardFixture::new(how);
         let ran = place.run(how, Some("fsync:error=EIO:when=1"));
@@ -118,7 +118,7 @@ fn a_draft_that_cannot_be_synced_takes_nobodys_place() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_synced_is_told() {
+fn folder_that_cannot_be_synced_is_reported() {
     for how in [FileWriteMode::Commit, FileWriteMode::Create] {
         let place = GuardFixture::new(how);
         let ran = place.run(how, Some("fsync:error=EIO:when=2"));

@@ -1,4 +1,4 @@
-//! The description of the API: whole, current, and nothing beside it.
+//! Checks that the OpenAPI description is complete and current, and has nothing more.
 
 #![expect(clippy::unwrap_used, reason = "a test says by its failure what could not be")]
 
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 const OPEN: &[&str] = &["/.well-known/jwks.json", "/livez", "/readyz"];
 
-/// What leads to the description itself.
+/// Returns the OpenAPI description as JSON.
 fn described() -> Value {
     serde_json::from_str(&DESCRIPTION).unwrap()
 }
@@ -59,7 +59,7 @@ fn every_call_of_a_machine_is_described_and_nothing_else() {
 }
 
 #[test]
-fn every_call_says_what_it_is_who_may_call_it_and_what_it_answers() {
+fn every_call_has_a_summary_its_roles_and_its_status_codes() {
     let told = described();
     assert_eq!(told["openapi"], "3.1.0");
     let tags: Vec<_> = told["tags"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect();

@@ -1,9 +1,9 @@
-//! StatePolicy (agentflow4j 0.6.0): all its cases, each said in a policy of ours and judged by it.
+//! StatePolicy (agentflow4j 0.6.0): all its cases, each translated into a policy of Countersign and judged by it.
 //!
 //! A key such as `payment.confirmed` is one name there and a path here. An allow-list is a node's `writes`, a
 //! deny-list its `deny`, ALLOW_ALL is `writes = ["$"]`, DENY_ALL a node without `writes`, `when` a rule that denies,
-//! and `a.and(b)` a node with both. Where a case differs it is listed by name with a reason; it may then only be
-//! stricter than what was seen, or do what StatePolicy's own page or its own checks say.
+//! and `a.and(b)` a node with both. A case that differs is listed by name with a reason. It may be stricter than the
+//! observed behaviour. Otherwise it must do what StatePolicy's own page or its own checks say.
 
 #![expect(
     clippy::panic,
@@ -29,7 +29,7 @@ use said::{TranslatedPolicy, compile, compiled, first_of, nested, write};
 const CASES: &str = include_str!("conformance/state_policy.jsonl");
 const DIVERGENCES: &str = include_str!("conformance/state_policy.divergences");
 
-/// The only reasons for letting through what was seen to be blocked.
+/// Only these reasons allow what StatePolicy was seen to block.
 const LOOSER: [&str; 3] = ["By its own page", "By its own checks", "Counted is what was committed"];
 
 /// How a case ended: with what, or why not.
@@ -55,7 +55,7 @@ fn check(case: &Value) -> (CaseOutcome, CaseOutcome) {
     (theirs, write(&policy, "n", &json!({}), &update).map(|_| String::new()))
 }
 
-/// `op: construct`: whether there can be such a policy at all. What is null there is a key without a value here.
+/// `op: construct`: whether there can be such a policy at all. A null in StatePolicy is a key without a value here.
 fn construct(case: &Value) -> (CaseOutcome, CaseOutcome) {
     let at_once = "refused at once";
     let rule = |text: &str| format!("flow = \"f\"\n[nodes.n]\nwrites = [\"$\"]\n[[rules]]\nthen = \"deny\"\n{text}");
@@ -78,7 +78,7 @@ fn construct(case: &Value) -> (CaseOutcome, CaseOutcome) {
     };
     let ours = compile(&text).map_err(|_| at_once.to_owned());
     match expression {
-        // What a violation says: the reason, in its author's words.
+        // The message of a violation has the reason, in its author's words.
         "new StatePolicyViolation(key,null,'r').getMessage()" => {
             let message = case["expect"]["value"].as_str().unwrap();
             let theirs = Err(message.rsplit(": ").next().unwrap().to_owned());
@@ -94,8 +94,9 @@ fn construct(case: &Value) -> (CaseOutcome, CaseOutcome) {
     }
 }
 
-/// A node approves by itself what another one may only do with approval. What is gated there is protected here.
-/// Whose approval counts, and how often, is the gateway's: `tests/api` and `tests/store_contract` have that.
+/// A node approves by itself what another node may only do with approval. Keys with a gate in StatePolicy are
+/// protected keys here. The gateway decides whose approval counts, and how often: `tests/api` and
+/// `tests/store_contract` test that.
 fn approval(case: &Value) -> (CaseOutcome, CaseOutcome) {
     let (expect, paid, held) = (&case["expect"], || Ok("paid".to_owned()), || Err("held".to_owned()));
     let theirs = match (expect["payRan"].as_u64(), expect["hasError"].as_bool(), expect["afterWrong"].as_str()) {
@@ -158,7 +159,7 @@ fn listed() -> BTreeMap<&'static str, &'static str> {
     listed
 }
 
-/// Refused where something was let through, refused otherwise, or less in the state than was seen.
+/// Checks that our outcome is a rejection, or that our state has no more leaves than StatePolicy's.
 fn is_stricter(theirs: &CaseOutcome, ours: &CaseOutcome) -> bool {
     match (theirs, ours) {
         (_, Err(_)) => true,
@@ -209,7 +210,7 @@ fn the_guide_says_how_many_agree() {
 
 /// A policy as the guide would have it understands each of these, so that what is judged above is what was meant.
 #[test]
-fn what_is_said_of_the_cases_is_what_they_say() {
+fn translated_policy_has_the_patterns_of_the_expression() {
     let said = TranslatedPolicy::read("((ALLOW_ALL).and(denyWriteKeys(a.b))).and(allowWriteKeys(c,d))");
     let policy: Policy = compiled(&said.policy("n"));
     let node = policy.nodes().next().unwrap().1;

@@ -1,4 +1,4 @@
-//! Policies that people approve on a page, with and without a script, and by hand where they may not.
+//! Policy change requests that reviewers decide in the browser, with and without a script, and with forged requests.
 
 use countersign_domain::primitives::id::AmendmentId;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::forms::{ManualForm, field};
 use crate::gateway::{BrowserGateway, PAYMENTS, spawn_gateway};
 use crate::passkeys::{plug_in, register};
 
-/// Asks people about another policy for payments, in which what is written is called otherwise; the amendment's id.
+/// Proposes a change of the payments policy that requires approval, and returns the ID of the policy change request.
 pub async fn amended(gateway: &BrowserGateway, group: &str) -> AmendmentId {
     let guarded = format!("{PAYMENTS}\n[approval.policy]\ngroups = [\"{group}\"]\n");
     gateway.activate(&guarded).await;
@@ -18,7 +18,7 @@ pub async fn amended(gateway: &BrowserGateway, group: &str) -> AmendmentId {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reviewer_reads_what_would_differ_and_approves_it() {
+async fn reviewer_reads_the_policy_difference_and_approves_it() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["security"]).await;
     gateway.reviewer("bob", &["reviewers"]).await;
@@ -42,7 +42,7 @@ async fn a_reviewer_reads_what_would_differ_and_approves_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_not_asked_has_no_form_and_a_vote_by_hand_is_not_counted() {
+async fn policy_change_vote_outside_of_the_group_is_refused() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["security"]).await;
     gateway.reviewer("bob", &["reviewers"]).await;
@@ -78,7 +78,7 @@ async fn who_is_not_asked_has_no_form_and_a_vote_by_hand_is_not_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_policy_that_asks_for_a_passkey_is_approved_by_one_and_by_no_form_without() {
+async fn policy_change_that_requires_a_passkey_is_approved_only_with_one() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["security"]).await;
     let guarded = format!("{PAYMENTS}\n[approval.policy]\ngroups = [\"security\"]\npasskey = true\n");

@@ -1,4 +1,5 @@
-//! What axe-core finds wrong with a page for people who see little or nothing, or use no mouse: nothing.
+//! Accessibility of the pages: axe-core must find no barrier for people with poor sight, without sight or without a
+//! mouse.
 
 use std::sync::LazyLock;
 
@@ -31,7 +32,7 @@ impl BrowserTab {
     }
 
     async fn barriers(&self) -> Vec<String> {
-        // By the browser's own hand: the page's policy lets no script of ours in.
+        // The browser itself runs the script: the page's content security policy allows no script of the test.
         self.js::<bool>(&format!("(() => {{ if (!window.axe) {{ {} }} return true; }})()", *AXE)).await;
         let run = format!(
             "axe.run(document, {{ runOnly: {RULES}, resultTypes: ['violations'] }}).then((it) => it.violations.map((that) => ({{
@@ -45,7 +46,7 @@ impl BrowserTab {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_wrong_with_a_page_is_found() {
+async fn barriers_on_a_page_are_found() {
     let gateway = spawn_gateway().await;
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;

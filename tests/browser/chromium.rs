@@ -1,5 +1,5 @@
-//! One Chromium for all tests that run at once. Every person has a context of their own in it, as a private window
-//! is one: cookies, storage, caches and windows are nobody else's.
+//! One Chromium for all tests that run at once. Each person has their own browser context, like a private window.
+//! Contexts share no cookies, storage, caches or windows.
 
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -26,7 +26,8 @@ struct Process {
 }
 
 impl Process {
-    /// The one that runs, or a new one. It ends with whoever has it last, so that none outlives the tests.
+    /// Returns the running process, or starts one. The process ends when its last owner drops it, so that none
+    /// outlives the tests.
     async fn shared() -> Arc<Self> {
         static RUNNING: Mutex<Weak<Process>> = Mutex::const_new(Weak::new());
         let mut running = RUNNING.lock().await;
@@ -57,13 +58,13 @@ impl Drop for Process {
         else {
             return;
         };
-        // Whatever went wrong there, dropping a browser kills it.
+        // Errors are ignored here, because dropping a browser kills its process.
         drop(end.send(browser));
         drop(thread.join());
     }
 }
 
-/// Starts one, answers for it, and closes it when it is given back.
+/// Starts a browser, sends it to the caller, and closes it when the caller returns it.
 async fn drive(started: oneshot::Sender<Browser>, ended: oneshot::Receiver<Browser>) {
     let profile = tempfile::tempdir().unwrap();
     let config = BrowserConfig::builder()
@@ -86,7 +87,7 @@ async fn drive(started: oneshot::Sender<Browser>, ended: oneshot::Receiver<Brows
     browser.wait().await.unwrap();
 }
 
-/// Somebody's browser, with nothing in it yet.
+/// Browser context of one person, empty at first.
 pub struct Chromium {
     process: Arc<Process>,
     context: BrowserContextId,
@@ -107,7 +108,7 @@ impl Chromium {
         tab
     }
 
-    /// Closes its tabs, and forgets what they kept.
+    /// Closes the context's tabs, and deletes its cookies, storage and caches.
     pub async fn close(self) {
         self.process.browser().dispose_browser_context(self.context.clone()).await.unwrap();
     }

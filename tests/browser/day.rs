@@ -1,4 +1,5 @@
-//! A day of three people, from the beginning to the end: found by keyboard, signed by passkey, raced for.
+//! A day of three people, from the beginning to the end: the keyboard, a passkey signature, and a race for one
+//! review.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::passkeys::{plug_in, register};
 const CTRL: i64 = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_second_of_two_approves_by_passkey_while_another_tab_denies_and_one_of_them_counts() {
+async fn second_approval_by_passkey_and_a_simultaneous_denial_have_one_winner() {
     let gateway = spawn_gateway().await;
     for name in ["ana", "sam", "zoe"] {
         gateway.reviewer(name, &["reviewers"]).await;
@@ -68,7 +69,7 @@ async fn the_second_of_two_approves_by_passkey_while_another_tab_denies_and_one_
         let theirs = tab.text_of(".ended-title").await;
         assert_eq!(theirs.contains("Approved"), told.contains("Approved"), "{theirs} and {told}");
     }
-    // What the agent is told is the same.
+    // The agent gets the same decision.
     let decision = gateway.get(&payments.agent, &format!("/v1/transitions/{}/decision", held.digest)).await.body;
     assert_eq!(decision["approved"], told.contains("Approved"), "{decision}");
     ana.key("?", CTRL).await;

@@ -1,4 +1,4 @@
-//! Naming somebody who votes in one's place, as people do it: by a password and without scripts, and by a passkey.
+//! Delegations in the browser: with a password and without scripts, and with a passkey.
 
 use countersign_domain::identity::account::PersonRole;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::gateway::{BrowserGateway, HeldReview, PASSWORD, PAYMENTS, spawn_gatew
 use crate::passkeys::{plug_in, register};
 use crate::person::BrowserTab;
 
-/// A hold that two people of one group decide; Dana is in another.
+/// Starts a gateway with a pending review that needs two reviewers of one group. Dana is in another group.
 pub async fn away() -> (BrowserGateway, HeldReview) {
     let gateway = spawn_gateway().await;
     for (name, group) in [("ana", "reviewers"), ("sam", "reviewers"), ("dana", "support")] {
@@ -32,7 +32,7 @@ async fn says(tab: &BrowserTab, words: &[&str]) {
     }
 }
 
-/// Asks for Dana to vote for whoever is signed in.
+/// Opens the confirmation page for a delegation from the signed-in reviewer to Dana.
 pub async fn names_dana(tab: &BrowserTab) {
     tab.goto("/delegations").await;
     tab.fill("Reviewer", "dana").await;
@@ -40,7 +40,7 @@ pub async fn names_dana(tab: &BrowserTab) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_person_names_another_who_votes_for_them_and_both_are_seen_without_scripts() {
+async fn delegated_vote_names_both_reviewers_without_scripts() {
     let (gateway, held) = away().await;
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;
@@ -88,7 +88,7 @@ async fn a_person_names_another_who_votes_for_them_and_both_are_seen_without_scr
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_has_a_passkey_hands_their_vote_on_by_it() {
+async fn reviewer_with_a_passkey_signs_the_delegation() {
     let (gateway, _) = away().await;
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;
@@ -110,7 +110,7 @@ async fn whoever_has_a_passkey_hands_their_vote_on_by_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_forms_are_for_their_own_page_and_session() {
+async fn delegation_forms_are_valid_for_their_own_page_and_session_only() {
     let (gateway, _) = away().await;
     let (ana, sam) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sam").await);
     let csrf = crate::forms::field(&ana.get("/delegations").await.text, "csrf");

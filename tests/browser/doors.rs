@@ -1,4 +1,4 @@
-//! Getting in: sessions, links, throttles, and where one goes on to.
+//! Sign-in: sessions, links, throttles, and the page after signing in.
 
 use countersign_domain::identity::account::PersonRole;
 
@@ -34,7 +34,7 @@ async fn without_a_session_every_page_leads_to_sign_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_password_is_told_and_too_many_wait() {
+async fn wrong_passwords_are_reported_and_too_many_must_wait() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let browser = Chromium::open().await;
@@ -82,7 +82,7 @@ async fn a_sign_in_link_is_used_by_its_button_once_and_not_by_being_opened() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_sent_elsewhere_after_signing_in() {
+async fn sign_in_does_not_redirect_to_another_site() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let browser = Chromium::open().await;
@@ -98,7 +98,7 @@ async fn nobody_is_sent_elsewhere_after_signing_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_that_does_not_exist_is_a_page_for_people_and_a_problem_for_machines() {
+async fn unknown_url_returns_a_page_to_browsers_and_a_problem_to_api_clients() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let people = gateway.http.get(gateway.at("/nowhere")).header("accept", "text/html").send().await.unwrap();

@@ -1,4 +1,4 @@
-//! What holds at the edge whatever a page is about: headers, cookies, tokens of forms, the end of sessions.
+//! HTTP rules that apply to every page: headers, cookies, CSRF tokens and the end of sessions.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn cookies(page: &FormResponse) -> Vec<(String, Vec<String>)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_says_that_nothing_comes_from_elsewhere_and_nobody_frames_it() {
+async fn every_answer_has_headers_against_foreign_content_and_framing() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -108,7 +108,7 @@ async fn cookies_are_out_of_reach_of_scripts_other_sites_and_other_hosts() {
     }
 }
 
-/// A form that changes something, what is sent with it besides its token, and what it is sent as.
+/// Form that changes something: its path, its sender, its CSRF token and its other fields.
 struct FormSubmission<'a> {
     path: String,
     hand: ManualForm<'a>,
@@ -164,7 +164,7 @@ async fn every_form<'a>(gateway: &'a BrowserGateway, fresh: &'a BrowserGateway) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_counts_only_with_its_own_token_and_from_a_page_of_ours() {
+async fn form_needs_its_own_csrf_token_and_the_same_origin() {
     let (gateway, fresh) = (spawn_gateway().await, spawn_gateway().await);
     let forms = every_form(&gateway, &fresh).await;
     let (stranger, strangers_csrf) = ManualForm::at_the_door(&gateway).await;
@@ -212,7 +212,7 @@ async fn a_form_counts_only_with_its_own_token_and_from_a_page_of_ours() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_its_cookie_a_form_of_the_door_lets_nobody_in() {
+async fn sign_in_form_without_its_cookie_is_refused() {
     let gateway = spawn_gateway().await;
     let sam = gateway.reviewer("sam", &["reviewers"]).await;
     let link = gateway.service.identity.sign_in_link(&sam.id).await.unwrap();
@@ -227,7 +227,7 @@ async fn without_its_cookie_a_form_of_the_door_lets_nobody_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_is_asked_for_one_is_sent_to_this_gateway_after_signing_in() {
+async fn every_sign_in_redirects_to_this_gateway_only() {
     let gateway = spawn_gateway().await;
     let sam = gateway.reviewer("sam", &["reviewers"]).await;
     for next in ["//evil.example", "https://evil.example", "/\\evil.example", "/\t/evil.example", "evil.example"] {
@@ -246,7 +246,7 @@ async fn whatever_is_asked_for_one_is_sent_to_this_gateway_after_signing_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_ends_with_its_time_and_with_signing_out() {
+async fn session_ends_at_its_deadline_and_at_sign_out() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -269,7 +269,7 @@ async fn a_session_ends_with_its_time_and_with_signing_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_no_reviewer_sends_no_form_about_a_review() {
+async fn review_forms_of_other_roles_are_refused() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     gateway.person("root", PersonRole::Admin, &["reviewers"]).await;
@@ -291,7 +291,7 @@ async fn who_is_no_reviewer_sends_no_form_about_a_review() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_ends_with_its_time_and_is_of_one_kind() {
+async fn link_expires_and_is_valid_for_one_purpose() {
     let gateway = spawn_gateway().await;
     let set_up = gateway.service.identity.set_up_link().await.unwrap().unwrap();
     let sam = gateway.person("sam", PersonRole::Auditor, &[]).await;
@@ -326,7 +326,7 @@ async fn a_link_ends_with_its_time_and_is_of_one_kind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_who_approved_takes_a_receipt_back() {
+async fn only_its_approver_revokes_a_receipt() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     gateway.reviewer("sam", &["reviewers"]).await;
@@ -353,7 +353,7 @@ async fn only_who_approved_takes_a_receipt_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_that_is_too_long_or_found_wrong_by_the_browser_counts_nothing() {
+async fn oversized_form_and_failed_browser_check_are_refused() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -382,7 +382,7 @@ async fn a_form_that_is_too_long_or_found_wrong_by_the_browser_counts_nothing() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_byte_of_any_page_tells_a_hidden_value() {
+async fn no_page_contains_a_redacted_value() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;

@@ -1,4 +1,4 @@
-//! Rewriting what is held, on its own page.
+//! Editing a pending proposal on its own page.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ async fn held(gateway: &BrowserGateway) -> (HeldReview, Payments) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_amount_is_rewritten_and_another_approves_it_without_scripts() {
+async fn edited_amount_is_approved_by_another_reviewer_without_scripts() {
     let gateway = spawn_gateway().await;
     let (held, payments) = held(&gateway).await;
     let browser = Chromium::open().await;
@@ -49,7 +49,7 @@ async fn an_amount_is_rewritten_and_another_approves_it_without_scripts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_is_said_and_what_was_typed_is_kept() {
+async fn refused_edit_shows_the_error_and_the_typed_text() {
     let gateway = spawn_gateway().await;
     let (held, _) = held(&gateway).await;
     let ana = ManualForm::signed_in(&gateway, "ana").await;

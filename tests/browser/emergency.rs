@@ -1,4 +1,4 @@
-//! Stopping in an emergency, and letting go on with two people: as people do it, and by hand where they may not.
+//! Halting in an emergency, and resuming with two administrators: in the browser, and with forged requests.
 
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::operations::halt::LiftQuorum;
@@ -29,7 +29,7 @@ async fn stopped(gateway: &BrowserGateway) -> Vec<(bool, bool)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reviewer_stops_everything_and_two_administrators_let_it_go_on() {
+async fn reviewer_halts_everything_and_two_administrators_resume() {
     let gateway = pairs().await;
     let payments = gateway.payments().await;
     gateway.reviewer("ana", &["reviewers"]).await;
@@ -73,7 +73,7 @@ async fn a_reviewer_stops_everything_and_two_administrators_let_it_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stopping_is_for_one_flow_and_one_thing_where_that_is_chosen() {
+async fn halt_can_be_limited_to_one_flow_and_one_operation() {
     let gateway = spawn_gateway().await;
     gateway.payments().await;
     gateway.person("gus", PersonRole::Admin, &[]).await;
@@ -93,7 +93,7 @@ async fn stopping_is_for_one_flow_and_one_thing_where_that_is_chosen() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_may_not_stop_or_lift_is_refused_by_hand_as_well() {
+async fn forged_halt_and_resume_without_permission_are_refused() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     gateway.person("eve", PersonRole::Auditor, &[]).await;

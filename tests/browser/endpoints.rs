@@ -14,7 +14,7 @@ use crate::people::shown;
 use crate::person::BrowserTab;
 use crate::receiver::{BROKEN, FINE, ReceiverReply, WebhookReceiver};
 
-/// Adds an endpoint that is told of proposals that are held.
+/// Adds an endpoint that receives `transition.held` events.
 pub async fn add_endpoint(tab: &BrowserTab, name: &str, url: &str) {
     tab.goto("/endpoints").await;
     tab.fill("Name", name).await;
@@ -48,7 +48,7 @@ async fn held(gateway: &BrowserGateway, threads: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_sees_an_attempt_fail_fixes_the_receiver_sends_again_and_sees_it_pass() {
+async fn failed_delivery_is_shown_and_succeeds_when_it_is_sent_again() {
     let (gateway, receiver, browser, tab) = office().await;
     add_endpoint(&tab, "ops", &receiver.url).await;
     let secret = shown(&tab).await;
@@ -87,7 +87,7 @@ async fn one_sees_an_attempt_fail_fixes_the_receiver_sends_again_and_sees_it_pas
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_test_event_says_how_it_went_and_enables_what_was_gone() {
+async fn test_event_shows_its_result_and_enables_a_disabled_endpoint() {
     let (gateway, receiver, browser, tab) = office().await;
     add_endpoint(&tab, "ops", &receiver.url).await;
     receiver.now(ReceiverReply::Says("410 Gone"));
@@ -109,7 +109,7 @@ async fn a_test_event_says_how_it_went_and_enables_what_was_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_given_up_is_sent_again_together_and_what_was_before_comes_from_the_log() {
+async fn failed_deliveries_are_sent_again_and_earlier_events_come_from_the_audit_log() {
     let (gateway, receiver, browser, tab) = office().await;
     let payments = gateway.payments().await;
     gateway.held(&payments, "order-0", &json!({"target_user_id": 42})).await;
@@ -202,7 +202,7 @@ async fn an_endpoint_is_changed_gets_another_secret_is_switched_off_and_on_and_r
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn auditors_look_at_endpoints_and_change_nothing_and_reviewers_do_not_look() {
+async fn auditors_only_read_endpoints_and_reviewers_have_no_access() {
     let (gateway, receiver) = (spawn_gateway().await, WebhookReceiver::start().await);
     gateway.person("gus", PersonRole::Admin, &[]).await;
     gateway.person("eve", PersonRole::Auditor, &[]).await;
@@ -254,7 +254,7 @@ async fn put(tab: &BrowserTab, id: &str, value: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_resumes_is_made_on_the_page_and_what_is_wrong_comes_back_as_it_was_typed() {
+async fn resume_endpoint_is_added_and_invalid_input_is_returned_as_typed() {
     let (gateway, receiver, browser, tab) = office().await;
     gateway.payments().await;
     tab.goto("/endpoints").await;

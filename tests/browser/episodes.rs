@@ -59,7 +59,7 @@ pub fn golden() -> Folder {
     countersign::episode_folder::read(&at).unwrap()
 }
 
-/// What a run of this gateway left.
+/// Returns the gateway's own run artifacts of a thread.
 pub async fn own_folder(gateway: &BrowserGateway, thread: &str) -> Folder {
     let files = gateway
         .service
@@ -107,7 +107,7 @@ pub async fn forked(gateway: &BrowserGateway, payments: &Payments, name: &str) -
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_imported_run_is_read_and_said_to_be_one_without_scripts() {
+async fn imported_run_is_labelled_as_imported_without_scripts() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -161,7 +161,7 @@ async fn an_imported_run_is_read_and_said_to_be_one_without_scripts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thread_names_its_branches_and_each_of_them_where_it_comes_from() {
+async fn thread_lists_its_branches_and_each_branch_names_its_origin() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments_under(&forking()).await;
@@ -190,7 +190,7 @@ async fn a_thread_names_its_branches_and_each_of_them_where_it_comes_from() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_is_read_from_its_plan_to_what_remains_without_scripts() {
+async fn run_page_shows_everything_from_plan_to_artifacts_without_scripts() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -220,7 +220,7 @@ async fn a_run_is_read_from_its_plan_to_what_remains_without_scripts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_downloaded_is_what_the_host_is_given() {
+async fn downloaded_run_artifacts_equal_those_of_the_api() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;

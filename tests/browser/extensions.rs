@@ -1,4 +1,4 @@
-//! More time for a decision, and others asked where nobody decides: as people see it.
+//! Deadline extensions and the escalation of a review without a decision, in the browser.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::chromium::Chromium;
 use crate::forms::{ManualForm, field};
 use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, spawn_gateway};
 
-/// A hold that waits for ever longer.
+/// Starts a gateway with a pending review that has a reminder after 1 minute and an escalation after 2.
 async fn waiting() -> (BrowserGateway, HeldReview) {
     let gateway = spawn_gateway().await;
     for (name, group) in [("ana", "reviewers"), ("sid", "security")] {
@@ -21,7 +21,7 @@ async fn waiting() -> (BrowserGateway, HeldReview) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deadline_is_moved_with_a_reason_without_scripts_and_others_are_asked_in_time() {
+async fn deadline_is_extended_without_scripts_and_the_review_still_escalates() {
     let (gateway, held) = waiting().await;
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;
@@ -57,7 +57,7 @@ async fn a_deadline_is_moved_with_a_reason_without_scripts_and_others_are_asked_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_moves_the_deadline_it_was_made_for_and_no_other() {
+async fn extension_form_is_valid_for_its_own_deadline_only() {
     let (gateway, held) = waiting().await;
     let (ana, sid) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sid").await);
     let (page, path) = (format!("/reviews/{}", held.review), format!("/reviews/{}/extension", held.review));

@@ -1,4 +1,4 @@
-//! What forms refuse: sent by hand, without a browser that would play fair.
+//! Forms that the gateway rejects. The tests send them without a browser and its checks.
 
 use reqwest::header;
 use serde_json::json;
@@ -170,7 +170,7 @@ async fn without_confirmed_nothing_is_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deadline_that_passed_is_told_and_is_nobodys_refusal() {
+async fn vote_after_the_deadline_is_refused_as_expired() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -185,7 +185,7 @@ async fn a_deadline_that_passed_is_told_and_is_nobodys_refusal() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_who_is_asked_finds_a_form() {
+async fn only_reviewers_of_the_group_get_a_decision_form() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     gateway.reviewer("owner", &["reviewers", "machines"]).await;

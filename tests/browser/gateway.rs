@@ -1,4 +1,4 @@
-//! A real gateway inside the test: its own port, its own SQLite file, a clock that the test moves.
+//! A real gateway inside the test, with its own port, its own SQLite file and a clock that the test moves.
 //!
 //! `spawn_gateway()` gives an empty one; [`BrowserGateway::payments`] activates the payments flow and hands out a token for
 //! each role of it. A suite includes this file by `#[path = "../support/gateway.rs"] mod gateway;`, and expects
@@ -36,7 +36,7 @@ use countersign::web::state::{AppState, EdgeConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What every person of a test signs in with.
+/// Password of every person in the tests.
 pub const PASSWORD: &str = "correct horse battery staple";
 
 /// The gateway's and the database's clock, which the test moves together.
@@ -54,7 +54,7 @@ impl MovableClock {
         self.offset.set_millis(ahead);
     }
 
-    /// What a store takes, to be in the same time.
+    /// Returns the offset that a store needs to share this clock.
     pub fn offset(&self) -> ClockOffset {
         self.offset.clone()
     }
@@ -72,12 +72,12 @@ impl Clock for MovableClock {
 
 /// A gateway that runs until it is dropped.
 pub struct BrowserGateway {
-    /// Where it is, without a slash at the end.
+    /// Base URL of the gateway, without a slash at the end.
     pub url: String,
     /// Its use cases, without HTTP between.
     pub service: Arc<Service>,
     pub clock: MovableClock,
-    /// What machines and forms are sent with: keeps no cookies, follows no redirects.
+    /// Client for API calls and forms. It stores no cookies and follows no redirects.
     pub http: reqwest::Client,
     server: ServerHandle,
     folder: TempDir,
@@ -93,7 +93,7 @@ pub async fn spawn_for_people(people: PeopleSettings) -> BrowserGateway {
     spawn_behind(edge, people, |_, _| SignInMethods::default()).await
 }
 
-/// One where people sign in with a provider, which is told where the gateway is.
+/// Starts a gateway with sign-in by an OpenID provider. The provider gets the gateway's URL.
 pub async fn spawn_gateway_with(provider: impl FnOnce(&str, Arc<dyn Clock>) -> Provider) -> BrowserGateway {
     let ways =
         |url: &str, clock| SignInMethods { local: LocalAccounts::On, provider: Some(Arc::new(provider(url, clock))) };
@@ -132,24 +132,24 @@ async fn spawn_behind(
     let handle = server.handle();
     tokio::spawn(server);
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
-    // A gateway hangs up on whoever says nothing for seconds, which a page may take.
+    // The gateway closes connections that are silent for seconds, which a page may take.
     let http = http.pool_max_idle_per_host(0).build().unwrap();
     BrowserGateway { url, service, clock, http, server: handle, folder }
 }
 
-/// What sends, to this machine too: receivers are here.
+/// Returns a client for outgoing requests that may also reach localhost, because the receivers run there.
 fn outgoing() -> HttpClient {
     let allowed = vec![Network::parse("127.0.0.1").unwrap()];
     HttpClient::new(HttpClientSettings { allowed, plain_http: false, timeout: Duration::from_secs(15) }).unwrap()
 }
 
-/// What is set where people themselves are concerned.
+/// Returns the settings for people's accounts, with the tests' limit of failed sign-ins.
 pub fn people() -> PeopleSettings {
     let sign_ins = LoginThrottleLimits { free: SIGN_INS, window: Duration::from_secs(300) };
     PeopleSettings { sign_ins, ..PeopleSettings::default() }
 }
 
-/// How many tries strangers have at an account before they must wait.
+/// Number of failed sign-ins that unauthenticated clients have at an account before they must wait.
 pub const SIGN_INS: u32 = 5;
 
 fn edge(url: &str) -> EdgeConfig {
@@ -175,12 +175,12 @@ fn edge(url: &str) -> EdgeConfig {
 
 impl Drop for BrowserGateway {
     fn drop(&mut self) {
-        // The order to stop is sent by the call itself; nobody waits for the answer.
+        // The call itself sends the order to stop. The answer is not awaited.
         drop(self.server.stop(false));
     }
 }
 
-/// What was answered over HTTP.
+/// HTTP response with its JSON body.
 #[derive(Debug)]
 pub struct JsonResponse {
     pub status: u16,
@@ -256,7 +256,7 @@ async fn answered(request: reqwest::RequestBuilder) -> JsonResponse {
     JsonResponse { status, body: serde_json::from_str(&text).unwrap_or(Value::Null) }
 }
 
-/// The payments flow: what people must decide is to whom money goes and how much; cards are nobody's business.
+/// Policy of the payments flow. The target user and the amount require approval, and cards are redacted.
 pub const PAYMENTS: &str = r#"
 flow = "payments"
 protected = ["target_user_id", "payment.amount", "payment.card"]
@@ -283,7 +283,7 @@ need = 1
 hide = ["payment.card"]
 "#;
 
-/// What a thread of the payments flow begins with.
+/// Returns the first state of a thread in the payments flow.
 pub fn order() -> Value {
     json!({
         "raw_text": "Please refund order 8812", "requested_action": "refund", "target_user_id": 17,

@@ -1,4 +1,4 @@
-//! What was: threads, versions, two beside each other; and a receipt, check by check.
+//! History pages: threads, versions, the comparison of two versions, and a receipt with each of its checks.
 
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ async fn threads_are_found_by_flow_status_name_and_title() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_of_threads_goes_on_where_it_stopped_and_names_each_once() {
+async fn thread_list_pages_name_each_thread_once() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -86,7 +86,7 @@ async fn a_list_of_threads_goes_on_where_it_stopped_and_names_each_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_version_tells_what_it_changed_who_let_it_in_and_what_became_of_it() {
+async fn version_page_shows_its_change_its_approval_and_its_write() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     let (held, _) = lived(&gateway, &payments).await;
@@ -129,9 +129,9 @@ async fn any_two_versions_are_compared_in_either_direction() {
     assert_eq!(ana.get("/threads/order-8812/compare").await.status, 200);
 }
 
-/// Hidden by the version's own policy, by the other version's, or by the policy of today.
+/// A value is redacted if the version's policy, the other version's policy or the current policy redacts it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_any_of_the_policies_hides_is_on_no_page_of_the_past() {
+async fn value_redacted_by_any_policy_is_on_no_history_page() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     lived(&gateway, &payments).await;
@@ -155,7 +155,7 @@ async fn what_any_of_the_policies_hides_is_on_no_page_of_the_past() {
     }
     let first = ana.get(pages[1]).await.text;
     assert!(first.contains("from the shop"), "{first}");
-    // The note comes to be hidden; cards no more.
+    // The current policy now redacts the note, and no longer the cards.
     gateway.activate(&PAYMENTS.replace("hide = [\"payment.card\"]", "hide = [\"note\"]")).await;
     none_shows("from the shop").await;
     for card in CARDS {
@@ -164,7 +164,7 @@ async fn what_any_of_the_policies_hides_is_on_no_page_of_the_past() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_verifier_tells_every_check_and_apart_from_them_what_the_gateway_knows() {
+async fn verifier_shows_every_check_and_separately_the_records_of_the_gateway() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     let (held, receipt) = lived(&gateway, &payments).await;
@@ -201,7 +201,7 @@ async fn the_verifier_tells_every_check_and_apart_from_them_what_the_gateway_kno
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_version_shows_what_its_tool_was_called_with_but_what_any_policy_hides() {
+async fn version_page_shows_tool_arguments_except_redacted_ones() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let policy = format!("{PAYMENTS}\n[tools]\nallow = [\"crm.*\"]\nhide = [\"key\"]\n");
@@ -214,7 +214,7 @@ async fn a_version_shows_what_its_tool_was_called_with_but_what_any_policy_hides
     let ana = ManualForm::signed_in(&gateway, "ana").await;
     let page = ana.get("/threads/order-1/versions/1").await.text;
     assert!(page.contains("crm.find") && page.contains("Eva Marlow") && !page.contains("k-12345678"), "{page}");
-    // What has come to be hidden is hidden in the past, too.
+    // A key that the current policy redacts is also redacted in older versions.
     gateway.activate(&policy.replace("hide = [\"key\"]", "hide = [\"key\", \"who\"]")).await;
     let page = ana.get("/threads/order-1/versions/1").await.text;
     assert!(page.contains("crm.find") && !page.contains("Eva Marlow") && !page.contains("k-12345678"), "{page}");

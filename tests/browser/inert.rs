@@ -1,4 +1,4 @@
-//! What agents wrote does nothing on a page, and what a policy hides is not on it.
+//! Pages sanitize the text of agents, and contain no redacted value.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ async fn nothing_acted(tab: &BrowserTab) {
     for selector in ["main img", "main script", "main iframe", "main a[href^=javascript]", "main b", "main [onerror]"] {
         assert_eq!(tab.count(selector).await, 0, "{selector}");
     }
-    // What stands in fields, too: people read it there, and send it.
+    // The values of fields are also checked, because people read and send them.
     let text: String = tab
         .js("document.body.innerText + [...document.querySelectorAll('input, textarea, select')].map(it => it.value).join(' ')")
         .await;
@@ -44,7 +44,7 @@ async fn nothing_acted(tab: &BrowserTab) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_agent_wrote_is_inert_on_every_page() {
+async fn text_of_agents_is_sanitized_on_every_page() {
     let gateway = spawn_gateway().await;
     let (payments, held) = hostile(&gateway).await;
     let browser = Chromium::open().await;
@@ -114,7 +114,7 @@ async fn a_value_that_cannot_be_seen_is_rewritten_in_its_place_and_the_others_st
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_policy_hides_is_in_no_page_not_even_in_an_attribute() {
+async fn redacted_value_is_in_no_page_and_no_attribute() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -127,7 +127,7 @@ async fn what_the_policy_hides_is_in_no_page_not_even_in_an_attribute() {
     let review = format!("/reviews/{}", held.review);
     let check = async |tab: &BrowserTab, page: &str| {
         let html = tab.html().await;
-        // Neither value, nor the names and number of what lies below the hidden place.
+        // Neither the value nor the names and number of keys below the redacted path may appear.
         for secret in ["4929 0000", "4111 1111", "M. Novak", "card.number", "card/number", "holder"] {
             assert!(!html.contains(secret), "{secret} on {page}");
         }
@@ -155,7 +155,7 @@ async fn what_the_policy_hides_is_in_no_page_not_even_in_an_attribute() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_detectors_find_is_in_no_page_and_the_change_is_proved_all_the_same() {
+async fn detected_secret_is_in_no_page_and_the_change_is_still_proved() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let detecting = PAYMENTS.replace("hide = [\"payment.card\"]", "detect = [\"email\", \"card_number\"]");

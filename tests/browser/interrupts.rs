@@ -1,4 +1,4 @@
-//! What a host asks people about, decided on a page, with and without a script, and by hand where they may not.
+//! Interrupts from host applications, decided on a page with a script, without one, and with forged requests.
 
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::interrupts::{HostAssertion, Interrupt, InterruptDecision};
@@ -9,7 +9,7 @@ use crate::forms::{ManualForm, field};
 use crate::gateway::{BrowserGateway, PAYMENTS, spawn_gateway};
 use crate::passkeys::{plug_in, register};
 
-/// A host of the payments flow asks; its token answers to somebody who decides nothing.
+/// Opens an interrupt as a host application of the payments flow. The owner of its token decides no reviews.
 pub async fn asked(gateway: &BrowserGateway) -> Interrupt {
     let host = gateway.token(MachineRole::Host, "platform", "payments", &[]).await;
     let host = gateway.service.identity.token_of(&host).await.unwrap();
@@ -41,7 +41,7 @@ async fn asks_often(gateway: &BrowserGateway, first: &Interrupt) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_asks_often_keeps_nobody_out_of_the_inbox() {
+async fn many_interrupts_do_not_crowd_reviews_out_of_the_inbox() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -56,7 +56,7 @@ async fn who_asks_often_keeps_nobody_out_of_the_inbox() {
     gateway.held(&payments, "order-1", &json!({"target_user_id": 42})).await;
     tab.goto("/").await;
     let text = tab.text().await;
-    // What the gateway itself has checked comes first.
+    // The reviews that the gateway itself has checked come first.
     assert!(text.find("order-1").unwrap() < text.find("Interrupts from host applications").unwrap(), "{text}");
     assert!(
         text.contains("Interrupts from host applications 50 on this page") && !text.contains("Earliest deadlines"),
@@ -82,7 +82,7 @@ async fn decision(gateway: &BrowserGateway, asked: &Interrupt) -> Option<Interru
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reviewer_reads_whose_word_it_is_and_answers_the_host() {
+async fn reviewer_sees_the_unverified_claim_and_answers_the_host() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["reviewers"]).await;
     gateway.payments().await;
@@ -115,7 +115,7 @@ async fn a_reviewer_reads_whose_word_it_is_and_answers_the_host() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_that_is_not_of_that_page_and_person_decides_nothing() {
+async fn interrupt_form_of_another_page_or_person_is_refused() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["reviewers"]).await;
     gateway.reviewer("bob", &["support"]).await;
@@ -152,7 +152,7 @@ async fn a_form_that_is_not_of_that_page_and_person_decides_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_the_policy_asks_for_a_passkey_the_answer_names_what_it_signed() {
+async fn interrupt_answer_contains_the_required_passkey_signature() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("grace", &["reviewers"]).await;
     gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 1\npasskey = true")).await;

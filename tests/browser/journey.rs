@@ -1,4 +1,4 @@
-//! What a person does, from the set-up link to a decided review.
+//! Journey of a person from the set-up link to a decided review.
 
 use serde_json::json;
 
@@ -162,7 +162,7 @@ async fn deciding_works_without_scripts_and_then_nothing_is_claimed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unused_receipt_can_be_taken_back_by_who_approved_and_by_nobody_else() {
+async fn unused_receipt_is_revoked_by_its_approver_only() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     gateway.reviewer("sam", &["reviewers"]).await;
@@ -197,7 +197,7 @@ async fn an_unused_receipt_can_be_taken_back_by_who_approved_and_by_nobody_else(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_used_receipt_cannot_be_taken_back_and_the_thread_tells_the_story() {
+async fn used_receipt_cannot_be_revoked_and_the_thread_shows_its_history() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;

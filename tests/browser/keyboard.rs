@@ -1,4 +1,4 @@
-//! Finding, reading and deciding without a mouse.
+//! Finding, reading and deciding reviews with the keyboard.
 
 use chromiumoxide::cdp::browser_protocol::input::{DispatchKeyEventParams, DispatchKeyEventType};
 use chromiumoxide::cdp::browser_protocol::page::EventLoadEventFired;
@@ -44,7 +44,7 @@ impl BrowserTab {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hold_is_found_read_and_approved_by_keys_alone() {
+async fn pending_review_is_found_read_and_approved_by_keyboard() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;
@@ -108,7 +108,7 @@ async fn no_key_alone_decides_anything() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_keys_are_told_and_single_ones_can_be_switched_off() {
+async fn keyboard_help_lists_the_keys_and_single_keys_can_be_disabled() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;

@@ -1,4 +1,4 @@
-//! Pages that follow what others do, as the people before them see it.
+//! Live updates of pages when other people act.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ async fn decide(tab: &BrowserTab, held: &HeldReview, verdict: &str) {
 const BAR: &str = "document.querySelector('[data-news]').innerText";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_inbox_offers_what_is_new_and_moves_nothing() {
+async fn inbox_offers_new_reviews_without_moving_its_rows() {
     let office = LiveScenario::open().await;
     let first = office.hold("order-1").await;
     let tab = office.ana("/").await;
@@ -96,7 +96,7 @@ async fn an_inbox_offers_what_is_new_and_moves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_review_that_another_decides_says_by_whom_and_takes_no_press_any_more() {
+async fn review_decided_by_another_person_names_them_and_disables_its_buttons() {
     let office = LiveScenario::open().await;
     let held = office.hold("order-1").await;
     let path = page(&held);
@@ -132,7 +132,7 @@ async fn a_review_that_another_decides_says_by_whom_and_takes_no_press_any_more(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_press_right_after_the_page_changed_by_itself_is_not_taken() {
+async fn click_right_after_a_live_update_is_ignored() {
     let office = LiveScenario::open().await;
     let held = office.hold("order-1").await;
     let path = page(&held);
@@ -160,7 +160,7 @@ async fn a_press_right_after_the_page_changed_by_itself_is_not_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_read_to_wait_for_others_is_asked_again_when_it_would_commit() {
+async fn approval_is_confirmed_again_if_other_votes_make_it_the_last_one() {
     let office = LiveScenario::open().await;
     let held = office.hold("order-1").await;
     let path = page(&held);
@@ -203,7 +203,7 @@ async fn opening_it_again_loads_the_page_wherever_on_it_one_was() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_tabs_of_a_browser_share_one_stream_and_the_next_goes_on_with_it() {
+async fn tabs_share_one_event_stream_and_another_tab_takes_it_over() {
     let office = LiveScenario::open().await;
     let first = office.ana("/").await;
     let mut others = Vec::new();
@@ -225,7 +225,7 @@ async fn all_tabs_of_a_browser_share_one_stream_and_the_next_goes_on_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_whose_session_ended_elsewhere_says_so_and_keeps_what_was_typed() {
+async fn page_shows_a_session_ended_in_another_tab_and_leaves_typed_text() {
     let office = LiveScenario::open().await;
     let held = office.hold("order-1").await;
     let tab = office.ana(&page(&held)).await;

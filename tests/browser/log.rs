@@ -1,4 +1,4 @@
-//! The log: found by what is asked for, told to whom it is for, and taken along.
+//! Audit log pages: filters, access and pages of events.
 
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::primitives::id::{Jti, ReviewId};
@@ -48,7 +48,7 @@ async fn events_are_found_by_kind_thread_flow_person_and_time() {
     assert_eq!(names(&ana, &format!("/log?since={}", hour.replace(':', "%3A"))).await, ["thread.created"]);
     assert_eq!(names(&ana, &format!("/log?until={}&kind=thread", hour.replace(':', "%3A"))).await.len(), 2);
     assert!(ana.get("/log?since=yesterday").await.text.contains("needs a date and time"));
-    // A reason is no name: what is hidden in one is not told to who guesses it.
+    // The filter `who` matches names only. A reason can contain redacted values, which guesses must not confirm.
     let admin = gateway.token(countersign_domain::identity::account::MachineRole::Admin, "ops", "", &[]).await;
     let closed = gateway.post(&admin, "/v1/threads/order-2/closing", &json!({"reason": "guessed"})).await;
     assert!(closed.status < 300, "{closed:?}");
@@ -58,7 +58,7 @@ async fn events_are_found_by_kind_thread_flow_person_and_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_goes_on_where_it_stopped_and_a_sparse_one_says_what_it_looked_through() {
+async fn older_events_are_on_the_next_page() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     gateway.reviewer("ana", &["reviewers"]).await;
@@ -79,7 +79,7 @@ async fn a_log_goes_on_where_it_stopped_and_a_sparse_one_says_what_it_looked_thr
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn comings_and_goings_and_the_whole_log_are_for_those_who_oversee() {
+async fn reviewers_read_neither_access_events_nor_the_whole_audit_log() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     lived(&gateway, &payments).await;
@@ -106,7 +106,7 @@ async fn comings_and_goings_and_the_whole_log_are_for_those_who_oversee() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_person_said_quotes_nothing_hidden_on_an_events_page_and_is_inert() {
+async fn reason_on_an_event_page_is_redacted_for_others_and_sanitized() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     let ana = gateway.reviewer("ana", &["reviewers"]).await;

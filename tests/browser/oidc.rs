@@ -1,4 +1,4 @@
-//! Signing in with an organisation's provider, as a person does it.
+//! Sign-in with an OpenID provider, in the browser.
 
 use std::sync::{Arc, Mutex};
 
@@ -49,7 +49,7 @@ async fn a_person_signs_in_with_the_organisation_comes_back_to_their_page_and_si
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_refuses_there_or_is_unknown_here_is_told_so_without_a_script() {
+async fn refused_and_unknown_provider_sign_ins_show_the_reason_without_scripts() {
     let (gateway, provider) = spawn().await;
     let browser = Chromium::open().await;
     let tab = browser.tab(&gateway).await;

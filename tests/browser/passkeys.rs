@@ -1,5 +1,5 @@
-//! Passkeys in a real browser, with its virtual authenticator: registering, signing in, signing a decision; and what
-//! a request made by hand out of what the browser really signed comes to.
+//! Passkeys in a real browser with its virtual authenticator: registering, signing in and signing a decision. Forged
+//! requests that reuse a real signature are also tested.
 
 use chromiumoxide::cdp::browser_protocol::web_authn::{
     AddVirtualAuthenticatorParams, AuthenticatorId, AuthenticatorProtocol, AuthenticatorTransport, EnableParams,
@@ -125,7 +125,7 @@ async fn plug_in_usb(tab: &BrowserTab) {
     tab.page.execute(AddVirtualAuthenticatorParams::new(options)).await.unwrap();
 }
 
-/// What the browser signed of a decision, taken from its form before it was sent.
+/// Returns the signed decision from the browser's form, without sending the form.
 async fn sign_only(tab: &BrowserTab, held: &HeldReview) -> Vec<(&'static str, String)> {
     tab.goto(&format!("/reviews/{}", held.review)).await;
     tab.verdict("").await;
@@ -155,7 +155,7 @@ async fn sign_only(tab: &BrowserTab, held: &HeldReview) -> Vec<(&'static str, St
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_browser_signed_counts_for_that_form_and_for_no_other() {
+async fn passkey_signature_is_valid_for_one_form_only() {
     let gateway = spawn_gateway().await;
     let ana = gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments_under(&signed()).await;
@@ -207,7 +207,7 @@ async fn what_a_browser_signed_counts_for_that_form_and_for_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sign_in_by_hand_is_refused() {
+async fn forged_passkey_sign_in_is_refused() {
     let gateway = spawn_gateway().await;
     let (hand, csrf) = ManualForm::at_the_door(&gateway).await;
     let page = hand.get("/sign-in").await.text;

@@ -1,4 +1,4 @@
-//! People and tokens, and one's own account: as people use them.
+//! Pages for people, tokens and one's own account.
 
 use countersign_domain::identity::account::PersonRole;
 
@@ -27,7 +27,7 @@ async fn sign_in(tab: &BrowserTab, name: &str, password: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn somebody_is_invited_chooses_a_password_changes_it_and_ends_another_session() {
+async fn invited_person_sets_and_changes_a_password_and_ends_another_session() {
     let gateway = spawn_gateway().await;
     gateway.person("gus", PersonRole::Admin, &[]).await;
     let browser = Chromium::open().await;
@@ -145,7 +145,7 @@ async fn a_token_is_added_shown_once_and_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_secret_is_kept_by_nobody_on_the_way_and_auditors_only_look() {
+async fn pages_with_secrets_are_not_cached_and_auditors_only_read() {
     let gateway = spawn_gateway().await;
     gateway.person("gus", PersonRole::Admin, &[]).await;
     gateway.person("eve", PersonRole::Auditor, &[]).await;
@@ -180,7 +180,7 @@ pub async fn peopled(gateway: &BrowserGateway) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_administrator_takes_lost_passkeys_of_another_away_and_not_their_own() {
+async fn administrator_removes_passkeys_of_others_and_not_their_own() {
     let gateway = spawn_gateway().await;
     let gus = gateway.person("gus", PersonRole::Admin, &[]).await;
     let ana = gateway.reviewer("ana", &["reviewers"]).await;

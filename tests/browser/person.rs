@@ -1,4 +1,4 @@
-//! What a person does in a tab of their browser.
+//! Actions of a person in a tab of their browser.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::gateway::{BrowserGateway, PASSWORD};
 /// Longer than any page takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Of 100: text stays sharp, and a picture of a whole page is some 30 kB.
+/// Quality of pictures, at most 100. At this value text is sharp, and a picture of a whole page has about 30 kB.
 const PICTURE: i64 = 60;
 
 /// How often a question is put again while the page is being replaced.
@@ -27,7 +27,7 @@ const ASKS_MAX: usize = 200;
 const LOOKS_MAX: usize = 1000;
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
-/// How often somebody tries to open the menu, and how often they look whether it opened before they try again.
+/// Number of clicks on the menu, and number of checks after each click whether the menu has opened.
 const CLICKS_MAX: usize = 3;
 const LOOKS_BETWEEN_CLICKS: usize = 200;
 
@@ -93,7 +93,7 @@ impl BrowserTab {
         tokio::time::timeout(PATIENCE, loads.next()).await.expect("a page follows").unwrap();
     }
 
-    /// Opens the menu, as people do: whoever clicked beside it, because the page moved, clicks once more.
+    /// Opens the menu. If the page moved and the click missed, it clicks again as a person does.
     async fn open_menu(&self) {
         for _ in 0..CLICKS_MAX {
             self.click("document.querySelector('.menu > summary')").await;
@@ -180,7 +180,7 @@ impl BrowserTab {
         self.page.screenshot(ScreenshotParams::builder().format(CaptureScreenshotFormat::Jpeg).build()).await.unwrap();
     }
 
-    /// What the expression says on the page that is there, asked again while one page makes way for another.
+    /// Returns the expression's value on the current page. It asks again while one page replaces another.
     pub async fn js<T: DeserializeOwned>(&self, expression: &str) -> T {
         for _ in 0..ASKS_MAX {
             if let Ok(value) = self.page.evaluate(expression).await {
@@ -196,7 +196,7 @@ impl BrowserTab {
         self.text_of("body").await
     }
 
-    /// The same of one element; without what only screen readers are told.
+    /// Returns the text of one element, without the parts that only screen readers read.
     pub async fn text_of(&self, selector: &str) -> String {
         self.js(&format!(
             "(() => {{ const unseen = [...document.querySelectorAll('.sr')];
@@ -220,7 +220,7 @@ impl BrowserTab {
         self.js(&format!("document.querySelectorAll({selector:?}).length")).await
     }
 
-    /// What the page's script says of the page, once it has said something other than `not`.
+    /// Returns the verdict of the page's script once the verdict differs from `not`.
     pub async fn verdict(&self, not: &str) -> String {
         let wait = format!(
             "new Promise((done) => {{

@@ -111,7 +111,7 @@ async fn a_hidden_value_that_is_copied_is_on_no_page_and_the_digest_still_matche
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_value_that_is_set_to_what_it_is_says_so_and_still_matches() {
+async fn value_set_to_itself_is_labelled_and_its_digest_matches() {
     let gateway = spawn_gateway().await;
     gateway.reviewer("ana", &["reviewers"]).await;
     let payments = gateway.payments().await;

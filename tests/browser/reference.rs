@@ -1,4 +1,4 @@
-//! The reference of the API, for whoever reaches the gateway: it fits, everybody can use it, and links lead to what they name.
+//! API reference page: it fits the window, it is accessible, and its links lead to the things that they name.
 
 use crate::chromium::Chromium;
 use crate::gateway::spawn_gateway;
@@ -13,7 +13,7 @@ async fn the_reference_fits_a_phone_and_everybody_can_use_it() {
             tab.resize(width, height).await;
             tab.scheme(scheme).await;
             tab.goto("/docs").await;
-            // As somebody has it who has looked at every call of a part.
+            // This is the state of the page after a reader has opened every call of a part.
             let opened: usize = tab
                 .js("[...document.querySelectorAll('section:nth-of-type(2) details')].map(it => it.open = true).length")
                 .await;

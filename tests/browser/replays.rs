@@ -1,4 +1,4 @@
-//! Trying a policy: the page for what was recorded, and whom it is for.
+//! Replay page: the backtest of a policy on recorded proposals, and the roles that may run it.
 
 use countersign_domain::identity::account::PersonRole;
 use serde_json::json;
@@ -7,7 +7,8 @@ use crate::chromium::Chromium;
 use crate::forms::{ManualForm, field};
 use crate::gateway::{BrowserGateway, PAYMENTS, Payments, order, spawn_gateway};
 
-/// A rejection with a card, one too long to be kept, a commit and a hold; and Ana, who could decide about it.
+/// Records a rejection with a card, a rejection that is too long to store, a commit and a pending review. Ana can
+/// decide it.
 pub async fn history(gateway: &BrowserGateway, payments: &Payments) {
     gateway.reviewer("ana", &["reviewers"]).await;
     let head = gateway.thread(payments, "order-9003", &order()).await;
@@ -31,7 +32,7 @@ pub fn candidate() -> String {
 }
 
 #[tokio::test]
-async fn only_who_oversees_tries_policies_on_what_was_recorded() {
+async fn only_admins_and_auditors_replay_policies() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     history(&gateway, &payments).await;
@@ -68,7 +69,7 @@ async fn only_who_oversees_tries_policies_on_what_was_recorded() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_replayed_is_said_in_words() {
+async fn replay_that_is_not_possible_shows_the_reason() {
     let gateway = spawn_gateway().await;
     gateway.payments().await;
     gateway.person("eve", PersonRole::Admin, &[]).await;
@@ -90,7 +91,7 @@ async fn what_cannot_be_replayed_is_said_in_words() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_policy_is_tried_by_hand_without_scripts() {
+async fn policy_is_replayed_without_scripts() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments().await;
     history(&gateway, &payments).await;

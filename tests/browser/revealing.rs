@@ -1,4 +1,4 @@
-//! Looking at a hidden value on a review's page.
+//! Revealing a redacted value on a review's page.
 
 use countersign_domain::identity::account::Account;
 
@@ -17,7 +17,7 @@ pub fn revealing() -> String {
     PAYMENTS.replace("hide = [\"payment.card\"]", "hide = [\"payment.card.*\", \"memo\"]\nreveal_to = [\"security\"]")
 }
 
-/// A held change of a hidden card, with people who may look and people who may not.
+/// Starts a pending review of a redacted card, with reviewers who may reveal it and reviewers who may not.
 async fn held(gateway: &BrowserGateway) -> (HeldReview, Account) {
     gateway.reviewer("grace", &["security", "reviewers"]).await;
     let ana = gateway.reviewer("ana", &["reviewers"]).await;
@@ -27,7 +27,7 @@ async fn held(gateway: &BrowserGateway) -> (HeldReview, Account) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hidden_value_is_shown_once_to_who_may_look_and_everyone_after_reads_that_it_was() {
+async fn revealed_value_is_shown_once_and_the_reveal_is_listed_for_everyone() {
     let gateway = spawn_gateway().await;
     let (held, _) = held(&gateway).await;
     let path = format!("/reviews/{}", held.review);
@@ -75,7 +75,7 @@ async fn looks_recorded(gateway: &BrowserGateway, held: &HeldReview, viewer: &Ac
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_look_made_by_hand_is_refused_unless_all_of_it_is_right() {
+async fn forged_reveal_request_is_refused() {
     let gateway = spawn_gateway().await;
     let (held, viewer) = held(&gateway).await;
     let path = format!("/reviews/{}/reveal", held.review);
@@ -123,7 +123,7 @@ async fn a_look_made_by_hand_is_refused_unless_all_of_it_is_right() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn looks_are_bounded_for_each_person_and_refill_with_time() {
+async fn reveals_have_a_rate_limit_for_each_person() {
     let gateway = spawn_gateway().await;
     let (held, viewer) = held(&gateway).await;
     let path = format!("/reviews/{}/reveal", held.review);

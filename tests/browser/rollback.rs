@@ -1,4 +1,4 @@
-//! A person asks for an earlier state, and others decide.
+//! Rollback: a person requests an earlier state, and reviewers decide.
 
 use countersign_domain::identity::account::PersonRole;
 
@@ -35,7 +35,7 @@ fn held_at(location: &str, digest: String) -> HeldReview {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_person_asks_for_an_earlier_state_and_another_approves_it() {
+async fn rollback_is_requested_and_approved_by_another_person() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments_under(&rolling_back()).await;
     lived(&gateway, &payments).await;
@@ -79,7 +79,7 @@ async fn a_person_asks_for_an_earlier_state_and_another_approves_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rollback_is_asked_for_by_reviewers_on_the_head_they_saw_and_held_even_where_nothing_else_is() {
+async fn rollback_needs_a_reviewer_and_the_current_head_and_always_an_approval() {
     let gateway = spawn_gateway().await;
     let payments = gateway.payments_under(&rolling_back()).await;
     lived(&gateway, &payments).await;

@@ -1,4 +1,4 @@
-//! Every screen as a picture, to be looked at: wide and narrow, light and dark.
+//! Takes a picture of every screen for a visual check: wide and narrow, light and dark.
 
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ impl ScreenshotFolder {
     async fn take(&self, tab: &BrowserTab, name: &str) {
         for (width, height) in SIZES {
             for scheme in ["light", "dark"] {
-                // A picture of the whole page forgets the size.
+                // The size is set again because a picture of the whole page resets it.
                 tab.resize(width, height).await;
                 tab.scheme(scheme).await;
                 tab.is_accessible(&format!("{name} at {width} in {scheme}")).await;
@@ -338,7 +338,7 @@ async fn people_tokens_and_ones_own_account_can_be_looked_at() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn endpoints_and_what_is_sent_to_them_can_be_looked_at() {
+async fn pictures_of_endpoints_and_their_deliveries() {
     let (gateway, receiver) = (spawn_gateway().await, WebhookReceiver::start().await);
     gateway.person("gus", PersonRole::Admin, &[]).await;
     gateway.reviewer("ana", &["reviewers"]).await;

@@ -1,4 +1,4 @@
-//! Taking one's vote back and saying something without voting, on a review's page.
+//! Withdrawing a vote and commenting without a vote, on a review's page.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::chromium::Chromium;
 use crate::forms::{ManualForm, field, form_of, with};
 use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, spawn_gateway};
 
-/// A hold that two people decide.
+/// Starts a pending review that needs two reviewers.
 async fn held(gateway: &BrowserGateway) -> HeldReview {
     for name in ["ana", "sam"] {
         gateway.reviewer(name, &["reviewers"]).await;
@@ -16,7 +16,7 @@ async fn held(gateway: &BrowserGateway) -> HeldReview {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_vote_is_taken_back_and_cast_again_without_scripts() {
+async fn vote_is_withdrawn_and_cast_again_without_scripts() {
     let gateway = spawn_gateway().await;
     let held = held(&gateway).await;
     let browser = Chromium::open().await;
@@ -39,7 +39,7 @@ async fn a_vote_is_taken_back_and_cast_again_without_scripts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_takes_back_the_vote_it_was_made_for_and_no_other() {
+async fn withdrawal_form_is_valid_for_its_own_vote_only() {
     let gateway = spawn_gateway().await;
     let held = held(&gateway).await;
     let (ana, sam) = (ManualForm::signed_in(&gateway, "ana").await, ManualForm::signed_in(&gateway, "sam").await);
@@ -63,7 +63,7 @@ async fn a_form_takes_back_the_vote_it_was_made_for_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_said_without_a_vote_is_inert_masked_and_kept_when_refused() {
+async fn comment_is_sanitized_redacted_and_returned_when_refused() {
     let gateway = spawn_gateway().await;
     let held = held(&gateway).await;
     let ana = ManualForm::signed_in(&gateway, "ana").await;

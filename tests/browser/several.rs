@@ -1,4 +1,4 @@
-//! Several reviews decided at once: what is put together, what each vote is bound to, and what is told of each.
+//! Several reviews decided at once: the grouping, the binding of each vote, and the result for each review.
 
 use countersign_domain::identity::account::Account;
 use countersign_domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
@@ -9,7 +9,7 @@ use crate::forms::{FormResponse, ManualForm, field, still_waits};
 use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, Payments, order, spawn_gateway};
 use crate::person::BrowserTab;
 
-/// Two people decide, one of them is enough.
+/// Adds two reviewers. One approval is enough.
 async fn people(gateway: &BrowserGateway) {
     for name in ["ana", "sam"] {
         gateway.reviewer(name, &["reviewers"]).await;
@@ -24,7 +24,7 @@ async fn held(gateway: &BrowserGateway, payments: &Payments, names: &[&str]) -> 
     held
 }
 
-/// Ticks these in the inbox and goes on.
+/// Ticks these reviews in the inbox and opens the page that decides them together.
 async fn ticked(hand: &ManualForm<'_>, held: &[&HeldReview]) -> FormResponse {
     let csrf = field(&hand.get("/").await.text, "csrf");
     let mut fields = vec![("csrf", csrf.as_str())];
@@ -62,7 +62,7 @@ async fn ended(gateway: &BrowserGateway, payments: &Payments, held: &HeldReview)
     gateway.decision(payments, held).await["decision"].clone()
 }
 
-/// Somebody else denies it meanwhile.
+/// Denies the review as another reviewer.
 pub async fn deny(gateway: &BrowserGateway, who: &Account, held: &HeldReview) {
     let ballot = Ballot {
         delegation: None,
@@ -80,7 +80,7 @@ pub async fn deny(gateway: &BrowserGateway, who: &Account, held: &HeldReview) {
     gateway.service.reviews.vote(&who.id, &held.review.as_str().try_into().unwrap(), &ballot).await.unwrap();
 }
 
-/// A key that somebody presses.
+/// Presses a key.
 async fn key(tab: &BrowserTab, key: &str) {
     tab.page.find_element("body").await.unwrap().press_key(key).await.unwrap();
 }
@@ -144,7 +144,7 @@ async fn a_person_ticks_three_by_keyboard_reads_them_on_one_page_and_approves_ea
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_others_decided_meanwhile_is_told_with_their_names_and_the_rest_counts() {
+async fn bulk_vote_names_reviews_decided_by_others_and_counts_the_rest() {
     let gateway = spawn_gateway().await;
     people(&gateway).await;
     let payments = gateway.payments().await;
@@ -227,7 +227,7 @@ async fn a_row_counts_only_with_its_own_digest_nonce_stage_page_and_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_that_was_sent_is_not_told_to_have_counted_as_anything_else() {
+async fn resent_bulk_form_with_another_verdict_is_not_counted() {
     let gateway = spawn_gateway().await;
     people(&gateway).await;
     let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 2")).await;
@@ -240,7 +240,7 @@ async fn a_form_that_was_sent_is_not_told_to_have_counted_as_anything_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_people_talk_about_is_read_on_its_own_page() {
+async fn commented_review_is_decided_on_its_own_page() {
     let gateway = spawn_gateway().await;
     people(&gateway).await;
     let payments = gateway.payments_under(&PAYMENTS.replace("need = 1", "need = 2")).await;
@@ -263,7 +263,7 @@ async fn what_people_talk_about_is_read_on_its_own_page() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_what_is_alike_is_decided_together_and_the_page_says_what_is() {
+async fn only_reviews_of_one_kind_of_change_are_decided_together() {
     let gateway = spawn_gateway().await;
     people(&gateway).await;
     let payments = gateway.payments().await;
@@ -311,7 +311,7 @@ async fn only_what_is_alike_is_decided_together_and_the_page_says_what_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_asks_for_more_than_a_look_is_decided_by_itself() {
+async fn review_with_passkey_or_typed_confirmation_is_not_decided_in_bulk() {
     let gateway = spawn_gateway().await;
     people(&gateway).await;
     for (asks, told) in [

@@ -1,4 +1,4 @@
-//! Approvals that are typed: on a phone, without scripts, and by hand.
+//! Approvals that are typed: on a phone, without scripts, and with forged requests.
 
 use serde_json::json;
 
@@ -51,7 +51,7 @@ async fn a_person_types_the_end_of_the_digest_and_then_it_is_approved() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_what_is_typed_no_form_approves_and_a_denial_needs_nothing() {
+async fn approval_needs_the_typed_text_and_a_denial_does_not() {
     let gateway = spawn_gateway().await;
     let (payments, held) = asked(&gateway).await;
     let other = gateway.held(&payments, "order-8813", &json!({"target_user_id": 42})).await;

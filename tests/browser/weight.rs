@@ -1,4 +1,4 @@
-//! What a page costs before it can be read: what is sent for it, and what moves while it comes.
+//! Weight of a page: the bytes that the gateway sends for it, and the layout shifts while it loads.
 
 use serde_json::json;
 
@@ -6,10 +6,10 @@ use crate::chromium::Chromium;
 use crate::gateway::spawn_gateway;
 use crate::person::BrowserTab;
 
-/// All that is sent for the first page that somebody opens, in bytes on the wire.
+/// Largest size of the first page in a new browser, with all that it needs, in bytes on the wire.
 const FIRST_PAGE_BYTES_MAX: u64 = 60_000;
 
-/// What was sent for the page that is open, and for what it needs: bytes, and how many of these came from a cache.
+/// Returns the bytes sent for the open page and its resources, and how many of these came from a cache.
 async fn sent(tab: &BrowserTab) -> (u64, usize) {
     tab.js(
         "(() => { const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]

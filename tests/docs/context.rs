@@ -27,13 +27,13 @@ impl DocsGateway {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let said = lines.find_map(|it| it.strip_prefix("Countersign listens at ").map(str::to_owned));
         let url = said.unwrap_or_else(|| panic!("the gateway did not begin"));
-        // What it says later is of no interest, but must go somewhere.
+        // The later output is not used, but it has to be read so that the gateway does not block.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, url }
     }
 }
 
-/// Whatever a test comes to, its gateway does not outlive it.
+/// Kills the gateway at the end of a test, even if the test fails.
 impl Drop for DocsGateway {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -42,7 +42,7 @@ impl Drop for DocsGateway {
 }
 
 #[test]
-fn the_page_says_what_its_commands_say() {
+fn page_shows_the_output_of_its_commands() {
     let (folder, page) = (tempfile::tempdir().unwrap(), page());
     let gateway = DocsGateway::begin(folder.path());
     let mut script = "set -euo pipefail\n".to_owned();

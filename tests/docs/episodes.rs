@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::PROGRAM;
 
-/// What the page takes for granted: the quickstart's flow and tokens, and how a call is made.
+/// Prerequisites of the page: the quickstart's flow and tokens, and a function for API calls.
 const BEFORE: &str = r#"
 set -euo pipefail
 gate=$GATE
@@ -32,7 +32,7 @@ impl DocsProcess {
         Self { child, lines }
     }
 
-    /// What follows these words on the line where they are said first.
+    /// Returns the rest of the first line that contains these words.
     fn says(&mut self, words: &str) -> String {
         for line in self.lines.by_ref().map_while(Result::ok) {
             if let Some((_, rest)) = line.split_once(words) {
@@ -58,7 +58,7 @@ fn commands(part: &str) -> String {
 }
 
 #[test]
-fn the_run_of_the_page_leaves_what_it_says() {
+fn commands_of_the_page_leave_the_files_that_it_names() {
     let folder = tempfile::tempdir().unwrap();
     let mut gateway = DocsProcess::begin(&["serve", "--listen", "127.0.0.1:0"], folder.path());
     let url = gateway.says("Countersign listens at ");

@@ -29,7 +29,7 @@ fn run(folder: &Path, line: &str) -> (String, String, Option<i32>) {
 }
 
 #[test]
-fn the_page_says_what_the_commands_say() {
+fn page_shows_the_output_of_its_commands() {
     let (folder, page) = (folder(), docs());
     let real = folder.path().canonicalize().unwrap();
     let mut ran = 0;
@@ -70,7 +70,7 @@ fn an_empty_path_gets_a_json_decision() {
 }
 
 #[test]
-fn the_page_names_every_code_that_can_be_told() {
+fn page_names_every_code() {
     let page = docs();
     let source = |file: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
     let mut named = 0;
@@ -121,7 +121,7 @@ fn json_answers_carry_proof_previous_state_codes_and_pointers() {
 }
 
 #[test]
-fn what_cannot_be_judged_exits_with_two() {
+fn check_that_cannot_run_exits_with_two() {
     let folder = folder();
     for (line, said, code) in [
         ("payload --schema missing.json current.json", "cannot read missing.json", "unreadable"),
@@ -150,7 +150,7 @@ fn what_cannot_be_judged_exits_with_two() {
 }
 
 #[test]
-fn a_commit_answers_in_json_with_what_was_written_or_why_not() {
+fn commit_returns_the_written_state_or_the_reason_as_json() {
     let folder = folder();
     let flags = "--json --schema schema.json --rules rules.json --root $PWD";
     let run = |line: &str| {

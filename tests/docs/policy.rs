@@ -24,7 +24,7 @@ fn keys(heading: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_page_says_what_the_commands_say() {
+fn page_shows_the_output_of_its_commands() {
     let (folder, page) = (tempfile::tempdir().unwrap(), guide());
     let mut ran = 0;
     for (fence, text) in blocks(&page) {
@@ -70,7 +70,7 @@ fn a_case_has_the_keys_that_the_page_names_and_no_others() {
 }
 
 #[test]
-fn every_reason_why_a_replay_cannot_tell_stands_on_the_page() {
+fn page_names_every_cause_of_an_unknown_replay_result() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/domain/src/policy/replay_comparison.rs");
     let source = std::fs::read_to_string(source).unwrap();
     let words = source.split("impl ReplayUnknownCause {").nth(1).unwrap().split("fn detail").next().unwrap();

@@ -1,4 +1,4 @@
-//! What can happen to an input: always the same, from one number.
+//! Mutations of an input, always the same for the same number.
 
 /// Inputs grow by what is put into them; beyond this they are only slower.
 const BYTES_MAX: usize = 4_096;
@@ -6,7 +6,7 @@ const BYTES_MAX: usize = 4_096;
 /// The most that happens to one input.
 const ACCIDENTS_MAX: usize = 6;
 
-/// What JSON, pointers, patterns, TOML and CEL are made of.
+/// Fragments of JSON, pointers, patterns, TOML and CEL.
 const WORDS: &[&str] = &[
     "{",
     "}",

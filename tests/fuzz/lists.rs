@@ -10,7 +10,7 @@ use crate::targets::judgements;
 
 const KEYS: &[&str] = &["a", "b", "0"];
 
-/// None names an item of a list alone: items move, and the names below a hidden one with them.
+/// No pattern names one item of a list: items move, and the names below a redacted item move with them.
 const PATTERNS: &[&str] = &["a", "b", "0", "a.b", "a.a", "a.*", "b.*", "a.b.a", "a.*.b", "*.b", "*.a.b"];
 
 fn value() -> impl Strategy<Value = Value> {
@@ -68,7 +68,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_048, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_the_lists_say_the_promises_hold(policy in policy(), state in object_of(value()), request in request()) {
+    fn judgements_hold_the_promises_for_lists(policy in policy(), state in object_of(value()), request in request()) {
         judgements::promises(&policy, &state, &request);
     }
 }

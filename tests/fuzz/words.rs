@@ -1,4 +1,4 @@
-//! What people and agents write, with secrets in it.
+//! Text as people and agents write it, with secrets in it.
 
 use countersign_domain::policy::{Policy, PolicySource, Redactor};
 use proptest::collection::vec;

@@ -1,5 +1,5 @@
-//! `countersign verify` itself, as somebody types it: a receipt from another implementation, and what was spoiled about
-//! it or beside it, each refused with the name of the check that fails.
+//! `countersign verify` as a command: it accepts a receipt from another implementation. It rejects each spoiled
+//! receipt or file with the name of the failed check.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use super::*;
 /// A moment at which the export's receipt was good.
 const THEN: &str = "2026-11-02T09:05:00.000Z";
 
-/// What stands beside a receipt on the line.
+/// Files that the command line names in addition to a receipt.
 struct CommandFiles {
     folder: tempfile::TempDir,
     entries: Value,
@@ -96,7 +96,7 @@ fn the_command_accepts_a_real_receipt_and_names_the_failing_check_of_each_spoile
 }
 
 #[test]
-fn the_command_names_what_does_not_belong_to_a_receipt() {
+fn command_names_the_check_that_a_receipt_fails() {
     let beside = CommandFiles::of_the_export();
     let receipt = beside.receipt();
     let said = |jwks: &Value, at: &str, rest: &[String]| beside.said(&receipt, jwks, at, rest);

@@ -1,5 +1,5 @@
-//! Exports whose every signature is good: by a gateway that is not, by whoever has its key, or by whoever put the files
-//! together.
+//! Exports with valid signatures from a dishonest gateway, from an attacker who has its key, or from an attacker who
+//! assembled the files.
 
 use countersign_domain::keys::Keys;
 
@@ -71,7 +71,7 @@ fn with_archive(files: &[(&str, String)], name: &str, bytes: &[u8]) -> AuditResu
 }
 
 #[test]
-fn a_beginning_that_is_missing_is_said_and_no_reason_to_say_yes() {
+fn export_without_its_first_versions_is_inconclusive() {
     let whole = export();
     let items = whole["chain"]["entries"].as_array().unwrap();
     let keys = ("jwks.json", whole["jwks"].to_string());
@@ -83,7 +83,7 @@ fn a_beginning_that_is_missing_is_said_and_no_reason_to_say_yes() {
     let rest = page(&json!(items[5..]));
     assert_eq!(with_archive(&[keys.clone(), ("rest.json", rest)], "0.json.gz", &early).0, 0);
 
-    // An archive that ends where a page does hides nothing of what the page says.
+    // The page announces a next page. An archive that ends at the same version does not replace it.
     let begun = json!({"entries": items[..5], "next_page_token": 5}).to_string();
     found(&with_archive(&[keys.clone(), ("a.json", begun)], "z.json.gz", &early), "chain");
 
@@ -103,12 +103,12 @@ fn a_beginning_that_is_missing_is_said_and_no_reason_to_say_yes() {
 }
 
 #[test]
-fn what_is_owed_is_not_lost_where_threads_meet() {
+fn required_approval_is_not_lost_at_forks_and_joins() {
     let (file, forger) = (vectors("branches"), ForgingKeys::new());
     let chains = &file["chains"];
     let (left, right) = (&chains["branches"]["left"], &chains["branches"]["right"]);
     let fork = left[0]["statement"]["fork"]["version"].as_u64().unwrap();
-    // Each owes from that version on.
+    // Each chain requires its own approval (`owes`) from the given version on.
     let audited = |parent_owes: u64, left_owes: u64| {
         let from = |owes: u64| move |version: u64, it: &mut Entry| it.owes = version >= owes;
         let files = [
@@ -121,14 +121,14 @@ fn what_is_owed_is_not_lost_where_threads_meet() {
     };
     let all_owe = audited(0, 0);
     assert_eq!(all_owe.0, 0, "{all_owe:?}");
-    // A branch begins with a head that owes, and owes nothing.
+    // The head at the fork requires its own approval, and the first version of the branch does not.
     found(&audited(fork, 1), "owes");
-    // A branch owes, and what it was joined into does not.
+    // A branch requires its own approval, and the thread that it was joined into does not.
     found(&audited(99, 1), "owes");
 }
 
 #[test]
-fn two_entries_of_one_version_are_told_apart() {
+fn different_entries_of_one_version_are_reported() {
     let (whole, forger) = (export(), ForgingKeys::new());
     let items = &whole["chain"]["entries"];
     let same = forger.signed(items, |_, _| ());
@@ -160,7 +160,7 @@ fn one_gateway_signs_all_of_an_export() {
 }
 
 #[test]
-fn a_change_that_is_closed_is_not_said_to_be_seen() {
+fn change_with_a_closed_opening_is_reported_as_partly_seen() {
     let mut whole = export();
     for item in whole["chain"]["entries"].as_array_mut().unwrap() {
         item["opening"] = json!({"from": item["statement"]["from"], "to": item["statement"]["to"]});
@@ -238,7 +238,7 @@ fn a_key_that_the_export_says_was_revoked_is_a_doubt() {
 }
 
 #[test]
-fn names_make_no_lines_and_what_cannot_be_read_keeps_nothing_else_from_being_told() {
+fn line_breaks_in_names_are_escaped_and_unreadable_files_do_not_stop_the_audit() {
     let export = ExportFolder::whole(&export());
     let folder = export.folder.path();
     std::fs::write(folder.join("x\nno problems found in these files"), "").unwrap();

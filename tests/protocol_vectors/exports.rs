@@ -95,7 +95,7 @@ fn put(document: &mut Value, path: &str, value: Value) {
 }
 
 #[test]
-fn an_export_holds_and_is_told_in_numbers() {
+fn sound_export_is_reported_with_its_numbers() {
     let (exit, told, _) = ExportFolder::whole(&export()).audited(&[]);
     let versions = export()["chain"]["entries"].as_array().unwrap().len();
     assert_eq!((exit, &told["sound"], &told["findings"]), (0, &json!(true), &json!([])), "{told}");
@@ -156,7 +156,7 @@ fn pages_are_put_together_and_none_may_be_missing() {
 }
 
 #[test]
-fn what_two_files_have_must_be_the_same() {
+fn entries_in_two_files_must_be_equal() {
     let whole = export();
     let both = |other: Value| {
         let files = [
@@ -187,7 +187,7 @@ fn keys_that_are_trusted_go_before_those_of_the_export() {
 }
 
 #[test]
-fn what_is_no_export_is_named_and_nothing_is_ignored_unsaid() {
+fn files_that_are_no_export_are_reported() {
     let whole = export();
     let (exit, _, said) = ExportFolder::of(&[("chain.json", whole["chain"].to_string())]).audited(&[]);
     assert!(exit == 2 && said.contains("/.well-known/jwks.json"), "{said}");
@@ -228,7 +228,7 @@ fn branches_are_held_against_the_thread_that_they_were_made_of_and_joins_against
         let (exit, told, _) = forked(&chains, &file["jwks"]).audited(&[]);
         let unseen = told["not_seen"].as_array().unwrap().len();
         match text(&case, "name") {
-            // What a file is called says nothing here: a chain says itself whose it is.
+            // A file's name has no meaning here: a chain itself names its thread.
             "branches in each other's place" => assert_eq!((exit, unseen), (0, 0), "{told}"),
             "a branch that is none" => assert_eq!((exit, unseen), (0, 1), "{told}"),
             // The thread may have gone on since its pages were saved.

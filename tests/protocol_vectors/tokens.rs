@@ -1,4 +1,4 @@
-//! What is signed: by the gateway, and by passkeys.
+//! Signatures of the gateway and of passkeys.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn typ(name: &str) -> TokenType {
     all.into_iter().find(|it| it.as_str() == name).unwrap()
 }
 
-/// What is said of a token: its claims, or the code it is refused with.
+/// Returns the claims of a token, or the code of its rejection.
 fn believed(token: &str, accept_as: TokenType, keys: &PublicKeys) -> Result<Value, &'static str> {
     fn generic<C: DeserializeOwned + Serialize>(
         token: &str,
@@ -103,7 +103,7 @@ fn claims_with_anything_wrong_are_no_claims() {
 }
 
 #[test]
-fn what_a_passkey_signs_of_a_vote_is_that_and_nothing_else() {
+fn passkey_signature_of_a_vote_is_valid_for_that_vote_only() {
     let vectors = vectors("votes");
     let pinned: PinnedPasskey = serde_json::from_value(vectors["passkey"].clone()).unwrap();
     let passkey = pinned.unused();

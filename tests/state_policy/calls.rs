@@ -1,4 +1,4 @@
-//! Policies about tools and budgets, said in ours.
+//! Policies about tools and budgets, translated into policies of Countersign.
 
 use countersign_domain::json::patch::{Patch, PatchFormat};
 use countersign_domain::policy::{
@@ -15,7 +15,7 @@ use super::said::compiled;
 const WHEN: &str =
     "when(!(name==payment.transfer && args.amount is Number >1000),'amount above 1000 requires approval')";
 
-/// What a policy about tools says: the table, and rules.
+/// Returns our policy for an expression about tools: the table and the rules.
 fn said(expression: &str) -> String {
     let everything = "[tools]\nallow = [\"*\"]\n".to_owned();
     if expression == WHEN {

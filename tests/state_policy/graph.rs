@@ -1,4 +1,4 @@
-//! Graphs: nodes one after another, by a runtime that does what the rejection tells it and nothing else.
+//! Graphs of nodes in sequence. Their runtime does only what the rejection instructs.
 
 use countersign_domain::json::diff::leaves;
 use countersign_domain::policy::{Instruction, OnViolation, Policy};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::CaseOutcome;
 use crate::said::{TranslatedPolicy, compile, reason, write};
 
-/// What a node does when it is called.
+/// Behavior of a node in one call.
 #[derive(Clone, Copy)]
 enum NodeBehavior {
     Sends(&'static str),
@@ -43,7 +43,8 @@ fn nodes(name: &str) -> Vec<&'static [NodeBehavior]> {
     }
 }
 
-/// What is seen of a graph at its end: the state's leaves, and how often its nodes were called; or why it failed.
+/// Returns the state's leaves and the number of calls of each node at the end of a graph, or the reason of its
+/// failure.
 pub fn run(case: &Value) -> (CaseOutcome, CaseOutcome) {
     let name = case["name"].as_str().unwrap();
     let said = TranslatedPolicy::read(case["policy"].as_str().unwrap());
@@ -89,7 +90,7 @@ fn ended(policy: &Policy, nodes: &[&[NodeBehavior]]) -> CaseOutcome {
     Ok(format!("{}; calls {calls}", names(&state)))
 }
 
-/// What a node throws is not judged; their runtime treats it by the same error policy.
+/// Returns the instruction after a node throws. No policy judges it: their runtime applies the same error policy.
 fn of_a_throw(on_violation: OnViolation, turn: usize) -> Instruction {
     match on_violation {
         OnViolation::FailFast => Instruction::Stop,

@@ -1,4 +1,4 @@
-//! A StatePolicy expression, said in a policy of ours; and one write under it.
+//! Translates a StatePolicy expression into a policy of Countersign, and judges one write under it.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ const PREDICATES: [(&str, &str, &str); 4] = [
     ("custom returning null Decision", "null", "no decision"),
 ];
 
-/// What a policy says, in our words.
+/// Policy of StatePolicy, translated into our keys.
 #[derive(Default)]
 pub struct TranslatedPolicy {
     /// `None` is everything.
@@ -97,7 +97,7 @@ pub fn compiled(text: &str) -> Policy {
     compile(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// One node writes: the state after, `None` if people are asked, or what is said of the first thing that is wrong.
+/// Writes as one node. Returns the state after it, `None` if the write requires approval, or the first error.
 pub fn write(policy: &Policy, node: &str, state: &Value, text: &str) -> Result<Option<Value>, String> {
     let request = parse(text.as_bytes(), &ParseLimits::default()).map_err(|error| error.code.as_str().to_owned())?;
     let patch = Patch::read(PatchFormat::MergePatch, request.clone()).unwrap();

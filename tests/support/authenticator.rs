@@ -1,4 +1,4 @@
-//! An authenticator of the tests: registers and signs like a real one, and lies where a test tells it to.
+//! Authenticator for tests. It registers and signs like a real one, and returns false data if a test requests it.
 //!
 //! It gives what the page's script would put into a form, as JSON.
 
@@ -9,7 +9,7 @@ use p256::ecdsa::{Signature, SigningKey};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// Somebody was there, and it made sure who.
+/// Flags of the authenticator data: the user was present, and the authenticator verified the user.
 pub const PRESENT: u8 = 0x01;
 pub const VERIFIED: u8 = 0x04;
 /// It may be, and is, on other devices.
@@ -24,7 +24,7 @@ pub struct Authenticator {
     pub flags: u8,
 }
 
-/// What the browser asks it for, and says of that.
+/// Request of the browser to the authenticator, with the fields that a test can falsify.
 #[derive(Clone, Debug)]
 pub struct AuthenticatorRequest {
     pub kind: &'static str,
@@ -95,7 +95,7 @@ impl Authenticator {
         [&[0xa5, 0x01, 0x02, 0x03, 0x26, 0x20, 0x01, 0x21, 0x58, 0x20][..], x, &[0x22, 0x58, 0x20], y].concat()
     }
 
-    /// A registration, without anything that vouches for it.
+    /// Returns a registration without an attestation signature.
     pub fn register(&mut self, ask: &AuthenticatorRequest) -> Value {
         let mut data = self.data(&ask.rp_id, NEW_KEY);
         data.extend_from_slice(&[0; 16]);

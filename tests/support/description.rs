@@ -1,5 +1,5 @@
-//! Holds every answer that a test of the API is given against the description: its status, its kind of content, and
-//! its body, in which nothing may stand that is not described.
+//! Checks every answer in the API tests against the OpenAPI description: status, content type and body. The body must
+//! contain nothing that is not described.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -24,7 +24,7 @@ static DESCRIBED: LazyLock<Value> = LazyLock::new(|| {
 
 static VALIDATORS: LazyLock<Mutex<BTreeMap<String, Validator>>> = LazyLock::new(Mutex::default);
 
-/// What is a part of others: it cannot be closed by itself.
+/// Collects the schemas that are parts of others: they cannot be closed by themselves.
 fn collect_parts(value: &Value, within: bool, parts: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {
@@ -61,7 +61,7 @@ fn path_of<'a>(told: &'a Value, path: &str) -> Option<&'a str> {
     told["paths"].as_object().unwrap().keys().find(fits).map(String::as_str)
 }
 
-/// Fails the test if the answer is not one that is described. What is not described at all is not looked at.
+/// Fails the test if the answer does not match its description. A call without a description is not checked.
 pub fn check(method: &str, path: &str, answer: (u16, &str, &Value)) {
     let told = &*DESCRIBED;
     let (status, content_type, body) = answer;

@@ -170,31 +170,31 @@ pub async fn spawn_letting_in(
         service,
         clock,
         folder,
-        // A gateway hangs up on whoever says nothing for seconds.
+        // The gateway closes connections that are silent for seconds.
         http: reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap(),
         alice,
         bob,
     }
 }
 
-/// Where states go that policies let go from the database.
+/// Returns the archives for states that a policy moves out of the database.
 pub fn archives_in(folder: &std::path::Path) -> Archives {
     Archives::in_folder(folder.join("archives"))
 }
 
-/// What sends, to this machine too: receivers are here.
+/// Returns a client for outgoing requests that may also reach localhost, because the receivers run there.
 pub fn outgoing() -> HttpClient {
     let allowed = ["127.0.0.0/8", "::1"].iter().map(|it| Network::parse(it).unwrap()).collect();
     HttpClient::new(HttpClientSettings { allowed, plain_http: false, timeout: Duration::from_secs(15) }).unwrap()
 }
 
-/// What is set where people themselves are concerned.
+/// Returns the settings for people's accounts, with the tests' limit of failed sign-ins.
 pub fn people() -> PeopleSettings {
     let sign_ins = LoginThrottleLimits { free: SIGN_INS, window: Duration::from_secs(300) };
     PeopleSettings { sign_ins, ..PeopleSettings::default() }
 }
 
-/// How many tries strangers have at an account before they must wait.
+/// Number of failed sign-ins that unauthenticated clients have at an account before they must wait.
 pub const SIGN_INS: u32 = 5;
 
 pub fn edge(url: &str, peers: TrustedProxies) -> EdgeConfig {
@@ -269,7 +269,7 @@ impl ApiResponse {
     }
 }
 
-/// Whoever is told that the gateway is busy comes again, as every client does. A slow machine is busy sooner.
+/// Number of attempts while the gateway is busy: every client tries again then. A slow machine is busy sooner.
 const BUSY_MAX: usize = 20;
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 

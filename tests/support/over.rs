@@ -1,5 +1,5 @@
-//! A store above another: whatever is asked goes through, and a test hears of it first, or decides what becomes
-//! of a change or a duty.
+//! A store that wraps another one. It passes every call on. A test sees the call first, and can decide the result of
+//! a change or of a leader lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use countersign::store::label::{Label, LabelledRow};
 use countersign::store::row::{SealedRow, Table};
 use countersign::store::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError};
 
-/// What a store is asked, as far as any test looks at it.
+/// Calls of a store that tests observe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoreOperation<'a> {
     Commit,
@@ -22,7 +22,7 @@ pub enum StoreOperation<'a> {
     LastOf(&'a str),
 }
 
-/// Whoever hears what is asked before it is answered, and decides what becomes of a change and of a duty.
+/// Observes calls before the store answers them, and decides the results of changes and leader locks.
 #[async_trait]
 pub trait StoreInterceptor: Send + Sync + 'static {
     async fn commit(&self, inner: &dyn Store, change: ChangeSet) -> Result<(), StoreError> {
@@ -35,7 +35,7 @@ pub trait StoreInterceptor: Send + Sync + 'static {
 
     async fn asked(&self, _what: StoreOperation<'_>) {}
 
-    /// This is met on a walk next, and whoever walks waits meanwhile.
+    /// Called with the next page of a scan. The scan waits for it.
     fn met(&self, _page: &ScanPage) {}
 }
 

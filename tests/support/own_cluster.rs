@@ -1,4 +1,4 @@
-//! A PostgreSQL of one test's own, which the test stops and starts again.
+//! A PostgreSQL of one test, which the test stops and starts again.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;

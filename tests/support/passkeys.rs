@@ -1,4 +1,4 @@
-//! People of the tests with passkeys: registering one, and voting with it.
+//! People of the tests with passkeys: registering a passkey, and voting with it.
 
 #[path = "authenticator.rs"]
 pub mod authenticator;
@@ -52,7 +52,7 @@ pub async fn enrol(
     service.identity.add_passkey(person, new).await.unwrap()
 }
 
-/// What one that is there says to another being registered with that challenge.
+/// Confirms the registration of another passkey with that challenge, by an existing passkey.
 pub fn allow_adding(
     service: &Service,
     person: &SignedIn,
@@ -65,7 +65,7 @@ pub fn allow_adding(
     PasskeyConfirmation::Passkey { challenge, assertion }
 }
 
-/// What one says to one being removed.
+/// Confirms the removal of a passkey with another one.
 pub fn allow_removing(
     service: &Service,
     person: &SignedIn,
@@ -77,7 +77,7 @@ pub fn allow_removing(
     PasskeyConfirmation::Passkey { challenge, assertion }
 }
 
-/// What one says to somebody else voting in its person's place.
+/// Confirms a delegation to another person with a passkey.
 pub async fn allow_delegating(
     service: &Service,
     person: &SignedIn,
@@ -103,7 +103,7 @@ pub async fn sign_in(
     service.identity.sign_in_with_passkey(&attempt).await
 }
 
-/// What the page would have signed of that ballot.
+/// Returns the request that the page would give to the authenticator for that ballot, and the unsigned vote.
 pub async fn to_sign(
     service: &Service,
     person: &SignedIn,

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Prints where the socket is, and then waits for the end of its input: that comes when the test process
-/// ends, however it ends; what is sent to end that process and all of its group does not concern it.
+/// Prints the path of the socket, and then waits for the end of its input. The input ends when the test process ends
+/// in any way. Signals to the process group are ignored.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 folder=$(mktemp -d /tmp/countersign-pg-XXXXXX) && chmod 711 "$folder" || exit 1
@@ -20,8 +20,8 @@ echo "$folder"
 cat >/dev/null
 "#;
 
-/// Nobody cuts PostgreSQL's own power here, so that its tests need not wait for the disk. What is optimised measures, and
-/// waits as in earnest.
+/// Tests do not cut PostgreSQL's power, so that they need not wait for the disk. Optimised builds measure, and wait
+/// as in production.
 const FSYNC: &str = if cfg!(debug_assertions) { "off" } else { "on" };
 
 struct PostgresCluster {
@@ -39,13 +39,13 @@ pub async fn new_database() -> String {
     url(&name)
 }
 
-/// What no other database of this process is called.
+/// Returns a database name that is unique in this process.
 pub fn new_name() -> String {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A plain connection, as someone beside the gateway would have it.
+/// Opens a plain connection, outside of the gateway.
 pub async fn connect(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -90,7 +90,7 @@ fn group(user: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Where initdb is: the newest of Debian's versions, or else on the path.
+/// Returns the folder of initdb: Debian's newest version, or else the one on the path.
 pub fn binaries() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let installed = versions.map(|it| it.path().join("bin")).filter(|it| it.join("initdb").exists());

@@ -1,4 +1,4 @@
-//! The program as it is called, and processes that do not outlive a test.
+//! The program as a command, and child processes that end with their test.
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_countersign");
 
-/// A process that ends with whoever has it, whatever the test comes to.
+/// Child process that is killed when its owner drops it, even if the test fails.
 pub struct ChildProcess(pub Child);
 
 impl Deref for ChildProcess {
@@ -30,7 +30,7 @@ impl Drop for ChildProcess {
     }
 }
 
-/// What a command on that folder of data says, which succeeds.
+/// Returns the output of a command on that data folder, and checks that the command succeeds.
 pub fn told(data: &Path, arguments: &[&str]) -> String {
     let done = Command::new(PROGRAM).arg("--data").arg(data).args(arguments).output().unwrap();
     assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));

@@ -19,7 +19,7 @@ pub const AUTHORITY: &[u8] = include_bytes!("../provider/tls/authority.pem");
 pub const CLIENT: &str = "countersign";
 pub const CLIENT_SECRET: &str = "a secret between gateway and provider";
 
-/// What a gateway would say of a provider: who is in `fin` reviews, who is in `ops` runs it.
+/// Returns the settings of a provider: members of `fin` are reviewers, members of `ops` are administrators.
 pub fn settings(issuer: &str) -> OidcConfig {
     let group = |value: &str, group: &str| (value.to_owned(), group.try_into().unwrap());
     OidcConfig {
@@ -53,7 +53,7 @@ impl RealProvider {
         Self::speaking(gateway, alg, people, &json!(null))
     }
 
-    /// The same over https, with a certificate that only [`AUTHORITY`] vouches for.
+    /// Starts the provider over HTTPS, with a certificate that the test CA [`AUTHORITY`] signed.
     pub fn start_secure(gateway: &str, people: &Value) -> Self {
         Self::speaking(gateway, "ES256", people, &json!(true))
     }
@@ -70,7 +70,7 @@ impl RealProvider {
         Self { issuer, asked, process }
     }
 
-    /// The same provider on the same port, with new keys; what it remembered is gone.
+    /// Restarts the provider on the same port with new keys. Its sessions are deleted.
     pub fn restart(&mut self) {
         self.stop();
         let port = self.issuer.rsplit(':').next().unwrap().parse::<u16>().unwrap();

@@ -33,7 +33,7 @@ pub fn with(folder: &str) -> PathBuf {
     home.join("bin/python")
 }
 
-/// What a script of `tests/oracle/` answers to a text.
+/// Returns the output of a script of `tests/oracle/` for a text.
 pub fn answered(script: &str, text: &str) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle").join(script);
     let mut child = Command::new(python()).arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -1,5 +1,5 @@
-//! PostgreSQL databases that a gateway has brought up to date: one is, and the others are copies of it. What a gateway makes
-//! of an empty one is tried by `tests/store_contract/`.
+//! PostgreSQL databases with the current schema: the first one is migrated, and the others are copies of it.
+//! `tests/store_contract/` tests the migration of an empty database.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use tokio_postgres::error::SqlState;
 
 use crate::postgres::{connect, new_database, new_name, url};
 
-/// How often it is tried to copy: whoever opened the first one may be leaving still.
+/// Largest number of attempts to copy: the connection that opened the first database may still be closing.
 const COPIES_MAX: usize = 1_000;
 
-/// A store that waits longer for others than a slow machine makes anybody wait who is not stuck.
+/// Returns options with a longer lock wait, so that a slow machine causes no timeouts.
 pub fn patient(clock: &ClockOffset) -> PostgresOptions {
     PostgresOptions { clock_offset: clock.clone(), lock_wait: Duration::from_secs(8), ..PostgresOptions::default() }
 }

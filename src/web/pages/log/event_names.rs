@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn every_event_has_a_label() {
         for kind in EventType::ALL {
-            assert_ne!(of(kind.as_str()), kind.as_str());
+            assert_ne!(of(kind.name()), kind.name());
         }
     }
 }

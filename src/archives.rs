@@ -7,13 +7,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::threads::archive::{Archive, PLAIN_BYTES_MAX};
 use flate2::bufread::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-
-use countersign_domain::chain::hash::Digest;
-use countersign_domain::threads::archive::{Archive, PLAIN_BYTES_MAX};
 
 #[cfg(test)]
 mod tests;

@@ -6,11 +6,10 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
-use rustix::io::Errno;
-
 use countersign_domain::episode::manifest::FILES_MAX;
 use countersign_domain::episode::verify::{FILE_BYTES_MAX, FileContent, Folder};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// `NONBLOCK` is set because opening a pipe would otherwise block the reader.

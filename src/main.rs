@@ -3,9 +3,8 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use countersign_domain::primitives::sanitize;
-
 use countersign::cli::{self, args::Args};
+use countersign_domain::primitives::sanitize;
 
 /// One thread allocates audit rows and another frees them after the write. The system allocator takes locks for that
 /// pattern.

@@ -1,8 +1,7 @@
 //! The one source of randomness: the operating system's.
 
-use uuid::Uuid;
-
 use countersign_domain::primitives::time::Timestamp;
+use uuid::Uuid;
 
 /// Fills the buffer. There is no way on without randomness: a gateway that would sign with guessable
 /// keys or nonces must rather stop.

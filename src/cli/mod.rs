@@ -31,14 +31,13 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use args::{Args, Command};
-pub use error::CliError;
-use output::{CommandOutput, OutputFormat};
-
 use countersign_domain::primitives::sanitize;
 
 use crate::clock::SystemClock;
 use crate::config::Config;
+use args::{Args, Command};
+pub use error::CliError;
+use output::{CommandOutput, OutputFormat};
 
 /// The exit code of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,9 +3,8 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use serde_json::Value;
-
 use countersign_domain::primitives::sanitize;
+use serde_json::Value;
 
 /// The format of the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

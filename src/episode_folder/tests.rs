@@ -1,5 +1,6 @@
-use super::*;
 use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
 
 const FILES: [(&str, &[u8]); 2] = [("events.jsonl", b"{}\n"), ("learn.jsonl", b"")];
 

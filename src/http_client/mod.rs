@@ -16,6 +16,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use countersign_domain::delivery::failure::FailureCode;
 use countersign_domain::platform::trace_parent::TraceParent;
 use countersign_domain::primitives::secret::Secret;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -25,7 +26,6 @@ use url::Url;
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Network;
 use crate::tls;
-pub use countersign_domain::delivery::failure::FailureCode;
 use ssrf_guard::{AddressScope, DnsResolver, SsrfGuard};
 use url_check::{AddressScopes, UrlScheme};
 pub use url_check::{URL_BYTES_MAX, UrlRejected};

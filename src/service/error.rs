@@ -14,12 +14,11 @@ use countersign_domain::reviews::VoteRejected;
 use countersign_domain::threads::thread::Checkpoint;
 use serde_json::Value;
 
+use super::episodes::envelope_error::{EnvelopeCreationError, EnvelopeRejected};
+use super::platform::rejection_body::RejectionBody;
 use crate::archives::ArchiveFileError;
 use crate::keyring::KeyringError;
 use crate::store::StoreError;
-
-use super::episodes::envelope_error::{EnvelopeCreationError, EnvelopeRejected};
-use super::platform::rejection_body::RejectionBody;
 
 /// The reason why a use case failed.
 #[derive(Debug, thiserror::Error)]

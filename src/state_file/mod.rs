@@ -24,6 +24,7 @@ use countersign_domain::guard::{
     AgentStateGuardCode, GuardCode, NormalizedState, StateGuard, ViolationSubject, Violations,
 };
 use countersign_domain::json::parse::{BYTES_MAX, JsonCode};
+
 use swap::{ExpectedContent, FileSystemHooks};
 
 /// The limit on waiting for other commits in the same folder. It is many times the duration of a commit, and short

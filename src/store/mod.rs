@@ -21,7 +21,6 @@ pub mod watched;
 mod write_queue;
 
 use async_trait::async_trait;
-
 use countersign_domain::primitives::time::Timestamp;
 
 use change::ChangeSet;

@@ -18,8 +18,6 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio_postgres::Client;
 
-use crate::clock::ClockOffset;
-
 use super::change::ChangeSet;
 use super::commit_notify::CommitNotifier;
 use super::label::{Label, LabelledRow};
@@ -29,6 +27,7 @@ use super::write_queue;
 use super::write_queue::WriteQueue;
 pub use super::write_queue::{CommitPoint, CommitProbe};
 use super::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError, preconditions};
+use crate::clock::ClockOffset;
 use connect::{PostgresAddress, WATCHED};
 use failure::database;
 use reader::{LookupKey, PostgresReader, ReadQuery};

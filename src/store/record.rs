@@ -3,10 +3,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use countersign_domain::keys::RowKey;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use countersign_domain::keys::RowKey;
 
 use super::label::Labels;
 use super::row::{Facets, Seal, SealedRow, Table};

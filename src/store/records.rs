@@ -12,16 +12,6 @@ mod mail;
 mod policy_changes;
 mod steps;
 
-pub use archives::held_since;
-pub use delegations::{delegation_alias, delegations_from};
-pub use endpoints::{behind_in, deliveries_of, delivery_id, ended_of, waiting_of};
-pub use episodes::{piece_id, posted_row_id};
-pub use idempotency::KEPT;
-pub use insight::{COUNTED, InsightRow};
-pub use interrupts::{interrupt_alias, post_id};
-pub use log_cursors::{LogCursor, LogFollower};
-pub use steps::step_row_id;
-
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::identity::account::{Account, LinkPurpose, OneTimeLink, Session, Token};
 use countersign_domain::identity::login_throttle::FailedSignIns;
@@ -40,6 +30,15 @@ use serde::{Deserialize, Serialize};
 use super::label::Labels;
 use super::record::Record;
 use super::row::{Facets, Table};
+pub use archives::held_since;
+pub use delegations::{delegation_alias, delegations_from};
+pub use endpoints::{behind_in, deliveries_of, delivery_id, ended_of, waiting_of};
+pub use episodes::{piece_id, posted_row_id};
+pub use idempotency::KEPT;
+pub use insight::{COUNTED, InsightRow};
+pub use interrupts::{interrupt_alias, post_id};
+pub use log_cursors::{LogCursor, LogFollower};
+pub use steps::step_row_id;
 
 /// An event without a log position.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

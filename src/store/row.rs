@@ -1,8 +1,7 @@
 //! The sealed row, which is the form of all stored data, and its verification.
 
-use subtle::ConstantTimeEq as _;
-
 use countersign_domain::keys::RowKey;
+use subtle::ConstantTimeEq as _;
 
 use super::StoreError;
 

@@ -18,8 +18,6 @@ use async_trait::async_trait;
 use countersign_domain::primitives::time::Timestamp;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
-use crate::clock::{Clock as _, ClockOffset, SystemClock};
-
 use super::change::ChangeSet;
 use super::commit_notify::CommitNotifier;
 use super::label::{Label, LabelledRow};
@@ -31,6 +29,7 @@ use super::{
     Cursor, DAMAGES_MAX, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError, migrate,
     preconditions,
 };
+use crate::clock::{Clock as _, ClockOffset, SystemClock};
 use files::DatabaseFiles;
 use maintenance::MaintenanceThread;
 use place::SqliteLocation;

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-
 use countersign_domain::primitives::id::ThreadId;
 
 /// `archive …`

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-
 use countersign_domain::guard::SchemaDialect;
 use countersign_domain::identity::account::{MachineRole, PersonRole};
 use countersign_domain::json::patch::PatchFormat;

@@ -1,14 +1,5 @@
 //! Moves old versions into archive files, first into the file and then out of the database.
 
-use crate::archives::packed;
-use crate::service::archive::VersionArchive;
-use crate::service::archive::openings::OPENINGS_BYTES_MAX;
-use crate::service::error::{Error, Result};
-use crate::service::platform::event_recorder;
-use crate::service::platform::retry::retrying;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::{Cursor, LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter};
 use countersign_domain::chain::entry::Entry;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::jws;
@@ -25,6 +16,16 @@ use countersign_domain::threads::flow::Flow;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{ChainRow, StateRow, Transition};
 use serde_json::{Value, json};
+
+use crate::archives::packed;
+use crate::service::archive::VersionArchive;
+use crate::service::archive::openings::OPENINGS_BYTES_MAX;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::{Cursor, LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter};
 
 /// Number of threads that one pass processes.
 const THREADS_AT_ONCE: u32 = 100;

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use countersign_domain::log::event::{Event, EventLink, EventType};
 use countersign_domain::primitives::time::Timestamp;
+use serde_json::Value;
 
 /// A review, rebuilt from its events.
 #[derive(Debug, Default)]

@@ -46,15 +46,14 @@ use countersign_domain::policy::{Policy, PolicySource};
 use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::join_carryover::ThreadContributions;
+use serde::Serialize;
 
 use crate::archives::Archives;
 use crate::store::row::Table;
 use crate::store::{Store, StoreError};
+pub use damages::unreadable;
 use event_replay::ThreadEvents;
 use load::Everything;
-use serde::Serialize;
-
-pub use damages::unreadable;
 
 /// A difference between the stored data and the signed data.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]

@@ -1,11 +1,13 @@
 //! Remembers the last lines of the log for all endpoints.
 
-use crate::service::log::sequencer::SequencedEvent;
-use countersign_domain::delivery::endpoint_kind::PayloadVersion;
-use countersign_domain::delivery::signature::SignedBody;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use countersign_domain::delivery::endpoint_kind::PayloadVersion;
+use countersign_domain::delivery::signature::SignedBody;
 use tokio::sync::Mutex;
+
+use crate::service::log::sequencer::SequencedEvent;
 
 /// A log line with its last serialized form.
 pub(in crate::service) struct TailLine {

@@ -1,9 +1,9 @@
 //! Addresses, secrets and headers of an endpoint.
 
-use crate::http_client::{HttpClient, OutboundRequest};
-use crate::service::delivery::Deliveries;
-use crate::service::error::{Error, Result};
-use crate::store::{LeaderLock, LeaderTask};
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::time::Duration;
+
 use countersign_domain::delivery::delivery_record::{AttemptOutcome, DeliveryAttempt};
 use countersign_domain::delivery::endpoint::Endpoint;
 use countersign_domain::delivery::endpoint_kind::EndpointKind;
@@ -12,10 +12,12 @@ use countersign_domain::keys::{EncryptedValue, Keys};
 use countersign_domain::primitives::id::EndpointId;
 use countersign_domain::primitives::secret::Secret;
 use serde_json::Value;
-use std::borrow::Cow;
-use std::cmp::Reverse;
-use std::time::Duration;
 use url::Url;
+
+use crate::http_client::{HttpClient, OutboundRequest};
+use crate::service::delivery::Deliveries;
+use crate::service::error::{Error, Result};
+use crate::store::{LeaderLock, LeaderTask};
 
 /// Deliveries can be read and sent again for a month.
 const DELIVERIES_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);

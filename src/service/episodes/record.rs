@@ -1,16 +1,8 @@
 //! Adds events to an episode, and renders its files.
 
-use crate::random;
-use crate::service::episodes::Episodes;
-use crate::service::error::{Error, Result};
-use crate::service::platform::event_recorder;
-use crate::service::platform::retry::retrying;
-use crate::service::threads::lease_expiry::record_expired_lease;
-use crate::service::threads::redaction::Redaction;
-use crate::store::LIST_ROWS_MAX;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::{HUNDRED, posted_row_id};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::episode::agent_event::{AgentEvent, POSTED_MAX, Phase};
 use countersign_domain::episode::artefacts::Timeline;
@@ -29,8 +21,18 @@ use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::usage::InvalidUsage;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+
+use crate::random;
+use crate::service::episodes::Episodes;
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::service::threads::lease_expiry::record_expired_lease;
+use crate::service::threads::redaction::Redaction;
+use crate::store::LIST_ROWS_MAX;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::{HUNDRED, posted_row_id};
 
 #[derive(Clone, Debug)]
 pub struct NewEvent {

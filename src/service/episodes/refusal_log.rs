@@ -1,7 +1,8 @@
 //! Remembers the refused envelopes that were recorded.
 
-use countersign_domain::context::EnvelopeRefusalLog;
 use std::sync::Mutex;
+
+use countersign_domain::context::EnvelopeRefusalLog;
 
 /// Refusals in this process.
 #[derive(Debug, Default)]

@@ -1,7 +1,5 @@
 //! Accounts, tokens, sessions and one-time links.
 
-use super::sign_in_method::SignInMethod;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +17,7 @@ use super::oidc_sign_in::added_data;
 use super::owner_names::NewOwner;
 use super::password_hash;
 use super::session::{SignedIn, fingerprint, new_secret};
+use super::sign_in_method::SignInMethod;
 use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;

@@ -1,9 +1,10 @@
 //! The person or token that acts.
 
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 use countersign_domain::identity::account::{Account, Token};
 use countersign_domain::primitives::id::PrincipalId;
+
+use crate::store::change::Draft;
+use crate::store::record::Stored;
 
 /// The person or token that halts or resumes.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use countersign_domain::identity::account::{AccessChange, Account};
+use countersign_domain::identity::delegation::LENGTH_MAX;
 use countersign_domain::identity::delegation::{Delegation, DelegationEnd, DelegationRejected, DelegationRequest};
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{AccountId, DelegationId, PrincipalId};
+use countersign_domain::primitives::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::passkeys::{ChallengePurpose, PasskeyConfirmation};
@@ -20,8 +22,6 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::{OPEN, delegations_from};
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
-use countersign_domain::identity::delegation::LENGTH_MAX;
-use countersign_domain::primitives::time::Timestamp;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewDelegation {

@@ -1,8 +1,9 @@
 //! Limits how many events failed sign-ins write.
 
-use countersign_domain::primitives::time::Timestamp;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use countersign_domain::primitives::time::Timestamp;
 
 /// Limits the events about failed attempts and counts those that were not recorded.
 #[derive(Debug)]

@@ -1,11 +1,13 @@
 //! The times at which accounts and tokens were last seen, until they are stored.
 
-use crate::store::records::LastSeenRow;
-use countersign_domain::primitives::time::Timestamp;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
+
+use countersign_domain::primitives::time::Timestamp;
+
+use crate::store::records::LastSeenRow;
 
 /// Last-seen times in this process, and the times that are already written.
 #[derive(Debug, Default)]

@@ -1,11 +1,13 @@
 //! Names of the accounts and tokens that made requests.
 
-use crate::service::error::Result;
-use crate::service::identity::Identity;
+use std::collections::BTreeMap;
+
 use countersign_domain::identity::account::{Account, Token};
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::PrincipalId;
-use std::collections::BTreeMap;
+
+use crate::service::error::Result;
+use crate::service::identity::Identity;
 
 impl Identity {
     /// Returns the names of these accounts and tokens by id. Deleted ones are left out.

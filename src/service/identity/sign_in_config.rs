@@ -1,7 +1,8 @@
 //! The enabled sign-in methods.
 
-use crate::oidc_provider::Provider;
 use std::sync::Arc;
+
+use crate::oidc_provider::Provider;
 
 #[derive(Clone)]
 pub struct SignInMethods {

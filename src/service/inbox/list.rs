@@ -1,11 +1,7 @@
 //! Lists what waits for a reviewer, with filters and a search.
 
-use crate::service::error::{Error, Result};
-use crate::service::inbox::Inbox;
-use crate::service::inbox::filter::{InboxFilter, InboxRange, InboxSearch, InboxStateFilter};
-use crate::service::threads::provenance::TraceStart;
-use crate::store::record::{Record as _, Stored};
-use crate::store::{Cursor, Direction};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::identity::account::Account;
 use countersign_domain::json::diff::diff;
@@ -15,7 +11,13 @@ use countersign_domain::primitives::id::{FlowId, ThreadId};
 use countersign_domain::reviews::{Hold, HoldState, Ineligible, SearchWord, VoterRoll, VotingSeat};
 use countersign_domain::threads::flow::Flow;
 use countersign_domain::threads::transition::{Transition, ValueLocation};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::service::error::{Error, Result};
+use crate::service::inbox::Inbox;
+use crate::service::inbox::filter::{InboxFilter, InboxRange, InboxSearch, InboxStateFilter};
+use crate::service::threads::provenance::TraceStart;
+use crate::store::record::{Record as _, Stored};
+use crate::store::{Cursor, Direction};
 
 pub struct InboxItem {
     pub hold: Hold,

@@ -14,7 +14,6 @@ use crate::service::platform::core::Core;
 use crate::service::policy_changes::PolicyChanges;
 use crate::service::reviews::Reviews;
 use crate::service::threads::Threads;
-
 pub use filter::{InboxFilter, InboxOwnerFilter, InboxSearch, InboxStateFilter};
 pub use interrupts::InterruptListing;
 

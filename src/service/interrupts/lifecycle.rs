@@ -1,18 +1,9 @@
 //! Receives interrupts, counts the votes on them and ends them.
 
-use crate::random;
-use crate::service::error::{Error, Result};
-use crate::service::identity::passkeys::{BallotSubject, VoteSignature};
-use crate::service::interrupts::Interrupts;
-use crate::service::interrupts::duplicates::record_signed_post;
-use crate::service::interrupts::view::{InterruptView, end_data, end_event, received_data, vote_data};
-use crate::service::platform::event_recorder;
-use crate::service::platform::retry::retrying;
-use crate::service::proposals::hold::stages_of;
-use crate::service::reviews::vote::{VoteOutcome, new_jti};
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::OPEN;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
 use countersign_domain::identity::account::Token;
 use countersign_domain::identity::party::Party;
 use countersign_domain::interrupts::{
@@ -28,9 +19,20 @@ use countersign_domain::primitives::id::{AccountId, FlowId, InterruptId, Princip
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, VoteRejected, VoterRoll, can_be_approved};
 use countersign_domain::threads::flow::{Flow, Gateway};
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
+
+use crate::random;
+use crate::service::error::{Error, Result};
+use crate::service::identity::passkeys::{BallotSubject, VoteSignature};
+use crate::service::interrupts::Interrupts;
+use crate::service::interrupts::duplicates::record_signed_post;
+use crate::service::interrupts::view::{InterruptView, end_data, end_event, received_data, vote_data};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::service::proposals::hold::stages_of;
+use crate::service::reviews::vote::{VoteOutcome, new_jti};
+use crate::store::change::Draft;
+use crate::store::record::Stored;
+use crate::store::records::OPEN;
 
 /// The rows on which a decision about an interrupt depends.
 struct InterruptContext {

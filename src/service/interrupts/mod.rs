@@ -13,7 +13,6 @@ use crate::service::policies::Policies;
 use crate::service::reviews::Reviews;
 use crate::service::reviews::rejudge_cache::RejudgeCache;
 use crate::service::threads::Threads;
-
 pub use view::InterruptView;
 pub(super) use view::{end_data, end_event, posted_data, received_data, vote_data};
 

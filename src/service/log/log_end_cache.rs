@@ -1,6 +1,7 @@
 //! Remembers the end of the log for a moment.
 
 use std::time::Instant;
+
 use tokio::sync::Mutex;
 
 /// The log length that was last read.

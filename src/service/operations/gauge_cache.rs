@@ -1,8 +1,9 @@
 //! Remembers the gauges that are counted in the database.
 
-use crate::metrics::DatabaseGauges;
 use countersign_domain::primitives::time::Timestamp;
 use tokio::sync::Mutex;
+
+use crate::metrics::DatabaseGauges;
 
 /// The last result and its time. The result is `None` if the database could not be read.
 #[derive(Debug, Default)]

@@ -1,8 +1,5 @@
 //! Halts (kill switch) of one flow or of all flows: setting them, and lifting them by one or two people.
 
-pub use super::halt_request::{HaltPreview, HaltRequest};
-pub use crate::service::identity::actor::Actor;
-
 use countersign_domain::identity::account::{Account, Token};
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
@@ -15,7 +12,9 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::{Flow, Gateway};
 use serde_json::{Value, json};
 
+pub use super::halt_request::{HaltPreview, HaltRequest};
 use crate::service::error::{Error, Result};
+pub use crate::service::identity::actor::Actor;
 use crate::service::operations::Operations;
 use crate::service::platform::event_recorder;
 use crate::service::platform::reason::cut_reason;

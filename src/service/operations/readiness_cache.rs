@@ -1,8 +1,10 @@
 //! Remembers the result of the last readiness check.
 
-use crate::store::outage::Outage;
 use std::time::Instant;
+
 use tokio::sync::Mutex;
+
+use crate::store::outage::Outage;
 
 /// The last check, and its outage.
 #[derive(Debug, Default)]

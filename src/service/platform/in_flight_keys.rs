@@ -1,10 +1,12 @@
 //! The idempotency keys of requests that run in this process.
 
-use crate::service::error::Result;
-use countersign_domain::platform::idempotency::IdempotencyError;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use countersign_domain::platform::idempotency::IdempotencyError;
+
+use crate::service::error::Result;
 
 /// The keys of requests that run in this process.
 #[derive(Debug, Default)]

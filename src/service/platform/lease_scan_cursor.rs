@@ -1,8 +1,9 @@
 //! Remembers up to which time expired leases are recorded.
 
-use countersign_domain::primitives::time::Timestamp;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use countersign_domain::primitives::time::Timestamp;
 
 /// The time up to which all expired leases are logged. Heads with an expired lease stay reserved until a
 /// person resolves the write. The cursor avoids that every scan reads them again.

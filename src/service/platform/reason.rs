@@ -1,12 +1,13 @@
 //! Reasons that people and programs give for an action.
 
-use crate::service::error::{Error, Result};
-use crate::service::platform::core::Core;
-use crate::store::record::Stored;
 use countersign_domain::episode::imported;
 use countersign_domain::episode::imported::RunImport;
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::ThreadId;
+
+use crate::service::error::{Error, Result};
+use crate::service::platform::core::Core;
+use crate::store::record::Stored;
 
 impl Core {
     /// Returns the error for a thread that does not exist. An imported episode may have its id.

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use countersign_domain::policy::{Instruction, Violation};
 use countersign_domain::threads::thread::Checkpoint;
 use countersign_domain::writes::write::ResultError;
+use serde_json::Value;
 
 /// The reasons for a rejection, as the proposer receives them.
 #[derive(Clone, Debug, Default)]

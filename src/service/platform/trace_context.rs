@@ -3,9 +3,8 @@
 //! It travels in a task-local instead of through every function. No decision depends on it, and only the
 //! recording and the delivery of events read it.
 
-use tokio::task::futures::TaskLocalFuture;
-
 use countersign_domain::platform::trace_parent::TraceParent;
+use tokio::task::futures::TaskLocalFuture;
 
 tokio::task_local! {
     static TRACE: Option<TraceParent>;

@@ -1,11 +1,8 @@
 //! Compiled policies by digest, and the active policies of flows.
 
-use crate::metrics::BlockingWork;
-use crate::service::error::{Error, Result};
-use crate::service::policies::Policies;
-use crate::service::policies::policy_cache::POLICIES_MAX;
-use crate::store::record::Record;
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
+
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::keys::Keys;
 use countersign_domain::policy::{InitialState, Policy, PolicySource, Violation, judge_initial, parts};
@@ -13,8 +10,13 @@ use countersign_domain::policy_changes::change_request::ReplacedPolicy;
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::threads::flow::{Flow, PolicyRow};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+
+use crate::metrics::BlockingWork;
+use crate::service::error::{Error, Result};
+use crate::service::policies::Policies;
+use crate::service::policies::policy_cache::POLICIES_MAX;
+use crate::store::record::Record;
+use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 impl Policies {
     /// Returns the compiled policy with this digest. The stored text is hashed again first, so that a changed

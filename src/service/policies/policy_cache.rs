@@ -1,9 +1,10 @@
 //! Caches compiled policies by digest.
 
-use countersign_domain::chain::hash::Digest;
-use countersign_domain::policy::Policy;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::policy::Policy;
 
 /// Compiled policies by digest. A policy with a digest never changes, so entries never become stale.
 #[derive(Default)]

@@ -1,12 +1,7 @@
 //! Activates policies, or requests approval for them.
 
-use crate::service::error::{Error, Result};
-use crate::service::platform::event_recorder;
-use crate::service::platform::retry::retrying;
-use crate::service::policy_changes::PolicyChanges;
-use crate::store::RowFilter;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
+use std::collections::BTreeSet;
+
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
@@ -18,7 +13,14 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::{Flow, PolicyRow};
 use countersign_domain::threads::thread::Thread;
 use serde_json::json;
-use std::collections::BTreeSet;
+
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::retry::retrying;
+use crate::service::policy_changes::PolicyChanges;
+use crate::store::RowFilter;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
 
 impl PolicyChanges {
     /// Activates a policy for its flow, or requests approval for it. The first policy of a new flow creates

@@ -1,5 +1,20 @@
 //! Requests approval for a policy, counts votes and ends requests.
 
+use std::collections::BTreeSet;
+
+use countersign_domain::identity::account::Token;
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::policy::PolicyChangeApproval;
+use countersign_domain::policy_changes::change_request::{
+    PolicyChange, PolicyChangeRequest, PolicyChangeState, PolicyChangeTally, PolicyChangeTerms, ReplacedPolicy,
+};
+use countersign_domain::primitives::id::{AccountId, AmendmentId, FlowId, PrincipalId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::{Ballot, Vote, VoteRejected, can_be_approved};
+use countersign_domain::threads::flow::Flow;
+use serde_json::{Value, json};
+
 use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::passkeys::{BallotSubject, VoteSignature};
@@ -13,19 +28,6 @@ use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::OPEN;
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
-use countersign_domain::identity::account::Token;
-use countersign_domain::keys::Keys;
-use countersign_domain::log::event::EventType;
-use countersign_domain::policy::PolicyChangeApproval;
-use countersign_domain::policy_changes::change_request::{
-    PolicyChange, PolicyChangeRequest, PolicyChangeState, PolicyChangeTally, PolicyChangeTerms, ReplacedPolicy,
-};
-use countersign_domain::primitives::id::{AccountId, AmendmentId, FlowId, PrincipalId};
-use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::reviews::{Ballot, Vote, VoteRejected, can_be_approved};
-use countersign_domain::threads::flow::Flow;
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
 
 /// Pending policy change requests of one flow. Reviewers read each of them whole.
 const OPEN_MAX: usize = 16;

@@ -1,13 +1,14 @@
 //! Handles proposals on branches that would be held on the parent thread.
 
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::policy::{JudgedReason, ReasonCode, RejectCode, Violation};
+
 use crate::service::error::Result;
 use crate::service::proposals::Proposals;
 use crate::service::proposals::context::ProposalContext;
 use crate::service::proposals::outcome::ProposalOutcome;
 use crate::service::proposals::reject::RejectionCause;
 use crate::service::threads::statement::JudgedEffect;
-use countersign_domain::json::pointer::Pointer;
-use countersign_domain::policy::{JudgedReason, ReasonCode, RejectCode, Violation};
 
 impl Proposals {
     /// Commits a held transition on a branch if its join decides all of it, and rejects it otherwise.

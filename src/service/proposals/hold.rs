@@ -1,16 +1,7 @@
 //! Opens reviews for held proposals.
 
-use crate::random;
-use crate::service::error::Result;
-use crate::service::platform::event_recorder;
-use crate::service::proposals::Proposals;
-use crate::service::proposals::context::ProposalContext;
-use crate::service::proposals::outcome::ProposalOutcome;
-use crate::service::proposals::steps::record_step_attempt;
-use crate::service::threads::commit::with_warnings;
-use crate::service::threads::lease_expiry::record_expired_lease;
-use crate::service::threads::statement::StatedTransition;
-use crate::store::change::Draft;
+use std::collections::BTreeSet;
+
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::diff::diff;
 use countersign_domain::keys::Keys;
@@ -27,7 +18,18 @@ use countersign_domain::reviews::{
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
 use serde_json::json;
-use std::collections::BTreeSet;
+
+use crate::random;
+use crate::service::error::Result;
+use crate::service::platform::event_recorder;
+use crate::service::proposals::Proposals;
+use crate::service::proposals::context::ProposalContext;
+use crate::service::proposals::outcome::ProposalOutcome;
+use crate::service::proposals::steps::record_step_attempt;
+use crate::service::threads::commit::with_warnings;
+use crate::service::threads::lease_expiry::record_expired_lease;
+use crate::service::threads::statement::StatedTransition;
+use crate::store::change::Draft;
 
 /// Returns the reminder and the escalation of a review that opens now, as its policy defines them.
 pub(in crate::service) fn notices_of(approval: &ApprovalPolicy, opened_at: Timestamp) -> HoldReminders {

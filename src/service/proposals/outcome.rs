@@ -1,10 +1,8 @@
 //! The outcome of a proposal, as its proposer may see it.
 
-use crate::service::error::Result;
-use crate::service::platform::rejection_body::RejectionBody;
-use crate::service::proposals::Proposals;
-use crate::service::proposals::request::{Proposal, ProposalKind};
-use crate::service::threads::commit::TransitionEffect;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::diff::LeafChange;
 use countersign_domain::json::pointer::Pointer;
@@ -13,8 +11,12 @@ use countersign_domain::policy::{JudgedWarning, Policy, ReasonAudience, changed_
 use countersign_domain::reviews::{Hold, HoldReason};
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Rejection, Transition, TransitionOutcome};
-use std::collections::BTreeSet;
-use std::sync::Arc;
+
+use crate::service::error::Result;
+use crate::service::platform::rejection_body::RejectionBody;
+use crate::service::proposals::Proposals;
+use crate::service::proposals::request::{Proposal, ProposalKind};
+use crate::service::threads::commit::TransitionEffect;
 
 impl Proposals {
     /// Returns the response to an identical earlier proposal. It is looked up before the head is checked,

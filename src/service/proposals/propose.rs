@@ -1,5 +1,19 @@
 //! Commits, holds or rejects a proposal.
 
+use std::sync::{Arc, OnceLock};
+
+use countersign_domain::chain::entry::CommitGate;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::identity::account::Token;
+use countersign_domain::json::patch::Patch;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{JudgedReason, Judgement, RejectCode, Violation, unreadable};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::flow::Mode;
+use countersign_domain::threads::thread::Thread;
+use countersign_domain::threads::transition::{Transition, TransitionOutcome};
+
 use crate::service::error::{Error, Result};
 use crate::service::platform::core::ThreadContext;
 use crate::service::platform::retry::retrying;
@@ -17,18 +31,6 @@ use crate::service::proposals::steps::{PriorStep, record_step_attempt, step_atte
 use crate::service::threads::commit::{GatedTransition, TransitionEffect};
 use crate::service::threads::statement::{JudgedEffect, StatedTransition, StatementInput};
 use crate::store::record::Stored;
-use countersign_domain::chain::entry::CommitGate;
-use countersign_domain::chain::hash::Digest;
-use countersign_domain::identity::account::Token;
-use countersign_domain::json::patch::Patch;
-use countersign_domain::json::pointer::Pointer;
-use countersign_domain::keys::Keys;
-use countersign_domain::policy::{JudgedReason, Judgement, RejectCode, Violation, unreadable};
-use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::threads::flow::Mode;
-use countersign_domain::threads::thread::Thread;
-use countersign_domain::threads::transition::{Transition, TransitionOutcome};
-use std::sync::{Arc, OnceLock};
 
 impl Proposals {
     /// Commits, holds or rejects a proposal. The same proposal again gets the same response.

@@ -2,6 +2,7 @@
 //! action without effect has a limited number of attempts.
 
 use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::statement::TransitionType;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::Keys;
 use countersign_domain::policy::{RejectCode, Violation};
@@ -18,7 +19,6 @@ use crate::service::proposals::outcome::ProposalOutcome;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
 use crate::store::records::step_row_id;
-use countersign_domain::chain::statement::TransitionType;
 
 /// How many times a held transition can be superseded. Reviewers can edit it five times in a row, and each
 /// activation of a policy may restate it.

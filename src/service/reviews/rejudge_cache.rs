@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::service::policies::catalog::ActivePolicies;
 use countersign_domain::policy_changes::change_request::ReplacedPolicy;
+
+use crate::service::policies::catalog::ActivePolicies;
 
 /// How many items are remembered. More items only cost repeated reads.
 const KEPT_MAX: usize = 100_000;

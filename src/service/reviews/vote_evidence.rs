@@ -1,11 +1,12 @@
 //! Returns the signed evidence of votes.
 
-use crate::service::error::{Error, Result};
-use crate::service::identity::passkeys::vote_signature::evidence_of;
-use crate::service::reviews::Reviews;
 use countersign_domain::chain::signed_vote::VoteEvidence;
 use countersign_domain::primitives::id::Jti;
 use countersign_domain::threads::flow::ReceiptRow;
+
+use crate::service::error::{Error, Result};
+use crate::service::identity::passkeys::vote_signature::evidence_of;
+use crate::service::reviews::Reviews;
 
 impl Reviews {
     /// Returns the signed evidence of the approvals in a receipt.

@@ -1,15 +1,7 @@
 //! Creates threads and reads them.
 
-use crate::service::error::{Error, Result};
-use crate::service::platform::event_recorder;
-use crate::service::platform::rejection_body::result_error;
-use crate::service::platform::retry::retrying;
-use crate::service::threads::Threads;
-use crate::service::threads::commit::{GatedTransition, head_of};
-use crate::service::threads::statement::{StatedTransition, new_proposal_id};
-use crate::service::threads::version::Version;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
+use std::sync::Arc;
+
 use countersign_domain::chain::commitment::Tree;
 use countersign_domain::chain::entry::{CommitGate, Entry};
 use countersign_domain::chain::hash::Digest;
@@ -31,7 +23,17 @@ use countersign_domain::threads::transition::{
 };
 use countersign_domain::threads::usage::InvalidUsage;
 use serde_json::{Value, json};
-use std::sync::Arc;
+
+use crate::service::error::{Error, Result};
+use crate::service::platform::event_recorder;
+use crate::service::platform::rejection_body::result_error;
+use crate::service::platform::retry::retrying;
+use crate::service::threads::Threads;
+use crate::service::threads::commit::{GatedTransition, head_of};
+use crate::service::threads::statement::{StatedTransition, new_proposal_id};
+use crate::service::threads::version::Version;
+use crate::store::change::Draft;
+use crate::store::record::Stored;
 
 #[derive(Clone, Debug)]
 pub struct NewThread {

@@ -1,11 +1,13 @@
 //! Caches heads of threads in memory.
 
-use crate::service::platform::row_cache::GenerationalCache;
-use crate::service::threads::version::Version;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::size::ValueSize;
 use countersign_domain::primitives::id::ThreadId;
-use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::service::platform::row_cache::GenerationalCache;
+use crate::service::threads::version::Version;
 
 /// Checked heads by thread, the most recently used ones. Their roots were verified in this process, so an
 /// edit of the database cannot reach a writer through the cache. Whether a head is current always comes from

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use countersign_domain::chain::commitment::{LeafSource, Tree};
 use countersign_domain::chain::entry::{CommitGate, Entry};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::opening::{Opening, OpeningSelection, open};
@@ -31,7 +32,6 @@ use crate::service::identity::requester_names::RequesterName;
 use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
 use crate::store::records::event_alias;
-use countersign_domain::chain::commitment::{LeafSource, Tree};
 
 /// A version in the history of a thread.
 pub struct HistoryItem {

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::policy::{RedactedChange, RedactedLeaf, Redactor, shown_leaves};
 use countersign_domain::primitives::confusable::KnownTexts;
+use serde_json::Value;
 
 /// The amount of text that one review compares, about 50 milliseconds at most.
 const BYTES_MAX: usize = 512 * 1024;

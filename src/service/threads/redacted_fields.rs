@@ -1,11 +1,10 @@
 //! Paths of a review with a redacted value.
 
-use serde_json::Value;
-
 use countersign_domain::chain::commitment::Tree;
 use countersign_domain::chain::opening::{OpenedTree, Opening, OpeningSelection, open};
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::policy::RedactedValueKind;
+use serde_json::Value;
 
 /// A path of a review with a redacted value.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -11,6 +11,7 @@ use countersign_domain::identity::party::{Author, Party};
 use countersign_domain::keys::Keys;
 use countersign_domain::policy::{Policy, RedactedValues, Redactor, ScannedState, StateText, project};
 use countersign_domain::primitives::id::{NodeId, PrincipalId};
+use countersign_domain::reviews::Hold;
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::transition::Transition;
 use serde_json::Value;
@@ -19,7 +20,6 @@ use super::provenance::{ProvenanceTrace, TextAuthor, TraceStart};
 use crate::service::error::{Error, Result};
 use crate::service::platform::reason::WITHHELD;
 use crate::service::threads::Threads;
-use countersign_domain::reviews::Hold;
 
 /// The redaction of texts that belong to some states, for one reader.
 #[derive(Clone, Debug)]

@@ -1,15 +1,15 @@
 //! Tool calls as reviewers see them.
 
-use serde_json::Value;
-
-use crate::service::error::{Error, Result};
-use crate::service::threads::Threads;
 use countersign_domain::chain::commitment::Salt;
 use countersign_domain::keys::Keys;
 use countersign_domain::policy::{RedactedLeaf, Redactor, shown_arguments_by};
 use countersign_domain::primitives::id::ToolName;
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::transition::Transition;
+use serde_json::Value;
+
+use crate::service::error::{Error, Result};
+use crate::service::threads::Threads;
 
 /// A redacted tool call.
 pub struct RedactedToolCall {

@@ -1,11 +1,5 @@
 //! A transition with its statement and redacted effect, for one reader.
 
-use crate::service::error::Result;
-use crate::service::threads::Threads;
-use crate::service::threads::history::warnings_by;
-use crate::service::threads::provenance::TraceStart;
-use crate::service::threads::redacted_fields::RedactedField;
-use crate::service::threads::redaction::{RedactionDetail, TextComparisonScope, beside};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::statement::Statement;
 use countersign_domain::identity::party::Party;
@@ -15,6 +9,13 @@ use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
 use serde_json::Value;
+
+use crate::service::error::Result;
+use crate::service::threads::Threads;
+use crate::service::threads::history::warnings_by;
+use crate::service::threads::provenance::TraceStart;
+use crate::service::threads::redacted_fields::RedactedField;
+use crate::service::threads::redaction::{RedactionDetail, TextComparisonScope, beside};
 
 impl Threads {
     /// Returns a transition with its statement and redacted effect.

@@ -1,10 +1,8 @@
 //! Reads transitions with their states and policies, from the database or an archive.
 
-use crate::service::error::{Error, Result};
-use crate::service::threads::Threads;
-use crate::service::threads::archive_lookup::ArchiveFiles;
-use crate::store::LIST_ROWS_MAX;
-use crate::store::record::Stored;
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::statement::Statement;
 use countersign_domain::json::diff::{LeafChange, diff};
@@ -15,8 +13,12 @@ use countersign_domain::reviews::Hold;
 use countersign_domain::threads::archive::ArchivedLocation;
 use countersign_domain::threads::transition::{Transition, ValueLocation};
 use serde_json::{Value, json};
-use std::collections::HashMap;
-use std::sync::Arc;
+
+use crate::service::error::{Error, Result};
+use crate::service::threads::Threads;
+use crate::service::threads::archive_lookup::ArchiveFiles;
+use crate::store::LIST_ROWS_MAX;
+use crate::store::record::Stored;
 
 impl Threads {
     /// Returns the transitions with these digests in one query, with their values unless they are erased.

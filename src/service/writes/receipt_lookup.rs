@@ -1,6 +1,7 @@
 //! The state of a receipt in this gateway. Offline verification of a receipt is in
 //! [`countersign_domain::chain::verify_receipt_offline`].
 
+use countersign_domain::chain::receipt::IssuedReceipt;
 use countersign_domain::chain::statement::Statement;
 use countersign_domain::chain::verify_receipt_offline;
 use countersign_domain::chain::verify_receipt_offline::{ReceiptCheck, ReceiptEvidence};
@@ -12,7 +13,6 @@ use countersign_domain::writes::write::Write;
 use super::verify::peek_receipt;
 use crate::service::error::Result;
 use crate::service::writes::Writes;
-use countersign_domain::chain::receipt::IssuedReceipt;
 
 /// A receipt, and the evidence that it should belong to.
 #[derive(Clone, Debug)]

@@ -2,10 +2,9 @@
 //!
 //! Marks depend only on values that the response shows. So they reveal nothing about redacted values.
 
-use serde_json::{Value, json};
-
 use countersign_domain::primitives::confusable::KnownTexts;
 use countersign_domain::primitives::sanitize::{TextWarning, warnings, warnings_beside};
+use serde_json::{Value, json};
 
 /// The limit on marks. Each line of a response could have several.
 const MARKS_MAX: usize = 100;

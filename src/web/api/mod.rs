@@ -29,15 +29,14 @@ pub mod writes;
 
 use actix_web::web::{ServiceConfig, get, post, put};
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
-
 use countersign_domain::primitives::id::FlowId;
-use problem::Problem;
-use problem::responder::ProblemResponder;
 
 use super::auth::extractors::Machine;
 use super::auth::permissions;
 use super::mcp;
 use crate::service::error::{Error, Result};
+use problem::Problem;
+use problem::responder::ProblemResponder;
 
 /// The OpenAPI document.
 #[derive(utoipa::OpenApi)]

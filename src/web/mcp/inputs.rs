@@ -1,12 +1,11 @@
 //! Inputs of the tools. The doc comments of the members are shown to models.
 
-use rmcp::schemars::{self, JsonSchema};
-use serde::Deserialize;
-use serde_json::{Map, Value};
-
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::primitives::id::{NodeId, StepKey, ThreadId};
+use rmcp::schemars::{self, JsonSchema};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 /// Input of `read_view`.
 #[derive(Debug, Deserialize, JsonSchema)]

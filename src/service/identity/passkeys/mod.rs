@@ -3,12 +3,6 @@
 mod challenge;
 pub(in crate::service) mod vote_signature;
 
-pub use challenge::{CHALLENGE_TTL, ChallengePurpose};
-pub use vote_signature::VoteSignature;
-pub(in crate::service) use vote_signature::{
-    BallotSubject, PasskeyUse, evidence_of, interrupt_evidence_of, policy_evidence_of,
-};
-
 use countersign_domain::identity::account::{AccessChange, Account, SessionOrigin};
 use countersign_domain::identity::delegation::Delegation;
 use countersign_domain::identity::passkey::{Assertion, AssertionRejected, Passkey, Registration, RelyingParty};
@@ -29,6 +23,11 @@ use crate::service::platform::retry::retrying;
 use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
+pub use challenge::{CHALLENGE_TTL, ChallengePurpose};
+pub use vote_signature::VoteSignature;
+pub(in crate::service) use vote_signature::{
+    BallotSubject, PasskeyUse, evidence_of, interrupt_evidence_of, policy_evidence_of,
+};
 
 /// Enough for several devices and their predecessors.
 pub const PASSKEYS_MAX: usize = 20;

@@ -13,10 +13,9 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::thread::Thread;
 use serde::Serialize;
 
-use crate::store::{Cursor, RowFilter};
-
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::PolicyChanges;
+use crate::store::{Cursor, RowFilter};
 use walk::ReplayContext;
 
 /// Rows of one call. Each is judged, and some need a state to be reconstructed.

@@ -1,12 +1,11 @@
 //! Response schemas of endpoint calls.
 
-use serde_json::Value;
-use utoipa::ToSchema;
-
 use countersign_domain::delivery::failure::FailureCode;
 use countersign_domain::delivery::preflight::PreflightResult;
 use countersign_domain::primitives::id::{EndpointId, EventId, FlowId, PrincipalId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
+use serde_json::Value;
+use utoipa::ToSchema;
 
 /// An endpoint and its current state.
 #[derive(Debug, ToSchema)]

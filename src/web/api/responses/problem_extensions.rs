@@ -1,9 +1,8 @@
 //! The schema of the additional members of problems.
 
-use utoipa::ToSchema;
-
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::primitives::id::ReviewId;
+use utoipa::ToSchema;
 
 /// Additional members of a problem. Each belongs to certain codes.
 #[derive(Debug, ToSchema)]

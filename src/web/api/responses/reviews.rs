@@ -1,14 +1,13 @@
 //! Response schemas of reviews, policy change requests and interrupts.
 
-use serde_json::Value;
-use utoipa::ToSchema;
-
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::primitives::id::{
     AccountId, AmendmentId, FlowId, GroupName, InterruptId, PrincipalId, ReviewId,
 };
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::VoteVerdict;
+use serde_json::Value;
+use utoipa::ToSchema;
 
 /// The id and address of a review.
 #[derive(Debug, ToSchema)]

@@ -3,8 +3,6 @@
 mod decide;
 pub mod view;
 
-pub use decide::submit;
-
 use actix_web::{HttpResponse, web};
 use countersign_domain::identity::account::Account;
 use countersign_domain::interrupts::{Interrupt, InterruptDecision};
@@ -26,6 +24,7 @@ use super::shared::widgets::TimelineItem;
 use crate::service::error::{Error, Result};
 use crate::service::interrupts::InterruptView;
 use crate::web::state::AppState;
+pub use decide::submit;
 use view::{HostAssertionView, InterruptPage, InterruptRow, InterruptValueRow};
 
 const KEYS_IN_ROW: usize = 4;

@@ -7,7 +7,6 @@
 use std::fmt;
 
 use askama::filters::HtmlSafe;
-
 use countersign_domain::primitives::confusable::KnownTexts;
 use countersign_domain::primitives::sanitize;
 use countersign_domain::primitives::sanitize::{TextSegment, TextWarning};

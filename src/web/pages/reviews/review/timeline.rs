@@ -6,14 +6,13 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{BrowserCheck, Extension, HoldState, Reveal, ReviewComment, Vote, VoteVerdict};
 use countersign_domain::writes::write::WriteState;
 
+use super::progress::groups;
 use crate::service::identity::requester_names::RequesterName;
 use crate::service::reviews::details::ReviewFacts;
 use crate::web::pages::shared::format::{listed, moment};
 use crate::web::pages::shared::layout::Tone;
 use crate::web::pages::shared::safe_text::{SafeLine, SafePath, SafeText};
 use crate::web::pages::shared::widgets::TimelineItem;
-
-use super::progress::groups;
 
 /// Builds the timeline: proposal, votes, comments, outcome, receipt, write and reveals.
 pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::label::Labels;
 use super::row::{Facets, Seal, SealedRow, Table};
-use super::{Cursor, Direction, RowFilter, Store, StoreError};
+use super::{Cursor, Direction, LIST_ROWS_MAX, RowFilter, Store, StoreError};
 
 /// The initial buffer size. The content of most rows fits without a reallocation.
 const BODY_BYTES: usize = 2 * 1024;
@@ -89,6 +89,27 @@ pub struct RecordReader<'a> {
     pub key: &'a RowKey,
 }
 
+/// How far a list is read. Rows that a caller can add must not fill the memory.
+#[derive(Clone, Copy, Debug)]
+pub struct ListBounds {
+    pub page_rows: u32,
+    pub pages_max: usize,
+}
+
+impl ListBounds {
+    /// Bounds by pages of full length.
+    pub const fn pages(pages_max: usize) -> Self {
+        Self { page_rows: LIST_ROWS_MAX, pages_max }
+    }
+}
+
+/// What was selected of a list, and whether the whole list was read.
+#[derive(Debug)]
+pub struct BoundedList<T> {
+    pub items: Vec<T>,
+    pub is_complete: bool,
+}
+
 impl RecordReader<'_> {
     /// Returns a record by its id.
     pub async fn get<R: Record>(&self, id: &str) -> Result<Option<Stored<R>>, StoreError> {
@@ -122,6 +143,28 @@ impl RecordReader<'_> {
     ) -> Result<Vec<Stored<R>>, StoreError> {
         let rows = self.store.list(R::TABLE, filter, after, limit).await?;
         rows.iter().map(|row| open(self.key, row)).collect()
+    }
+
+    /// Returns what `pick` selects of the records after the cursor. The list is read page by page up to its bounds.
+    pub async fn select<R: Record, T>(
+        &self,
+        filter: RowFilter<'_>,
+        mut after: Option<Cursor>,
+        bounds: ListBounds,
+        mut pick: impl FnMut(Stored<R>) -> Option<T>,
+    ) -> Result<BoundedList<T>, StoreError> {
+        let mut items = Vec::new();
+        for _ in 0..bounds.pages_max {
+            let page = self.list::<R>(filter, after.as_ref(), bounds.page_rows).await?;
+            let is_last = page.len() < bounds.page_rows as usize;
+            // The position after the last row, so that rows added meanwhile cause neither gaps nor repetitions.
+            after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
+            items.extend(page.into_iter().filter_map(&mut pick));
+            if is_last {
+                return Ok(BoundedList { items, is_complete: true });
+            }
+        }
+        Ok(BoundedList { items, is_complete: false })
     }
 
     /// Returns at most `limit` records with a label after the cursor in that direction, and the cursor of the next

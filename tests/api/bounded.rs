@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use countersign_domain::identity::account::{PersonRole, Session};
+use countersign_domain::identity::account::{Account, PersonRole, Session};
 
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::identity::administration::LINKS_MAX;
 use countersign::service::identity::revocation::{SESSIONS_MAX, SignInAccess};
-use countersign::store::record::RecordReader;
+use countersign::store::RowFilter;
+use countersign::store::record::{ListBounds, RecordReader, Stored};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::gateway::{TestGateway, spawn_gateway};
@@ -103,4 +104,23 @@ async fn open_links_of_an_administrator_are_limited() {
     let (me, _) = g.service.identity.sign_in("gus", PASSWORD.to_owned()).await.unwrap();
     g.service.identity.change_password(&me, PASSWORD.to_owned(), ANOTHER.to_owned()).await.unwrap();
     assert_eq!(g.service.identity.open_links().await.unwrap().len(), 1, "all of one's own, and nobody else's");
+}
+
+#[tokio::test]
+async fn list_is_read_up_to_its_bounds_and_says_whether_it_is_complete() {
+    let g = spawn_gateway().await;
+    let store = SqliteStore::open(g.folder.path().join("countersign.db"), SqliteOptions::default()).unwrap();
+    let keys = g.service.core.keys().unwrap();
+    let reader = RecordReader { store: &store, key: keys.row() };
+    let id = |it: Stored<Account>| Some(it.record.id);
+    let all = reader.select(RowFilter::All, None, ListBounds::pages(1), id).await.unwrap();
+    assert!(all.is_complete && all.items.len() >= 2, "{all:?}");
+    for pages_max in 0..=all.items.len() {
+        let bounds = ListBounds { page_rows: 1, pages_max };
+        let some = reader.select(RowFilter::All, None, bounds, id).await.unwrap();
+        // A full last page does not show that it is the last.
+        assert!(!some.is_complete && some.items == all.items[..pages_max], "{some:?}");
+    }
+    let bounds = ListBounds { page_rows: 1, pages_max: all.items.len() + 1 };
+    assert!(reader.select(RowFilter::All, None, bounds, id).await.unwrap().is_complete);
 }

@@ -14,8 +14,11 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::threads::archive_lookup::ArchiveFiles;
 use crate::store::change::Draft;
-use crate::store::record::Record as _;
-use crate::store::{LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter};
+use crate::store::record::{ListBounds, Stored};
+use crate::store::{LeaderLock, LeaderTask, RowFilter};
+
+/// Pages of one list of archives.
+const PAGES_MAX: usize = 100;
 
 const BROKEN: Error = Error::Broken("an archive");
 
@@ -112,15 +115,11 @@ impl VersionArchive {
     pub async fn list_archives(&self, of: Option<&ThreadId>) -> Result<Vec<Archive>> {
         let keys = self.core.keys()?;
         let filter = of.map_or(RowFilter::All, |it| RowFilter::Owner(it.as_str()));
-        let mut found: Vec<Archive> = Vec::new();
-        loop {
-            let after = found.last().map(|it| crate::store::Cursor { due: 0, id: it.id() });
-            let page = self.core.reader(&keys).list::<Archive>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
-            let full = page.len() == LIST_ROWS_MAX as usize;
-            found.extend(page.into_iter().map(|it| it.record));
-            if !full {
-                return Ok(found);
-            }
+        let record = |it: Stored<Archive>| Some(it.record);
+        let all = self.core.reader(&keys).select(filter, None, ListBounds::pages(PAGES_MAX), record).await?;
+        match all.is_complete {
+            true => Ok(all.items),
+            false => Err(Error::WrongState("there are more archives than one list has: name a thread")),
         }
     }
 }

@@ -25,11 +25,15 @@ use crate::service::error::{Error, Result};
 use crate::service::identity::actor::Actor;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
+use crate::store::RowFilter;
 use crate::store::change::Draft;
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter, record::Stored};
+use crate::store::record::{ListBounds, Stored};
 
 /// Same limit as for accounts. Names are shown in lists.
 const NAME_CHARS_MAX: usize = 64;
+
+/// Pages of the list of endpoints, with those that were removed.
+const PAGES_MAX: usize = 100;
 
 /// Maximum time for which an old secret also signs after a rotation.
 pub const OVERLAP_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -300,15 +304,11 @@ impl Deliveries {
 
     /// Returns all endpoints, including removed ones.
     pub(super) async fn all_endpoints(&self, keys: &Keys) -> Result<Vec<Stored<Endpoint>>> {
-        let mut all: Vec<Stored<Endpoint>> = Vec::new();
-        loop {
-            let after = all.last().map(|it| Cursor { due: 0, id: it.record.id.to_string() });
-            let page = self.core.reader(keys).list::<Endpoint>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
-            let last = page.len() < LIST_ROWS_MAX as usize;
-            all.extend(page);
-            if last {
-                return Ok(all);
-            }
+        let all = self.core.reader(keys).select(RowFilter::All, None, ListBounds::pages(PAGES_MAX), Some).await?;
+        // An endpoint that is left out would never be served.
+        match all.is_complete {
+            true => Ok(all.items),
+            false => Err(Error::WrongState("there are more endpoints than the gateway can list")),
         }
     }
 

@@ -22,9 +22,9 @@ use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
+use crate::store::RowFilter;
 use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
+use crate::store::record::{ListBounds, Stored};
 
 /// Long enough to find the terminal again.
 pub const LINK_TTL: Duration = Duration::from_secs(3600);
@@ -306,17 +306,13 @@ impl Identity {
     }
 
     pub(in crate::service) async fn accounts_all(&self, keys: &Keys) -> Result<Vec<Account>> {
-        let mut people: Vec<Account> = Vec::new();
-        while people.len() < ACCOUNTS_MAX {
-            let after = people.last().map(|it| Cursor { due: 0, id: it.id.to_string() });
-            let page = self.core.reader(keys).list::<Account>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
-            let full = page.len() == LIST_ROWS_MAX as usize;
-            people.extend(page.into_iter().map(|it| self.with_effective_status(it.record)));
-            if !full {
-                break;
-            }
-        }
-        Ok(people)
+        let account = |it: Stored<Account>| Some(self.with_effective_status(it.record));
+        Ok(self
+            .core
+            .reader(keys)
+            .select(RowFilter::All, None, ListBounds::pages(ACCOUNT_PAGES_MAX), account)
+            .await?
+            .items)
     }
 }
 
@@ -357,5 +353,5 @@ fn is_usable(token: &Token, secret: &str) -> bool {
     same && !token.revoked
 }
 
-/// Accounts that are examined for a possible approver.
-pub(in crate::service) const ACCOUNTS_MAX: usize = 20_000;
+/// Pages of accounts that are examined for a possible approver.
+const ACCOUNT_PAGES_MAX: usize = 20;

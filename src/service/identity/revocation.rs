@@ -13,8 +13,8 @@ use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::store::change::Draft;
-use crate::store::record::{Record, Stored};
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
+use crate::store::record::{ListBounds, Record, Stored};
+use crate::store::{Cursor, RowFilter};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SignInAccess {
@@ -201,19 +201,11 @@ impl Identity {
         &self,
         keys: &Keys,
         filter: RowFilter<'_>,
-        mut after: Option<Cursor>,
+        after: Option<Cursor>,
     ) -> Result<Vec<Stored<R>>> {
-        let mut all: Vec<Stored<R>> = Vec::new();
-        for _ in 0..PAGES_MAX {
-            let page = self.core.reader(keys).list::<R>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
-            let full = page.len() == LIST_ROWS_MAX as usize;
-            // The position after the last row, so that rows added during the listing cause neither gaps nor
-            // repetitions.
-            after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
-            all.extend(page);
-            if !full {
-                return Ok(all);
-            }
+        let all = self.core.reader(keys).select(filter, after, ListBounds::pages(PAGES_MAX), Some).await?;
+        if all.is_complete {
+            return Ok(all.items);
         }
         Err(Error::WrongState("there are more rows than the gateway can list"))
     }

@@ -17,9 +17,9 @@ use crate::metrics::{self, DatabaseGauges, LeaseState, Metrics};
 use crate::service::delivery::cursor::UNWRITTEN_MAX;
 use crate::service::error::Result;
 use crate::service::operations::Operations;
-use crate::store::record::{Record, Stored};
+use crate::store::record::{ListBounds, Record, Stored};
 use crate::store::records::{COUNTED, InsightRow, LogRow, OPEN, RESERVED, UnsequencedEvent, log_id};
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
+use crate::store::{LIST_ROWS_MAX, RowFilter};
 
 /// How long a result is reused. Prometheus scrapes every 15 seconds, and a thousand concurrent scrapes cause
 /// one query.
@@ -143,16 +143,6 @@ impl Operations {
 
     /// Returns the first rows of a list, up to [`PAGES_MAX`] pages.
     async fn counted_pages<R: Record>(&self, keys: &Keys, filter: RowFilter<'_>) -> Result<Vec<Stored<R>>> {
-        let mut found: Vec<Stored<R>> = Vec::new();
-        for _ in 0..PAGES_MAX {
-            let after = found.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
-            let page = self.core.reader(keys).list::<R>(filter, after.as_ref(), LIST_ROWS_MAX).await?;
-            let full = page.len() == LIST_ROWS_MAX as usize;
-            found.extend(page);
-            if !full {
-                break;
-            }
-        }
-        Ok(found)
+        Ok(self.core.reader(keys).select(filter, None, ListBounds::pages(PAGES_MAX), Some).await?.items)
     }
 }

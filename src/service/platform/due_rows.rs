@@ -10,13 +10,16 @@ use countersign_domain::threads::thread::Thread;
 use crate::service::error::Result;
 use crate::service::platform::core::Core;
 use crate::service::platform::lease_scan_cursor::LeaseScanTimes;
-use crate::store::record::Record;
+use crate::store::record::{ListBounds, Record, Stored};
 use crate::store::records::{OPEN, RESERVED};
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
+use crate::store::{Cursor, RowFilter};
 
 /// Rows that are in memory at once. An interrupt may have a hundred kilobytes, and all of them can be due
 /// together.
-const IN_HAND: u32 = 100;
+const IN_HAND: ListBounds = ListBounds { page_rows: 100, pages_max: 1_000 };
+
+/// Pages of expired leases in one pass. The next pass finds the rest.
+const PAGES_MAX: usize = 100;
 
 /// The longest lease. An expired lease was therefore reserved at most this long before its end.
 const LEASE_MAX: Duration = Duration::from_secs(3600);
@@ -40,20 +43,15 @@ impl Core {
         let done = self.swept.done(now);
 
         let from = done.map_or(0, |it| it.last.minus(LEASE_MAX).millis());
-        let (mut found, mut after) = (Vec::new(), Cursor { due: from, id: String::new() });
-        loop {
-            let lapsed = RowFilter::DueBy(RESERVED, now);
-            let page = self.reader(&keys).list::<Thread>(lapsed, Some(&after), LIST_ROWS_MAX).await?;
-            let Some(last) = page.last().map(|it| &it.record) else { break };
-            after = Cursor { due: last.facets().due, id: last.id() };
-            let unlogged = |it: &Thread| it.expired_write(now).is_some_and(|write| !it.unresolved.contains(write));
-            found.extend(page.into_iter().map(|it| it.record).filter(unlogged).map(|it| it.id));
-        }
+        let (lapsed, after) = (RowFilter::DueBy(RESERVED, now), Cursor { due: from, id: String::new() });
+        let is_unlogged = |it: &Thread| it.expired_write(now).is_some_and(|write| !it.unresolved.contains(write));
+        let unlogged = |it: Stored<Thread>| Some(it.record).filter(is_unlogged).map(|it| it.id);
+        let found = self.reader(&keys).select(lapsed, Some(after), ListBounds::pages(PAGES_MAX), unlogged).await?;
         // The cursor moves only when every expired lease is logged.
-        if found.is_empty() {
+        if found.items.is_empty() && found.is_complete {
             self.swept.put(LeaseScanTimes { whole: done.map_or(now, |it| it.whole), last: now });
         }
-        Ok(found)
+        Ok(found.items)
     }
 
     /// Returns what `pick` selects from all open rows of a kind.
@@ -62,13 +60,8 @@ impl Core {
         keys: &Keys,
         pick: impl Fn(R) -> Option<T>,
     ) -> Result<Vec<T>> {
-        let (mut found, mut after) = (Vec::new(), None);
-        loop {
-            let page = self.reader(keys).list::<R>(RowFilter::State(OPEN), after.as_ref(), IN_HAND).await?;
-            let Some(last) = page.last().map(|it| &it.record) else { return Ok(found) };
-            after = Some(Cursor { due: last.facets().due, id: last.id() });
-            found.extend(page.into_iter().filter_map(|it| pick(it.record)));
-        }
+        let pick = |it: Stored<R>| pick(it.record);
+        Ok(self.reader(keys).select(RowFilter::State(OPEN), None, IN_HAND, pick).await?.items)
     }
 
     /// Returns what `pick` selects from all rows in a state whose time has come.
@@ -78,12 +71,7 @@ impl Core {
         pick: impl Fn(R) -> Option<T>,
     ) -> Result<Vec<T>> {
         let (keys, now) = (self.keys()?, self.now());
-        let (mut found, mut after) = (Vec::new(), None);
-        loop {
-            let page = self.reader(&keys).list::<R>(RowFilter::DueBy(state, now), after.as_ref(), IN_HAND).await?;
-            let Some(last) = page.last().map(|it| &it.record) else { return Ok(found) };
-            after = Some(Cursor { due: last.facets().due, id: last.id() });
-            found.extend(page.into_iter().filter_map(|it| pick(it.record)));
-        }
+        let pick = |it: Stored<R>| pick(it.record);
+        Ok(self.reader(&keys).select(RowFilter::DueBy(state, now), None, IN_HAND, pick).await?.items)
     }
 }

@@ -15,8 +15,11 @@ use crate::metrics::BlockingWork;
 use crate::service::error::{Error, Result};
 use crate::service::policies::Policies;
 use crate::service::policies::policy_cache::POLICIES_MAX;
-use crate::store::record::Record;
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
+use crate::store::record::{ListBounds, Stored};
+use crate::store::{LIST_ROWS_MAX, RowFilter};
+
+/// Pages of the list of flows.
+const FLOW_PAGES_MAX: usize = 100;
 
 impl Policies {
     /// Returns the compiled policy with this digest. The stored text is hashed again first, so that a changed
@@ -92,17 +95,14 @@ impl Policies {
 
     /// Returns the active policy of each flow.
     pub(in crate::service) async fn active_policy_by_flow(&self, keys: &Keys) -> Result<ActivePolicies> {
-        let (mut judging, mut after) = (ActivePolicies::new(), None);
-        loop {
-            let page = self.core.reader(keys).list::<Flow>(RowFilter::All, after.as_ref(), LIST_ROWS_MAX).await?;
-            after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
-            // A short page is the last one.
-            let full = page.len() == LIST_ROWS_MAX as usize;
-            judging.extend(page.into_iter().map(|it| (it.record.id.clone(), ReplacedPolicy::of(&it.record))));
-            if !full {
-                return Ok(judging);
-            }
+        let active = |it: Stored<Flow>| Some((it.record.id.clone(), ReplacedPolicy::of(&it.record)));
+        let all =
+            self.core.reader(keys).select(RowFilter::All, None, ListBounds::pages(FLOW_PAGES_MAX), active).await?;
+        // A missing flow would count as one without a policy.
+        if all.is_complete {
+            return Ok(all.items.into_iter().collect());
         }
+        Err(Error::WrongState("there are more flows than the gateway can list"))
     }
 
     /// Compiles a submitted policy. A megabyte of schemas takes seconds, so this runs in the queue for dry

@@ -25,9 +25,9 @@ use crate::service::policy_changes::PolicyChanges;
 use crate::service::policy_changes::activate::{ActivationOutcome, activated_flow, activation_data};
 use crate::service::reviews::vote::{VoteOutcome, with_passkey};
 use crate::store::change::Draft;
-use crate::store::record::Stored;
+use crate::store::record::{ListBounds, Stored};
 use crate::store::records::OPEN;
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
+use crate::store::{LIST_ROWS_MAX, RowFilter};
 
 /// Pending policy change requests of one flow. Reviewers read each of them whole.
 const OPEN_MAX: usize = 16;
@@ -104,40 +104,18 @@ impl PolicyChanges {
     pub async fn policy_changes_of(&self, flow: &FlowId) -> Result<Vec<PolicyChangeRequest>> {
         let keys = self.core.keys()?;
         self.core.flow(&keys, flow).await?;
-        let mut all: Vec<PolicyChangeRequest> = Vec::new();
-        for _ in 0..PAGES_MAX {
-            let after = all.last().map(|it| Cursor { due: 0, id: it.id.to_string() });
-            let of_flow = RowFilter::Owner(flow.as_str());
-            let page =
-                self.core.reader(&keys).list::<PolicyChangeRequest>(of_flow, after.as_ref(), LIST_ROWS_MAX).await?;
-            let full = page.len() == LIST_ROWS_MAX as usize;
-            all.extend(page.into_iter().map(|it| it.record));
-            if !full {
-                break;
-            }
-        }
+        let (of_flow, bounds) = (RowFilter::Owner(flow.as_str()), ListBounds::pages(PAGES_MAX));
+        let record = |it: Stored<PolicyChangeRequest>| Some(it.record);
+        let mut all = self.core.reader(&keys).select(of_flow, None, bounds, record).await?.items;
         // Ids begin with their time, so the list by id has the oldest first.
         all.reverse();
         Ok(all)
     }
 
     async fn open_amendments(&self, keys: &Keys, flow: &FlowId) -> Result<Vec<Stored<PolicyChangeRequest>>> {
-        let mut open: Vec<Stored<PolicyChangeRequest>> = Vec::new();
-        let mut after: Option<Cursor> = None;
-        for _ in 0..PAGES_MAX {
-            let page = self
-                .core
-                .reader(keys)
-                .list::<PolicyChangeRequest>(RowFilter::State(OPEN), after.as_ref(), LIST_ROWS_MAX)
-                .await?;
-            let full = page.len() == LIST_ROWS_MAX as usize;
-            after = page.last().map(|it| Cursor { due: it.record.expires_at.millis(), id: it.record.id.to_string() });
-            open.extend(page.into_iter().filter(|it| it.record.change.flow == *flow));
-            if !full {
-                break;
-            }
-        }
-        Ok(open)
+        let of_flow = |it: Stored<PolicyChangeRequest>| (it.record.change.flow == *flow).then_some(it);
+        let (open, bounds) = (RowFilter::State(OPEN), ListBounds::pages(PAGES_MAX));
+        Ok(self.core.reader(keys).select(open, None, bounds, of_flow).await?.items)
     }
 
     /// Counts a vote on exactly the digest that the ballot contains. The last approval activates the policy.

@@ -157,7 +157,7 @@ impl RecordReader<'_> {
         for _ in 0..bounds.pages_max {
             let page = self.list::<R>(filter, after.as_ref(), bounds.page_rows).await?;
             let is_last = page.len() < bounds.page_rows as usize;
-            // The position after the last row, so that rows added meanwhile cause neither gaps nor repetitions.
+            // The cursor follows the last row, so that new rows cause neither gaps nor repetitions.
             after = page.last().map(|it| Cursor { due: it.record.facets().due, id: it.record.id() });
             items.extend(page.into_iter().filter_map(&mut pick));
             if is_last {

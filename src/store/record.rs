@@ -103,10 +103,11 @@ impl ListBounds {
     }
 }
 
-/// What was selected of a list, and whether the whole list was read.
+/// The selected items of a list.
 #[derive(Debug)]
 pub struct BoundedList<T> {
     pub items: Vec<T>,
+    /// Whether the whole list was read.
     pub is_complete: bool,
 }
 

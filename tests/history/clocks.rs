@@ -1,4 +1,4 @@
-//! An audit of a true history finds nothing, whatever the clock did meanwhile.
+//! An audit of an unaltered history finds nothing, even if the clock stopped or went back.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use countersign::service::identity::actor::Actor;
 
 use crate::lived::{self, HistoryGateway, TestClock, live_through};
 
-/// Tells the same moment many times over.
+/// Returns the same time for up to 100 milliseconds.
 struct FrozenClock;
 
 impl Clock for FrozenClock {

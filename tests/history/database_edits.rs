@@ -1,9 +1,12 @@
-//! The database is edited: every table × every column × {update, swap two}, and every table × {insert a row, delete
-//! a row, put a row back to an older sealed revision}, on a file that a small real history made; and one edit of each
-//! column on PostgreSQL.
+//! Edits the database directly and compares the result of an audit and of `verify` with a stated outcome.
 //!
-//! Each has a stated outcome below, the same on both. The tables and columns are read from the database itself, so that
-//! a new one without an outcome fails here.
+//! The edits on a SQLite file with a small real history are:
+//!
+//! - every table × every column × {update, swap two}
+//! - every table × {insert a row, delete a row, put a row back to an older sealed revision}
+//!
+//! On PostgreSQL there is one edit of each column. The outcomes are the same on both databases. The tables and columns
+//! are read from the database, so a new one without an outcome fails here.
 
 mod on_postgres;
 mod resealed;
@@ -34,7 +37,7 @@ enum EditOutcome {
 /// How verify takes the loss of a row that it needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum VerifyOutcome {
-    /// The writer is not let through, whichever row of the thread it was.
+    /// `verify` refuses the writer, for every row of the thread.
     Refused,
     /// It does not look there; only `audit` does.
     NotAsked(&'static str),
@@ -142,7 +145,7 @@ const TABLES: &[(Table, EditOutcome, VerifyOutcome)] = &[
     (Table::Log, EditOutcome::Found, VerifyOutcome::NotAsked("the log repeats the events")),
 ];
 
-/// One history, and a writer's token that could write its head. Nobody opens it where it lies: each works on a copy.
+/// One history, and a writer's token that can write its head. Every test works on a copy of it.
 pub struct HistoryTemplate {
     folder: TempDir,
     token: String,
@@ -209,7 +212,7 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-/// What an audit of that folder finds: `table id: finding`, and nothing changed by looking.
+/// Returns the findings of an audit of that folder: `table id: finding`.
 async fn found(folder: &Path) -> Vec<String> {
     let store = SqliteStore::open(folder.join("countersign.db"), SqliteOptions::default()).unwrap();
     let keyring = Keyring::open(&folder.join("keyring.json"), None).unwrap();
@@ -220,7 +223,7 @@ async fn found(folder: &Path) -> Vec<String> {
     report.findings.iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
 }
 
-/// Whether a writer is let through in that folder.
+/// Returns whether `verify` allows the writer in that folder.
 async fn verifies(folder: &Path, original: &HistoryTemplate) -> Result<(), String> {
     let gateway = match tokio::spawn({
         let folder = folder.to_owned();
@@ -259,7 +262,7 @@ fn ids_of(connection: &Connection, table: Table) -> Vec<String> {
 /// Every table there may be, in order.
 fn expected_tables() -> Vec<String> {
     let mut expected: Vec<String> = TABLES.iter().map(|it| it.0.name().to_owned()).collect();
-    // What rows are found by: no row of this kind, and so apart.
+    // Labels are an index of rows and no kind of row, so `TABLES` does not have them.
     expected.push("labels".to_owned());
     // Which migrations were applied: a gateway does not open on a list that is not its own.
     expected.push("schema_migrations".to_owned());
@@ -269,7 +272,7 @@ fn expected_tables() -> Vec<String> {
 
 const NO_SEAL: &str = "zeroblob(32)";
 
-/// The value plus a little, whatever its type, in a table's last row. A seal becomes one that is nobody's.
+/// Changes the value slightly in a table's last row. A seal becomes one that no key made.
 fn updated(table: &str, column: &str, no_seal: &str) -> String {
     let value = match column {
         "due" | "revision" => format!("{column} + 1"),

@@ -14,7 +14,7 @@ use crate::database_edits::{HistoryTemplate, opened};
 use crate::lived;
 use crate::over::{InterceptedStore, StoreInterceptor, StoreOperation};
 
-/// Does something to the database as soon as an audit has read anything of it.
+/// Edits the database after an audit has read its first page.
 struct TamperingStore {
     folder: std::path::PathBuf,
     does: &'static str,
@@ -37,7 +37,7 @@ impl StoreInterceptor for TamperingStore {
     }
 }
 
-/// What is found after the one edit, if the other is made while it reads.
+/// Returns the findings of an audit after the first edit, while the second edit is made during the audit.
 async fn found(original: &HistoryTemplate, edit: &'static str, does: &'static str) -> Vec<String> {
     let copy = original.edited(|it| it.execute_batch(edit).unwrap());
     let folder = copy.path().to_owned();
@@ -56,7 +56,7 @@ fn what_is_wrong_at_the_moment_that_is_read_is_found_and_nothing_after_it() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let original = HistoryTemplate::shared(&runtime);
     for (edit, undo) in [
-        // Rows that are missing, one that bears no seal, and labels, which are no rows.
+        // The edits remove rows, break the seals of rows, and remove labels, which are no rows.
         (
             "CREATE TABLE away AS SELECT * FROM receipts; DELETE FROM receipts",
             "INSERT INTO receipts SELECT * FROM away; DROP TABLE away",

@@ -1,4 +1,4 @@
-//! What holds of a whole history: how it is made is in `lived/`, and every test lives through it, or through a part of it.
+//! Tests of a whole history of the gateway. `lived/` makes the history, and every test uses it or a part of it.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says by its failure what could not be")]
 

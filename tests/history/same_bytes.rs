@@ -1,8 +1,8 @@
-//! The same inputs come to the same bytes on SQLite and on PostgreSQL: entries, statements, states, all of it.
+//! The same inputs lead to the same bytes on SQLite and on PostgreSQL: entries, statements and states.
 //!
-//! Keys, ids and times are part of the inputs, and a gateway draws ids by chance. So one history is lived through on
-//! both databases at once: each change goes to both, and each read is put to both and must come back the same, row
-//! for row, with its seal. Afterwards a gateway on each database alone must tell the same of it.
+//! Keys, ids and times are part of the inputs, and a gateway draws random ids. So one gateway makes one history on both
+//! databases at once. Each change goes to both. Each read goes to both and must return the same rows with the same
+//! seals. Afterwards a gateway on each database alone must return the same content.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ fn bytes(of: &impl Serialize) -> String {
     serde_json::to_string(of).unwrap()
 }
 
-/// What a gateway tells of a thread to whoever may know all: each entry, statement and opening, and the states as its
+/// Returns everything that the gateway has about a thread: each entry, statement and opening, and the states as the
 /// writer reads them.
 async fn told(service: &Service, name: &str) -> Vec<String> {
     let mut told = Vec::new();

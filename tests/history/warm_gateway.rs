@@ -1,5 +1,5 @@
-//! A gateway that runs remembers what it checked. Whatever another gateway or somebody with the database changes
-//! meanwhile: a writer is let through on what stands, or on what was checked before and is still in force.
+//! A running gateway caches the rows that it checked. Another gateway, or an attacker with the database, can change
+//! these rows. `verify` allows a writer only on current rows, or on cached rows that are still in force.
 
 mod pair;
 
@@ -100,7 +100,7 @@ async fn a_halt_by_another_gateway_holds_at_once(kind: DatabaseKind) {
     }
 }
 
-/// What is remembered by then says no.
+/// The cached rows lead to a refusal, so the gateway must read them again.
 async fn a_refusal_that_another_gateway_ended_is_not_repeated(kind: DatabaseKind) {
     let pair = GatewayPair::open(kind).await;
     for scope in [HaltScope::All, HaltScope::Flow(flow("payments"))] {
@@ -168,7 +168,7 @@ async fn a_receipt_that_ran_out_by_the_databases_clock_is_expired(kind: Database
         pair.clock.0.set_millis(ahead);
         pair.databases_clock.set_millis(ahead + BEHIND_MILLIS);
         let verified = pair.verified().await;
-        // Otherwise the machine stood still meanwhile, and the gateway's own clock refuses it.
+        // Otherwise the machine was too slow, and the receipt has expired by the gateway's own clock too.
         if pair.clock.now().millis() < exp {
             assert_eq!(verified, refused("expired"), "the gateway's clock alone would have let it through");
             return;
@@ -241,7 +241,7 @@ async fn a_key_that_signed_the_parent_counts_as_much_as_the_heads_own(kind: Data
     }
 }
 
-/// What of a decision is looked at again when it commits, and what was checked before and is in force as it was.
+/// Every table of a decision, and whether the commit reads it again (`true`) or relies on the earlier check.
 const AT_COMMIT: &[(Table, bool)] = &[
     (Table::Gateway, true),
     (Table::Flows, true),
@@ -295,7 +295,7 @@ async fn a_thread_row_put_back_to_before_its_write_gives_nothing_away(kind: Data
     }
 }
 
-/// What is put back is what this gateway remembers.
+/// The row that is put back is the row that this gateway has in its cache.
 async fn a_thread_row_put_back_to_before_another_gateways_write_gives_nothing_away(kind: DatabaseKind) {
     let pair = GatewayPair::open(kind).await;
     pair.put_back_after(pair.verified_by_the_other()).await;

@@ -1,4 +1,4 @@
-//! What workers do, one run at a time.
+//! Tests of the background workers, one run at a time.
 
 use countersign_domain::identity::party::Party;
 

@@ -1,4 +1,4 @@
-//! What the gateway acknowledged, as it is told through the pipe: one line each, in one write.
+//! The acknowledgements of the gateway, which go through a pipe: one line each, in one write.
 
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ pub enum KillAcknowledgement {
     Aborted {
         write: String,
     },
-    /// A commit stands at the point at which it is to be killed, and goes no further.
+    /// A commit has reached the point at which the parent kills it, and waits there.
     AtPoint,
     /// Something else went wrong: no acknowledgement, but worth reading when a run fails.
     Trouble {

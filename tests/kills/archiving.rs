@@ -1,5 +1,5 @@
-//! A gateway is killed at the change by which a thread's past leaves the database, or its values are erased: the next one
-//! comes to the same files, byte for byte.
+//! Kills a gateway while it archives or erases the history of a thread. The next gateway must end with the same files,
+//! byte for byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -90,7 +90,7 @@ fn a_child_with_orders_archives_until_it_is_killed() {
     });
 }
 
-/// Runs that child until it says where it stands, and kills it there.
+/// Runs the child until it reports that it has reached the point, and kills it there.
 fn kill(folder: &Path, ahead_millis: i64, point: (&str, u64)) {
     let orders = ArchivingChildConfig { folder: folder.to_owned(), ahead_millis, point: (point.0.to_owned(), point.1) };
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -207,7 +207,7 @@ async fn killed_while_it_archives_or_erases_the_next_ends_it_with_the_same_bytes
     furnish(folder.path()).await;
     is_ended_by_the_next(folder.path(), 0, 2).await;
     open(folder.path(), 0, None).await.works().await;
-    // Of each archive two changes: that it is erased, and that no file has its values any more.
+    // Each archive has two changes: one starts its erasure, and one records that no file has its values.
     let later = i64::try_from((DAY * 6).as_millis()).unwrap();
     is_ended_by_the_next(folder.path(), later, 3).await;
 }

@@ -1,4 +1,4 @@
-//! The gateway that dies: it works as hard as it can and tells every acknowledgement, until it is killed.
+//! The gateway that is killed. It works without pause and reports every acknowledgement until then.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub struct KillChildConfig {
     pub reviewers: [String; 2],
 }
 
-/// What one that sends is told.
+/// The settings of a child that sends events.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SenderConfig {
     /// Once so many events are in the log, it only sends.
@@ -275,7 +275,7 @@ impl LoadDriver {
         Ok(())
     }
 
-    /// Two writes race for the head; one is let through.
+    /// Two writes race for the head, and `verify` allows one of them.
     async fn write(&self, thread: &ThreadId, transition: Digest, plan: HoldPlan) -> Result<(), Error> {
         let (_, decision) = self.service.reviews.decision(transition, &Party::Receiver).await?;
         let receipt = decision.and_then(|it| it.receipt).expect("an approved transition has its receipt");

@@ -22,7 +22,7 @@ use countersign::store::{Cursor, LIST_ROWS_MAX, RowFilter, Store};
 
 use super::ack::KillAcknowledgement;
 
-/// Everything wrong with what is left; what was acknowledged and is gone begins with `lost: `.
+/// Returns every defect of the remaining rows. `lost: ` marks an acknowledged change that is missing.
 pub async fn look(store: &dyn Store, keys: &Keys, acks: &[KillAcknowledgement]) -> Vec<String> {
     let report = audit(store, keys, SystemClock.now()).await.unwrap();
     let mut wrong: Vec<String> = report.findings.iter().map(|it| format!("audit: {it:?}")).collect();
@@ -180,7 +180,7 @@ impl RemainingRows {
         told
     }
 
-    /// A hold is approved, its transition says so, a receipt exists, an entry names both and the events tell it: all or none.
+    /// Checks that reviews, transitions, receipts, entries and events agree on every approval.
     fn check_decisions(&self, wrong: &mut Vec<String>) {
         let holds = self.holds.values().filter_map(|it| match &it.state {
             HoldState::Approved { receipt, .. } => {
@@ -223,7 +223,7 @@ impl RemainingRows {
         }
     }
 
-    /// Every open hold holds its thread, and every held thread's hold is open; each was told of once.
+    /// Checks that open reviews and held threads match, and that each review has one `TransitionHeld` event.
     fn check_holds(&self, wrong: &mut Vec<String>) {
         let open = self.holds.values().filter(|it| matches!(it.state, HoldState::Open {}));
         let open: BTreeSet<_> = open.map(|it| (it.thread.to_string(), it.id.to_string())).collect();
@@ -238,7 +238,7 @@ impl RemainingRows {
         }
     }
 
-    /// No fence twice, no head reserved twice, and whoever holds a head is an open write.
+    /// Checks that no fencing token (`fence`) and no reserved head repeats, and that reserved heads match open writes.
     fn check_writes(&self, wrong: &mut Vec<String>) {
         let (mut fences, mut heads) = (BTreeSet::new(), BTreeSet::new());
         for write in self.writes.values() {

@@ -1,9 +1,9 @@
-//! The gateway is killed, with SIGKILL, while it is busy; whatever it had acknowledged must still be so.
+//! Kills the gateway with SIGKILL while it is busy. Every acknowledged change must survive.
 //!
-//! This binary runs itself again as the gateway that dies ([`child`]); the process you started stays alive, keeps
-//! every acknowledgement that came through the pipe, and looks at what is left ([`left`]). `TEST_KILLS=200` kills
-//! that many times, half of them on each database; without it there are 20. A further run on SQLite throws away
-//! whatever was not synced when the process died, as a failing machine would.
+//! This binary runs itself again as the gateway that is killed ([`child`]). The process that you started stays alive,
+//! stores every acknowledgement from the pipe, and checks the remaining rows ([`left`]). `TEST_KILLS=200` kills that
+//! many times, half of them on each database. The default is 20. A further run on SQLite discards all data that was not
+//! synced when the process died, as after a power failure.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -47,7 +47,7 @@ async fn open_postgres(house: &KillTestHome) -> Box<dyn Store> {
     Box::new(PostgresStore::open(&house.database, PostgresOptions::default()).await.unwrap())
 }
 
-/// Kills a house's gateway again and again, and looks after each kill.
+/// Kills the gateway of a test home repeatedly, and checks the database after each kill.
 async fn kill(house: &KillTestHome, open: impl AsyncFn(&KillTestHome) -> Box<dyn Store>, kills: usize) {
     let mut acks: Vec<KillAcknowledgement> = Vec::new();
     for when in rounds(kills) {

@@ -28,7 +28,7 @@ use super::{gateway, postgres, unsynced};
 pub enum KillPoint {
     /// At this point of the commit of this group of changes, counted from 1.
     At(&'static str, u64),
-    /// After so many acknowledgements, wherever it stands then.
+    /// After so many acknowledgements, at any point of a commit.
     After(u64),
 }
 
@@ -97,12 +97,12 @@ impl KillTestHome {
         Self { database, folder, orders, forgetful: false }
     }
 
-    /// The same house, where only what was synced outlives the process.
+    /// Returns the same home, where only synced data survives the process.
     pub fn forgetful(self) -> Self {
         Self { forgetful: true, ..self }
     }
 
-    /// Nobody has the database open: what its files are now counts as synced, the log among them.
+    /// Marks the present database files as synced, with the write-ahead log. No process may have the database open.
     fn begin_synced(&self) {
         if self.synced().exists() {
             fs::remove_dir_all(self.synced()).unwrap();
@@ -116,7 +116,7 @@ impl KillTestHome {
         }
     }
 
-    /// The same house, where nothing is ever synced.
+    /// Returns the same home, where nothing is ever synced.
     pub fn unsynced(mut self) -> Self {
         self.orders.synced = false;
         self
@@ -126,7 +126,7 @@ impl KillTestHome {
         self.folder.path().join("synced")
     }
 
-    /// What its gateway is told, as long as nothing else is wanted.
+    /// Returns the default settings of its gateway.
     pub fn orders(&self) -> KillChildConfig {
         self.orders.clone()
     }
@@ -135,7 +135,7 @@ impl KillTestHome {
         Keyring::open(self.orders.keyring.as_ref(), None).unwrap().current().unwrap()
     }
 
-    /// Runs the gateway until it is killed. What it acknowledged before, in order.
+    /// Runs the gateway until it is killed, and returns its acknowledgements in order.
     pub async fn run(&self, when: &KillPoint) -> Vec<KillAcknowledgement> {
         let mut orders = self.orders.clone();
         if let KillPoint::At(point, count) = when {
@@ -161,7 +161,7 @@ impl KillTestHome {
                 acks.push(ack);
                 if !reached && (now || matches!(when, KillPoint::After(count) if acks.len() as u64 >= count)) {
                     reached = true;
-                    // What is in the pipe was acknowledged: it is read to its end.
+                    // The loop reads on to the end of the pipe, because its lines were acknowledged.
                     child.kill().unwrap();
                 }
             }
@@ -173,7 +173,7 @@ impl KillTestHome {
         acks
     }
 
-    /// The power fails: the database becomes what was synced of it.
+    /// Resets the database to its synced files, as after a power failure.
     pub fn lose_what_was_not_synced(&self) {
         for suffix in ["", "-wal", "-shm"] {
             let kept = self.synced().join(format!("countersign.db{suffix}"));

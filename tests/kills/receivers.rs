@@ -17,7 +17,7 @@ pub enum ReceiverBehavior {
     TakesLate,
     Fails,
     Hangs,
-    /// To an address of which nobody may hear.
+    /// Redirects to an address that the gateway must never call.
     SendsOn,
     IsGone,
     StreamsForever,
@@ -39,7 +39,7 @@ const LATE: Duration = Duration::from_millis(5);
 const DRIP: Duration = Duration::from_millis(100);
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-/// What one receiver got: by id, how often and what.
+/// The requests of one receiver, by id: how many came and with which body.
 #[derive(Default)]
 pub struct ReceiverLog {
     pub times: BTreeMap<String, u64>,
@@ -55,7 +55,7 @@ pub struct ReceiverPool {
     pub port: u16,
     manners: Vec<ReceiverBehavior>,
     got: Vec<Mutex<ReceiverLog>>,
-    /// Requests that were sent on to the address of which nobody may hear.
+    /// Requests that followed the redirect to the forbidden address.
     pub trapped: Mutex<u64>,
     arrived: watch::Sender<u64>,
 }

@@ -1,5 +1,5 @@
-//! The gateway is killed while it sends. Whatever was committed reaches everybody who takes it, under one id; nothing
-//! else reaches anybody; and what comes twice is bounded by what may be under way.
+//! Kills the gateway while it sends events. Every committed event reaches every healthy receiver under one id, and
+//! nothing else is sent. The number of repeated deliveries is limited by the number that can be in flight.
 //!
 //! `TEST_EVENTS=10000 TEST_ENDPOINTS=20` is the whole size; run it with `--release`.
 
@@ -104,18 +104,18 @@ async fn fill_the_log(service: &Service, house: &KillTestHome, events: u64) {
             episode: None,
         };
         service.threads.create_thread(&host, &new).await.unwrap();
-        // What is busy is tried again: a killed gateway's connection may end a little later.
+        // `Busy` is expected: the connection of a killed gateway may end a little later.
         let numbered = sequence::run_once(service).await;
         assert!(matches!(numbered, Ok(_) | Err(Error::Busy)), "{numbered:?}");
     }
 }
 
-/// Sends until everybody who takes it has the whole log, or nothing more comes.
+/// Sends until every healthy receiver has the whole audit log, or until no more events arrive.
 async fn send_the_rest(service: &Arc<Service>, receivers: &ReceiverPool) {
     let sender = DeliveryWorker::new(service);
     let (mut had, mut rounds) = (0, 0);
     while rounds < ROUNDS_WITHOUT_MAX {
-        // As the workers do: what is busy is tried again. A killed gateway's connections may end a little later.
+        // Workers retry when the store is busy. The connections of a killed gateway may end a little later.
         let rounds_done = [sequence::run_once(service).await, sender.round().await];
         assert!(rounds_done.iter().all(|it| matches!(it, Ok(_) | Err(Error::Busy))), "{rounds_done:?}");
         let length = usize::try_from(service.log.log_length().await.unwrap()).unwrap();
@@ -139,7 +139,7 @@ async fn killed_while_sending(house: &KillTestHome, open: impl AsyncFn(&KillTest
     add_endpoints(&first, &receivers).await;
     drop(first);
 
-    // What all who take everything get together is more than any of these.
+    // The healthy receivers together get at least this many deliveries, so every kill happens before the end.
     let all_together = events * receivers.healthy().count() as u64;
     let mut moments: Vec<u64> =
         (0..KILLS).map(|_| 1 + u64::from_be_bytes(countersign::random::bytes()) % all_together).collect();
@@ -169,7 +169,7 @@ async fn ended(child: &mut Child) {
     }
 }
 
-/// Everybody who takes it has everything that is in the log, and nothing else.
+/// Checks that every healthy receiver has every event of the audit log, and nothing else.
 fn look(log: BTreeMap<String, Event>, receivers: &ReceiverPool, events: u64) {
     assert!(log.len() as u64 >= events, "{} events", log.len());
     let (mut all, mut again) = (0, 0);

@@ -1,4 +1,4 @@
-//! What the disk would keep if the machine failed: a copy of each database file as of its last sync.
+//! Copies each database file at its last sync, which is the content that survives a power failure.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -41,7 +41,7 @@ pub async fn a_gateway_whose_clock_is_off_is_refused_either_way(database: TestDa
         ChangeSet { decided_at, ..change(Vec::new(), vec![RowWrite::Insert(row(id))]) }
     };
     // Room for the commit itself, on a machine that has much else to do: how long it waited is not the clocks' fault.
-    // Where the line is to the millisecond, the check's own tests say.
+    // The unit tests of the check cover the exact limit.
     const ROOM: i64 = 1_500;
     store.commit(decided(-CLOCK_SKEW_MILLIS_MAX + ROOM, "a little behind")).await.unwrap();
     store.commit(decided(CLOCK_SKEW_MILLIS_MAX - ROOM, "a little ahead")).await.unwrap();

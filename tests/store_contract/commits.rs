@@ -1,4 +1,4 @@
-//! What a commit promises.
+//! The contract of commits.
 
 use countersign::store::change::RowWrite;
 use countersign::store::row::{Facets, SealedRow, Table};

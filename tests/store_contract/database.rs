@@ -77,7 +77,7 @@ impl TestDatabase {
         }
     }
 
-    /// Where the file is, of a database that is one.
+    /// Returns the path of a SQLite database.
     pub fn path(&self) -> &Path {
         match &self.place {
             TestDatabaseLocation::Sqlite { path, .. } => path,
@@ -85,7 +85,7 @@ impl TestDatabase {
         }
     }
 
-    /// The address, of a database that has one.
+    /// Returns the address of a PostgreSQL database.
     pub fn url(&self) -> &str {
         match &self.place {
             TestDatabaseLocation::Sqlite { .. } => unreachable!("only asked of PostgreSQL"),
@@ -113,7 +113,7 @@ impl Intruder {
         }
     }
 
-    /// The columns of a table, as the database itself tells them.
+    /// Returns the columns of a table from the catalog of the database.
     pub async fn columns(&self, table: Table) -> Vec<String> {
         let name = table.name();
         let sql = match self {
@@ -142,7 +142,7 @@ impl Intruder {
         self.run(&sql).await;
     }
 
-    /// Nobody writes until this ends.
+    /// Blocks all writers until `end`.
     pub async fn begin_to_block(&self) {
         match self {
             Self::Sqlite(_) => self.run("BEGIN IMMEDIATE").await,

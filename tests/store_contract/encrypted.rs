@@ -1,4 +1,4 @@
-//! A server that is spoken to by TLS, as one beyond this machine has to be.
+//! Connections to PostgreSQL by TLS, which remote servers require.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ const CERTIFICATE: &str = include_str!("../provider/tls/certificate.pem");
 const KEY: &str = include_str!("../provider/tls/key.pem");
 const AUTHORITY: &[u8] = include_bytes!("../provider/tls/authority.pem");
 
-/// As that of the other tests, and with a certificate for `localhost`; it listens on the port besides.
+/// Starts a server like that of the other tests, with a certificate for `localhost` and also a TCP port.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 umask 077
@@ -59,7 +59,7 @@ impl TlsServer {
         format!("postgres://countersign@{host}:{}/{name}?sslmode={mode}", self.port)
     }
 
-    /// As whoever runs the server speaks to it.
+    /// Connects by the Unix socket, as an administrator of the server does.
     async fn beside(&self, name: &str) -> tokio_postgres::Client {
         connect(&format!("postgres://countersign@{}:{}/{name}", self.socket, self.port)).await
     }
@@ -91,7 +91,7 @@ async fn every_connection_is_encrypted() {
     store.walk(&mut |page| met += usize::from(matches!(page, ScanPage::Rows(_)))).await.unwrap();
     assert!(met > 0);
     let (encrypted, clear) = SERVER.sessions("every").await;
-    // Who commits, who reads, who listens, and who has the duty.
+    // The store has connections for commits, reads, notifications and the leader lock.
     assert!(encrypted >= 3 && clear == 0, "{encrypted} encrypted, {clear} in the clear");
 }
 
@@ -122,7 +122,7 @@ async fn a_server_of_another_name_is_told_nothing() {
 async fn a_server_that_speaks_no_tls_is_told_nothing() {
     let clear = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("postgres://countersign@localhost:{}/x?sslmode=require", clear.local_addr().unwrap().port());
-    // What a server says that was built without it.
+    // A server that was built without TLS answers `N`.
     let server = std::thread::spawn(move || {
         use std::io::{Read as _, Write as _};
         let (mut stream, _) = clear.accept().unwrap();

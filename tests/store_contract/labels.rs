@@ -1,4 +1,4 @@
-//! What labels promise: they come and go with the change of their row, and lists by them are in order either way.
+//! The contract of labels: they change together with their row, and lists by label are ordered in both directions.
 
 use countersign::store::change::ChangeSet;
 use countersign::store::label::{Label, LabelChange, Labels};

@@ -1,4 +1,4 @@
-//! What opening a database promises.
+//! The contract of opening a database.
 
 use countersign::store::row::Table;
 use countersign::store::sqlite::OpenError;

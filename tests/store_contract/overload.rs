@@ -1,4 +1,4 @@
-//! What happens when more is asked than can be done.
+//! The store under more changes than its queue holds.
 
 use std::pin::pin;
 
@@ -24,7 +24,7 @@ pub async fn when_too_much_is_queued_the_rest_is_told_to_come_again(database: Te
     let busy = outcomes.iter().filter(|it| matches!(it, Err(StoreError::Busy))).count();
     assert_eq!(done + busy, CHANGES, "{:?}", outcomes.iter().find(|it| it.is_err()));
     assert!(busy > 0 && done > 0, "{done} done, {busy} told to come again");
-    // Each was told the truth, and the store is well again.
+    // Every outcome matches the stored rows, and the store accepts changes again.
     for (row, outcome) in rows.iter().zip(&outcomes).step_by(97) {
         assert_eq!(store.get(row.table, &row.id).await.unwrap().is_some(), outcome.is_ok());
     }

@@ -1,4 +1,4 @@
-//! What only a server promises.
+//! The parts of the contract that apply only to PostgreSQL.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -120,7 +120,7 @@ async fn what_was_replaced_meanwhile_is_seen_where_transactions_otherwise_see_on
 /// As many gateways as it takes for one transaction to begin before another ends, always.
 const GATEWAYS: usize = 3;
 
-/// What waits in each of them.
+/// Concurrent tasks for each gateway.
 const EACH: usize = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

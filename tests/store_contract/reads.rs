@@ -1,4 +1,4 @@
-//! What lists and look-ups promise.
+//! The contract of lists and look-ups.
 
 use countersign_domain::primitives::time::Timestamp;
 

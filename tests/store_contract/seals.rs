@@ -1,4 +1,4 @@
-//! What the seal notices of a hand at the database itself.
+//! The seal detects direct edits of the database.
 
 use countersign::store::row::{Facets, SealedRow, Table};
 use countersign::store::{RowFilter, Store, StoreError};

@@ -82,7 +82,7 @@ pub async fn two_stores_see_each_others_commits_and_lose_none(database: TestData
             stores[writer % 2].commit(insert(&[&last])).await.unwrap();
             for turn in 0..20 {
                 let store = &stores[(writer + turn) % 2];
-                // What the other store committed is read here at once.
+                // A commit of the other store is visible here immediately.
                 assert_eq!(store.get(Table::Threads, &last.id).await.unwrap().as_ref(), Some(&last));
                 let read = last;
                 last = next(&read, &turn.to_string());

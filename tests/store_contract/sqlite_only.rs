@@ -1,4 +1,4 @@
-//! What only a file promises.
+//! The parts of the contract that apply only to SQLite.
 
 use std::path::PathBuf;
 

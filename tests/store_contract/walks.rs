@@ -1,4 +1,4 @@
-//! What a walk through everything promises: all of it, as it stood at one moment.
+//! The contract of a walk: it returns every row and label as of one moment.
 
 use countersign::store::change::{ChangeSet, RowWrite};
 use countersign::store::label::{Label, LabelChange, Labels};

@@ -1,4 +1,4 @@
-//! What a party can fetch: every route of the role table that it may read, for everything that there is.
+//! Fetches every route that the role table allows a party to read, for every object of the gateway.
 
 use countersign_domain::episode::Artefact;
 use countersign_domain::identity::account::{Account, MachineRole};
@@ -28,7 +28,7 @@ pub fn is_known(route: &str) -> bool {
     LEFT_OUT.contains(&route) || route.split('/').all(|it| !it.starts_with('{') || PLACES.contains(&it))
 }
 
-/// What there is in a gateway, and what a party has seen of it: from where, and what.
+/// The objects of a gateway, and the responses that a party received: each address with its text.
 #[derive(Default)]
 pub struct FetchedFacts {
     pub threads: Vec<String>,
@@ -37,18 +37,18 @@ pub struct FetchedFacts {
     digests: Vec<String>,
     reviews: Vec<String>,
     events: Vec<String>,
-    /// What happened before this place in the log is not looked at.
+    /// Events up to this position of the audit log are ignored.
     after: u64,
     pub seen: Vec<(String, String)>,
 }
 
 impl FetchedFacts {
-    /// Nothing yet, and nothing of what happened before this place in the log.
+    /// Starts empty, and ignores events up to this position of the audit log.
     pub fn after(after: u64) -> Self {
         Self { after, ..Self::default() }
     }
 
-    /// Keeps an answer that the party was given.
+    /// Records a response that the party received.
     pub fn answer(&mut self, answer: ApiResponse, status: u16) -> Value {
         let body = answer.expect(status);
         self.seen.push((format!("answer {}", self.seen.len()), body.to_string()));
@@ -63,7 +63,7 @@ impl FetchedFacts {
         self.seen.push(("mcp".to_owned(), text));
     }
 
-    /// Finds everything by the log.
+    /// Collects the objects that the audit log names.
     pub async fn look_up(&mut self, g: &TestGateway) {
         while g.service.log.sequence().await.unwrap() > 0 {}
         for placed in g.service.log.events_after(self.after, None, 500).await.unwrap().0 {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use regex::Regex;
 
-/// What is random, longest forms first: signed tokens, digests and their beginnings, identifiers, seconds, ports, and masks
-/// of form tokens.
+/// Patterns of random values: signed tokens, digests and their prefixes, identifiers, seconds, ports and form tokens.
+/// The longest forms come first.
 const RANDOM: [&str; 7] = [
     r"eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+",
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
@@ -16,7 +16,7 @@ const RANDOM: [&str; 7] = [
     r"[A-Za-z0-9_-]{22,}",
 ];
 
-/// Moments: two gateways are not asked in the same second.
+/// Patterns of times, because the two gateways are not called in the same second.
 const MOMENTS: [&str; 5] = [
     r"(?s)<time.*?</time>",
     r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z",
@@ -42,7 +42,7 @@ pub fn nothing(one: &[(String, String)], other: &[(String, String)]) {
     }
 }
 
-/// Names in the place of what is random, the same for the same.
+/// Replaces random values with numbered names. Equal values get equal names.
 struct NameNormalizer {
     moments: Regex,
     random: Regex,

@@ -19,13 +19,13 @@ use super::{COLUMNS, EditOutcome, LABEL_COLUMNS, TABLES, expect, expected_tables
 use crate::lived::{self, live_through};
 use crate::{postgres, up_to_date};
 
-/// What an audit says of a row that was edited, after the row's name.
+/// The finding of an audit about an edited row, after the row's name.
 const UNSEALED: &str =
     ": the row does not have the seal of this gateway: it was changed, or belongs to another keyring";
 
 const NO_SEAL: &str = "decode(repeat('00', 32), 'hex')";
 
-/// A database under somebody's hands, and what an audit needs that looks at it after each edit.
+/// A database that the test edits, with everything that an audit after each edit needs.
 struct PostgresEditHarness {
     client: Client,
     store: PostgresStore,
@@ -54,14 +54,14 @@ impl PostgresEditHarness {
         Self { client, store, keys, archives, _folder: folder }
     }
 
-    /// What an audit finds: `table id: finding`.
+    /// Returns the findings of an audit: `table id: finding`.
     async fn found(&self) -> Vec<String> {
         let report = audit_with(&self.store, Some(&self.archives), &self.keys, SystemClock.now()).await.unwrap();
         report.findings.iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
     }
 
-    /// Edits one row of every table, each as it is said, and expects that each of these rows, and no other, is found to
-    /// be nobody's: a row is held against its seal alone, so one audit is enough for all of them.
+    /// Edits one row of every table, and expects that an audit finds exactly these rows unsealed. The seal of a row
+    /// depends on no other row, so one audit is enough for all of them.
     async fn edit_everywhere(&self, edit: impl Fn(&str) -> String) {
         let mut edited = BTreeSet::new();
         for table in Table::ALL {

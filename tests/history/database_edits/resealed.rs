@@ -1,6 +1,6 @@
-//! Whoever has the row key besides the database: every leaf of every kind of row is changed and sealed again, rows
-//! are taken out and sealed at another revision. The audit believes no row, so it finds these
-//! too; and each thing that it can say is said here at least once.
+//! Edits by an attacker who has the row key as well as the database. Every leaf of every kind of row is changed and
+//! sealed again, and rows are removed or sealed at another revision. The audit trusts no row, so it finds these edits
+//! too. Every finding of an audit occurs here at least once.
 
 mod attempts;
 mod crafted;
@@ -53,7 +53,7 @@ const EVENTS_MAX: u32 = 60;
 
 struct StoredRow {
     id: String,
-    /// What is tried once of each kind: ids are random, and so is which row comes first.
+    /// Each kind is edited once. Ids are random, so the order of rows cannot select them.
     kind: String,
     revision: i64,
     body: Value,
@@ -72,7 +72,7 @@ fn rows(connection: &Connection, table: Table) -> Vec<StoredRow> {
     statement.query_map([], read).unwrap().map(Result::unwrap).collect()
 }
 
-/// A database under somebody's hands, and the audit that looks at it after each edit.
+/// A database that the test edits, and the audit that runs after each edit.
 struct ResealHarness {
     runtime: tokio::runtime::Runtime,
     store: SqliteStore,
@@ -98,7 +98,7 @@ impl ResealHarness {
         let file = copy.path().join("countersign.db");
         bench.connection.execute("VACUUM INTO ?1", [file.to_str().unwrap()]).unwrap();
         std::fs::copy(folder.join("keyring.json"), copy.path().join("keyring.json")).unwrap();
-        // Nobody changes a file here, so there need be no copies of them.
+        // These tests change no archive file, so the copy can share the archives.
         (Self { archives: bench.archives.clone(), ..Self::on(copy.path()) }, copy)
     }
 
@@ -107,13 +107,13 @@ impl ResealHarness {
         rows(&self.connection, table).into_iter().find(|it| fits(it)).expect("the history has such a row")
     }
 
-    /// Puts a row beside all others, and expects that to be said of it.
+    /// Adds a row, and expects this finding.
     fn beside(&mut self, table: Table, row: &SealedRow, finding: &str) {
         let found = self.with(table, None, Some(row)).expect(finding);
         assert!(found.iter().any(|it| it.ends_with(finding)), "{finding}: {found:#?}");
     }
 
-    /// Puts a row in another's place, and expects that to be said of it.
+    /// Replaces a row, and expects this finding.
     fn instead(&mut self, table: Table, kept: &StoredRow, body: &Value, finding: &str) {
         let key = std::sync::Arc::clone(&self.keys);
         let row = seal_of(table)(key.row(), body, kept.revision).unwrap();
@@ -129,7 +129,7 @@ impl ResealHarness {
         report.findings.iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()
     }
 
-    /// What is found while this row stands where that one stood; `None` if the database does not take it.
+    /// Returns the findings while one row replaces the other. `None` means that the database refuses the row.
     fn with(&mut self, table: Table, out: Option<&str>, put: Option<&SealedRow>) -> Option<Vec<String>> {
         let taken = self.edit(table, out, put);
         let found = taken.then(|| self.findings());
@@ -211,7 +211,7 @@ fn alterations(bench: &ResealHarness) -> Vec<Alteration> {
     all
 }
 
-/// A thread that says an approval under its head was taken back, which no event tells of; and one that does not say it.
+/// Marks the approval under a head as revoked without an event, and removes that mark where an event exists.
 fn taken_back_otherwise(bench: &mut ResealHarness) {
     const FINDING: &str = "the row and its events disagree on whether the approval of the head was revoked";
     let kept = bench.pick(Table::Threads, |it| it.body["head"]["usage"]["state"] == "unused");
@@ -314,7 +314,7 @@ fn whatever_is_changed_and_sealed_again_is_found_and_every_finding_is_made_once(
     runtime.block_on(async {
         let gateway = HistoryGateway::open(folder.path()).await;
         live_through(&gateway.service).await;
-        // The one write that is under way lapses, and the log says so.
+        // The lease of the one open write expires, and an event records it.
         gateway.clock.0.set_millis(LAPSED.as_millis().try_into().unwrap());
         countersign::worker::expire_leases::run_once(&gateway.service).await.unwrap();
         assert!(

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{HistoryActors, admin, example, make, propose, token};
 
-/// Where a history's archives are.
+/// Returns the archives of the history in a folder.
 pub fn in_folder(folder: &Path) -> Archives {
     Archives::in_folder(folder.join("archives"))
 }
@@ -29,7 +29,7 @@ pub async fn outgrows_the_database(service: &Service, _: &HistoryActors) {
     let agent = token(service, MachineRole::Agent, "kept", &["input_parser"]).await;
     make(service, &host, "long").await;
     for version in 1..VERSIONS {
-        // More than half of the state each time, so that each is kept whole.
+        // Each text is more than half of the state, so that the gateway stores each state whole.
         let text = format!("text {version}, and so on. ").repeat(20);
         propose(service, &agent, "long", "input_parser", json!({"raw_text": text})).await;
     }

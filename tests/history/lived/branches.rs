@@ -1,4 +1,4 @@
-//! Work side by side: branches, one of which does what people must decide, joined; and branches that nobody joins.
+//! The branches of the history: a join that requires approval, a join that does not, and branches without a join.
 
 use countersign_domain::primitives::id::{BranchName, NodeId, StepKey};
 use countersign_domain::reviews::VoteVerdict;
@@ -51,7 +51,7 @@ async fn change(service: &Service, cast: &HistoryActors, forked: &CreatedBranche
     assert!(matches!(changed, ProposalOutcome::Committed { .. }), "{changed:?}");
 }
 
-/// One join that people approve, one that nobody need decide, and branches that come to nothing.
+/// Makes a join that a reviewer approves, a join that requires no approval, and branches that are never joined.
 pub async fn works_side_by_side(service: &Service, cast: &HistoryActors) {
     make(service, &cast.host, "forked").await;
     let forked = fork(service, cast, "forked", &["left", "right"]).await;

@@ -1,4 +1,4 @@
-//! Voting in another's place: given by a password and by a passkey, used, taken back, ended; and a deadline moved.
+//! The delegations of the history, confirmed by password and by passkey, and an extended deadline.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(super) async fn names_by_passkey(service: &Service, ada: &SignedIn, key: &mu
     service.identity.delegate_to(ada, &naming, shown).await.unwrap();
 }
 
-/// Ben names Eve, takes back what she voted for him, lets her vote again, and ends it.
+/// Ben delegates to Eve, withdraws her vote for him, and ends the delegation after she has voted again.
 pub(super) async fn lets_another_vote(service: &Service, cast: &HistoryActors) {
     let (ben, _) = service.identity.sign_in("ben", PASSWORD.to_owned()).await.unwrap();
     let (eve, _) = service.identity.sign_in("eve", PASSWORD.to_owned()).await.unwrap();

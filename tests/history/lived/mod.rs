@@ -112,7 +112,14 @@ pub async fn service_on(folder: &Path, store: Arc<dyn Store>, clock: Arc<dyn Clo
     service.with_http_client(sending::outgoing()).archiving_in(archives::in_folder(folder))
 }
 
-/// The policy of `examples/`, with its schemas, with approvals that are typed, with tools to call, a rule that warns, what nodes are given counted, notices, and people who may look at what it hides.
+/// Returns the policy of that example with its schemas. Added are:
+///
+/// - typed confirmation of approvals
+/// - reminders and escalation
+/// - allowed tools
+/// - a rule that warns
+/// - a budget of context tokens
+/// - a group that may reveal redacted values
 pub fn example(name: &str) -> PolicySource {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).join("policy.toml");
     let mut source = countersign::cli::policy::source_of(&file).unwrap();
@@ -202,7 +209,7 @@ pub async fn cast(service: &Service) -> HistoryActors {
         let contact = MailContact { account: who.clone(), mail, pace: MailPace::Each, at: service.core.now() };
         service.delivery.set_contact(who, Some(contact)).await.unwrap();
     }
-    // Letters are written from here on.
+    // This call sets the start: later events lead to email notifications.
     assert_eq!(service.delivery.queue_mail(Duration::from_secs(3600)).await.unwrap(), Some(0));
     cast
 }
@@ -249,7 +256,7 @@ pub async fn propose(
     service.proposals.propose(agent, &proposal).await.unwrap()
 }
 
-/// The digest and the review of an answer that is a hold.
+/// Returns the digest and the review of a proposal that is held for approval.
 pub fn held(answer: &ProposalOutcome) -> (Digest, ReviewId) {
     match answer {
         ProposalOutcome::Held { transition, hold, .. } => (*transition, hold.id.clone()),
@@ -273,7 +280,7 @@ pub fn ballot(transition: Digest, stage: u32, verdict: VoteVerdict) -> Ballot {
     }
 }
 
-/// Looks at the card that the policy hides and a writer would read.
+/// Reveals the card number, which the policy redacts (`hide`) and a writer reads.
 pub async fn look_at_card(service: &Service, who: &AccountId, review: &ReviewId, transition: Digest) {
     let pointer = "/payment/card".try_into().unwrap();
     let look = RevealRequest { transition, pointer, reason: "the bank asks".to_owned() };
@@ -289,15 +296,15 @@ pub async fn receipt_of(service: &Service, transition: Digest) -> Option<String>
     service.reviews.decision(transition, &Party::Receiver).await.unwrap().1.and_then(|it| it.receipt)
 }
 
-/// What was approved and can be written: `(thread, transition, receipt)`.
+/// An approved transition that a writer can write.
 pub struct ApprovedWrite {
     pub thread: &'static str,
     pub transition: Digest,
     pub receipt: String,
 }
 
-/// Makes something of everything, and leaves one head ready to be written, one hold open with a vote, and one
-/// write let through.
+/// Makes rows of every kind. At the end, one head is ready to be written, one pending review has a vote, and one write
+/// is open.
 pub async fn live_through(service: &Service) -> (HistoryActors, ApprovedWrite) {
     service.identity.set_up_link().await.unwrap().unwrap();
     let cast = cast(service).await;
@@ -361,7 +368,7 @@ async fn writes_that_end_otherwise(service: &Service, cast: &HistoryActors) {
     service.writes.verify(&cast.writer, &ask("writes", head, None, "w-3")).await.unwrap();
 }
 
-/// What an agent asked for, rewritten by one who is asked and approved by another.
+/// Ada edits a proposal in its review, and Ben approves the edited proposal.
 async fn rewritten(service: &Service, cast: &HistoryActors) {
     make(service, &cast.host, "rewritten").await;
     let (transition, review) =
@@ -375,7 +382,7 @@ async fn rewritten(service: &Service, cast: &HistoryActors) {
     service.reviews.vote(&cast.ben, &next, &ballot(by, 0, VoteVerdict::Approve)).await.unwrap();
 }
 
-/// Takes the first vote back, says something, and votes again.
+/// Ada withdraws her vote, Ben comments, and Ada votes again.
 async fn think_again(service: &Service, cast: &HistoryActors, (review, transition): (&ReviewId, Digest)) {
     let nonce = || countersign::random::uuid_v4().to_string();
     let withdrawing = WithdrawalRequest { transition, vote: 0, nonce: nonce() };
@@ -385,7 +392,7 @@ async fn think_again(service: &Service, cast: &HistoryActors, (review, transitio
     service.reviews.vote(&cast.ada, review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
 }
 
-/// Another writer's token, as whoever runs the gateway asks for it.
+/// Returns the settings of another writer's token, as an operator would request it.
 pub fn writer() -> NewToken {
     let nodes = BTreeSet::from([NodeId::try_from("database_writer").unwrap()]);
     let name = "another-writer".to_owned();

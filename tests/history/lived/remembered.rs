@@ -1,18 +1,18 @@
-//! A past, and how each row of it was in between.
+//! Makes a history, and records every revision of its rows.
 
 use super::*;
 
-/// A row as the database has it.
+/// The columns of a row in the database.
 pub type RowColumns = Vec<rusqlite::types::Value>;
 
-/// Lives through everything, and returns every row that was replaced since, as it once was.
+/// Makes the whole history, and returns the earlier revisions of every row that was replaced.
 pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Table, RowColumns)> {
     let mut seen: BTreeMap<(Table, String), RowColumns> = BTreeMap::new();
     let mut older = Vec::new();
     service.identity.set_up_link().await.unwrap().unwrap();
     let cast = cast(service).await;
     look(file, &mut seen, &mut older);
-    // A set-up link is used by nobody here; a sign-in link is.
+    // The set-up link stays unused here. The sign-in link is used.
     let link = service.identity.sign_in_link(&cast.ben).await.unwrap();
     look(file, &mut seen, &mut older);
     let (ben, _) = service.identity.use_sign_in_link(&link).await.unwrap();

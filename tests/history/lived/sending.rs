@@ -14,13 +14,13 @@ use countersign::service::identity::actor::Actor;
 
 use super::HistoryActors;
 
-/// What sends, to nobody: a history has no network.
+/// Returns an HTTP client without allowed addresses, because a history has no network.
 pub fn outgoing() -> HttpClient {
     let settings = HttpClientSettings { allowed: Vec::new(), plain_http: false, timeout: Duration::from_secs(1) };
     HttpClient::new(settings).unwrap()
 }
 
-/// One that is told of threads, from the first on.
+/// Returns an endpoint for all thread events, from the first event of the audit log.
 pub fn new_endpoint() -> NewEndpoint {
     NewEndpoint {
         name: "ops".to_owned(),
@@ -34,7 +34,7 @@ pub fn new_endpoint() -> NewEndpoint {
     }
 }
 
-/// Has an endpoint that is told of the threads of before, of which nothing can be sent.
+/// Adds an endpoint for earlier thread events, and records two of its deliveries as unsendable.
 pub async fn tells_others(service: &Service, cast: &HistoryActors) {
     let gus = service.identity.account_row(&cast.gus).await.unwrap();
     let by = Actor::Person(&gus);

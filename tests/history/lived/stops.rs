@@ -1,4 +1,4 @@
-//! Stops, and what is taken back; policies that people decide about, and what they lift together.
+//! The halts, revocations and policy change requests of the history, and halts that two people lift.
 
 use countersign_domain::identity::party::Party;
 
@@ -38,7 +38,7 @@ pub async fn stops_and_takes_back(service: &Service, cast: &HistoryActors) {
     rejudge::run_once(service).await.unwrap();
 }
 
-/// A policy that people are asked about: one is approved, one refused, one taken back, one overtaken, one waits.
+/// Makes policy change requests that end as denied, cancelled, overtaken and approved, and one that is still open.
 pub async fn amends(service: &Service, cast: &HistoryActors) {
     let guarded = |ttl: &str| {
         let mut source = example("payments");

@@ -33,7 +33,7 @@ pub(super) async fn sign_in_and_out(service: &Service, cast: &HistoryActors) {
     signs_in_elsewhere(service).await;
 }
 
-/// Somebody whom a provider vouches for, with groups, with others, with none; and one who never came back.
+/// Attempts three sign-ins by OpenID Connect: two with mapped groups, one without. A fourth is never finished.
 async fn signs_in_elsewhere(service: &Service) {
     let group = |value: &str| (value.to_owned(), GroupName::try_from(value).unwrap());
     let mapping = ClaimMapping {
@@ -96,7 +96,7 @@ pub(super) async fn uses_passkeys(service: &Service, cast: &HistoryActors) {
     super::delegations::names_by_passkey(service, &ada, &mut key).await;
 }
 
-/// Somebody is invited, changed and given another password; one invitation is withdrawn, one still open.
+/// Invites a reviewer, and changes the account and its password. One more invitation is withdrawn and one is open.
 pub(super) async fn looks_after_people(service: &Service, cast: &HistoryActors) {
     let gus = service.identity.account_row(&cast.gus).await.unwrap();
     let new = |name: &str| {

@@ -1,4 +1,4 @@
-//! Two gateways on one database, of which one knows all that it needs to let a writer through.
+//! Two gateways on one database. One of them has cached everything that `verify` needs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ async fn gateway(folder: &Path, store: Arc<dyn Store>, clock: TestClock) -> Serv
     Service::open(store, keyring, Arc::new(clock), settings).await.unwrap()
 }
 
-/// A gateway that knows everything it needs to let the head's writer through, and another on the same database.
+/// A gateway that has cached everything that `verify` needs for the head, and another on the same database.
 pub struct GatewayPair {
     pub folder: tempfile::TempDir,
     place: SharedDatabase,

@@ -1,8 +1,8 @@
-//! Rows that are made to fit together: what no single altered leaf tells an audit.
+//! Crafted rows that lead to the findings that no change of a single leaf leads to.
 
 use super::*;
 
-/// A kept request that is not the one its rejection was of.
+/// Replaces the stored request of a rejection with another request.
 pub fn another_request(bench: &mut ResealHarness) {
     let rejected = bench.pick(Table::Rejections, |it| it.body["request"].is_string());
     for (member, other, finding) in [
@@ -20,7 +20,7 @@ pub fn another_request(bench: &mut ResealHarness) {
     }
 }
 
-/// What no single leaf tells.
+/// Crafts the rows for findings that need more than one changed leaf.
 pub fn put_together(bench: &mut ResealHarness) {
     let keys = std::sync::Arc::clone(&bench.keys);
     let key = keys.row();
@@ -144,7 +144,7 @@ pub fn other_grounds(bench: &mut ResealHarness) {
     }
 }
 
-/// What is in an archive, in the database as well, or somewhere else.
+/// Puts an archived transition back into the database, and changes the rows that locate archived transitions.
 fn beside_its_archive(bench: &mut ResealHarness) {
     let keys = std::sync::Arc::clone(&bench.keys);
     let archive: Archive = serde_json::from_value(bench.pick(Table::Archives, |_| true).body).unwrap();
@@ -166,7 +166,7 @@ fn beside_its_archive(bench: &mut ResealHarness) {
     bench.beside(Table::Whereabouts, &strange, "no archive contains the transition");
 }
 
-/// A policy that people approved, as if they had not.
+/// Removes the approval from a policy that reviewers approved.
 pub fn amended(bench: &mut ResealHarness) {
     let activated = bench.pick(Table::Amendments, |it| it.body["state"]["state"] == "activated");
     let mut unvoted = activated.body.clone();
@@ -200,7 +200,7 @@ pub fn amended(bench: &mut ResealHarness) {
     bench.instead(Table::Events, &first, &named, "the first policy of the flow names a policy change request");
 }
 
-/// A halt that two people lifted, as if one had.
+/// Removes the second person from a halt that two people lifted.
 pub fn lifted(bench: &mut ResealHarness) {
     let finding = "a halt was lifted without its second person";
     let lifted = |it: &StoredRow| it.body["type"] == "access.halt_lifted" && it.body["data"]["confirms"].is_object();

@@ -76,7 +76,7 @@ pub const KINDS: &[(Table, SealFn)] = &[
     (Table::Deliveries, sealed::<Delivery>),
 ];
 
-/// Rows whose revision counts changes that not every event tells; what they say is held against the events instead.
+/// Rows whose revision also counts changes without an event. The audit compares their content with the events instead.
 pub const UNCOUNTED: &[&str] = &[
     "answers",
     "contacts",
@@ -92,8 +92,8 @@ pub const UNCOUNTED: &[&str] = &[
     "tries",
 ];
 
-/// Rows that may be forgotten: how often somebody tried, when something was seen, how far something was copied, where people
-/// are told, what was sent, and what was answered.
+/// Rows that may be deleted: failed attempts, times of use, positions of copies, addresses for notifications, sent
+/// messages and stored responses.
 pub const FORGOTTEN: &[Table] =
     &[Table::Tries, Table::Sightings, Table::Marks, Table::Contacts, Table::Letters, Table::Deliveries, Table::Answers];
 

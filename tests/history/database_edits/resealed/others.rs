@@ -1,4 +1,4 @@
-//! What else could stand at each place of a body.
+//! Other values for each leaf of a row's body.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ pub const WORDS: &[&str] = &[
     "written",
 ];
 
-/// What else could stand where this stands.
+/// Returns other values for this value.
 pub fn others(value: &Value) -> Vec<Value> {
     let texts = || WORDS.iter().map(|it| json!(it));
     let digest = format!("sha256:{}", "0".repeat(64));

@@ -1,6 +1,6 @@
-//! What an audit does not see, and why that is harmless.
+//! The paths that an audit does not check, and why that is harmless.
 
-/// Places that an audit holds against nothing, each with the reason.
+/// Paths that an audit compares with nothing, each with the reason.
 pub const UNSEEN: &[(&str, &str)] = &[
     ("accounts.created_at", "when it was made decides nothing"),
     ("accounts.sign_in.hash", "no event repeats a secret's hash"),

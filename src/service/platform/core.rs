@@ -1,4 +1,4 @@
-//! What every use case needs: the store, the keys, the clock and the caches of rows.
+//! The store, the keys, the clock and the caches of rows, which every use case needs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -127,7 +127,7 @@ struct OpenStep {
     open: Vec<TracedText>,
 }
 
-/// What one look at some states has read of their threads.
+/// The rows and results that one trace has read.
 pub(in crate::service) struct ProvenanceTrace<'s> {
     service: &'s Threads,
     keys: &'s Keys,
@@ -274,7 +274,7 @@ impl<'s> ProvenanceTrace<'s> {
     ) -> Result<Option<TextAuthor>> {
         let (service, keys) = (self.service, self.keys);
         self.steps += 1;
-        // Whoever took a value over had read it and set it: as its author they are shown what they could read.
+        // A copier has read the value and set it. As its author it sees what it could read.
         if self.steps > STEPS_MAX {
             return self.chosen_by(&transition).await.map(Some);
         }

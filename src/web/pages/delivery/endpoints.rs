@@ -96,6 +96,7 @@ impl EndpointFields {
     }
 
     fn look(&self) -> Result<Option<NewPreflight>> {
+        // The preflight is optional, and a form without one sends its fields empty.
         if self.look_url.trim().is_empty() {
             return Ok(None);
         }
@@ -151,7 +152,9 @@ pub async fn add(
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     match added(&app, &visitor, &form).await {
+        // The secret is shown only in this response, so a redirect would lose it.
         Ok((_, Some(page))) => Ok(html(StatusCode::OK, page.render())),
+        // The redirect keeps a reload from adding a second endpoint.
         Ok((id, None)) => Ok(see_other(&format!("/endpoints/{id}?done=added"))),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
@@ -170,6 +173,7 @@ async fn added(app: &AppState, visitor: &Visitor, form: &EndpointFields) -> Resu
         flows: form.flows()?,
         ordered: form.ordered == "yes",
         headers: form.headers()?,
+        // Position zero is before the first event, so the endpoint gets the whole log.
         after: (form.begin == "log").then_some(0),
     };
     let by = Actor::Person(&visitor.0.signed_in.account);
@@ -201,6 +205,7 @@ pub(in crate::web::pages) async fn secret_page(
     let now = app.service.core.now();
     Ok(SecretPage {
         shell: visitor.shell(&app.service, None).await?,
+        // The name is typed by people, so it is sanitised before it becomes a title.
         title: format!("Secret of {}", SafeLine::new(name).plain()),
         lead,
         label: "Secret",
@@ -243,6 +248,7 @@ pub(in crate::web::pages) fn row(told: &EndpointDetails, now: Timestamp) -> Endp
     let EndpointDetails { endpoint, lane, beyond, .. } = told;
     let events: Vec<&str> = endpoint.events.iter().map(|it| it.as_str()).collect();
     let (tone, word) = match endpoint.state {
+        // A failing endpoint stays enabled while its deliveries are retried, so it gets its own word.
         EndpointState::Enabled {} if lane.failing_since.is_some() => (Tone::Care, "Failing"),
         EndpointState::Enabled {} => (Tone::Good, "Enabled"),
         EndpointState::Disabled { .. } => (Tone::Bad, "Disabled"),

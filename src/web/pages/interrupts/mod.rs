@@ -39,6 +39,7 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, id: web::Path<Stri
 /// Redirects a `GET` of a form's address to the interrupt, for example after a reload.
 pub async fn back(id: web::Path<String>) -> HttpResponse {
     let id = InterruptId::try_from(id.as_str());
+    // Only a parsed id is put into the address, so a malformed one leads to the inbox.
     see_other(&id.map_or_else(|_| "/".to_owned(), |it| format!("/interrupts/{it}")))
 }
 
@@ -77,12 +78,14 @@ async fn page(app: &AppState, visitor: &Visitor, shown: &InterruptView, again: V
 /// Returns the request of the host application, without redacted values.
 fn said(shown: &InterruptView) -> HostAssertionView {
     let asserted = &shown.interrupt.asserted;
+    // The host application may repeat a redacted value in its text, so the text is masked too.
     let line = |text: &str| SafeLine::new(shown.masked(text));
     let part = |leaf: RedactedLeaf| match leaf {
         RedactedLeaf::Shown { pointer, value } => InterruptValueRow {
             path: SafePath::new(pointer.to_string()),
             value: Some(SafeJson::new(canonical(&value))),
         },
+        // A redacted value keeps its path, so that reviewers see that it exists.
         RedactedLeaf::Hidden { pointer } => InterruptValueRow { path: SafePath::new(pointer.to_string()), value: None },
     };
     HostAssertionView {
@@ -91,6 +94,7 @@ fn said(shown: &InterruptView) -> HostAssertionView {
         thread: asserted.thread_ref.as_deref().map(line),
         interrupt_id: SafeLine::new(asserted.interrupt_id.as_str()),
         digest: SafeLine::new(asserted.transition_digest.as_str()),
+        // A first attempt is the normal case, so only a repeated one is shown.
         attempt: (asserted.attempt > 1).then_some(asserted.attempt),
         keys: asserted.changed_keys.iter().map(|it| line(it)).collect(),
         diff: shown.leaves().into_iter().map(part).collect(),
@@ -110,6 +114,7 @@ async fn deciding(app: &AppState, visitor: &Visitor, shown: &InterruptView, type
         Ok(stage) => stage,
         Err(reason) => return Ok(DecideFormView::Closed(format!("You cannot decide this. {}", why_not(reason).0))),
     };
+    // The halt is checked last, because a reader without a seat cannot vote after it either.
     if app.service.interrupts.is_halted(&interrupt.flow).await? {
         return Ok(DecideFormView::Closed(format!("You cannot decide this. {}", cannot_decide(CannotDecide::Halted))));
     }
@@ -143,6 +148,7 @@ fn stage_for(
 fn standing(interrupt: &Interrupt, now: Timestamp) -> (&'static str, Tone) {
     match interrupt.ending().map(|it| it.0) {
         None if interrupt.is_open(now) => ("Waits for approval", Tone::Care),
+        // The deadline may have passed before the expiry is recorded, so both cases get the same label.
         None | Some(InterruptDecision::Expired) => ("Expired", Tone::Plain),
         Some(InterruptDecision::Approved) => ("Approved", Tone::Good),
         Some(InterruptDecision::Denied) => ("Denied", Tone::Bad),

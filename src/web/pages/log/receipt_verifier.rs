@@ -172,6 +172,7 @@ fn known(issued: &IssuedReceiptState, now: Timestamp) -> Vec<GatewayFactRow> {
     rows.push(match &issued.write {
         Some(write) => {
             let ended = match write.state {
+                // A reserved write has no report from its writer, so only the clock shows whether its lease is over.
                 WriteState::Reserved {} if write.is_live(now) => "is writing now",
                 WriteState::Reserved {} => "its lease expired, outcome unknown",
                 WriteState::Confirmed { .. } => "has confirmed the write",

@@ -182,6 +182,7 @@ fn scope_of(form: &HaltFields) -> Result<HaltScope> {
 
 fn reason_of(form: &HaltFields) -> Result<String> {
     let reason = form.reason.trim();
+    // Characters are counted instead of bytes, so that every language gets the same length.
     if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
         return Err(Error::WrongState("Enter a reason of at most 500 characters"));
     }
@@ -196,6 +197,7 @@ async fn apply(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &Hal
         .operations
         .request_halt_as_previewed(me, &scope, &halt_request(kind, halt), previewed(form))
         .await?;
+    // The new state decides the notice, because a lifting may still need a second administrator.
     let asked = state.stops.as_ref().is_some_and(|it| it.lifting.is_some());
     let done = match kind {
         HaltFormKind::Stop => "stopped",
@@ -210,6 +212,7 @@ async fn confirm(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &H
     let halts = app.service.operations.halts().await?;
     let state = halts.iter().find(|it| it.scope == scope).ok_or(Error::NotFound("flow"))?;
     let me = Actor::Person(&visitor.0.signed_in.account);
+    // The preview applies the rules of the request, so a refusal appears before the confirmation.
     let preview = app.service.operations.preview_halt(me, &scope, &halt_request(kind, what.halt(&reason))).await?;
     let page = HaltConfirmPage {
         shell: visitor.shell(&app.service, None).await?,
@@ -301,6 +304,7 @@ fn card(app: &AppState, visitor: &Visitor, state: &HaltState, now: Timestamp) ->
     let HaltState { scope, halt, stops } = state;
     let row = |what: HaltAspect, stop: Option<&HaltRecord>| ActiveHaltRow {
         what: what.words(),
+        // A halt from the command line names no person, so the row leaves the name out.
         by: stop.filter(|it| !it.name.is_empty()).map(|it| SafeLine::new(it.name.as_str())),
         at: stop.map(|it| moment(it.at, now)),
         reason: SafeText::new(stop.map_or(halt.reason.as_str(), |it| it.reason.as_str())),
@@ -313,6 +317,7 @@ fn card(app: &AppState, visitor: &Visitor, state: &HaltState, now: Timestamp) ->
         rows.push(row(HaltAspect::Verifying, stops.as_ref().and_then(|it| it.verifying.as_ref())));
     }
     let lifting = stops.as_ref().and_then(|it| it.lifting.as_ref()).and_then(|it| {
+        // The request states the halt that remains, so the lifted part is the difference.
         let what = HaltAspect::of(halt.proposing && !it.proposing, halt.verifying && !it.verifying)?;
         Some(LiftRequestRow {
             what: what.words(),
@@ -323,6 +328,7 @@ fn card(app: &AppState, visitor: &Visitor, state: &HaltState, now: Timestamp) ->
             mine: it.person == visitor.account().id,
         })
     });
+    // Only a halted activity can be lifted, so the other choices are left out.
     let choices = match HaltAspect::of(halt.proposing, halt.verifying) {
         Some(HaltAspect::Both) => vec![HaltAspect::Both, HaltAspect::Proposing, HaltAspect::Verifying],
         Some(one) => vec![one],

@@ -122,6 +122,7 @@ pub async fn sign_in(
     let next = LocalPath::of(&form.next);
     let again = |status, words: &str| page_again(&app, &request, status, &next, words);
     let assertion = parsed::<Assertion>(&form.assertion);
+    // A cancelled prompt or a disabled script leaves the field empty, so the page offers the password.
     let Ok(assertion) = assertion else {
         return again(StatusCode::BAD_REQUEST, "Your browser sent no passkey. Use your password, or try again.");
     };
@@ -134,6 +135,7 @@ pub async fn sign_in(
     };
     match app.service.identity.sign_in_with_passkey(&attempt).await {
         Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
+        // One sentence covers unknown passkeys and disabled accounts, so it does not disclose which accounts exist.
         Err(Error::Unauthenticated) => again(
             StatusCode::UNAUTHORIZED,
             "This passkey does not belong to an active account. Use your password, or try again.",
@@ -149,6 +151,7 @@ fn new_passkey(form: PasskeyFields) -> Result<NewPasskey> {
 }
 
 fn confirmation(form: PasskeyFields) -> Result<PasskeyConfirmation> {
+    // The script fills this field only if the account has a passkey. Other accounts confirm by password.
     if form.assertion.is_empty() {
         return Ok(PasskeyConfirmation::Password(form.password));
     }
@@ -192,6 +195,7 @@ async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, ty
         csrf: visitor.0.csrf.shown(),
         place: match service.identity.relying_party() {
             Some(party) => PasskeyAvailability::Here(add_form(app, visitor, &own, party.id(), typed)?),
+            // Browsers bind passkeys to an address, so the page names the one at which they work.
             None => PasskeyAvailability::Nowhere(service.core.public_url().to_owned()),
         },
         rows,
@@ -205,6 +209,7 @@ fn add_form(app: &AppState, visitor: &Visitor, own: &[Passkey], rp_id: &str, typ
         if account.password_hash().is_some() {
             PasskeyConfirmationView::Password
         } else {
+            // An account without a password signs in at the provider, so only a recent sign-in can confirm.
             PasskeyConfirmationView::FreshSession
         }
     } else {

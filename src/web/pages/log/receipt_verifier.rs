@@ -51,6 +51,7 @@ pub async fn submit(
         Ok(shown) => Ok(Some(told(&app, &shown).await.map_err(failed)?)),
         Err(problem) => Err(problem),
     };
+    // An invalid receipt is a normal result of the check, so only unreadable input gets 422.
     let status = if told.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     let page = page(&app, &visitor, &form, told).await.map_err(failed)?;
     Ok(html(status, page.render()))
@@ -88,6 +89,7 @@ fn shown(fields: &VerifierForm) -> std::result::Result<PresentedReceipt, String>
 }
 
 fn statement(text: &str) -> std::result::Result<Statement, String> {
+    // The form already limits the size, so the parser accepts the whole text.
     let limits = ParseLimits { bytes_max: text.len(), ..ParseLimits::default() };
     let value = parse(text.as_bytes(), &limits).map_err(|error| {
         format!(
@@ -120,6 +122,7 @@ async fn told(app: &AppState, shown: &PresentedReceipt) -> Result<ReceiptCheckRe
         tone,
         conclusion: words,
         checks: checks.iter().map(check_row).collect(),
+        // The claims are read without a check, so that those of an invalid receipt are shown too.
         says: peek_receipt(&shown.receipt).map(|it| says(&it)).unwrap_or_default(),
         known,
     })

@@ -99,6 +99,7 @@ pub async fn answer(post: IdempotentPost, speaker: Data<McpHttpService>) -> Resu
     }
     let asked = to_sdk_request(&request, asker, &bytes).map_err(|error| Problem::of(&request, error))?;
     let told = from_sdk_response(speaker.handle(asked).await).await;
+    // The SDK reports an unreadable message as plain text, but each error of the gateway is a problem document.
     told.ok_or_else(|| Problem::of(&request, Error::invalid("", "this is not an MCP message (JSON-RPC 2.0)")))
 }
 

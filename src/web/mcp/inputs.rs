@@ -10,6 +10,7 @@ use countersign_domain::primitives::id::{NodeId, StepKey, ThreadId};
 
 /// Input of `read_view`.
 #[derive(Debug, Deserialize, JsonSchema)]
+// A misspelt member must not be ignored, because the model would believe that it had an effect.
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ReadView")]
 pub struct ReadViewInput {

@@ -74,6 +74,7 @@ impl EndpointFields {
     }
 
     pub(in crate::web::pages) fn headers(&self) -> Result<BTreeMap<String, Secret<String>>> {
+        // Blank lines separate nothing, so they are skipped before the lines are counted.
         let lines = self.headers.lines().map(str::trim).filter(|it| !it.is_empty()).take(HEADER_LINES_MAX);
         let pairs = lines.map(|it| it.split_once(':'));
         let pairs =
@@ -209,6 +210,7 @@ pub(in crate::web::pages) async fn secret_page(
         title: format!("Secret of {}", SafeLine::new(name).plain()),
         lead,
         label: "Secret",
+        // This page is the only one that shows the secret, so its wrapper ends here.
         secret: secret.expose().clone(),
         until: before_until.map(|it| moment(it, now)),
         note: None,
@@ -260,6 +262,7 @@ pub(in crate::web::pages) fn row(told: &EndpointDetails, now: Timestamp) -> Endp
         kind: kind_words(endpoint.kind.name()),
         origin: SafeLine::new(endpoint.origin.as_str()),
         events: SafeLine::new(match events.as_slice() {
+            // One pattern for all events is easier to read as a word.
             ["*"] => "all".to_owned(),
             some => some.join(", "),
         }),

@@ -40,6 +40,7 @@ pub async fn download(
     Ok(HttpResponse::Ok()
         // Agents wrote the content, so the browser must save it and never render it.
         .content_type("application/octet-stream")
+        // The files depend on the permissions of the reader, so no cache may keep them.
         .insert_header((header::CACHE_CONTROL, "no-store"))
         .insert_header((header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")))
         .body(bytes))

@@ -83,6 +83,7 @@ pub async fn change_password(
         Err(Error::TooMany) => {
             (StatusCode::TOO_MANY_REQUESTS, "Too many failed attempts. Wait a few minutes, then try again.".to_owned())
         }
+        // A refusal keeps the form on the page. All other errors get their own page.
         Err(error) => (StatusCode::CONFLICT, refusal(error).map_err(failed)?.words),
     };
     let again = AccountFormState { password: Some(problem), ..AccountFormState::default() };
@@ -178,6 +179,7 @@ async fn page(
         mail,
         digest: contact.is_some_and(|it| it.pace == MailPace::Digest),
         mail_problem,
+        // An account of an identity provider has no password here, so it gets no form to change it.
         has_password: account.password_hash().is_some(),
         password_chars_min: PASSWORD_CHARS_MIN,
         sessions: sessions.iter().zip(&ids).map(|(it, id)| row(it, this, seen.get(id).copied(), now)).collect(),

@@ -86,6 +86,7 @@ async fn page(
         LinkPurpose::Invite { name, role, groups, by } => {
             ("Welcome", name, Some((role.as_str(), lines(groups.iter().map(|it| it.as_str())))), by)
         }
+        // A reset link stores only the id, so the name comes from the account.
         LinkPurpose::Reset { account, by } => {
             ("Set a new password", app.service.identity.account_row(&account).await?.record.name, None, by)
         }

@@ -136,6 +136,7 @@ async fn create(app: &AppState, visitor: &Visitor, form: &DelegationForm) -> Res
         PasskeyConfirmation::Passkey { challenge: form.confirm_challenge.clone(), assertion: parsed(&form.assertion)? }
     };
     app.service.identity.delegate_to(&visitor.0.signed_in, &new_delegation(form)?, confirmation).await?;
+    // The redirect keeps a reload from creating a second delegation.
     Ok(see_other(&format!("{URL}?done=named")))
 }
 

@@ -89,7 +89,9 @@ pub async fn add(
         app.service.identity.add_passkey(&visitor.0.signed_in, new).await
     };
     match added.await {
+        // The redirect keeps a reload from sending the registration again.
         Ok(_) => Ok(see_other(&format!("{PASSKEYS_URL}?done=added"))),
+        // The typed name stays in the form, so that only the passkey has to be repeated.
         Err(error) => again(&app, &request, &visitor, error, &name).await,
     }
 }
@@ -235,6 +237,7 @@ fn row(app: &AppState, visitor: &Visitor, passkey: &Passkey, own: &[Passkey]) ->
     let (now, session) = (app.service.core.now(), visitor.0.signed_in.session.record.id.as_str());
     // The challenge contains the passkey's id, so a signature for one removal cannot confirm another.
     let purpose = ChallengePurpose::AllowRemoving { session, passkey: passkey.id.as_str() };
+    // An address without passkeys still shows the list, so a missing id must not be an error.
     let rp_id = app.service.identity.relying_party().map(|it| it.id().to_owned()).unwrap_or_default();
     Ok(PasskeyRow {
         id: passkey.id.to_string(),

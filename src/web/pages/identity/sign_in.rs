@@ -62,6 +62,7 @@ pub async fn submit(
     let again = |status, problem: &str| page(&app, &request, status, &next, &username, Some(problem.to_owned()));
     match app.service.identity.sign_in_throttled(&username, password, &from).await {
         Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
+        // A known browser has its own limit, so that an attacker cannot lock a person out.
         Err(Error::TooMany) => Ok(again(
             StatusCode::TOO_MANY_REQUESTS,
             "Too many failed sign-ins. Wait a few minutes, then try again. A browser in which you have signed in \

@@ -82,6 +82,7 @@ async fn added(app: &AppState, visitor: &Visitor, form: &TokenFields) -> Result<
     let nodes: std::result::Result<BTreeSet<NodeId>, _> = named.take(NODES_MAX).map(NodeId::try_from).collect();
     let nodes = nodes.map_err(|error| Error::invalid("/nodes", error.to_string()))?;
     let (name, owner) = (form.name.trim().to_owned(), form.owner.trim().to_owned());
+    // A new group must be requested, so that a misspelt owner does not create one.
     let owner = if form.new_group.is_empty() { NewOwner::Existing(owner) } else { NewOwner::Group(owner) };
     let new = NewToken { name, role, owner, flow, nodes };
     let (token, text) = app.service.identity.add_token_by(&visitor.0.signed_in.account, &new).await?;

@@ -168,6 +168,7 @@ impl BulkDecisionContext<'_> {
         };
         // Each page gets a new name, so that nonces of an earlier page do not fit this one.
         let sheet = URL_SAFE_NO_PAD.encode(random::bytes::<SHEET_BYTES>());
+        // All rows share policy and reasons, so the first one describes them for the page.
         let first = alike.first().ok_or(Error::NotFound("review"))?;
         let rows: Result<Vec<(BulkReviewRow, CommentRequirement)>> =
             alike.iter().map(|it| self.row(&sheet, it)).collect();
@@ -252,6 +253,7 @@ impl BulkDecisionContext<'_> {
         let ballot = |row: &BulkDecisionRow| Ok((row.review.clone(), self.ballot(row, verdict)?));
         // All nonces are read before the first vote, so that a form of another session counts no vote at all.
         let ballots: Vec<(ReviewId, Ballot)> = match self.sent.rows.iter().map(ballot).collect() {
+            // The page comes back with new nonces, so that the reviewer can decide at once.
             Err(Error::Vote(_)) => {
                 let problem = "The form is not from your session. Read this page and decide again. None of your votes \
                                was counted.";
@@ -271,15 +273,19 @@ impl BulkDecisionContext<'_> {
             Nonce::read(self.app.service.core.keys()?.row(), &binding, &row.nonce).ok_or(VoteRejected::NonceUsed)?;
         Ok(Ballot {
             transition: row.transition,
+            // Joint decisions are never made for a delegator.
             delegation: None,
             stage: row.stage,
             verdict,
             nonce: nonce.as_str().to_owned(),
             comment: Some(self.sent.comment.clone()).filter(|it| !it.trim().is_empty()),
+            // The joint page recomputes no digest in the browser, so its votes do not claim it.
             browser_check: BrowserCheck::NotRecomputed,
             proof: VoterProof::of_session(&self.visitor.0.signed_in.session.record),
+            // Reviews that ask for typed digits are decided on their own pages.
             typed: None,
             outcome_unknown_accepted: CheckboxState::No,
+            // The joint page shows no previewed effect for each row, so no row can expect one.
             told: None,
         })
     }

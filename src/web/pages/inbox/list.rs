@@ -148,6 +148,7 @@ async fn find(service: &Service, viewer: &Account, reading: &ParsedInboxQuery) -
     if let Some(prefix) = digest_prefix(&reading.typed) {
         wanted.search = Some(InboxSearch::Digest(prefix));
         let found = service.inbox.find(viewer, &wanted, &reading.part, ROWS_MAX).await?;
+        // A thread name can look like a digest, so an empty result continues with the names.
         if !found.items.is_empty() {
             return Ok(found);
         }
@@ -165,6 +166,7 @@ fn digest_prefix(typed: &str) -> Option<String> {
     let typed = typed.to_ascii_lowercase();
     let digits = typed.strip_prefix("sha256:").unwrap_or(&typed);
     let hex = digits.bytes().all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it));
+    // A few digits match many digests and may be a word, so a short text is searched as a name.
     (hex && digits.len() >= DIGEST_DIGITS_MIN).then(|| format!("sha256:{digits}"))
 }
 
@@ -245,10 +247,12 @@ fn waiting_row(item: &InboxItem, now: Timestamp) -> WaitingRow {
     let hold = &item.hold;
     let protected = item.diff.iter().map(place).filter(|it| is_protected(hold, it));
     WaitingRow {
+        // A joint decision would refuse the other reviews, so they get no tick box.
         tick: (has_own_place(item) && hold.alone().is_none()).then(|| hold.id.to_string()),
         url: format!("/reviews/{}", hold.id),
         headline: headline(hold, item.transition.as_ref(), &item.diff),
         flow: SafeLine::new(hold.flow.as_str()),
+        // The title of the host application says more to people than the id of the thread.
         thread: SafeLine::new(hold.context.title.as_deref().unwrap_or(hold.thread.as_str())),
         protected: protected.take(PROTECTED_SHOWN).map(|it| SafePath::new(it.to_string())).collect(),
         // The row names the protected paths themselves, so their reason is not repeated.

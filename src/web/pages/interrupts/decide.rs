@@ -59,7 +59,9 @@ impl InterruptDecisionContext<'_> {
         let signature = self.form.signature()?;
         let voter = &self.visitor.account().id;
         match service.interrupts.vote_on_interrupt(voter, &interrupt.id, &ballot, signature.as_ref()).await {
+            // The redirect keeps a reload from sending the vote again.
             Ok(_) => Ok(see_other(&format!("/interrupts/{}", interrupt.id))),
+            // The confirm page can correct these two errors, so the reviewer stays on it.
             Err(error @ Error::Vote(VoteRejected::NotTyped | VoteRejected::MovedOn)) => {
                 self.look_again(&ballot, &error).await
             }

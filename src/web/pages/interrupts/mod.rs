@@ -203,6 +203,7 @@ fn timeline(shown: &InterruptView, viewer: &AccountId, now: Timestamp) -> Vec<Ti
             VoteVerdict::Approve => ("approved it", Tone::Good),
             VoteVerdict::Deny => ("denied it", Tone::Bad),
         };
+        // A comment may repeat a redacted value, so other readers see it masked.
         let comment = vote.comment.as_deref().map(|it| SafeText::new(shown.said(viewer, &vote.reviewer, it)));
         items.push(TimelineItem { comment, ..item(Some(&vote.name), words, tone, vote.at) });
     }
@@ -220,6 +221,7 @@ fn timeline(shown: &InterruptView, viewer: &AccountId, now: Timestamp) -> Vec<Ti
 
 pub fn row(shown: &InterruptView, viewer: &Account, now: Timestamp) -> InterruptRow {
     let (interrupt, asserted) = (&shown.interrupt, &shown.interrupt.asserted);
+    // The row shows text of the host application, which may repeat a redacted value.
     let line = |text: &str| SafeLine::new(shown.masked(text));
     InterruptRow {
         url: format!("/interrupts/{}", interrupt.id),
@@ -227,6 +229,7 @@ pub fn row(shown: &InterruptView, viewer: &Account, now: Timestamp) -> Interrupt
         flow: SafeLine::new(interrupt.flow.as_str()),
         title: asserted.title.as_deref().map(line),
         digest: SafeLine::new(asserted.transition_digest.as_str()),
+        // The host application may name many keys, so the row counts the others.
         keys: asserted.changed_keys.iter().take(KEYS_IN_ROW).map(|it| line(it)).collect(),
         more: asserted.changed_keys.len().saturating_sub(KEYS_IN_ROW),
         badge: match interrupt.jury().eligible(viewer) {

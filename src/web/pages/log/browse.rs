@@ -121,6 +121,7 @@ pub(in crate::web::pages) fn moment_of(text: &str) -> Option<Timestamp> {
     let full = match text.len() {
         16 => format!("{text}:00.000Z"),
         19 => format!("{text}.000Z"),
+        // Other lengths are passed on unchanged, because the timestamp parser rejects bad ones.
         _ => text.to_owned(),
     };
     serde_json::from_value(Value::String(full)).ok()
@@ -165,6 +166,7 @@ fn named(event: &Event, names: &BTreeMap<String, RequesterName>) -> Vec<SafeLine
 
 fn called(who: &RequesterName) -> SafeLine {
     match who {
+        // A token acts for its owner, so the label names both.
         RequesterName::Token { name, owner } => SafeLine::new(format!("{name}, of {owner}")),
         RequesterName::Person(name) => SafeLine::new(name.as_str()),
     }
@@ -192,6 +194,7 @@ async fn event_page(app: &AppState, visitor: &Visitor, event: &str) -> Result<Ev
 }
 
 fn fact(name: &str, value: &Value, told: &service::EventView) -> EventFact {
+    // A number or an object is no id, so it gets no link and no name.
     let text = value.as_str().unwrap_or_default();
     let url = match (name, &told.event.thread) {
         ("review", Some(_)) => ReviewId::try_from(text).ok().map(|it| format!("/reviews/{it}")),

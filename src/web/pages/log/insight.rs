@@ -60,6 +60,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &InsightQuery) -> Result
     let flow = Some(asked.flow.as_str()).filter(|it| !it.is_empty());
     let flow = flow.map(FlowId::try_from).transpose().map_err(|_| Error::NotFound("flow"))?;
     let facts = app.service.log.insight(step, periods).await?;
+    // The facts carry their own time, so that the page and the last period agree.
     let now = facts.now;
     let tab = |(word, words, ..): (&str, &'static str, &str, BucketWidth, u32)| InboxTab {
         url: address(word, flow.as_ref()),

@@ -133,6 +133,7 @@ fn check_row(check: &ReceiptCheck) -> CheckRow {
         CheckOutcome::Passed => (Tone::Good, "passed", None, check.name.says()),
         CheckOutcome::Failed { code, detail } => (Tone::Bad, "failed", Some(code.as_str()), detail),
         CheckOutcome::CouldNotTell { detail } => (Tone::Care, "not verified", None, detail),
+        // A check that did not run is no failure: an earlier one failed, or its input is missing.
         CheckOutcome::NotChecked { detail } => (Tone::Plain, "not reached", None, detail),
     };
     CheckRow { name: check.name.as_str(), tone, outcome, says, code }

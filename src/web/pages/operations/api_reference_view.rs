@@ -157,6 +157,7 @@ fn calls(told: &Value, tag: &Value) -> Vec<ApiOperation> {
             description: text(&it["description"]),
             takes,
             answers: good.into_iter().map(|(status, it)| answer(status, it)).collect(),
+            // A reference names its component, so the path before the name is cut off.
             failures: bad.into_iter().map(|(_, it)| text(&it["$ref"]).replace("#/components/responses/", "")).collect(),
             examples: examples(it),
         }
@@ -204,6 +205,7 @@ fn kind(schema: &Value) -> ApiTypeLabel {
     }
     let words = |it: &Value| it.as_str().map(str::to_owned);
     let (name, null) = match &schema["type"] {
+        // OpenAPI 3.1 writes a nullable type as a list of two types.
         Value::Array(all) => (all.iter().find(|it| **it != "null").and_then(words), true),
         one => (words(one), false),
     };
@@ -212,6 +214,7 @@ fn kind(schema: &Value) -> ApiTypeLabel {
         Some(name) => {
             ApiTypeLabel { name: name.to_owned(), after: if null { " or null" } else { "" }, ..ApiTypeLabel::default() }
         }
+        // A schema without a type accepts every value.
         None => ApiTypeLabel { name: "any JSON".to_owned(), ..ApiTypeLabel::default() },
     }
 }

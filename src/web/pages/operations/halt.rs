@@ -252,6 +252,7 @@ fn consequences(kind: HaltFormKind, preview: HaltPreview, what: HaltAspect, need
             if what != HaltAspect::Proposing {
                 lines.push("The gateway authorizes no writer, not even one that repeats its request.");
             }
+            // A writer that has started must still report, or the outcome of its write stays unknown.
             lines.push("Completed writes stay. Writers that are already authorized can still report their outcome.");
             lines.push(if two {
                 "Two administrators are needed to lift the halt."
@@ -262,6 +263,7 @@ fn consequences(kind: HaltFormKind, preview: HaltPreview, what: HaltAspect, need
         HaltFormKind::Lift if preview == HaltPreview::Asked => {
             lines.push("The halt is lifted when a second administrator confirms.");
         }
+        // The second administrator completes the lifting, so no other request follows.
         HaltFormKind::Lift if two => lines.push("You are the second administrator: the halt is lifted immediately."),
         HaltFormKind::Lift => lines.push("The halt is lifted immediately."),
     }
@@ -294,6 +296,7 @@ async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, ty
         csrf: visitor.0.csrf.shown(),
         scopes: halts.iter().map(|it| card(app, visitor, it, now)).collect(),
         all_stopped: halts.iter().any(|it| it.scope == HaltScope::All && (it.halt.proposing || it.halt.verifying)),
+        // Reviewers may halt too, because an emergency cannot wait for an administrator.
         may_stop: role != PersonRole::Auditor,
         chosen: if typed.scope.is_empty() { ALL.to_owned() } else { typed.scope.clone() },
         reason: SafeLine::new(typed.reason.as_str()),
@@ -311,6 +314,7 @@ fn card(app: &AppState, visitor: &Visitor, state: &HaltState, now: Timestamp) ->
     };
     let mut rows = Vec::new();
     if halt.proposing {
+        // Each activity has its own record, because different people may have halted them.
         rows.push(row(HaltAspect::Proposing, stops.as_ref().and_then(|it| it.proposing.as_ref())));
     }
     if halt.verifying {
@@ -325,6 +329,7 @@ fn card(app: &AppState, visitor: &Visitor, state: &HaltState, now: Timestamp) ->
             by: SafeLine::new(it.name.as_str()),
             at: moment(it.at, now),
             reason: SafeText::new(it.reason.as_str()),
+            // One administrator must not be both people of a lifting, so the page marks an own request.
             mine: it.person == visitor.account().id,
         })
     });
@@ -341,6 +346,7 @@ fn card(app: &AppState, visitor: &Visitor, state: &HaltState, now: Timestamp) ->
         whole: *scope == HaltScope::All,
         rows,
         lifting,
+        // Any reviewer may halt, but only an administrator may lift, so that a halt is easier than its end.
         may_lift: visitor.account().role == PersonRole::Admin,
         choices: choices.into_iter().map(choice).collect(),
         needs_two: needs(app, state) == LiftQuorum::Two,

@@ -154,7 +154,7 @@ fn listed() -> Vec<Tool> {
             "Propose a change to a thread's state. Returns the `outcome`: `committed`, or `held` with the `review` \
              in which reviewers decide. Repeating the same call returns the same result and has no second effect.",
         )
-        // A repeated call has no second effect, so clients may retry it without asking.
+        // A repeated call has no second effect, so clients may repeat it.
         .with_annotations(ToolAnnotations::new().destructive(false).idempotent(true).open_world(false)),
         tool::<LookAtHoldInput>(
             "look_at_hold",

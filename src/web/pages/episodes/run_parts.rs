@@ -110,7 +110,7 @@ pub(super) fn standing(status: RunStatus, held: bool, episode: Option<&Episode>)
         RunStatus::Vetoed => ("Denied", Tone::Bad),
         RunStatus::Aborted => ("Aborted", Tone::Care),
         RunStatus::Partial => ("Partly done", Tone::Care),
-        // A hold of the thread concerns the episode only while the episode runs.
+        // A pending review of the thread concerns the episode only while the episode runs.
         RunStatus::Pending if held && !over => ("Waiting for a decision", Tone::Care),
         RunStatus::Pending => ("Running", Tone::Plain),
     };

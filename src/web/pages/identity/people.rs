@@ -178,7 +178,7 @@ fn link_row(link: &OpenLink, named: Option<String>, now: Timestamp) -> Option<Li
         }
         // A reset link is left out if its account cannot be found.
         LinkPurpose::Reset { by, .. } => (named?, "password reset".to_owned(), by),
-        // Set-up and sign-in links belong to other pages, so this list leaves them out.
+        // Set-up and sign-in links are made elsewhere, so this list leaves them out.
         _ => return None,
     };
     Some(LinkRow {

@@ -141,7 +141,7 @@ struct BulkDecisionContext<'a> {
 impl BulkDecisionContext<'_> {
     /// Shows the selected reviews on one page if they can be decided together.
     async fn ask(&self) -> Result<HttpResponse> {
-        // A single review needs no joint page, and its own page shows more details.
+        // A single review needs no bulk page, and its own page shows more details.
         if let [only] = self.sent.reviews.as_slice() {
             return Ok(see_other(&format!("/reviews/{only}")));
         }
@@ -197,7 +197,7 @@ impl BulkDecisionContext<'_> {
     fn row(&self, sheet: &str, facts: &ReviewFacts) -> Result<(BulkReviewRow, CommentRequirement)> {
         let hold = &facts.hold;
         let places = facts.can_decide.as_deref().unwrap_or_default();
-        // Delegated seats are left out, because joint decisions are never made for a delegator.
+        // Delegated seats are left out, because bulk decisions are never made for a delegator.
         let own: Vec<&VotingSeat> = places.iter().filter(|it| it.absent.is_none()).collect();
         let stage = progress::place_to_vote_in(facts, &own).map_or(0, |it| it.stage);
         let page = page_name(sheet, &hold.id);
@@ -273,19 +273,19 @@ impl BulkDecisionContext<'_> {
             Nonce::read(self.app.service.core.keys()?.row(), &binding, &row.nonce).ok_or(VoteRejected::NonceUsed)?;
         Ok(Ballot {
             transition: row.transition,
-            // Joint decisions are never made for a delegator.
+            // Bulk decisions are never made for a delegator.
             delegation: None,
             stage: row.stage,
             verdict,
             nonce: nonce.as_str().to_owned(),
             comment: Some(self.sent.comment.clone()).filter(|it| !it.trim().is_empty()),
-            // The joint page recomputes no digest in the browser, so its votes do not claim it.
+            // The bulk page recomputes no digest in the browser, so its votes do not claim it.
             browser_check: BrowserCheck::NotRecomputed,
             proof: VoterProof::of_session(&self.visitor.0.signed_in.session.record),
             // Reviews that ask for typed digits are decided on their own pages.
             typed: None,
             outcome_unknown_accepted: CheckboxState::No,
-            // The joint page shows no previewed effect for each row, so no row can expect one.
+            // The bulk page shows no previewed effect for each row, so no row can expect one.
             told: None,
         })
     }

@@ -94,7 +94,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: InboxQuery) -> Result<In
     let ended = ended.into_iter().chain(&lately);
     let mut waiting: Vec<WaitingRow> = open.into_iter().map(|it| waiting_row(it, now)).collect();
     let several = waiting.iter().filter(|it| it.tick.is_some()).count() > 1;
-    // A joint decision needs at least two reviews, so a single tick box is hidden.
+    // A bulk decision needs at least two reviews, so a single tick box is hidden.
     if !several {
         waiting.iter_mut().for_each(|it| it.tick = None);
     }
@@ -247,7 +247,7 @@ fn waiting_row(item: &InboxItem, now: Timestamp) -> WaitingRow {
     let hold = &item.hold;
     let protected = item.diff.iter().map(place).filter(|it| is_protected(hold, it));
     WaitingRow {
-        // A joint decision would refuse the other reviews, so they get no tick box.
+        // A bulk decision would refuse the other reviews, so they get no tick box.
         tick: (has_own_place(item) && hold.alone().is_none()).then(|| hold.id.to_string()),
         url: format!("/reviews/{}", hold.id),
         headline: headline(hold, item.transition.as_ref(), &item.diff),

@@ -51,6 +51,7 @@ pub fn mcp_service(app: AppState) -> McpHttpService {
     // themselves, and this token is none. The size of the body is limited before this point.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
+        // Each call has one answer, so plain JSON is enough and no event stream stays open.
         .with_json_response(true)
         .with_max_request_body_bytes(app.edge.body_bytes_max)
         .disable_allowed_hosts();
@@ -89,6 +90,7 @@ pub async fn answer(post: IdempotentPost, speaker: Data<McpHttpService>) -> Resu
     let asker = McpCaller { machine: Machine(token), request: RequestId::of(&request), trace: trace_context::trace() };
     // The SDK's parser accepts duplicate members, so the strict parser runs first.
     if let Err(error) = json_body::strict(&app, bytes.sent()) {
+        // Clients show a tool result to the model but hide a protocol error, so invalid arguments get a tool result.
         let told = errors::unread(&app, &asker, bytes.sent(), &error);
         return match told {
             Some(told) => Ok(HttpResponse::Ok().json(told)),
@@ -97,6 +99,7 @@ pub async fn answer(post: IdempotentPost, speaker: Data<McpHttpService>) -> Resu
     }
     let asked = to_sdk_request(&request, asker, &bytes).map_err(|error| Problem::of(&request, error))?;
     let told = from_sdk_response(speaker.handle(asked).await).await;
+    // The SDK reports an unreadable message as plain text, but each error of the gateway is a problem document.
     told.ok_or_else(|| Problem::of(&request, Error::invalid("", "this is not an MCP message (JSON-RPC 2.0)")))
 }
 
@@ -114,6 +117,7 @@ fn to_sdk_request(
     for (name, value) in request.headers().iter().filter(|(name, _)| is_of_the_protocol(name)) {
         asked = asked.header(name.as_str(), value.as_bytes());
     }
+    // The SDK takes only a whole request, so it gets the bytes and parses them a second time.
     let body = Full::new(bytes::Bytes::copy_from_slice(bytes.sent()));
     asked.extension(asker).body(body).map_err(|_| Error::invalid("", "the request headers are invalid"))
 }
@@ -129,6 +133,7 @@ async fn from_sdk_response(told: http::Response<BoxBody<bytes::Bytes, Infallible
     let mut answer = HttpResponse::build(StatusCode::from_u16(parts.status.as_u16()).ok()?);
     let is_message = parts.headers.get("content-type").is_some_and(|it| it.as_bytes() == b"application/json");
     match parts.status {
+        // A notification needs no answer, so the body is empty.
         http::StatusCode::ACCEPTED => Some(answer.content_type("text/plain").finish()),
         _ if is_message => Some(answer.content_type("application/json").body(whole.to_bytes())),
         _ => None,

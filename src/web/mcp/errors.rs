@@ -34,7 +34,9 @@ pub fn unread(app: &AppState, asker: &McpCaller, text: &[u8], error: &Error) -> 
     let pointer = wrong.pointer.to_string();
     let below = pointer.strip_prefix(ARGUMENTS)?;
     let call: McpRequestHeader =
+        // The lax parser is enough for the id, because the message is refused in any case.
         serde_json::from_slice(text).ok().filter(|it: &McpRequestHeader| it.method == "tools/call")?;
+    // The model knows only its own arguments, so the pointer starts there.
     let pointer = below.to_owned().try_into().ok()?;
     let told = told(app, asker, &Error::Json(JsonError { pointer, ..wrong.clone() }));
     Some(json!(ServerJsonRpcMessage::response(ServerResult::CallToolResult(told), call.id)))

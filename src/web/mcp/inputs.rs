@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 /// Input of `read_view`.
 #[derive(Debug, Deserialize, JsonSchema)]
+// A misspelt member must not be ignored, because the model would believe that it had an effect.
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ReadView")]
 pub struct ReadViewInput {

@@ -44,6 +44,7 @@ pub struct McpTools {
 
 impl McpTools {
     pub fn new(app: AppState) -> Self {
+        // The list is built once, because it is the same for every caller.
         Self { app, listed: listed().into() }
     }
 
@@ -54,6 +55,7 @@ impl McpTools {
             "look_at_hold" => self.look_at_hold(asker, self.read(arguments)?).await,
             "wait_for_decision" => self.wait_for_decision(asker, self.read(arguments)?).await,
             "take_back" => self.take_back(asker, self.read(arguments)?).await,
+            // An unknown tool gets a tool result with a next step, so that the model can correct itself.
             _ => Err(Error::NotFound("tool")),
         }
     }
@@ -81,6 +83,7 @@ impl McpTools {
             rationale,
             step,
         };
+        // The HTTP API uses the same conversion, so both interfaces apply the same rules.
         let proposal = transitions::read_proposal(thread, ask)?;
         let answer = self.app.service.proposals.propose(&asker.machine.0, &proposal).await?;
         let told = view::answer(&self.app, &answer)?;
@@ -94,6 +97,7 @@ impl McpTools {
     async fn wait_for_decision(&self, asker: &McpCaller, ask: WaitForDecisionInput) -> Result<Value> {
         let wished = Duration::from_secs(ask.seconds.unwrap_or(WAIT_DEFAULT_SECS).into());
         let decided = transitions::decided(&self.app, &asker.machine, ask.transition, wished).await?;
+        // No decision yet is no error, because the model only has to call the tool again.
         Ok(decided.map_or_else(transitions::still_held, |it| json!(it)))
     }
 
@@ -128,8 +132,10 @@ impl ServerHandler for McpTools {
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<CallToolResponse, ErrorData> {
         let asker = context.extensions.get::<Parts>().and_then(|it| it.extensions.get::<McpCaller>());
+        // Every message gets a caller before the SDK sees it, so a missing one is a fault of the gateway.
         let asker = asker.ok_or_else(|| ErrorData::internal_error("the message has no caller", None))?;
         let work = self.call(asker, &request.name, request.arguments.unwrap_or_default());
+        // The SDK answers in its own task, so the trace context is set again.
         let done = trace_context::within(asker.trace.clone(), work).await;
         Ok(done.map_or_else(|error| errors::told(&self.app, asker, &error), CallToolResult::structured).into())
     }
@@ -148,6 +154,7 @@ fn listed() -> Vec<Tool> {
             "Propose a change to a thread's state. Returns the `outcome`: `committed`, or `held` with the `review` \
              in which reviewers decide. Repeating the same call returns the same result and has no second effect.",
         )
+        // A repeated call has no second effect, so clients may repeat it.
         .with_annotations(ToolAnnotations::new().destructive(false).idempotent(true).open_world(false)),
         tool::<LookAtHoldInput>(
             "look_at_hold",
@@ -165,6 +172,7 @@ fn listed() -> Vec<Tool> {
             "take_back",
             "Cancel a held transition that you proposed, so that the thread can continue.",
         )
+        // A cancelled proposal is lost, so clients may ask their user before the call.
         .with_annotations(ToolAnnotations::new().destructive(true).idempotent(false).open_world(false)),
     ]
 }

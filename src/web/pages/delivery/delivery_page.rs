@@ -47,6 +47,7 @@ pub async fn redeliver(
         app.service.delivery.redeliver(by, &id(&path.0)?, index(&path.1)?).await
     };
     match sent.await {
+        // The redirect keeps a reload from queueing the delivery twice.
         Ok(_) => Ok(see_other(&format!("/endpoints/{}/deliveries/{}?done=again", path.0, path.1))),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
@@ -57,6 +58,7 @@ pub async fn redeliver(
 }
 
 fn index(text: &str) -> Result<u64> {
+    // A malformed index names no delivery, so it gets 404 like an unknown one.
     text.parse().map_err(|_| Error::NotFound("delivery"))
 }
 
@@ -67,6 +69,7 @@ async fn page(
     notice: Option<FlashNotice>,
 ) -> Result<DeliveryPage> {
     let (service, now) = (&app.service, app.service.core.now());
+    // The endpoint is read first, so that an unknown endpoint gets its own error.
     let (endpoint, index) = (service.delivery.endpoint(&id(&path.0)?).await?.endpoint, index(&path.1)?);
     let told = service.delivery.delivery(&endpoint.id, index).await?;
     Ok(DeliveryPage {
@@ -77,6 +80,7 @@ async fn page(
         row: delivery_row(&told.delivery, now),
         event: told.delivery.event.to_string(),
         signed: endpoint.kind.is_signed(),
+        // Only the names are shown, because header values contain secrets.
         headers: lines(endpoint.headers.keys().map(String::as_str)),
         body: lines(told.body.lines()),
         attempts: told.delivery.attempts.iter().rev().map(|it| attempt_row(it, now)).collect(),

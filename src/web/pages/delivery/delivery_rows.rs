@@ -15,6 +15,7 @@ pub(in crate::web::pages) fn delivery_row(delivery: &Delivery, now: Timestamp) -
         DeliveryState::Delivered { .. } => (Tone::Good, "Delivered", None),
         DeliveryState::Failed { .. } => (Tone::Bad, "Failed", None),
         DeliveryState::Behind {} => (Tone::Plain, "Waiting for an earlier event", None),
+        // A failed attempt precedes this one, so the row asks for attention.
         DeliveryState::Waiting { due, .. } if delivery.tries > 0 => (Tone::Care, "Retry scheduled", Some(due)),
         DeliveryState::Waiting { due, .. } => (Tone::Plain, "Scheduled", Some(due)),
     };
@@ -34,11 +35,13 @@ pub(in crate::web::pages) fn delivery_row(delivery: &Delivery, now: Timestamp) -
 /// Converts an attempt into a row of a page.
 pub(in crate::web::pages) fn attempt_row(attempt: &DeliveryAttempt, now: Timestamp) -> AttemptRow {
     let (words, why, answer, cut) = match &attempt.ended {
+        // The receiver wrote the body, so each line is sanitised.
         AttemptOutcome::Answered { status, body, cut } => {
             (format!("Answered {status}"), None, lines(body.lines()), *cut)
         }
         AttemptOutcome::Looked { status, saw } => {
             let words =
+                // A preflight that settles the matter completes the delivery without a request.
                 if saw.settles() { "Nothing to send".to_owned() } else { format!("Preflight answered {status}") };
             (words, Some(saw.sentence()), Vec::new(), false)
         }

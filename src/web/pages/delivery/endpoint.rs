@@ -108,6 +108,7 @@ pub async fn change(
             flows: Some(form.flows()?),
             // The form never shows stored headers, so an empty field removes them only if the box is ticked.
             headers: (form.replace_headers == "yes").then(|| form.headers()).transpose()?,
+            // The state has its own form, so this one keeps it as it is.
             serving: None,
         };
         // The page shows a sanitized name, so an unchanged field must not overwrite the stored value.
@@ -158,8 +159,10 @@ pub async fn rotate(
         let (by, overlap) = (Actor::Person(&visitor.0.signed_in.account), Duration::from_secs(secs));
         let (secret, until) = app.service.delivery.rotate_endpoint_secret(by, id, overlap).await?;
         let told = app.service.delivery.endpoint(id).await?;
+        // Without an overlap the previous secret ends at once, so the page names no time.
         let until = (!overlap.is_zero()).then_some(until);
         let page = secret_page(&app, &visitor, &told.endpoint.name, secret, until).await?;
+        // The secret is shown only in this response, so a redirect would lose it.
         Ok(html(StatusCode::OK, page.render()))
     };
     answered(&app, &request, &visitor, &endpoint, None, rotated).await
@@ -191,6 +194,7 @@ pub async fn redeliver(
     let (visitor, form) = sent.parts();
     let sent = async |id: &EndpointId| {
         let again = match form.what.as_str() {
+            // An empty field means all failed deliveries, so the range starts before the first event.
             "failed" if form.since.is_empty() => RedeliveryRange::FailedSince(Timestamp::from_millis(0)),
             "failed" => {
                 let since = moment_of(&form.since);
@@ -206,6 +210,7 @@ pub async fn redeliver(
             _ => return Err(Error::invalid("/what", "choose failed or log")),
         };
         let by = Actor::Person(&visitor.0.signed_in.account);
+        // An empty range is no error, but the reader must not wait for new attempts.
         let done = if app.service.delivery.redeliver_many(by, id, again).await? == 0 { "none" } else { "again" };
         Ok(see_other(&format!("/endpoints/{id}?done={done}")))
     };
@@ -319,6 +324,7 @@ fn typed(told: &EndpointDetails) -> EndpointFormInput {
 
 fn facts(told: &EndpointDetails, now: Timestamp) -> EndpointFacts {
     let Endpoint { flows, ordered, kind, headers, secrets, created_at, .. } = &told.endpoint;
+    // A previous secret stops signing when its time is over, so it is not shown after that.
     let before = secrets.before.as_ref().map(|it| it.until).filter(|it| *it > now);
     EndpointFacts {
         flows: lines(flows.iter().map(|it| it.as_str())),
@@ -337,8 +343,10 @@ fn facts(told: &EndpointDetails, now: Timestamp) -> EndpointFacts {
         resumes: kind.resumes(),
         template: match kind {
             EndpointKind::Resume { template } => template_lines(template),
+            // The kinds are listed, so that a new kind with a template cannot be forgotten.
             EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => Vec::new(),
         },
+        // Only the names are shown, because header values contain secrets.
         headers: lines(headers.keys().map(String::as_str)),
         public_keys: told.public_keys.clone(),
         secret_made: moment(secrets.now.made_at, now),

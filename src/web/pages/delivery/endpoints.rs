@@ -74,6 +74,7 @@ impl EndpointFields {
     }
 
     pub(in crate::web::pages) fn headers(&self) -> Result<BTreeMap<String, Secret<String>>> {
+        // Blank lines separate nothing, so they are skipped before the lines are counted.
         let lines = self.headers.lines().map(str::trim).filter(|it| !it.is_empty()).take(HEADER_LINES_MAX);
         let pairs = lines.map(|it| it.split_once(':'));
         let pairs =
@@ -96,6 +97,7 @@ impl EndpointFields {
     }
 
     fn look(&self) -> Result<Option<NewPreflight>> {
+        // The preflight is optional, and a form without one sends its fields empty.
         if self.look_url.trim().is_empty() {
             return Ok(None);
         }
@@ -151,7 +153,9 @@ pub async fn add(
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     match added(&app, &visitor, &form).await {
+        // The secret is shown only in this response, so a redirect would lose it.
         Ok((_, Some(page))) => Ok(html(StatusCode::OK, page.render())),
+        // The redirect keeps a reload from adding a second endpoint.
         Ok((id, None)) => Ok(see_other(&format!("/endpoints/{id}?done=added"))),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
@@ -170,6 +174,7 @@ async fn added(app: &AppState, visitor: &Visitor, form: &EndpointFields) -> Resu
         flows: form.flows()?,
         ordered: form.ordered == "yes",
         headers: form.headers()?,
+        // Position zero is before the first event, so the endpoint gets the whole log.
         after: (form.begin == "log").then_some(0),
     };
     let by = Actor::Person(&visitor.0.signed_in.account);
@@ -201,9 +206,11 @@ pub(in crate::web::pages) async fn secret_page(
     let now = app.service.core.now();
     Ok(SecretPage {
         shell: visitor.shell(&app.service, None).await?,
+        // The name is typed by people, so it is sanitised before it becomes a title.
         title: format!("Secret of {}", SafeLine::new(name).plain()),
         lead,
         label: "Secret",
+        // This page is the only one that shows the secret, so its wrapper ends here.
         secret: secret.expose().clone(),
         until: before_until.map(|it| moment(it, now)),
         note: None,
@@ -243,6 +250,7 @@ pub(in crate::web::pages) fn row(told: &EndpointDetails, now: Timestamp) -> Endp
     let EndpointDetails { endpoint, lane, beyond, .. } = told;
     let events: Vec<&str> = endpoint.events.iter().map(|it| it.as_str()).collect();
     let (tone, word) = match endpoint.state {
+        // A failing endpoint stays enabled while its deliveries are retried, so it gets its own word.
         EndpointState::Enabled {} if lane.failing_since.is_some() => (Tone::Care, "Failing"),
         EndpointState::Enabled {} => (Tone::Good, "Enabled"),
         EndpointState::Disabled { .. } => (Tone::Bad, "Disabled"),
@@ -254,6 +262,7 @@ pub(in crate::web::pages) fn row(told: &EndpointDetails, now: Timestamp) -> Endp
         kind: kind_words(endpoint.kind.name()),
         origin: SafeLine::new(endpoint.origin.as_str()),
         events: SafeLine::new(match events.as_slice() {
+            // One pattern for all events is easier to read as a word.
             ["*"] => "all".to_owned(),
             some => some.join(", "),
         }),

@@ -38,7 +38,9 @@ pub async fn download(
     let (name, bytes) =
         file_of(&app, &visitor, &thread, &file).await.map_err(|error| PageError::of(&request, error))?;
     Ok(HttpResponse::Ok()
+        // Agents wrote the content, so the browser must save it and never render it.
         .content_type("application/octet-stream")
+        // The files depend on the permissions of the reader, so no cache may keep them.
         .insert_header((header::CACHE_CONTROL, "no-store"))
         .insert_header((header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")))
         .body(bytes))
@@ -56,6 +58,7 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str) -> Result<Episode
     let service = &app.service;
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
     let (shell, now) = (visitor.shell(service, None).await?, service.core.now());
+    // The closure takes a copy, because the page of an imported run needs the shell too.
     let own = shell.clone();
     let reader = visitor.account();
     match service.episodes.of_run(reader.id.as_str(), &reader.into(), &id, move |run| of_run(run, own, now)).await {
@@ -70,6 +73,7 @@ fn of_run(run: &EpisodeRecord, shell: PageLayout, now: Timestamp) -> EpisodePage
     // A projection contains the whole state, which the page shows anyway, so the timeline leaves it out.
     let told: Vec<&EventRecord> = timeline.events().iter().filter(|it| !it.is_projection()).collect();
     let state = state::state(timeline.events());
+    // Files about the result of a run exist only after its end.
     let files = Artefact::ALL.into_iter().filter(|it| status.is_final() || !it.is_of_finished_runs());
     EpisodePage {
         shell,
@@ -96,6 +100,7 @@ fn event(record: &EventRecord, now: Timestamp) -> EpisodeEventRow {
         (_, phase::START) => "Episode started",
         (_, other) => other,
     };
+    // An agent can name any review in its event, so only events of the gateway get a link.
     let review = record.text("review").filter(|_| by_gateway).and_then(|it| ReviewId::try_from(it).ok());
     let branches = if by_gateway { from_thread::branches_named(record) } else { Vec::new() };
     let what = match (record.event_type.as_deref(), branches.as_slice()) {

@@ -23,6 +23,7 @@ pub(super) fn page(read: &ImportedRun, shell: PageLayout, now: Timestamp) -> Epi
     let state = read.run.state.clone().unwrap_or_default();
     let told: Vec<&EventRecord> = read.run.lines.iter().map(|it| &it.record).filter(|it| !it.is_projection()).collect();
     let earlier = told.len().saturating_sub(EVENTS_SHOWN);
+    // A file may state no time or an unreadable one, so the time of the import replaces it.
     let begun = state["episode"]["started_at"].as_str().and_then(moment_of).unwrap_or(import.at);
     EpisodePage {
         shell,
@@ -52,6 +53,7 @@ fn vouched(voucher: &RunSigner, standing: RunSignerStatus) -> ImportSignerView {
         (RunSigner::Nobody {}, _) => ImportSignerView::Nobody,
         (RunSigner::Unchecked { kid }, _) => ImportSignerView::Unchecked(SafeLine::new(kid.as_str())),
         (RunSigner::Gateway { kid }, RunSignerStatus::Holds) => ImportSignerView::Gateway(SafeLine::new(kid.as_str())),
+        // A key may be revoked after the import, so its present status decides the label.
         (RunSigner::Gateway { kid }, _) => ImportSignerView::Revoked(SafeLine::new(kid.as_str())),
         (RunSigner::Other { issuer, kid, .. }, _) => {
             ImportSignerView::Other { issuer: SafeLine::new(issuer.as_str()), kid: SafeLine::new(kid.as_str()) }
@@ -78,6 +80,7 @@ fn unconfirmed(report: &RunReport) -> impl Iterator<Item = UnverifiedRow> {
 fn untold(note: &RunNote) -> Option<UnverifiedRow> {
     use countersign_domain::episode::finding::Note;
     let about = note.about.as_deref().map(|it| SafeLine::new(cut(it, TEXT_CHARS_SHOWN)));
+    // The signature has its own place on the page, so its notes are not repeated here.
     let own = matches!(note.code, Note::NotSigned | Note::SignatureUnchecked);
     (!own).then(|| UnverifiedRow { file: SafeLine::new(note.file.as_str()), about, words: note.code.detail() })
 }
@@ -87,8 +90,10 @@ fn event(record: &EventRecord, now: Timestamp) -> EpisodeEventRow {
     let what = record.event_type.as_deref().filter(|_| record.is(phase::RUNTIME)).unwrap_or(&record.phase);
     EpisodeEventRow {
         what: SafeLine::new(cut(what, TEXT_CHARS_SHOWN)),
+        // The outcome is a claim of the file, so no colour supports it.
         tone: Tone::Plain,
         who: Some(SafeLine::new(cut(&record.agent_id, TEXT_CHARS_SHOWN))),
+        // An imported file can name any review, so the page links to none.
         review_url: None,
         says: says(record),
         at: moment(moment_of(&record.timestamp).unwrap_or(now), now),

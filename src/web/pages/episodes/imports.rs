@@ -29,6 +29,7 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<
 
 async fn page(app: &AppState, visitor: &Visitor, older: Option<&str>) -> Result<ImportsPage> {
     let service = &app.service;
+    // A damaged cursor names no page, so it gets 404.
     let after = older.map(|token| OlderCursor::read(token).ok_or(Error::NotFound("page"))).transpose()?;
     let (runs, next) = service.episodes.imported_runs(after.as_ref(), ROWS_MAX).await?;
     let now = service.core.now();
@@ -42,6 +43,7 @@ async fn page(app: &AppState, visitor: &Visitor, older: Option<&str>) -> Result<
 fn row(import: &RunImport, now: Timestamp) -> ImportRow {
     ImportRow {
         url: format!("/threads/{}/episode", import.id),
+        // An imported run was written elsewhere, so its text is sanitised.
         task: SafeLine::new(import.task.as_str()),
         episode: SafeLine::new(import.episode_id.as_str()),
         vouched: match import.voucher {

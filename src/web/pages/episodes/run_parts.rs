@@ -37,6 +37,7 @@ pub(super) fn summary(state: &Value) -> Option<SafeText> {
 
 pub(super) fn plan(state: &Value) -> Option<PlanHeader> {
     let plan = &state["plan"];
+    // A run without a plan still has the member, so its placeholder is filtered out.
     let source = plan["source"].as_str().filter(|it| *it != state::NO_PLAN)?;
     let rationale = plan["rationale"].is_string().then(|| SafeText::new(shown(&plan["rationale"])));
     Some(PlanHeader { source: SafeLine::new(cut(source, TEXT_CHARS_SHOWN)), rationale })
@@ -54,6 +55,7 @@ fn step(step: &Value) -> PlanStepRow {
         "failed" => ("failed", Tone::Bad),
         "vetoed" => ("denied", Tone::Bad),
         "blocked" => ("blocked", Tone::Bad),
+        // Imported files can contain any status, so an unknown one makes no claim about progress.
         _ => ("planned", Tone::Plain),
     };
     PlanStepRow {
@@ -82,6 +84,7 @@ pub(super) fn outcomes(outcomes: &Value) -> Vec<NamedValueRow> {
         true => NamedValueRow { name: SafeLine::new("artifact"), value: value(it) },
         false => NamedValueRow { name: SafeLine::new(shown(&it["type"])), value: value(&it["uri"]) },
     });
+    // The limit covers the whole list, because an imported file may have any number of entries.
     metrics.map(fact).chain(gateway.map(fact)).chain(made).take(FACTS_SHOWN).collect()
 }
 
@@ -93,6 +96,7 @@ pub(super) fn file(thread: &ThreadId, name: &str) -> FileRow {
         Some(Artefact::Summary) => "metrics of the episode",
         Some(Artefact::Final) => "final status of the episode",
         Some(Artefact::Manifest) => "names, hashes and sizes of the other files",
+        // The names of other artifacts are free, so they share one description.
         None => "artifact of the episode",
     };
     FileRow { name: SafeLine::new(name), url: format!("/threads/{thread}/episode/{name}"), words }
@@ -106,6 +110,7 @@ pub(super) fn standing(status: RunStatus, held: bool, episode: Option<&Episode>)
         RunStatus::Vetoed => ("Denied", Tone::Bad),
         RunStatus::Aborted => ("Aborted", Tone::Care),
         RunStatus::Partial => ("Partly done", Tone::Care),
+        // A pending review of the thread concerns the episode only while the episode runs.
         RunStatus::Pending if held && !over => ("Waiting for a decision", Tone::Care),
         RunStatus::Pending => ("Running", Tone::Plain),
     };

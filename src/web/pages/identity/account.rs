@@ -76,11 +76,14 @@ pub async fn change_password(
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     let (status, problem) = match changed(&app, &visitor, form).await {
+        // The redirect keeps a reload from sending the passwords again.
         Ok(None) => return Ok(see_other("/account?done=password")),
         Ok(Some(problem)) => (StatusCode::UNPROCESSABLE_ENTITY, problem),
+        // The limit also applies here, so that a stolen session cannot be used to guess the password.
         Err(Error::TooMany) => {
             (StatusCode::TOO_MANY_REQUESTS, "Too many failed attempts. Wait a few minutes, then try again.".to_owned())
         }
+        // A refusal keeps the form on the page. All other errors get their own page.
         Err(error) => (StatusCode::CONFLICT, refusal(error).map_err(failed)?.words),
     };
     let again = AccountFormState { password: Some(problem), ..AccountFormState::default() };
@@ -113,6 +116,7 @@ pub async fn end_sessions(
         if form.session == OTHERS {
             return app.service.identity.end_other_sessions(me).await;
         }
+        // A malformed id names no session, so it gets 404 like an unknown one.
         let which = SessionId::try_from(form.session.as_str()).map_err(|_| Error::NotFound("session"))?;
         app.service.identity.end_session(me, &which).await
     };
@@ -130,6 +134,7 @@ pub async fn set_contact(
     let failed = |error| PageError::of(&request, error);
     let account = &visitor.account().id;
     let typed = form.mail.trim();
+    // An empty field removes the address, so the page needs no second form for that.
     if typed.is_empty() {
         app.service.delivery.set_contact(account, None).await.map_err(failed)?;
         return Ok(see_other("/account?done=no-mail"));
@@ -156,10 +161,12 @@ async fn page(
     let (account, now) = (visitor.account(), app.service.core.now());
     let sessions = app.service.identity.sessions_of(&account.id).await?;
     let ids: Vec<String> = sessions.iter().map(|it| format!("session/{}", it.id)).collect();
+    // One query reads the times of all sessions, so the number of rows does not matter.
     let seen = app.service.identity.last_seen(&ids).await?;
     let this = &visitor.0.signed_in.session.record.id;
     let contact = app.service.delivery.contact_of(&account.id).await?;
     let (mail, mail_problem) = match again.mail {
+        // The rejected input stays in the field, so that it can be corrected.
         Some((typed, problem)) => (typed, Some(problem)),
         None => (contact.as_ref().map(|it| it.mail.to_string()).unwrap_or_default(), None),
     };
@@ -172,6 +179,7 @@ async fn page(
         mail,
         digest: contact.is_some_and(|it| it.pace == MailPace::Digest),
         mail_problem,
+        // An account of an identity provider has no password here, so it gets no form to change it.
         has_password: account.password_hash().is_some(),
         password_chars_min: PASSWORD_CHARS_MIN,
         sessions: sessions.iter().zip(&ids).map(|(it, id)| row(it, this, seen.get(id).copied(), now)).collect(),
@@ -184,6 +192,7 @@ fn row(session: &Session, this: &SessionId, seen: Option<Timestamp>, now: Timest
     SessionRow {
         id: session.id.to_string(),
         this: session.id == *this,
+        // The browser and the network come from a request, so both are sanitised.
         origin: origin.map(|it| (SafeLine::new(it.browser.as_str()), SafeLine::new(it.network.as_str()))),
         began: moment(session.created_at, now),
         seen: seen.map(|it| moment(it, now)),

@@ -44,12 +44,14 @@ pub async fn submit(
     secret: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (_, form) = sent.parts();
+    // The comparison comes first, so that a typing error does not use up the link.
     if form.password != form.again {
         let problem = "The two passwords do not match. Enter the same password twice.".to_owned();
         return answer(&app, &request, &secret, StatusCode::UNPROCESSABLE_ENTITY, Some(problem)).await;
     }
     let origin = anonymous_session::sign_in_origin(&app, &request).origin;
     match app.service.identity.choose_password(&secret, form.password, origin).await {
+        // The link and the new password prove the identity, so no separate sign-in follows.
         Ok((person, session)) => {
             Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::inbox())))
         }
@@ -84,6 +86,7 @@ async fn page(
         LinkPurpose::Invite { name, role, groups, by } => {
             ("Welcome", name, Some((role.as_str(), lines(groups.iter().map(|it| it.as_str())))), by)
         }
+        // A reset link stores only the id, so the name comes from the account.
         LinkPurpose::Reset { account, by } => {
             ("Set a new password", app.service.identity.account_row(&account).await?.record.name, None, by)
         }
@@ -92,6 +95,7 @@ async fn page(
     };
     Ok(PasswordPage {
         shell: PageLayout::anonymous(),
+        // The secret of the link is part of the path, so the form posts to the address of its page.
         action: request.path().to_owned(),
         csrf: door.csrf().shown(),
         title,

@@ -125,6 +125,7 @@ fn new_delegation(form: &DelegationForm) -> Result<NewDelegation> {
     if to.is_empty() {
         return Err(Error::invalid("/to", "enter the name of the reviewer who votes for you"));
     }
+    // A forged number of hours may overflow, and the service refuses any length above its maximum.
     Ok(NewDelegation { to, length: Duration::from_secs(hours.saturating_mul(3600)) })
 }
 
@@ -135,6 +136,7 @@ async fn create(app: &AppState, visitor: &Visitor, form: &DelegationForm) -> Res
         PasskeyConfirmation::Passkey { challenge: form.confirm_challenge.clone(), assertion: parsed(&form.assertion)? }
     };
     app.service.identity.delegate_to(&visitor.0.signed_in, &new_delegation(form)?, confirmation).await?;
+    // The redirect keeps a reload from creating a second delegation.
     Ok(see_other(&format!("{URL}?done=named")))
 }
 
@@ -151,9 +153,12 @@ async fn confirm_page(
     let session = visitor.0.signed_in.session.record.id.as_str();
     let confirm = match (own.is_empty(), account.password_hash()) {
         (true, Some(_)) => PasskeyConfirmationView::Password,
+        // An account without a password signs in at the provider, so only a recent sign-in can confirm.
         (true, None) => PasskeyConfirmationView::FreshSession,
+        // A passkey is stronger than a password, so an account that has one must use it.
         (false, _) => PasskeyConfirmationView::Passkey(PasskeyChallengeView {
             rp_id: service.identity.relying_party().map(|it| it.id().to_owned()).unwrap_or_default(),
+            // The challenge covers the terms, so a signature for one delegation cannot confirm another.
             challenge: service
                 .identity
                 .passkey_challenge(&ChallengePurpose::AllowDelegating { session, terms: &offer.terms })?,
@@ -183,12 +188,14 @@ async fn page(
 ) -> Result<DelegationsPage> {
     let (service, account, now) = (&app.service, visitor.account(), app.service.core.now());
     let votes = account.role == PersonRole::Reviewer;
+    // Only reviewers vote and delegate, so other roles see the delegations of all people.
     let whose = if votes { DelegationOwnerFilter::Own } else { DelegationOwnerFilter::Everybodys };
     let found = service.identity.delegations(&account.id, whose).await?;
     let rows = |of: &[Delegation]| of.iter().take(GIVEN_SHOWN).map(|it| row(visitor, it, now)).collect::<Vec<_>>();
     Ok(DelegationsPage {
         shell: visitor.shell(service, notice).await?,
         csrf: visitor.0.csrf.shown(),
+        // A reviewer without a group has no vote to delegate, so the form is hidden.
         naming: (votes && !account.groups.is_empty()).then(|| naming_form(form)),
         given: rows(&found.given),
         received: rows(&found.received),
@@ -197,6 +204,7 @@ async fn page(
 }
 
 fn naming_form(form: &DelegationForm) -> NewDelegationForm {
+    // A first visit has no chosen length, so the default is selected.
     let hours = form.hours.parse().unwrap_or(LENGTH_FIRST);
     let length = |(it, words): &(u64, &'static str)| DelegationLengthOption {
         hours: *it,

@@ -53,7 +53,9 @@ pub async fn submit(
     sent: AnonymousForm<NextPathQuery>,
 ) -> Result<HttpResponse, PageError> {
     let (door, form) = sent.parts();
+    // The limit comes first, because each start writes a row to the database.
     check_rate_limit(&app, &request)?;
+    // Only a local path is kept, so that the sign-in cannot end at another site.
     let next = LocalPath::of(&form.next);
     let begun = app.service.identity.oidc_authorize(door.secret(), next.as_str()).await;
     let url = begun.map_err(|error| PageError::of(&request, error))?;
@@ -92,6 +94,7 @@ fn check_rate_limit(app: &AppState, request: &HttpRequest) -> Result<(), PageErr
 fn read(brought: OidcCallbackQuery) -> Option<OidcCallback> {
     let OidcCallbackQuery { state, code, error, iss } = brought;
     let all = [&state, &code, &error, &iss];
+    // The parameters come from outside, so their length is limited before use.
     let short = all.into_iter().flatten().all(|it| it.len() <= PARAMETER_CHARS_MAX);
     // An answer with both a code and an error, or with neither, is invalid by the specification.
     let said = match (code, error) {
@@ -99,6 +102,7 @@ fn read(brought: OidcCallbackQuery) -> Option<OidcCallback> {
         (None, Some(error)) => AuthorizationResult::No(error),
         _ => return None,
     };
+    // An answer without a state cannot be matched to a sign-in that this browser started.
     let state = state.filter(|_| short)?;
     Some(OidcCallback { state: Secret::new(state), answer: AuthorizationResponse { said, issuer: iss }, origin: None })
 }

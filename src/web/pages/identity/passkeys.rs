@@ -89,7 +89,9 @@ pub async fn add(
         app.service.identity.add_passkey(&visitor.0.signed_in, new).await
     };
     match added.await {
+        // The redirect keeps a reload from sending the registration again.
         Ok(_) => Ok(see_other(&format!("{PASSKEYS_URL}?done=added"))),
+        // The typed name stays in the form, so that only the passkey has to be repeated.
         Err(error) => again(&app, &request, &visitor, error, &name).await,
     }
 }
@@ -122,6 +124,7 @@ pub async fn sign_in(
     let next = LocalPath::of(&form.next);
     let again = |status, words: &str| page_again(&app, &request, status, &next, words);
     let assertion = parsed::<Assertion>(&form.assertion);
+    // A cancelled prompt or a disabled script leaves the field empty, so the page offers the password.
     let Ok(assertion) = assertion else {
         return again(StatusCode::BAD_REQUEST, "Your browser sent no passkey. Use your password, or try again.");
     };
@@ -134,6 +137,7 @@ pub async fn sign_in(
     };
     match app.service.identity.sign_in_with_passkey(&attempt).await {
         Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
+        // One sentence covers unknown passkeys and disabled accounts, so it does not disclose which accounts exist.
         Err(Error::Unauthenticated) => again(
             StatusCode::UNAUTHORIZED,
             "This passkey does not belong to an active account. Use your password, or try again.",
@@ -149,6 +153,7 @@ fn new_passkey(form: PasskeyFields) -> Result<NewPasskey> {
 }
 
 fn confirmation(form: PasskeyFields) -> Result<PasskeyConfirmation> {
+    // The script fills this field only if the account has a passkey. Other accounts confirm by password.
     if form.assertion.is_empty() {
         return Ok(PasskeyConfirmation::Password(form.password));
     }
@@ -192,6 +197,7 @@ async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, ty
         csrf: visitor.0.csrf.shown(),
         place: match service.identity.relying_party() {
             Some(party) => PasskeyAvailability::Here(add_form(app, visitor, &own, party.id(), typed)?),
+            // Browsers bind passkeys to an address, so the page names the one at which they work.
             None => PasskeyAvailability::Nowhere(service.core.public_url().to_owned()),
         },
         rows,
@@ -205,6 +211,7 @@ fn add_form(app: &AppState, visitor: &Visitor, own: &[Passkey], rp_id: &str, typ
         if account.password_hash().is_some() {
             PasskeyConfirmationView::Password
         } else {
+            // An account without a password signs in at the provider, so only a recent sign-in can confirm.
             PasskeyConfirmationView::FreshSession
         }
     } else {
@@ -230,6 +237,7 @@ fn row(app: &AppState, visitor: &Visitor, passkey: &Passkey, own: &[Passkey]) ->
     let (now, session) = (app.service.core.now(), visitor.0.signed_in.session.record.id.as_str());
     // The challenge contains the passkey's id, so a signature for one removal cannot confirm another.
     let purpose = ChallengePurpose::AllowRemoving { session, passkey: passkey.id.as_str() };
+    // An address without passkeys still shows the list, so a missing id must not be an error.
     let rp_id = app.service.identity.relying_party().map(|it| it.id().to_owned()).unwrap_or_default();
     Ok(PasskeyRow {
         id: passkey.id.to_string(),

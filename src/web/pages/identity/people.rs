@@ -56,6 +56,7 @@ pub async fn invite(
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     match invited(&app, &visitor, &form).await {
+        // The link is shown only in this response, so a redirect would lose it.
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
@@ -133,10 +134,12 @@ async fn page(
     let people = service.identity.people().await?;
     let links = service.identity.open_links().await?;
     let name_of = |link: &OpenLink| match &link.purpose {
+        // A reset link stores only the id, so the name comes from the account.
         LinkPurpose::Reset { account, .. } => people.iter().find(|it| it.id == *account).map(|it| it.name.clone()),
         _ => None,
     };
     let ids: Vec<String> = people.iter().map(|it| format!("account/{}", it.id)).collect();
+    // One query reads the times of all people, so the number of rows does not matter.
     let seen = service.identity.last_seen(&ids).await?;
     Ok(PeoplePage {
         links: links.iter().filter_map(|it| link_row(it, name_of(it), now)).collect(),
@@ -175,6 +178,7 @@ fn link_row(link: &OpenLink, named: Option<String>, now: Timestamp) -> Option<Li
         }
         // A reset link is left out if its account cannot be found.
         LinkPurpose::Reset { by, .. } => (named?, "password reset".to_owned(), by),
+        // Set-up and sign-in links are made elsewhere, so this list leaves them out.
         _ => return None,
     };
     Some(LinkRow {

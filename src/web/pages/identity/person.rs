@@ -118,6 +118,7 @@ pub async fn reset(
             back: "/people",
             back_words: "Back to People",
         };
+        // The link is shown only in this response, so a redirect would lose it.
         Ok(html(StatusCode::OK, page.render()))
     };
     answered(&app, &request, &visitor, &account, made).await
@@ -165,6 +166,7 @@ async fn answered(
     match run(&account).await {
         Ok(response) => Ok(response),
         Err(error) => {
+            // A refusal keeps the page, so that the reader sees the present state next to the reason.
             let notice = refusal(error).map_err(failed)?;
             let page = page(app, visitor, &account, Some(notice)).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
@@ -175,6 +177,7 @@ async fn answered(
 async fn find(app: &AppState, id: &str) -> Result<Account> {
     let id = AccountId::try_from(id).map_err(|_| Error::NotFound("person"))?;
     match app.service.identity.account_row(&id).await {
+        // The page speaks of people, so its error names a person instead of an account.
         Err(Error::NotFound(_)) => Err(Error::NotFound("person")),
         other => other.map(|it| it.record),
     }

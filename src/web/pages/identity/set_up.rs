@@ -61,6 +61,7 @@ pub async fn submit(
     secret: web::Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let (_, form) = sent.parts();
+    // The fields are read before the link is used, so that a typing error does not use it up.
     let made = match new_account(&form) {
         Ok(new) => app.service.identity.use_set_up_link(&secret, &new, form.password.clone()).await,
         Err(error) => Err(error),
@@ -69,6 +70,7 @@ pub async fn submit(
         Ok((person, session)) => {
             Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::inbox())))
         }
+        // Only mistakes in the form can be corrected, so other errors get their own page.
         Err(Error::Invalid { pointer, detail }) => {
             let problem = format!("{}: {detail}.", label(&pointer));
             Ok(page(&app, &request, StatusCode::UNPROCESSABLE_ENTITY, &form, Some(problem)))
@@ -112,6 +114,7 @@ fn page(
         action: request.path().to_owned(),
         csrf: door.csrf().shown(),
         purpose: "This is the first account of this gateway.".to_owned(),
+        // The typed fields are shown again after a mistake, but never the password.
         username: SafeLine::new(typed.username.as_str()),
         groups: SafeLine::new(typed.groups.as_str()),
         role: if typed.role == "admin" { RoleChoice::Admin } else { RoleChoice::Reviewer },

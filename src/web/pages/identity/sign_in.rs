@@ -39,6 +39,7 @@ pub async fn show(
     request: HttpRequest,
     onward: web::Query<NextPathQuery>,
 ) -> Result<HttpResponse, PageError> {
+    // Only a local path is accepted, so that a crafted link cannot lead to another site after the sign-in.
     let next = LocalPath::of(&onward.next);
     if let Some(cookie) = request.cookie(cookie_name(&app))
         // An expired or unknown session gets the form, so the cookie alone is not enough.
@@ -61,6 +62,7 @@ pub async fn submit(
     let again = |status, problem: &str| page(&app, &request, status, &next, &username, Some(problem.to_owned()));
     match app.service.identity.sign_in_throttled(&username, password, &from).await {
         Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
+        // A known browser has its own limit, so that an attacker cannot lock a person out.
         Err(Error::TooMany) => Ok(again(
             StatusCode::TOO_MANY_REQUESTS,
             "Too many failed sign-ins. Wait a few minutes, then try again. A browser in which you have signed in \
@@ -86,6 +88,7 @@ fn page(
         shell: PageLayout::anonymous(),
         csrf: door.csrf().shown(),
         next: next.as_str().to_owned(),
+        // The user name stays in the form after a failure, but the password is never sent back.
         username: SafeLine::new(username),
         elsewhere: ways.provider.as_ref().map(|it| SafeLine::new(it.settings.button.as_str())),
         asks_password: ways.local == LocalAccounts::On,
@@ -108,9 +111,11 @@ pub(in crate::web::pages) fn page_again(
 
 /// Returns the challenge for a sign-in by passkey, or `None` if passkeys are unavailable at this address.
 fn passkey(app: &AppState, door: &AnonymousSession) -> Option<PasskeyChallengeView> {
+    // Passkeys belong to local accounts, so a gateway without local accounts offers none.
     app.service.identity.require_local_accounts().ok()?;
     let party = app.service.identity.relying_party()?;
     let challenge = app.service.identity.passkey_challenge(&ChallengePurpose::SignIn { door: door.secret() }).ok()?;
+    // The empty list lets the browser offer any passkey, so the page does not disclose which accounts exist.
     Some(PasskeyChallengeView { rp_id: party.id().to_owned(), challenge, allow: String::new() })
 }
 
@@ -122,6 +127,7 @@ pub async fn show_link(
     onward: web::Query<NextPathQuery>,
 ) -> Result<HttpResponse, PageError> {
     let link = app.service.identity.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
+    // Links with another purpose get the same error as unknown ones, because they must not sign anybody in.
     if !matches!(link.record.purpose, LinkPurpose::SignIn { .. }) {
         return Err(PageError::of(&request, Error::NotFound("link")));
     }
@@ -155,6 +161,7 @@ pub async fn sign_out(
     sent: EmptyForm,
 ) -> Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
+    // The session ends first, so that a failure at the identity provider cannot keep it open.
     app.service.identity.sign_out(&visitor.0.signed_in).await.map_err(|error| PageError::of(&request, error))?;
     let mut response = match app.service.identity.oidc_logout_url(&visitor.0.signed_in).await {
         Some(url) => {

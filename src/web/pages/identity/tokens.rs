@@ -56,6 +56,7 @@ pub async fn add(
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     match added(&app, &visitor, &form).await {
+        // The token is shown only in this response, so a redirect would lose it.
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
@@ -76,13 +77,16 @@ async fn added(app: &AppState, visitor: &Visitor, form: &TokenFields) -> Result<
         "" => None,
         flow => Some(FlowId::try_from(flow).map_err(|error| Error::invalid("/flow", error.to_string()))?),
     };
+    // People separate names by commas or spaces, so both are accepted.
     let named = form.nodes.split([',', ' ']).map(str::trim).filter(|it| !it.is_empty());
     let nodes: std::result::Result<BTreeSet<NodeId>, _> = named.take(NODES_MAX).map(NodeId::try_from).collect();
     let nodes = nodes.map_err(|error| Error::invalid("/nodes", error.to_string()))?;
     let (name, owner) = (form.name.trim().to_owned(), form.owner.trim().to_owned());
+    // A new group must be requested, so that a misspelt owner does not create one.
     let owner = if form.new_group.is_empty() { NewOwner::Existing(owner) } else { NewOwner::Group(owner) };
     let new = NewToken { name, role, owner, flow, nodes };
     let (token, text) = app.service.identity.add_token_by(&visitor.0.signed_in.account, &new).await?;
+    // The page names the excluded reviewers at once, because a wrong owner weakens separation of duties.
     let excluded = app.service.identity.excluded_by(&token.owner).await?;
     Ok(SecretPage {
         shell: visitor.shell(&app.service, None).await?,
@@ -111,6 +115,7 @@ pub async fn revoke(
         app.service.identity.revoke_token_by(&visitor.0.signed_in.account, &id).await
     };
     done.await.map_err(|error| PageError::of(&request, error))?;
+    // The redirect keeps a reload from sending the revocation again.
     Ok(see_other("/tokens?done=revoked"))
 }
 
@@ -125,6 +130,7 @@ async fn page(
     // Revoked tokens go last: `false` sorts before `true`.
     tokens.sort_by(|one, other| (one.revoked, other.created_at).cmp(&(other.revoked, one.created_at)));
     let ids: Vec<String> = tokens.iter().map(|it| format!("token/{}", it.id)).collect();
+    // One query reads the times of all tokens, so the number of rows does not matter.
     let seen = app.service.identity.last_seen(&ids).await?;
     let people = app.service.identity.people().await?;
     Ok(TokensPage {
@@ -153,6 +159,7 @@ fn row(token: &Token, people: &[Account], seen: Option<Timestamp>, now: Timestam
         role: token.role.as_str(),
         owner: SafeLine::new(token.owner.as_str()),
         excludes: lines(excluded_by(&token.owner, people).iter().map(String::as_str)),
+        // An owner without an account excludes no reviewer, so the page marks such a token.
         owner_exists: people.iter().any(|it| it.answers_for(&token.owner)),
         flow: token.flow.as_ref().map(|it| SafeLine::new(it.as_str())),
         nodes: lines(token.nodes.iter().map(|it| it.as_str())),

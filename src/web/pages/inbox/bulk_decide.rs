@@ -69,6 +69,7 @@ pub async fn submit(
     let failed = |error| PageError::of(&request, error);
     let sent = BulkDecisionForm::read(form).map_err(failed)?;
     let asked = BulkDecisionContext { app: &app, request: &request, visitor: &visitor, sent: &sent };
+    // Only the second form has a verdict, which tells the two forms of this address apart.
     let answer = if sent.verdict.is_empty() { asked.ask().await } else { asked.count().await };
     answer.map_err(failed)
 }
@@ -89,6 +90,7 @@ impl BulkDecisionForm {
                 "comment" => sent.comment = vote_form::as_typed(&value),
                 "review" => {
                     let review = ReviewId::try_from(value.as_str()).map_err(|_| Error::NotFound("review"))?;
+                    // A review that is sent twice gets one row, and so one vote.
                     if seen.insert(review.clone()) {
                         sent.reviews.push(review);
                     }
@@ -115,6 +117,7 @@ impl BulkDecisionRow {
         let stage = parts.next()?.parse().ok()?;
         let transition = Digest::try_from(parts.next()?).ok()?;
         let nonce = parts.next()?.to_owned();
+        // The page never writes more parts, so a longer token is not from it.
         parts.next().is_none().then_some(Self { review, stage, transition, nonce })
     }
 
@@ -138,6 +141,7 @@ struct BulkDecisionContext<'a> {
 impl BulkDecisionContext<'_> {
     /// Shows the selected reviews on one page if they can be decided together.
     async fn ask(&self) -> Result<HttpResponse> {
+        // A single review needs no bulk page, and its own page shows more details.
         if let [only] = self.sent.reviews.as_slice() {
             return Ok(see_other(&format!("/reviews/{only}")));
         }
@@ -149,6 +153,7 @@ impl BulkDecisionContext<'_> {
         let left_out = sorted.left_out.iter().map(|(facts, why)| left_out_row(facts, *why)).collect();
         let shell = self.visitor.shell(&self.app.service, None).await?;
         let csrf = self.visitor.0.csrf.shown();
+        // One verdict and one comment fit only reviews of the same kind, so other kinds are separated.
         let [alike] = sorted.alike.as_slice() else {
             let problem = match sorted.alike.len() {
                 0 => "None of these reviews can be decided here.".to_owned(),
@@ -161,7 +166,9 @@ impl BulkDecisionContext<'_> {
             let page = BulkGroupsPage { shell, csrf, problem, groups, left_out };
             return Ok(html(StatusCode::CONFLICT, page.render()));
         };
+        // Each page gets a new name, so that nonces of an earlier page do not fit this one.
         let sheet = URL_SAFE_NO_PAD.encode(random::bytes::<SHEET_BYTES>());
+        // All rows share policy and reasons, so the first one describes them for the page.
         let first = alike.first().ok_or(Error::NotFound("review"))?;
         let rows: Result<Vec<(BulkReviewRow, CommentRequirement)>> =
             alike.iter().map(|it| self.row(&sheet, it)).collect();
@@ -172,6 +179,7 @@ impl BulkDecisionContext<'_> {
             flow: SafeLine::new(first.hold.flow.as_str()),
             policy: DigestText::new(first.hold.policy.to_string()),
             reasons: change::reasons(&first.hold.reasons),
+            // One comment serves all rows, so it is required as soon as one row requires it.
             comment: wishes
                 .into_iter()
                 .find(|it| *it == CommentRequirement::Required)
@@ -189,6 +197,7 @@ impl BulkDecisionContext<'_> {
     fn row(&self, sheet: &str, facts: &ReviewFacts) -> Result<(BulkReviewRow, CommentRequirement)> {
         let hold = &facts.hold;
         let places = facts.can_decide.as_deref().unwrap_or_default();
+        // Delegated seats are left out, because bulk decisions are never made for a delegator.
         let own: Vec<&VotingSeat> = places.iter().filter(|it| it.absent.is_none()).collect();
         let stage = progress::place_to_vote_in(facts, &own).map_or(0, |it| it.stage);
         let page = page_name(sheet, &hold.id);
@@ -236,12 +245,15 @@ impl BulkDecisionContext<'_> {
         let asks = |(row, item): (&BulkDecisionRow, &crate::service::inbox::list::InboxItem)| {
             item.hold.stages.get(row.stage as usize).is_some_and(|it| it.comment_required)
         };
+        // The check comes before the first vote, so that a missing comment counts no vote at all.
         if silent && self.sent.rows.iter().zip(&before).any(asks) {
             let problem = "A comment is required. Enter the reason for your decision. None of your votes was counted.";
             return self.page(&reviews, Some(problem)).await;
         }
         let ballot = |row: &BulkDecisionRow| Ok((row.review.clone(), self.ballot(row, verdict)?));
+        // All nonces are read before the first vote, so that a form of another session counts no vote at all.
         let ballots: Vec<(ReviewId, Ballot)> = match self.sent.rows.iter().map(ballot).collect() {
+            // The page comes back with new nonces, so that the reviewer can decide at once.
             Err(Error::Vote(_)) => {
                 let problem = "The form is not from your session. Read this page and decide again. None of your votes \
                                was counted.";
@@ -261,15 +273,19 @@ impl BulkDecisionContext<'_> {
             Nonce::read(self.app.service.core.keys()?.row(), &binding, &row.nonce).ok_or(VoteRejected::NonceUsed)?;
         Ok(Ballot {
             transition: row.transition,
+            // Bulk decisions are never made for a delegator.
             delegation: None,
             stage: row.stage,
             verdict,
             nonce: nonce.as_str().to_owned(),
             comment: Some(self.sent.comment.clone()).filter(|it| !it.trim().is_empty()),
+            // The bulk page recomputes no digest in the browser, so its votes do not claim it.
             browser_check: BrowserCheck::NotRecomputed,
             proof: VoterProof::of_session(&self.visitor.0.signed_in.session.record),
+            // Reviews that ask for typed digits are decided on their own pages.
             typed: None,
             outcome_unknown_accepted: CheckboxState::No,
+            // The bulk page shows no previewed effect for each row, so no row can expect one.
             told: None,
         })
     }

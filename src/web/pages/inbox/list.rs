@@ -89,10 +89,12 @@ async fn page(app: &AppState, visitor: &Visitor, asked: InboxQuery) -> Result<In
     };
     let asked_next = asked.as_ref().and_then(|it| it.next.as_ref()).map(|it| reading.url(&[("asked", &it.token())]));
     let (open, ended): (Vec<_>, Vec<_>) = found.items.iter().partition(|it| it.hold.state.ending().is_none());
+    // Searches and tabs find ended reviews themselves, so only the overview adds the recent ones.
     let lately = if overview { service.inbox.recently_ended(viewer, DECIDED_MAX).await? } else { Vec::new() };
     let ended = ended.into_iter().chain(&lately);
     let mut waiting: Vec<WaitingRow> = open.into_iter().map(|it| waiting_row(it, now)).collect();
     let several = waiting.iter().filter(|it| it.tick.is_some()).count() > 1;
+    // A bulk decision needs at least two reviews, so a single tick box is hidden.
     if !several {
         waiting.iter_mut().for_each(|it| it.tick = None);
     }
@@ -124,6 +126,7 @@ fn read(asked: InboxQuery) -> Result<ParsedInboxQuery> {
     let show = match some(asked.show) {
         Some(word) => InboxTabKind::read(&word).ok_or(NOT_THERE)?,
         None if typed.is_empty() => InboxTabKind::Waiting,
+        // A reader who searches for a digest or thread may not know whether its review has ended.
         None => InboxTabKind::Everything,
     };
     let place = |token: String| InboxCursor::read(&token).ok_or(NOT_THERE);
@@ -131,6 +134,7 @@ fn read(asked: InboxQuery) -> Result<ParsedInboxQuery> {
         (None, None) => InboxPageSelection::First,
         (Some(token), None) => InboxPageSelection::After(place(token)?),
         (None, Some(token)) => InboxPageSelection::Before(place(token)?),
+        // No link of the page has both cursors, so the address was changed by hand.
         (Some(_), Some(_)) => return Err(NOT_THERE),
     };
     let asked_after = some(asked.asked).map(place).transpose()?;
@@ -144,6 +148,7 @@ async fn find(service: &Service, viewer: &Account, reading: &ParsedInboxQuery) -
     if let Some(prefix) = digest_prefix(&reading.typed) {
         wanted.search = Some(InboxSearch::Digest(prefix));
         let found = service.inbox.find(viewer, &wanted, &reading.part, ROWS_MAX).await?;
+        // A thread name can look like a digest, so an empty result continues with the names.
         if !found.items.is_empty() {
             return Ok(found);
         }
@@ -157,9 +162,11 @@ async fn find(service: &Service, viewer: &Account, reading: &ParsedInboxQuery) -
 
 /// Returns the typed start of a digest in its text form.
 fn digest_prefix(typed: &str) -> Option<String> {
+    // Stored digests are lower case, but people may paste them in upper case.
     let typed = typed.to_ascii_lowercase();
     let digits = typed.strip_prefix("sha256:").unwrap_or(&typed);
     let hex = digits.bytes().all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it));
+    // A few digits match many digests and may be a word, so a short text is searched as a name.
     (hex && digits.len() >= DIGEST_DIGITS_MIN).then(|| format!("sha256:{digits}"))
 }
 
@@ -173,6 +180,7 @@ impl ParsedInboxQuery {
 
     /// Returns the URL of another page with the same filters.
     fn url(&self, more: &[(&str, &str)]) -> String {
+        // The default is left out, so that addresses stay short.
         let show = (self.show != self.show_unless_said()).then(|| ("show", self.show.word()));
         let flow = self.flow.as_ref().map(|it| ("flow", it.as_str()));
         let typed = Some(("q", self.typed.as_str())).filter(|it| !it.1.is_empty());
@@ -239,12 +247,15 @@ fn waiting_row(item: &InboxItem, now: Timestamp) -> WaitingRow {
     let hold = &item.hold;
     let protected = item.diff.iter().map(place).filter(|it| is_protected(hold, it));
     WaitingRow {
+        // A bulk decision would refuse the other reviews, so they get no tick box.
         tick: (has_own_place(item) && hold.alone().is_none()).then(|| hold.id.to_string()),
         url: format!("/reviews/{}", hold.id),
         headline: headline(hold, item.transition.as_ref(), &item.diff),
         flow: SafeLine::new(hold.flow.as_str()),
+        // The title of the host application says more to people than the id of the thread.
         thread: SafeLine::new(hold.context.title.as_deref().unwrap_or(hold.thread.as_str())),
         protected: protected.take(PROTECTED_SHOWN).map(|it| SafePath::new(it.to_string())).collect(),
+        // The row names the protected paths themselves, so their reason is not repeated.
         reasons: lines(hold.reasons.iter().filter(|it| it.code != "protected").map(|it| it.text.as_str())),
         on_behalf_of: hold.context.on_behalf_of.as_deref().map(SafeLine::new),
         votes: votes(hold, &item.eligible, now),
@@ -263,6 +274,7 @@ fn badges(item: &InboxItem, now: Timestamp) -> Vec<ReviewBadge> {
     let names = |to: &BTreeSet<GroupName>| listed(&to.iter().map(ToString::to_string).collect::<Vec<_>>(), "and");
     let escalated = item.hold.escalation_groups(now).map(|to| ReviewBadge::Escalated(names(to)));
     let reminded = item.hold.notices.reminder.filter(|it| it.from <= now).map(|_| ReviewBadge::Reminded);
+    // An escalation is the stronger warning, so it replaces the reminder.
     [Some(own), escalated.or(reminded)].into_iter().flatten().collect()
 }
 

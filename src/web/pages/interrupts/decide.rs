@@ -35,6 +35,7 @@ pub async fn submit(
     };
     let Some(problem) = words(&error) else { return Err(failed(error)) };
     let again = VoteFormState { problem: Some(problem), typed: form.comment() };
+    // The interrupt is read again, because another vote may have caused the error.
     let now = find(&app, &id).await.map_err(failed)?;
     let page = page(&app, &visitor, &now, again).await.map_err(failed)?;
     Ok(html(StatusCode::CONFLICT, page.render()))
@@ -50,6 +51,7 @@ struct InterruptDecisionContext<'a> {
 impl InterruptDecisionContext<'_> {
     async fn decide(&self) -> Result<HttpResponse> {
         let ballot = self.ballot()?;
+        // A form without the previewed effect did not come from the confirm page, so that page is shown first.
         if !self.form.is_confirmed() || ballot.told.is_none() {
             return self.confirm(&ballot, None).await;
         }
@@ -57,7 +59,9 @@ impl InterruptDecisionContext<'_> {
         let signature = self.form.signature()?;
         let voter = &self.visitor.account().id;
         match service.interrupts.vote_on_interrupt(voter, &interrupt.id, &ballot, signature.as_ref()).await {
+            // The redirect keeps a reload from sending the vote again.
             Ok(_) => Ok(see_other(&format!("/interrupts/{}", interrupt.id))),
+            // The confirm page can correct these two errors, so the reviewer stays on it.
             Err(error @ Error::Vote(VoteRejected::NotTyped | VoteRejected::MovedOn)) => {
                 self.look_again(&ballot, &error).await
             }
@@ -82,7 +86,9 @@ impl InterruptDecisionContext<'_> {
         let (interrupt, voter) = (&self.shown.interrupt, self.visitor.account());
         let typed = interrupt.asks_to_type(ballot.stage, ballot.verdict);
         let roll = self.app.service.interrupts.roll_of_interrupt(interrupt, &voter.id).await?;
+        // The preview takes the digits as typed correctly, so that only the other rules can reject it.
         let confirmed = Ballot { typed, told: None, ..ballot.clone() };
+        // The vote runs on a copy, so that the preview changes nothing.
         Ok(interrupt.clone().vote(confirmed, voter, &roll)?.prospect())
     }
 

@@ -38,6 +38,7 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, id: web::Path<Stri
 /// Redirects a `GET` of a form's address to the interrupt, for example after a reload.
 pub async fn back(id: web::Path<String>) -> HttpResponse {
     let id = InterruptId::try_from(id.as_str());
+    // Only a parsed id is put into the address, so a malformed one leads to the inbox.
     see_other(&id.map_or_else(|_| "/".to_owned(), |it| format!("/interrupts/{it}")))
 }
 
@@ -76,12 +77,14 @@ async fn page(app: &AppState, visitor: &Visitor, shown: &InterruptView, again: V
 /// Returns the request of the host application, without redacted values.
 fn said(shown: &InterruptView) -> HostAssertionView {
     let asserted = &shown.interrupt.asserted;
+    // The host application may repeat a redacted value in its text, so the text is masked too.
     let line = |text: &str| SafeLine::new(shown.masked(text));
     let part = |leaf: RedactedLeaf| match leaf {
         RedactedLeaf::Shown { pointer, value } => InterruptValueRow {
             path: SafePath::new(pointer.to_string()),
             value: Some(SafeJson::new(canonical(&value))),
         },
+        // A redacted value keeps its path, so that reviewers see that it exists.
         RedactedLeaf::Hidden { pointer } => InterruptValueRow { path: SafePath::new(pointer.to_string()), value: None },
     };
     HostAssertionView {
@@ -90,6 +93,7 @@ fn said(shown: &InterruptView) -> HostAssertionView {
         thread: asserted.thread_ref.as_deref().map(line),
         interrupt_id: SafeLine::new(asserted.interrupt_id.as_str()),
         digest: SafeLine::new(asserted.transition_digest.as_str()),
+        // A first attempt is the normal case, so only a repeated one is shown.
         attempt: (asserted.attempt > 1).then_some(asserted.attempt),
         keys: asserted.changed_keys.iter().map(|it| line(it)).collect(),
         diff: shown.leaves().into_iter().map(part).collect(),
@@ -109,6 +113,7 @@ async fn deciding(app: &AppState, visitor: &Visitor, shown: &InterruptView, type
         Ok(stage) => stage,
         Err(reason) => return Ok(DecideFormView::Closed(format!("You cannot decide this. {}", why_not(reason).0))),
     };
+    // The halt is checked last, because a reader without a seat cannot vote after it either.
     if app.service.interrupts.is_halted(&interrupt.flow).await? {
         return Ok(DecideFormView::Closed(format!("You cannot decide this. {}", cannot_decide(CannotDecide::Halted))));
     }
@@ -142,6 +147,7 @@ fn stage_for(
 fn standing(interrupt: &Interrupt, now: Timestamp) -> (&'static str, Tone) {
     match interrupt.ending().map(|it| it.0) {
         None if interrupt.is_open(now) => ("Waits for approval", Tone::Care),
+        // The deadline may have passed before the expiry is recorded, so both cases get the same label.
         None | Some(InterruptDecision::Expired) => ("Expired", Tone::Plain),
         Some(InterruptDecision::Approved) => ("Approved", Tone::Good),
         Some(InterruptDecision::Denied) => ("Denied", Tone::Bad),
@@ -196,6 +202,7 @@ fn timeline(shown: &InterruptView, viewer: &AccountId, now: Timestamp) -> Vec<Ti
             VoteVerdict::Approve => ("approved it", Tone::Good),
             VoteVerdict::Deny => ("denied it", Tone::Bad),
         };
+        // A comment may repeat a redacted value, so other readers see it masked.
         let comment = vote.comment.as_deref().map(|it| SafeText::new(shown.said(viewer, &vote.reviewer, it)));
         items.push(TimelineItem { comment, ..item(Some(&vote.name), words, tone, vote.at) });
     }
@@ -213,6 +220,7 @@ fn timeline(shown: &InterruptView, viewer: &AccountId, now: Timestamp) -> Vec<Ti
 
 pub fn row(shown: &InterruptView, viewer: &Account, now: Timestamp) -> InterruptRow {
     let (interrupt, asserted) = (&shown.interrupt, &shown.interrupt.asserted);
+    // The row shows text of the host application, which may repeat a redacted value.
     let line = |text: &str| SafeLine::new(shown.masked(text));
     InterruptRow {
         url: format!("/interrupts/{}", interrupt.id),
@@ -220,6 +228,7 @@ pub fn row(shown: &InterruptView, viewer: &Account, now: Timestamp) -> Interrupt
         flow: SafeLine::new(interrupt.flow.as_str()),
         title: asserted.title.as_deref().map(line),
         digest: SafeLine::new(asserted.transition_digest.as_str()),
+        // The host application may name many keys, so the row counts the others.
         keys: asserted.changed_keys.iter().take(KEYS_IN_ROW).map(|it| line(it)).collect(),
         more: asserted.changed_keys.len().saturating_sub(KEYS_IN_ROW),
         badge: match interrupt.jury().eligible(viewer) {

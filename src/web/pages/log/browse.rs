@@ -62,6 +62,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &LogQuery) -> Result<Log
     let sought = sought(asked);
     let (found, problem) = match &sought {
         Ok(sought) => match service.log.log_page(sought, audience, asked.below, ROWS_MAX).await {
+            // A mistyped thread gets a sentence on the page, because an error page would lose the other filters.
             Err(Error::NotFound(_)) => {
                 (service::LogListing::default(), Some("This thread does not exist. Check its name.".to_owned()))
             }
@@ -73,6 +74,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &LogQuery) -> Result<Log
     let full = found.lines.len() == ROWS_MAX;
     let flows = service.policies.flows().await?;
     let flows = flows.iter().map(|it| SelectOption::new(it.as_str(), it.as_str(), &asked.flow));
+    // Only overseers may read access events, so other readers are not offered that filter.
     let kinds = super::event_names::KINDS.iter().filter(|it| audience == LogAudience::Overseers || it.0 != "access");
     let kinds = kinds.map(|(kind, label)| SelectOption::new(kind, label, &asked.kind));
     let typed = |text: &str| SafeLine::new(text);
@@ -87,6 +89,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &LogQuery) -> Result<Log
         filter,
         problem,
         rows: found.lines.iter().map(|it| row(&it.event, it.index, &found.names, now)).collect(),
+        // A short page that goes on has reached the limit of the scan, so it says how far it looked.
         looked: (!full && found.below.is_some()).then_some(found.looked),
         more_url: found.below.map(|it| address("/log", asked, Some(it))),
         download_url: (audience == LogAudience::Overseers && sought.is_ok())
@@ -118,6 +121,7 @@ pub(in crate::web::pages) fn moment_of(text: &str) -> Option<Timestamp> {
     let full = match text.len() {
         16 => format!("{text}:00.000Z"),
         19 => format!("{text}.000Z"),
+        // Other lengths are passed on unchanged, because the timestamp parser rejects bad ones.
         _ => text.to_owned(),
     };
     serde_json::from_value(Value::String(full)).ok()
@@ -162,6 +166,7 @@ fn named(event: &Event, names: &BTreeMap<String, RequesterName>) -> Vec<SafeLine
 
 fn called(who: &RequesterName) -> SafeLine {
     match who {
+        // A token acts for its owner, so the label names both.
         RequesterName::Token { name, owner } => SafeLine::new(format!("{name}, of {owner}")),
         RequesterName::Person(name) => SafeLine::new(name.as_str()),
     }
@@ -189,6 +194,7 @@ async fn event_page(app: &AppState, visitor: &Visitor, event: &str) -> Result<Ev
 }
 
 fn fact(name: &str, value: &Value, told: &service::EventView) -> EventFact {
+    // A number or an object is no id, so it gets no link and no name.
     let text = value.as_str().unwrap_or_default();
     let url = match (name, &told.event.thread) {
         ("review", Some(_)) => ReviewId::try_from(text).ok().map(|it| format!("/reviews/{it}")),
@@ -220,6 +226,7 @@ pub async fn download(
     });
     Ok(HttpResponse::Ok()
         .content_type("application/jsonl")
+        // The lines depend on the role of the reader, so no cache may keep them.
         .insert_header((header::CACHE_CONTROL, "no-store"))
         .insert_header((header::CONTENT_DISPOSITION, "attachment; filename=\"countersign-log.jsonl\""))
         .streaming(Box::pin(lines)))
@@ -247,6 +254,7 @@ impl LogDownload {
                 match self.app.service.log.log_page(&self.sought, self.audience, Some(below), FILE_PAGE).await {
                     Ok(page) => page,
                     Err(error) => {
+                        // The headers are already sent, so the error can only break the download and be logged.
                         tracing::error!(%error, "a download of the audit log was interrupted");
                         return Some(Err(error));
                     }
@@ -259,6 +267,7 @@ impl LogDownload {
         for line in page.lines {
             let placed = SequencedEvent::untraced(line.index.unwrap_or_default(), line.event);
             let mut told = event_json(&placed);
+            // An event without an index gets null, because zero would be a wrong position.
             if line.index.is_none() {
                 told["index"] = Value::Null;
             }
@@ -267,6 +276,7 @@ impl LogDownload {
             text.push('\n');
         }
         if let Some(below) = page.below {
+            // The last line says where to go on, so that a cut file does not look complete.
             if self.sent + FILE_PAGE > FILE_EVENTS_MAX || self.pages == FILE_PAGES_MAX {
                 text.push_str(&format!("{}\n", json!({"go_on_below": below})));
             } else {

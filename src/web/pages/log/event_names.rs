@@ -99,6 +99,7 @@ const WORDS: [(&str, &str); 79] = [
 
 /// Returns the label of an event.
 pub fn of(name: &'static str) -> &'static str {
+    // The wire name is the fallback, because an audit log must show every event.
     WORDS.iter().find(|it| it.0 == name).map_or(name, |it| it.1)
 }
 

@@ -60,6 +60,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &InsightQuery) -> Result
     let flow = Some(asked.flow.as_str()).filter(|it| !it.is_empty());
     let flow = flow.map(FlowId::try_from).transpose().map_err(|_| Error::NotFound("flow"))?;
     let facts = app.service.log.insight(step, periods).await?;
+    // The facts carry their own time, so that the page and the last period agree.
     let now = facts.now;
     let tab = |(word, words, ..): (&str, &'static str, &str, BucketWidth, u32)| InboxTab {
         url: address(word, flow.as_ref()),
@@ -94,6 +95,7 @@ fn told(facts: &InsightFacts, flow: Option<&FlowId>) -> InsightContent {
     for figures in &facts.figures {
         let mut together = FlowCounts::default();
         let named = figures.flows.iter().map(|(flow, counts)| (Some(flow), counts));
+        // Only a limited number of flows is counted by name, so the others share one row.
         let unnamed = figures.other_flows.iter().map(|counts| (None, counts));
         for (name, counts) in named.chain(unnamed).filter(|it| flow.is_none() || it.0 == flow) {
             together.merge(counts);
@@ -104,6 +106,7 @@ fn told(facts: &InsightFacts, flow: Option<&FlowId>) -> InsightContent {
     let mut total = FlowCounts::default();
     periods.iter().for_each(|(_, counts)| total.merge(counts));
     let open = facts.counted.open_reviews(flow);
+    // Charts without bars look like a failure, so an empty span gets a sentence instead.
     if total == FlowCounts::default() && open == 0 {
         return InsightContent::Nothing;
     }
@@ -145,6 +148,7 @@ fn summary(all: &Counts, open: u64) -> Vec<(&'static str, String)> {
 }
 
 fn quantile(times: &Histogram, percent: u64) -> String {
+    // Without a decision there is no time, and zero would look like a fast one.
     times.quantile(percent).map_or_else(|| "–".to_owned(), lasting)
 }
 
@@ -235,6 +239,7 @@ fn outcomes(all: &Counts) -> Vec<OutcomeRow> {
         ("Cancelled by the agent", all.cancelled),
         ("Superseded", all.superseded),
     ];
+    // All bars share one scale, so that their lengths can be compared.
     let most = counted.iter().map(|it| it.1).max().unwrap_or_default();
     let row = |(words, count)| OutcomeRow { words, count, width: share(count, most, HEIGHT) };
     counted.into_iter().map(row).collect()
@@ -243,11 +248,13 @@ fn outcomes(all: &Counts) -> Vec<OutcomeRow> {
 /// Converts counts into rows, with the most reviews first.
 fn groups(mut counted: Vec<(Option<SafeLine>, Counts)>) -> InsightGroups {
     counted.retain(|(_, counts)| counts.opened + counts.ended() > 0);
+    // The name breaks ties, so that rows do not change places between two loads.
     counted.sort_by(|a, b| (b.1.opened, b.1.ended(), &a.0).cmp(&(a.1.opened, a.1.ended(), &b.0)));
     let more = counted.len().saturating_sub(GROUPS_MAX);
     counted.truncate(GROUPS_MAX);
     let millis = |counts: &Counts, percent| counts.times.quantile(percent).unwrap_or_default().as_millis();
     let millis = |counts: &Counts, percent| u64::try_from(millis(counts, percent)).unwrap_or(u64::MAX);
+    // All rows share one scale, so that their bars can be compared.
     let longest = counted.iter().map(|it| millis(&it.1, 95)).max().unwrap_or_default();
     let row = |(name, counts): (Option<SafeLine>, Counts)| InsightGroupRow {
         name,
@@ -257,6 +264,7 @@ fn groups(mut counted: Vec<(Option<SafeLine>, Counts)>) -> InsightGroups {
         undecided: counts.expired + counts.cancelled + counts.superseded,
         median: quantile(&counts.times, 50),
         p95: quantile(&counts.times, 95),
+        // A bar of length zero would suggest an immediate decision, so a group without decisions has none.
         bar: (!counts.times.is_empty())
             .then(|| (share(millis(&counts, 50), longest, HEIGHT), share(millis(&counts, 95), longest, HEIGHT))),
     };

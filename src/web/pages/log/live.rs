@@ -41,13 +41,17 @@ async fn stream(
     visitor: Visitor,
     after: Option<u64>,
 ) -> Result<HttpResponse> {
+    // A browser that opens the address as a page would load without an end.
     if !sse::is_wanted(request) {
         return Err(Error::NotFound("page"));
     }
     let reach = app.service.log.log_length().await?;
+    // A browser that reconnects sends the last position it received, which is newer than the address.
     let after = sse::last_seen(request)?.or(after).unwrap_or(reach);
     let signed_in = visitor.0.signed_in;
+    // Each open page keeps a connection, so the streams of one account are limited.
     let seat = app.edge.streams.take(signed_in.account.record.id.as_str())?;
+    // A position beyond the log would skip the next events, so it is cut to the length of the log.
     Ok(sse::answer(seat, after.min(reach), PersonEventSource { app, signed_in }))
 }
 
@@ -68,6 +72,7 @@ impl EventSource for PersonEventSource {
         let (events, reach) = service.log.events_after(after, None, BATCH).await?;
         let audience = LogAudience::of(person.account.record.role);
         let told: Vec<_> = events.iter().filter(|it| is_told(audience, it)).map(hint).collect();
+        // Events that the reader may not see send no message, so they are not even announced.
         let frames = if told.is_empty() { String::new() } else { sse::frame(reach, None, &json!({"events": told})) };
         Ok(EventStreamChunk { frames, reach })
     }
@@ -80,5 +85,6 @@ fn is_told(audience: LogAudience, placed: &SequencedEvent) -> bool {
 }
 
 fn hint(placed: &SequencedEvent) -> serde_json::Value {
+    // The hint has no content, because the page loads that with its own permission checks.
     json!({"type": placed.event.kind, "thread": placed.event.thread})
 }

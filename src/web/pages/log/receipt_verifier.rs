@@ -51,6 +51,7 @@ pub async fn submit(
         Ok(shown) => Ok(Some(told(&app, &shown).await.map_err(failed)?)),
         Err(problem) => Err(problem),
     };
+    // An invalid receipt is a normal result of the check, so only unreadable input gets 422.
     let status = if told.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     let page = page(&app, &visitor, &form, told).await.map_err(failed)?;
     Ok(html(status, page.render()))
@@ -88,6 +89,7 @@ fn shown(fields: &VerifierForm) -> std::result::Result<PresentedReceipt, String>
 }
 
 fn statement(text: &str) -> std::result::Result<Statement, String> {
+    // The form already limits the size, so the parser accepts the whole text.
     let limits = ParseLimits { bytes_max: text.len(), ..ParseLimits::default() };
     let value = parse(text.as_bytes(), &limits).map_err(|error| {
         format!(
@@ -120,6 +122,7 @@ async fn told(app: &AppState, shown: &PresentedReceipt) -> Result<ReceiptCheckRe
         tone,
         conclusion: words,
         checks: checks.iter().map(check_row).collect(),
+        // The claims are read without a check, so that those of an invalid receipt are shown too.
         says: peek_receipt(&shown.receipt).map(|it| says(&it)).unwrap_or_default(),
         known,
     })
@@ -130,6 +133,7 @@ fn check_row(check: &ReceiptCheck) -> CheckRow {
         CheckOutcome::Passed => (Tone::Good, "passed", None, check.name.says()),
         CheckOutcome::Failed { code, detail } => (Tone::Bad, "failed", Some(code.as_str()), detail),
         CheckOutcome::CouldNotTell { detail } => (Tone::Care, "not verified", None, detail),
+        // A check that did not run is no failure: an earlier one failed, or its input is missing.
         CheckOutcome::NotChecked { detail } => (Tone::Plain, "not reached", None, detail),
     };
     CheckRow { name: check.name.as_str(), tone, outcome, says, code }
@@ -172,6 +176,7 @@ fn known(issued: &IssuedReceiptState, now: Timestamp) -> Vec<GatewayFactRow> {
     rows.push(match &issued.write {
         Some(write) => {
             let ended = match write.state {
+                // A reserved write has no report from its writer, so only the clock shows whether its lease is over.
                 WriteState::Reserved {} if write.is_live(now) => "is writing now",
                 WriteState::Reserved {} => "its lease expired, outcome unknown",
                 WriteState::Confirmed { .. } => "has confirmed the write",

@@ -14,6 +14,7 @@ use crate::web::state::AppState;
 
 /// Shows the reference. The page needs no session because it discloses only the version of the gateway.
 pub async fn show(request: HttpRequest, app: Data<AppState>) -> Result<HttpResponse, PageError> {
+    // The page needs no session, so only the configuration decides whether it exists.
     if !app.edge.docs {
         return Err(PageError::of(&request, Error::NotFound("page")));
     }

@@ -139,6 +139,7 @@ fn examples(call: &Value) -> Vec<ApiExample> {
 fn calls(told: &Value, tag: &Value) -> Vec<ApiOperation> {
     let all =
         members(&told["paths"]).flat_map(|(path, item)| members(item).map(move |(method, it)| (path, method, it)));
+    // An operation belongs to its first tag only, so that it appears once.
     let own = all.filter(|(_, _, it)| it["tags"][0] == *tag);
     own.map(|(path, method, it)| {
         let parameter = |it: &Value| described(&text(&it["name"]), &text(&it["in"]), it);
@@ -146,6 +147,7 @@ fn calls(told: &Value, tag: &Value) -> Vec<ApiOperation> {
         for (_, body) in members(&it["requestBody"]["content"]) {
             takes.push(described("body", "", body));
         }
+        // Error responses are shared components, so a reference marks them.
         let (good, bad): (Vec<_>, Vec<_>) = members(&it["responses"]).partition(|(_, it)| it["$ref"].is_null());
         ApiOperation {
             method: method.to_uppercase(),
@@ -155,6 +157,7 @@ fn calls(told: &Value, tag: &Value) -> Vec<ApiOperation> {
             description: text(&it["description"]),
             takes,
             answers: good.into_iter().map(|(status, it)| answer(status, it)).collect(),
+            // A reference names its component, so the path before the name is cut off.
             failures: bad.into_iter().map(|(_, it)| text(&it["$ref"]).replace("#/components/responses/", "")).collect(),
             examples: examples(it),
         }
@@ -175,6 +178,7 @@ fn answer(status: &str, it: &Value) -> ApiMember {
 }
 
 fn described(name: &str, place: &str, it: &Value) -> ApiMember {
+    // A parameter or body wraps its schema, but a type is its own schema.
     let schema = if it["schema"].is_null() { it } else { &it["schema"] };
     let of_one = list(&it["oneOf"]).map(|it| &it["description"]).find(|it| it.is_string());
     let what = it["description"].as_str().or(of_one.and_then(Value::as_str)).unwrap_or_default();
@@ -182,6 +186,7 @@ fn described(name: &str, place: &str, it: &Value) -> ApiMember {
     let forms = list(&schema["oneOf"]).chain(list(&schema["allOf"])).chain([schema]);
     let inner = forms.flat_map(|it| members(&it["properties"])).map(|(name, it)| {
         let place = if required.contains(&name.as_str()) { "required" } else { "" };
+        // One level is enough, because deeper members belong to types with their own entries.
         ApiMember { members: Vec::new(), ..described(name, place, it) }
     });
     let place = if it["required"] == true { format!("{place}, required") } else { place.to_owned() };
@@ -193,12 +198,14 @@ fn kind(schema: &Value) -> ApiTypeLabel {
         let name = to.rsplit('/').next().unwrap_or_default().to_owned();
         return ApiTypeLabel { name, described: true, ..ApiTypeLabel::default() };
     }
+    // A nullable reference is a `oneOf` with null, so the label comes from the other form.
     if let Some(one) = list(&schema["oneOf"]).find(|it| !it["$ref"].is_null()) {
         let null = list(&schema["oneOf"]).any(|it| it["type"] == "null");
         return ApiTypeLabel { after: if null { " or null" } else { "" }, ..kind(one) };
     }
     let words = |it: &Value| it.as_str().map(str::to_owned);
     let (name, null) = match &schema["type"] {
+        // OpenAPI 3.1 writes a nullable type as a list of two types.
         Value::Array(all) => (all.iter().find(|it| **it != "null").and_then(words), true),
         one => (words(one), false),
     };
@@ -207,6 +214,7 @@ fn kind(schema: &Value) -> ApiTypeLabel {
         Some(name) => {
             ApiTypeLabel { name: name.to_owned(), after: if null { " or null" } else { "" }, ..ApiTypeLabel::default() }
         }
+        // A schema without a type accepts every value.
         None => ApiTypeLabel { name: "any JSON".to_owned(), ..ApiTypeLabel::default() },
     }
 }

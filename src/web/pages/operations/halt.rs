@@ -182,6 +182,7 @@ fn scope_of(form: &HaltFields) -> Result<HaltScope> {
 
 fn reason_of(form: &HaltFields) -> Result<String> {
     let reason = form.reason.trim();
+    // Characters are counted instead of bytes, so that every language gets the same length.
     if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
         return Err(Error::WrongState("Enter a reason of at most 500 characters"));
     }
@@ -196,6 +197,7 @@ async fn apply(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &Hal
         .operations
         .request_halt_as_previewed(me, &scope, &halt_request(kind, halt), previewed(form))
         .await?;
+    // The new state decides the notice, because a lifting may still need a second administrator.
     let asked = state.stops.as_ref().is_some_and(|it| it.lifting.is_some());
     let done = match kind {
         HaltFormKind::Stop => "stopped",
@@ -210,6 +212,7 @@ async fn confirm(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &H
     let halts = app.service.operations.halts().await?;
     let state = halts.iter().find(|it| it.scope == scope).ok_or(Error::NotFound("flow"))?;
     let me = Actor::Person(&visitor.0.signed_in.account);
+    // The preview applies the rules of the request, so a refusal appears before the confirmation.
     let preview = app.service.operations.preview_halt(me, &scope, &halt_request(kind, what.halt(&reason))).await?;
     let page = HaltConfirmPage {
         shell: visitor.shell(&app.service, None).await?,
@@ -249,6 +252,7 @@ fn consequences(kind: HaltFormKind, preview: HaltPreview, what: HaltAspect, need
             if what != HaltAspect::Proposing {
                 lines.push("The gateway authorizes no writer, not even one that repeats its request.");
             }
+            // A writer that has started must still report, or the outcome of its write stays unknown.
             lines.push("Completed writes stay. Writers that are already authorized can still report their outcome.");
             lines.push(if two {
                 "Two administrators are needed to lift the halt."
@@ -259,6 +263,7 @@ fn consequences(kind: HaltFormKind, preview: HaltPreview, what: HaltAspect, need
         HaltFormKind::Lift if preview == HaltPreview::Asked => {
             lines.push("The halt is lifted when a second administrator confirms.");
         }
+        // The second administrator completes the lifting, so no other request follows.
         HaltFormKind::Lift if two => lines.push("You are the second administrator: the halt is lifted immediately."),
         HaltFormKind::Lift => lines.push("The halt is lifted immediately."),
     }
@@ -291,6 +296,7 @@ async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, ty
         csrf: visitor.0.csrf.shown(),
         scopes: halts.iter().map(|it| card(app, visitor, it, now)).collect(),
         all_stopped: halts.iter().any(|it| it.scope == HaltScope::All && (it.halt.proposing || it.halt.verifying)),
+        // Reviewers may halt too, because an emergency cannot wait for an administrator.
         may_stop: role != PersonRole::Auditor,
         chosen: if typed.scope.is_empty() { ALL.to_owned() } else { typed.scope.clone() },
         reason: SafeLine::new(typed.reason.as_str()),
@@ -301,18 +307,21 @@ fn card(app: &AppState, visitor: &Visitor, state: &HaltState, now: Timestamp) ->
     let HaltState { scope, halt, stops } = state;
     let row = |what: HaltAspect, stop: Option<&HaltRecord>| ActiveHaltRow {
         what: what.words(),
+        // A halt from the command line names no person, so the row leaves the name out.
         by: stop.filter(|it| !it.name.is_empty()).map(|it| SafeLine::new(it.name.as_str())),
         at: stop.map(|it| moment(it.at, now)),
         reason: SafeText::new(stop.map_or(halt.reason.as_str(), |it| it.reason.as_str())),
     };
     let mut rows = Vec::new();
     if halt.proposing {
+        // Each activity has its own record, because different people may have halted them.
         rows.push(row(HaltAspect::Proposing, stops.as_ref().and_then(|it| it.proposing.as_ref())));
     }
     if halt.verifying {
         rows.push(row(HaltAspect::Verifying, stops.as_ref().and_then(|it| it.verifying.as_ref())));
     }
     let lifting = stops.as_ref().and_then(|it| it.lifting.as_ref()).and_then(|it| {
+        // The request states the halt that remains, so the lifted part is the difference.
         let what = HaltAspect::of(halt.proposing && !it.proposing, halt.verifying && !it.verifying)?;
         Some(LiftRequestRow {
             what: what.words(),
@@ -320,9 +329,11 @@ fn card(app: &AppState, visitor: &Visitor, state: &HaltState, now: Timestamp) ->
             by: SafeLine::new(it.name.as_str()),
             at: moment(it.at, now),
             reason: SafeText::new(it.reason.as_str()),
+            // One administrator must not be both people of a lifting, so the page marks an own request.
             mine: it.person == visitor.account().id,
         })
     });
+    // Only a halted activity can be lifted, so the other choices are left out.
     let choices = match HaltAspect::of(halt.proposing, halt.verifying) {
         Some(HaltAspect::Both) => vec![HaltAspect::Both, HaltAspect::Proposing, HaltAspect::Verifying],
         Some(one) => vec![one],
@@ -335,6 +346,7 @@ fn card(app: &AppState, visitor: &Visitor, state: &HaltState, now: Timestamp) ->
         whole: *scope == HaltScope::All,
         rows,
         lifting,
+        // Any reviewer may halt, but only an administrator may lift, so that a halt is easier than its end.
         may_lift: visitor.account().role == PersonRole::Admin,
         choices: choices.into_iter().map(choice).collect(),
         needs_two: needs(app, state) == LiftQuorum::Two,

@@ -30,6 +30,7 @@ impl BulkDecisionContext<'_> {
     ) -> Result<HttpResponse> {
         let (service, me) = (&self.app.service, self.visitor.account());
         let reviews: Vec<ReviewId> = ballots.iter().map(|it| it.0.clone()).collect();
+        // The reviews are read again, because the votes have changed them.
         let items = service.inbox.several(&reviews, me).await?;
         let now = service.core.now();
         let became = voted.into_iter().zip(&items).zip(ballots);
@@ -40,6 +41,7 @@ impl BulkDecisionContext<'_> {
             shell: self.visitor.shell(service, None).await?,
             verdict: verdict.into(),
             counted,
+            // The comment is shown again if a vote failed, so that the reviewer can reuse it.
             unsent: Some(self.sent.comment.as_str())
                 .filter(|it| counted < items.len() && !it.trim().is_empty())
                 .map(SafeText::new),
@@ -60,6 +62,7 @@ impl BulkDecisionContext<'_> {
         if matches!(error, Error::Vote(_)) && item.hold.votes.iter().any(same) {
             return Ok(());
         }
+        // An internal error has no text for reviewers, so the row gives the request id for support.
         Err(words(&error).unwrap_or_else(|| {
             let problem = Problem::of(self.request, error);
             format!(
@@ -78,6 +81,7 @@ fn row(item: &InboxItem, became: VoteResult, verdict: VoteVerdict, now: Timestam
         (Ok(()), verdict) => counted(&hold.state, verdict),
     };
     let words = match (tone, &ended) {
+        // A review that ended in between is the likely cause of a refused vote.
         (Tone::Bad, Some((outcome, _))) => format!("{words} The review is {}.", outcome.words().to_lowercase()),
         _ => words,
     };
@@ -107,6 +111,7 @@ fn counted(state: &HoldState, verdict: VoteVerdict) -> (&'static str, Tone, Stri
         (HoldState::Open {}, VoteVerdict::Deny) => {
             ("Counted", Tone::Good, "Your denial is counted. The review waits for more votes.".to_owned())
         }
+        // Another reviewer may vote between this vote and the read of the result.
         (_, _) => ("Counted", Tone::Good, "Your vote was counted. Other reviewers have decided since then.".to_owned()),
     }
 }

@@ -61,6 +61,7 @@ fn chart(titled: ChartLabels, drawn: Vec<ChartPoint>, top: u64, top_words: Strin
         let height = share(it.value, top, HEIGHT);
         let left = place * SLOT;
         let mark = it.mark.map(|mark| {
+            // The y axis of SVG points down, so each height is subtracted from the height of the chart.
             let (above, begin, end) = (HEIGHT - share(mark, top, HEIGHT), HEIGHT - height, left + SLOT - MARGIN);
             format!("M{} {above}V{begin}M{} {above}H{end}", left + SLOT / 2, left + MARGIN)
         });
@@ -86,6 +87,7 @@ pub fn share(part: u64, whole: u64, measure: u64) -> u64 {
     if part == 0 || whole == 0 {
         return 0;
     }
+    // The product may exceed 64 bits, so it is computed with 128 bits.
     let share = u128::from(part) * u128::from(measure) / u128::from(whole);
     u64::try_from(share).unwrap_or(measure).clamp(LEAST, measure)
 }
@@ -97,6 +99,7 @@ fn top_of_counts(highest: u64) -> u64 {
         let found = [2, 4, 10].into_iter().map(|it| power.saturating_mul(it)).find(|it| *it >= highest);
         match found {
             Some(top) => return top,
+            // Saturation ends the loop even for the largest count.
             None => power = power.saturating_mul(10),
         }
     }
@@ -104,6 +107,7 @@ fn top_of_counts(highest: u64) -> u64 {
 
 fn top_of_times(highest: Duration) -> Duration {
     let found = TIMES_SECS.into_iter().map(Duration::from_secs).find(|it| *it >= highest);
+    // A time beyond the last scale is its own end, so that no bar leaves the chart.
     found.unwrap_or(highest)
 }
 
@@ -111,6 +115,7 @@ fn top_of_times(highest: Duration) -> Duration {
 pub fn lasting(time: Duration) -> String {
     let millis = time.as_millis();
     let in_unit = |unit: u128, name: &str| {
+        // Half a unit is added first, because integer division rounds down.
         let tenths = (millis * 10 + unit / 2) / unit;
         match (tenths / 10, tenths % 10) {
             (whole, tenth) if whole < 10 && tenth > 0 => format!("{whole}.{tenth} {name}"),

@@ -2,9 +2,9 @@
 
 use askama::Template;
 
-use crate::web::pages::shared::confirm::PasskeySigningView;
 use crate::web::pages::shared::decision_form::{DecideFormView, StageProgressView};
 use crate::web::pages::shared::layout::{DigestText, PageLayout, TimestampView, Tone};
+use crate::web::pages::shared::passkey_signing::PasskeySigningView;
 use crate::web::pages::shared::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
 use crate::web::pages::shared::widgets::{TimelineItem, VerdictView};
 

@@ -1,6 +1,7 @@
 //! The review page and everything a reviewer does on it.
 
 pub mod comment;
+pub mod confirm_view;
 pub mod decide;
 pub mod discussion_view;
 pub mod edit;

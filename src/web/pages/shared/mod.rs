@@ -4,7 +4,6 @@
 //! escaped. A `String` or a number comes from the gateway.
 
 pub mod anonymous_session;
-pub mod confirm;
 pub mod decision_form;
 pub mod diff_rows;
 pub mod error_page;
@@ -16,6 +15,7 @@ pub mod format;
 pub mod headline;
 pub mod layout;
 pub mod nav;
+pub mod passkey_signing;
 pub mod proof_rows;
 pub mod responder;
 pub mod return_path;

@@ -6,9 +6,9 @@ use crate::web::pages::interrupts::view::{
     HostAssertionView, InterruptConfirmPage, InterruptPage, InterruptRow, InterruptValueRow,
 };
 use crate::web::pages::policy_changes::change_request_view::SignPolicyPage;
-use crate::web::pages::shared::confirm::{PasskeySignForm, PasskeySigningView};
 use crate::web::pages::shared::decision_form::{CommentRequirement, DecideForm, DecideFormView, StageProgressView};
 use crate::web::pages::shared::layout::{DigestText, TimestampView, Tone};
+use crate::web::pages::shared::passkey_signing::{PasskeySignForm, PasskeySigningView};
 use crate::web::pages::shared::safe_text::{SafeJson, SafePath, SafeText};
 use crate::web::pages::shared::widgets::ReviewBadge;
 use crate::web::pages::shared::widgets::{TimelineItem, VerdictView};

@@ -9,13 +9,14 @@ use crate::web::pages::inbox::list_view::{
     ActiveMark, DecidedRow, InboxFilterOption, InboxPage, InboxScope, InboxTab, InboxTabKind, SearchForm,
     StageVotesView, WaitingRow,
 };
+use crate::web::pages::reviews::confirm_view::ConfirmPage;
 use crate::web::pages::reviews::discussion_view::WithdrawalForm;
 use crate::web::pages::reviews::edit_view::{EditField, EditPage};
 use crate::web::pages::reviews::review_view::{ReviewDecisionView, ReviewPage, ReviewStatusView};
-use crate::web::pages::shared::confirm::{ConfirmPage, PasskeySignForm, PasskeySigningView};
 use crate::web::pages::shared::error_view::{ErrorAction, ErrorPage};
 use crate::web::pages::shared::headline::{Headline, HeadlineChange};
 use crate::web::pages::shared::layout::{DigestText, FlashNotice, PageLayout, TimestampView, Tone};
+use crate::web::pages::shared::passkey_signing::{PasskeySignForm, PasskeySigningView};
 use crate::web::pages::shared::proof_rows::DiffSideView;
 use crate::web::pages::shared::safe_text::{SafePath, SafeText};
 use crate::web::pages::shared::vote_as::{DelegatorRow, VotingSeatLink};

@@ -2,30 +2,12 @@
 
 use askama::Template;
 
-use super::headline::Headline;
-use super::layout::{DigestText, PageLayout, TimestampView};
-use super::safe_text::{SafeLine, SafeText};
-use super::vote_as::DelegatorRow;
-use super::widgets::{VerdictView, WriteUncertainty};
-use crate::web::pages::identity::passkeys_view::PasskeyChallengeView;
-
-#[derive(Clone, Debug)]
-pub enum PasskeySigningView {
-    /// No signature is required, and the account has no passkey.
-    NotAsked,
-    /// A passkey can sign. The vote also counts without it.
-    May(PasskeySignForm),
-    Must(PasskeySignForm),
-    /// A passkey must sign, and the account has no valid one.
-    Impossible,
-}
-
-#[derive(Clone, Debug)]
-pub struct PasskeySignForm {
-    pub asking: PasskeyChallengeView,
-    /// Expiry of the signature. It is part of the signed data.
-    pub until: String,
-}
+use crate::web::pages::shared::headline::Headline;
+use crate::web::pages::shared::layout::{DigestText, PageLayout, TimestampView};
+use crate::web::pages::shared::passkey_signing::PasskeySigningView;
+use crate::web::pages::shared::safe_text::{SafeLine, SafeText};
+use crate::web::pages::shared::vote_as::DelegatorRow;
+use crate::web::pages::shared::widgets::{VerdictView, WriteUncertainty};
 
 /// The confirm page. Its form sends `confirmed=yes`.
 #[derive(Template, Clone, Debug)]
@@ -59,23 +41,4 @@ pub struct ConfirmPage {
     pub typing: Option<String>,
     /// Why the form was rejected.
     pub problem: Option<String>,
-}
-
-impl PasskeySigningView {
-    pub fn form(&self) -> Option<&PasskeySignForm> {
-        match self {
-            Self::May(form) | Self::Must(form) => Some(form),
-            Self::NotAsked | Self::Impossible => None,
-        }
-    }
-
-    /// Whether the vote is rejected without a signature.
-    pub fn must(&self) -> bool {
-        matches!(self, Self::Must(_))
-    }
-
-    /// Whether a signature is required and impossible.
-    pub fn impossible(&self) -> bool {
-        matches!(self, Self::Impossible)
-    }
 }

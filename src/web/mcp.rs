@@ -50,6 +50,7 @@ pub fn mcp_service(app: AppState) -> McpHttpService {
     // The SDK's host check is off. It protects against DNS rebinding, which needs a credential that browsers send by
     // themselves, and this token is none. The size of the body is limited before this point.
     let config = StreamableHttpServerConfig::default()
+        // Without sessions any gateway can answer any message.
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_max_request_body_bytes(app.edge.body_bytes_max)
@@ -85,6 +86,7 @@ pub struct JsonRpcMessage {
     )
 )]
 pub async fn answer(post: IdempotentPost, speaker: Data<McpHttpService>) -> Result<HttpResponse, Problem> {
+    // The extractor has authenticated the caller and read the body within its limits.
     let IdempotentPost { request, app, token, body: bytes } = post;
     let asker = McpCaller { machine: Machine(token), request: RequestId::of(&request), trace: trace_context::trace() };
     // The SDK's parser accepts duplicate members, so the strict parser runs first.
@@ -129,6 +131,7 @@ async fn from_sdk_response(told: http::Response<BoxBody<bytes::Bytes, Infallible
     let mut answer = HttpResponse::build(StatusCode::from_u16(parts.status.as_u16()).ok()?);
     let is_message = parts.headers.get("content-type").is_some_and(|it| it.as_bytes() == b"application/json");
     match parts.status {
+        // A notification has no response message, so the SDK accepts it without a body.
         http::StatusCode::ACCEPTED => Some(answer.content_type("text/plain").finish()),
         _ if is_message => Some(answer.content_type("application/json").body(whole.to_bytes())),
         _ => None,

@@ -50,7 +50,6 @@ pub fn mcp_service(app: AppState) -> McpHttpService {
     // The SDK's host check is off. It protects against DNS rebinding, which needs a credential that browsers send by
     // themselves, and this token is none. The size of the body is limited before this point.
     let config = StreamableHttpServerConfig::default()
-        // Without sessions any gateway can answer any message.
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_max_request_body_bytes(app.edge.body_bytes_max)

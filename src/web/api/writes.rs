@@ -175,7 +175,6 @@ fn ended(write: &Write) -> Result<HttpResponse> {
             }
         }
         WriteState::Aborted { .. } => answer["outcome"] = json!("aborted"),
-        // A write that ended without its writer is reported as late, with the version that was verified.
         WriteState::Late { .. } | WriteState::Resolved { .. } => {}
         // Confirming and aborting always end the reservation, so an open one here is a fault of the stored data.
         WriteState::Reserved {} => return Err(Error::Broken("a write that was to end")),

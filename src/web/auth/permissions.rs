@@ -219,7 +219,7 @@ pub fn methods_of(path: &str) -> Vec<&'static str> {
     let open = OPEN.contains(&path).then_some("GET");
     let fitting = || TABLE.iter().filter(|it| !it.machines.is_empty() && fits(it.route, path));
     let places = |it: &RoutePermission| it.route.matches('{').count();
-    // A fixed path also fits a pattern with a parameter, and the router prefers the fixed one.
+    // A fixed path also fits a pattern with a parameter, and the fixed route is the one that answers.
     let fewest = fitting().map(places).min();
     let machines = fitting().filter(|it| Some(places(it)) == fewest).map(|it| it.method);
     open.into_iter().chain(machines).collect()

@@ -54,7 +54,7 @@ impl CallerQuota {
 
     fn given(&self, mut taken: MutexGuard<'_, QuotaUsage>, asker: &str, much: usize) -> QuotaPermit {
         let own = taken.by_asker.entry(asker.to_owned()).or_default();
-        // Saturation keeps an absurd announced length from wrapping round to a small one.
+        // Saturation keeps an absurd length from wrapping round to a small one.
         *own = own.saturating_add(much);
         taken.all = taken.all.saturating_add(much);
         QuotaPermit { taken: Arc::clone(&self.taken), asker: asker.to_owned(), much }

@@ -97,7 +97,7 @@ pub fn is_wanted(request: &HttpRequest) -> bool {
 
 /// Returns the last event that a reconnecting client received. It has precedence over the query.
 pub fn last_seen(request: &HttpRequest) -> Result<Option<u64>> {
-    // Browsers send the header by themselves when they reconnect.
+    // A first connection has no position, and a client that reconnects sends its last one.
     let Some(value) = request.headers().get("last-event-id") else { return Ok(None) };
     let place = value.to_str().ok().and_then(|it| it.trim().parse().ok());
     place

@@ -177,7 +177,7 @@ pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) 
     // Warnings of rules can name paths, so each role gets those that it may know.
     match (token.role, is_own) {
         (MachineRole::Agent, true) => put_warnings(&mut answer, &warnings_for_requester(&told.warnings)),
-        // Another agent's request is none of this agent's business, and its warnings name paths that it may not read.
+        // The warnings of another agent's request can name paths that this agent may not read.
         (MachineRole::Agent, false) => {}
         (MachineRole::Host, _) => put_warnings(&mut answer, &warnings_for_requester(&told.warnings_shown)),
         _ => put_warnings(&mut answer, &told.warnings_shown),

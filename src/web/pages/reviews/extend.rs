@@ -62,7 +62,7 @@ async fn extend(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &E
     let moment = |text: &str| Timestamp::parse(text).ok_or_else(|| Error::invalid("/until", "choose a new deadline"));
     let ask = ExtensionRequest {
         transition: Digest::try_from(form.digest.as_str()).map_err(|_| VoteRejected::Digest)?,
-        // The form names the deadline that it extends, so that two reviewers do not extend it twice by accident.
+        // The form names the deadline that its reviewer saw, so that a form that is sent twice extends it once.
         deadline: moment(&form.deadline)?,
         until: moment(&form.until)?,
         reason: form.reason.clone(),

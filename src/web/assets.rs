@@ -31,6 +31,7 @@ static HASHED: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
 
 fn hashed_name(name: &str, hash: &[u8]) -> String {
     let mut digits = String::new();
+    // A byte is two hexadecimal digits.
     for byte in &hash[..HASH_DIGITS / 2] {
         write!(digits, "{byte:02x}").expect("writing to a String does not fail");
     }
@@ -68,6 +69,7 @@ fn content_type(name: &str) -> &'static str {
 /// Serves `GET /assets/{name:.+}`. Only names with the current hash exist, so the response can be cached permanently.
 pub async fn serve(path: web::Path<String>) -> HttpResponse {
     let asked = path.into_inner();
+    // Only the hashed name is served, because the browser may keep the response for a year.
     let found = HASHED.iter().find(|(_, hashed)| **hashed == asked);
     let Some((name, file)) = found.and_then(|(name, _)| Some((name, Static::get(name)?))) else {
         return HttpResponse::NotFound().content_type("text/plain; charset=utf-8").body("No such file.\n");

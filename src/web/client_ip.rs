@@ -42,6 +42,8 @@ impl TrustedProxies {
     /// not a trusted proxy. Entries to the left of it can be forged. If an entry is invalid, the proxy that sent it
     /// counts as the client.
     fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        // A dual-stack socket reports IPv4 peers as mapped IPv6 addresses, which would not match the configured IPv4
+        // networks.
         let mut nearest = peer.to_canonical();
         let lines: Vec<&[u8]> = headers.get_all(FORWARDED_FOR).map(|it| it.as_bytes()).collect();
         // Each proxy appends to the right, so the list is read from the end.
@@ -52,6 +54,7 @@ impl TrustedProxies {
             }
             match read_address(hop) {
                 Some(address) => nearest = address,
+                // An unreadable hop ends the walk, because everything to its left is unverified too.
                 None => break,
             }
         }
@@ -95,6 +98,7 @@ impl TrustedProxies {
 fn own_network(client: IpAddr) -> IpAddr {
     const OWN_BITS: u32 = 64;
     match client {
+        // One IPv6 client usually has a whole /64, so single IPv6 addresses would not limit it.
         IpAddr::V4(_) => client,
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> OWN_BITS << OWN_BITS)),
     }

@@ -86,6 +86,7 @@ pub struct JsonRpcMessage {
     )
 )]
 pub async fn answer(post: IdempotentPost, speaker: Data<McpHttpService>) -> Result<HttpResponse, Problem> {
+    // The extractor has authenticated the caller and read the body within its limits.
     let IdempotentPost { request, app, token, body: bytes } = post;
     let asker = McpCaller { machine: Machine(token), request: RequestId::of(&request), trace: trace_context::trace() };
     // The SDK's parser accepts duplicate members, so the strict parser runs first.

@@ -11,6 +11,7 @@ pub(super) struct RateLimitKey(pub(super) String);
 /// Attributes the response to a caller. A request that changes something is refused first if the caller has too many
 /// unread responses, because its response could not be refused after the change.
 pub(super) fn is_for(request: &HttpRequest, app: &AppState, asker: &str) -> Result<(), Error> {
+    // A change is refused before it begins, because a request that has changed something must get its response.
     if !request.method().is_safe() && !app.edge.unread.has_capacity(asker) {
         return Err(Error::TooMany);
     }

@@ -40,6 +40,7 @@ pub async fn tag(
     let id = RequestId(random::uuid_v4().simple().to_string());
     request.extensions_mut().insert(id.clone());
     let app = request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
+    // The log needs the client's address behind the proxies, not the address of the nearest proxy.
     let client = app.edge.peers.client_of(request.request());
     let (service, begun) = (Arc::clone(&app.service), app.service.core.instant());
     let trace = trace_of(request.request());
@@ -67,12 +68,15 @@ pub async fn tag(
     let method = known_method(response.request().method().as_str());
     piece.answered(method, &pattern, response.status().as_u16());
     let headers = response.headers_mut();
+    // The response has the ID, so that a client can name the request when it reports an error.
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         headers.insert(HEADER, value);
     }
     let fixed = [
         ("x-content-type-options", "nosniff"),
+        // Paths can contain one-time secrets, which must not reach other sites.
         ("referrer-policy", "no-referrer"),
+        // A page in a frame of another site could be used for clickjacking.
         ("x-frame-options", "DENY"),
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-resource-policy", "same-origin"),
@@ -92,6 +96,7 @@ pub async fn tag(
 /// Returns the caller's trace context. A header that occurs twice is ignored.
 fn trace_of(request: &HttpRequest) -> Option<TraceParent> {
     let mut said = request.headers().get_all("traceparent");
+    // Two headers name two traces, and neither can be trusted, so the request starts its own.
     let only = said.next().filter(|_| said.next().is_none())?;
     TraceParent::read(only.to_str().ok()?)
 }

@@ -71,6 +71,7 @@ async fn guard(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
     let app = request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
+    // The gateway serves plain HTTP, so only localhost and configured proxies may connect.
     if request.peer_addr().is_some_and(|peer| app.edge.peers.admits(peer.ip())) {
         // A compressed body can expand a thousandfold before the sender is authenticated (decompression bomb).
         if request.headers().get_all(CONTENT_ENCODING).any(|it| it != "identity") {

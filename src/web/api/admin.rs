@@ -72,6 +72,7 @@ pub async fn activate(post: IdempotentPost, flow: Path<String>) -> Result<HttpRe
             ActivationOutcome::Active(it) => {
                 told(StatusCode::OK, &json!({"flow": it.flow, "policy": it.policy, "accepts": it.accepts}))
             }
+            // A policy can require approval of its own changes, so the new one is not active yet.
             ActivationOutcome::Waiting(it) => told(
                 StatusCode::ACCEPTED,
                 &policy_changes::told(it, app.service.core.public_url(), app.service.core.now()),
@@ -100,6 +101,7 @@ pub async fn halt(post: IdempotentPost, scope: Path<String>) -> Result<HttpRespo
         post.app.service.operations.request_halt(Actor::Token(&post.token), &at, &HaltRequest::Set(halt)).await?;
     let lifting = standing.stops.as_ref().and_then(|it| it.lifting.as_ref());
     let mut answer = match lifting {
+        // The halt still applies, because a second person must confirm the lifting.
         Some(_) => HttpResponse::Accepted(),
         None => HttpResponse::Ok(),
     };

@@ -131,6 +131,7 @@ fn read_join(thread: ThreadId, ask: JoinRequest) -> Result<Proposal> {
         ask: ProposalKind::Join(Box::new(JoinProposal::read(ask.branches, ask.strategy, ask.resolve)?)),
         attempt: ask.attempt.unwrap_or(1),
         rationale: ask.rationale,
+        // A join only combines changes of branches, and tool calls are not allowed on branches.
         tool: None,
         usage,
         step: ask.step,

@@ -63,6 +63,7 @@ pub async fn envelope(
         (json_body::name("/thread", &thread)?, json_body::name("/node", &query.node)?);
     let flow = app.service.threads.flow_of(&thread).await?;
     of_own_flow(&machine, &flow, "thread")?;
+    // An auditor may read the envelope of every node, and an agent only those of its own nodes.
     if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, &node) {
         return Err(Error::Forbidden("this token is not allowed to act as this node of the thread's flow"));
     }
@@ -86,6 +87,7 @@ pub async fn envelope(
 pub async fn secret(app: Data<AppState>, machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
     let (flow, node): (FlowId, NodeId) = (json_body::name("/flow", &path.0)?, json_body::name("/node", &path.1)?);
     of_own_flow(&machine, &flow, "flow")?;
+    // A node's secret can create envelopes of that node, so only a token of the node receives it.
     if !machine.0.record.acts_as(&flow, &node) {
         return Err(Error::Forbidden("this token is not allowed to act as this node of the flow"));
     }

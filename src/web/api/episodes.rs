@@ -97,6 +97,7 @@ pub async fn artefact(app: Data<AppState>, machine: Machine, path: Path<(String,
 
 fn answer(artefact: Artefact, bytes: Vec<u8>) -> HttpResponse {
     let kind = match artefact {
+        // These files have one JSON value on each line.
         Artefact::Events | Artefact::Learn => "application/x-ndjson",
         Artefact::State | Artefact::Summary | Artefact::Final | Artefact::Manifest => "application/json",
     };

@@ -61,6 +61,7 @@ pub async fn events(
 async fn page(request: &HttpRequest, app: &AppState, machine: &Machine, query: &EventsQuery) -> Result<HttpResponse> {
     // The header is checked for pages too, so that an invalid one is refused everywhere.
     sse::last_seen(request)?;
+    // A limit outside the range is adjusted and not refused, because `next` tells the client how far the page reaches.
     let limit = query.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
     let after = query.after.unwrap_or(0);
     if after > PLACE_MAX {
@@ -80,10 +81,12 @@ async fn stream(
     if query.limit.is_some() {
         return Err(Error::invalid("/limit", "a stream has no limit: close it to stop"));
     }
+    // The header wins over the query, because a reconnecting client repeats the old URL with the newer position.
     let after = sse::last_seen(request)?.or(query.after).unwrap_or(0);
     if after > app.service.log.log_length().await? {
         return Err(Error::invalid("/after", "the log does not reach this position: start with the `next` of a page"));
     }
+    // The seat comes last, so that an invalid request takes none.
     let seat = app.edge.streams.take(machine.0.record.id.as_str())?;
     Ok(sse::answer(seat, after, MachineEventSource { app, token: machine.0 }))
 }
@@ -101,6 +104,7 @@ impl EventSource for MachineEventSource {
         let events = loop {
             let left = service.core.now().until(until);
             service.log.wait_for_log(reach, left).await?;
+            // A stream lives longer than a request, so the token is checked again before each message.
             service.log.token_is_current(&self.token).await?;
             let (events, next) = service.log.events_for_machine(&self.token.record, reach, BATCH).await?;
             reach = next;

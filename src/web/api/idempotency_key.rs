@@ -72,6 +72,8 @@ impl IdempotentPost {
         let keys = service.core.keys()?;
         let request = IdempotentRequest::new(
             keys.row(),
+            // The principal is part of the identity, so that one client cannot get the response of another by guessing
+            // its key.
             self.token.record.principal(),
             self.request.method().as_str(),
             self.request.path(),
@@ -104,6 +106,7 @@ impl IdempotentPost {
     fn key(&self) -> Result<Option<IdempotencyKey>> {
         let mut all = self.request.headers().get_all(IDEMPOTENCY_KEY);
         let Some(first) = all.next() else { return Ok(None) };
+        // Two headers name two keys, and a proxy may have joined or dropped one, so neither is used.
         let only = if all.next().is_some() { None } else { first.to_str().ok().and_then(IdempotencyKey::read) };
         let wrong = "Idempotency-Key must occur once and have 1 to 255 visible ASCII characters";
         only.map(Some).ok_or_else(|| Error::invalid("", wrong))

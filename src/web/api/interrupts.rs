@@ -66,6 +66,7 @@ impl From<InterruptRequest> for HostAssertion {
             changed_keys: it.changed_keys,
             redacted_diff: it.redacted_diff,
             interrupt_id: it.interrupt_id,
+            // A missing number means the first attempt, as it does for proposals.
             attempt: it.attempt.unwrap_or(1),
             thread_ref: it.thread_ref,
             title: it.title,

@@ -45,12 +45,14 @@ fn unread(error: &actix_web::Error) -> Error {
 
 /// Parses a body as the call's input. An empty body counts as `{}`, for calls without required members.
 pub fn read<T: DeserializeOwned>(app: &AppState, bytes: &JsonBytes) -> Result<T> {
+    // An empty body counts as an empty object, so that calls with only optional members need no body.
     shaped(strict(app, if bytes.0.is_empty() { b"{}" } else { &bytes.0 })?)
 }
 
 /// Parses strict JSON within the limits of this gateway. Duplicate keys and inexact numbers are refused, because two
 /// parsers could read them differently.
 pub fn strict(app: &AppState, text: &[u8]) -> Result<Value> {
+    // One strict parser reads all JSON, so that two parts of the gateway never understand one text differently.
     Ok(parse(text, &ParseLimits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max })?)
 }
 
@@ -62,6 +64,7 @@ pub fn shaped<T: DeserializeOwned>(value: Value) -> Result<T> {
 /// Cuts serde's message about a wrong shape. It can contain a value of the request.
 fn shape_words(text: &str) -> String {
     const CHARS_MAX: usize = 200;
+    // The message of the parser can quote the client's text, so its length is limited.
     text.chars().take(CHARS_MAX).collect()
 }
 

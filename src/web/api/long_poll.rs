@@ -31,8 +31,11 @@ pub async fn poll_until<T, Look>(
 where
     Look: Future<Output = Result<Option<T>>>,
 {
+    // The client's wish is capped, because each wait occupies a connection.
     let until = app.service.core.now().plus(wished.min(app.edge.wait_max));
+    // The first look comes before the quota, so that an existing decision is always returned.
     let mut found = look().await?;
+    // A seat is taken only for a real wait, and is released when the function returns.
     let _seat = match found.is_none() && !wished.is_zero() {
         true => Some(app.edge.waits.take(token.record.id.as_str()).ok_or(Error::TooMany)?),
         false => None,
@@ -69,5 +72,6 @@ where
 pub fn requested_wait(request: &HttpRequest) -> Duration {
     let wishes = request.headers().get_all("prefer").filter_map(|it| it.to_str().ok());
     let wait = wishes.flat_map(|it| it.split(',')).find_map(|it| it.trim().strip_prefix("wait=")?.parse().ok());
+    // `Prefer` is a hint (RFC 7240), so an unreadable wait means no wait and is not an error.
     Duration::from_secs(wait.unwrap_or(0))
 }

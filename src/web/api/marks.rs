@@ -26,6 +26,7 @@ fn marks_of(line: &Value) -> Vec<Value> {
     let mut marks: Vec<Value> = warnings(pointer).iter().map(|it| mark("name", it)).collect();
     for value in [text("after"), text("value")].into_iter().flatten() {
         marks.extend(warnings(value).iter().map(|it| mark("value", it)));
+        // A changed text is compared with the old one, because a look-alike of the old value is a typical deception.
         let mut known = KnownTexts::default();
         text("before").into_iter().for_each(|it| known.learn(it));
         marks.extend(warnings_beside(value, &known).iter().map(|it| mark("value", it)));

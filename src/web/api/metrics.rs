@@ -22,6 +22,7 @@ const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 )]
 pub async fn metrics(request: HttpRequest, app: Data<AppState>) -> Result<HttpResponse, Problem> {
     match app.edge.metrics {
+        // A disabled route looks like a missing one.
         MetricsAccess::Off => return Err(Problem::of(&request, Error::NotFound("route"))),
         MetricsAccess::Token => drop(Machine::extract(&request).await?),
         MetricsAccess::Open => {}

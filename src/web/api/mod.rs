@@ -172,5 +172,6 @@ pub async fn not_found(request: HttpRequest) -> HttpResponse {
 /// learns nothing.
 pub fn of_own_flow(machine: &Machine, flow: &FlowId, what: &'static str) -> Result<()> {
     let token = &machine.0.record;
+    // The status is 404 and not 403, so that a token does not learn which names exist in other flows.
     if token.flow.is_none() || token.of_flow(flow) { Ok(()) } else { Err(Error::NotFound(what)) }
 }

@@ -77,6 +77,7 @@ pub async fn cancel(post: IdempotentPost, amendment: Path<String>) -> Result<Htt
 }
 
 fn id(text: &str) -> Result<AmendmentId> {
+    // An invalid ID cannot belong to a request, so it is the same error as an unknown one.
     AmendmentId::try_from(text).map_err(|_| Error::NotFound("policy change request"))
 }
 
@@ -84,6 +85,7 @@ fn id(text: &str) -> Result<AmendmentId> {
 pub fn told(amendment: &PolicyChangeRequest, url: &str, now: Timestamp) -> Value {
     let PolicyChangeRequest { id, change, proposer, digest, stages, opened_at, expires_at, votes, state, .. } =
         amendment;
+    // A worker stores the expiry later, so the deadline decides what readers see until then.
     let expired = matches!(state, PolicyChangeState::Open {}) && !amendment.is_open(now);
     let vote = |it: &Vote| json!({"reviewer": it.reviewer, "name": it.name, "verdict": it.verdict, "comment": it.comment, "at": it.at});
     json!({

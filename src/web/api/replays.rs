@@ -54,6 +54,7 @@ pub async fn replay(post: IdempotentPost, flow: Path<String>) -> Result<HttpResp
     let wrong = || Error::invalid("/after", "the position must be the `next` of an earlier response");
     let after = ask.after.map(|it| ReplayCursor::read(&it).ok_or_else(wrong)).transpose()?;
     let source = PolicySource { text: ask.policy, schemas: ask.schemas };
+    // Each row evaluates a policy, so a page has few rows and the client asks for the next page.
     let limit = ask.limit.unwrap_or(ROWS.0).clamp(1, ROWS.1);
     let by = post.token.record.principal();
     let work = post.app.service.policy_changes.replay(by.as_str(), &flow, &source, after.as_ref(), limit);

@@ -172,9 +172,11 @@ pub async fn state_for_node(
 ) -> Result<Value> {
     let flow = app.service.threads.flow_of(thread).await?;
     of_own_flow(machine, &flow, "thread")?;
+    // An auditor may read the view of every node, and an agent only those of its own nodes.
     if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, node) {
         return Err(Error::Forbidden("this token is not allowed to act as this node of the thread's flow"));
     }
+    // The view contains only the paths that the node may read, even for an auditor.
     let view = app.service.threads.state_view(thread, node, version).await?;
     Ok(json!({"thread": thread, "version": view.version, "transition": view.transition, "state": view.state}))
 }
@@ -224,6 +226,7 @@ pub async fn chain(
         }
         entries.push(entry);
     }
+    // The page may have ended early, so the last row and not the size decides where the next page begins.
     let next = rows.last().map(|(row, _)| row.version + 1).filter(|it| *it <= overview.thread.head.version);
     Ok(HttpResponse::Ok().json(json!({"entries": entries, "next_page_token": next})))
 }

@@ -93,6 +93,7 @@ pub struct ResolveWriteRequest {
     responses((status = 200, description = "The write is allowed once", body = VerifyResponse))
 )]
 pub async fn verify(app: Data<AppState>, sender: CachedTokenMachine) -> Result<HttpResponse> {
+    // A writer treats every denial of `verify` the same way, so an unreadable request is a denial too.
     let ask: VerifyRequest = json_body::read(&app, &sender.body).map_err(malformed)?;
     let ask = VerifyInput {
         thread: ask.thread,
@@ -167,6 +168,7 @@ fn ended(write: &Write) -> Result<HttpResponse> {
             answer["outcome"] = json!("confirmed");
             answer["version"] = json!(version);
             answer["transition"] = json!(transition);
+            // The write has already happened, so an invalid result is reported and does not undo the confirmation.
             if !refused.is_empty() {
                 answer["result_refused"] = json!(true);
                 answer["errors"] = json!(refused);
@@ -174,6 +176,7 @@ fn ended(write: &Write) -> Result<HttpResponse> {
         }
         WriteState::Aborted { .. } => answer["outcome"] = json!("aborted"),
         WriteState::Late { .. } | WriteState::Resolved { .. } => {}
+        // Confirming and aborting always end the reservation, so an open one here is a fault of the stored data.
         WriteState::Reserved {} => return Err(Error::Broken("a write that was to end")),
     }
     Ok(HttpResponse::Ok().json(answer))

@@ -22,6 +22,7 @@ impl CsrfToken {
     /// Derives the token of the browser whose cookie contains this secret.
     pub fn of(secret: &str) -> Self {
         let mut hasher = Sha256::new();
+        // The label keeps this hash distinct from other hashes of the same secret.
         hasher.update(b"countersign.csrf.v1\0");
         hasher.update(secret.as_bytes());
         Self(hasher.finalize().into())
@@ -38,6 +39,7 @@ impl CsrfToken {
     pub fn is_shown_as(&self, given: &str) -> bool {
         let Ok(given) = URL_SAFE_NO_PAD.decode(given) else { return false };
         let Some((mask, covered)) = given.split_first_chunk::<BYTES>() else { return false };
+        // The comparison takes constant time, so that its duration does not reveal how much of a guess is right.
         bool::from(under(mask, &self.0).ct_eq(covered))
     }
 }
@@ -49,6 +51,7 @@ fn under(mask: &[u8; BYTES], token: &[u8; BYTES]) -> [u8; BYTES] {
 /// `Debug` omits the token, because anyone who has it can submit that browser's forms.
 impl std::fmt::Debug for CsrfToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Debug output can reach the server log, which must not contain the token.
         f.write_str("FormToken(…)")
     }
 }

@@ -89,6 +89,7 @@ impl FromRequest for CachedTokenMachine {
         Box::pin(async move {
             let app = app_of(&request);
             let token = match bearer(&request) {
+                // The cached token saves a read here, because `verify` checks the token again inside its transaction.
                 Some(text) => app.service.identity.presumed_token_of(&text).await,
                 None => Err(Error::Unauthenticated),
             };
@@ -166,6 +167,7 @@ fn source_of(request: &HttpRequest) -> Result<Option<TokenId>, Error> {
 fn one_header<'r>(request: &'r HttpRequest, name: &str) -> Option<&'r str> {
     let mut all = request.headers().get_all(name);
     let only = all.next()?;
+    // A repeated header is ambiguous: a proxy and the gateway could read different values.
     if all.next().is_some() { None } else { only.to_str().ok() }
 }
 
@@ -175,12 +177,14 @@ fn admitted(
     app: &AppState,
     token: Result<Arc<Stored<Token>>, Error>,
 ) -> Result<Arc<Stored<Token>>, Error> {
+    // An invalid token takes nothing from any budget, because it identifies no caller.
     let token = token?;
     // The rate limit comes before the role check, so that refused requests count too.
     let taken = app.edge.requests.take(token.record.id.as_str(), app.service.core.now());
     taken.map_err(|_| Error::TooMany)?;
     rate_limit_key::is_for(request, app, token.record.id.as_str())?;
     let route = request.match_pattern().unwrap_or_default();
+    // A refused role still proves that the token is in use, so its last use is noted before the role check.
     app.service.identity.mark_seen(&format!("token/{}", token.record.id));
     permissions::admit(CallerRole::Machine(token.record.role), request.method(), &route)?;
     Ok(token)
@@ -243,6 +247,7 @@ fn bearer(request: &HttpRequest) -> Option<String> {
 
 /// Returns the cookie's name. On https the prefix `__Host-` prevents that another host or path sets the cookie.
 pub fn cookie_name(app: &AppState) -> &'static str {
+    // Browsers accept the `__Host-` prefix only over https, and then no subdomain can set the cookie.
     if app.edge.secure { "__Host-countersign" } else { "countersign" }
 }
 
@@ -250,6 +255,7 @@ pub fn cookie_name(app: &AppState) -> &'static str {
 pub fn session_cookie(app: &AppState, secret: String) -> Cookie<'static> {
     Cookie::build(cookie_name(app), secret)
         .path("/")
+        // Scripts have no use for the session secret, so a script cannot read it.
         .http_only(true)
         .secure(app.edge.secure)
         // `Lax` sends the cookie with links from emails and chats, and not with forms of other sites.

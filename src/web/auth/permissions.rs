@@ -200,6 +200,7 @@ pub fn admit(caller: CallerRole, method: &Method, route: &str) -> Result<(), Err
     Err(match route {
         // A writer treats every denial of `verify` the same way, so this error is one too.
         "/v1/verify" => Error::Denied(DenialCode::Forbidden),
+        // A route can admit people only, or machines only, so the list of roles for this kind of caller can be empty.
         _ if admitted.is_empty() => Error::Forbidden("no role is allowed to call this route"),
         _ => Error::NotOfRole { role, may: admitted.join(" or ") },
     })
@@ -218,12 +219,14 @@ pub fn methods_of(path: &str) -> Vec<&'static str> {
     let open = OPEN.contains(&path).then_some("GET");
     let fitting = || TABLE.iter().filter(|it| !it.machines.is_empty() && fits(it.route, path));
     let places = |it: &RoutePermission| it.route.matches('{').count();
+    // A fixed path also fits a pattern with a parameter, and the fixed route is the one that answers.
     let fewest = fitting().map(places).min();
     let machines = fitting().filter(|it| Some(places(it)) == fewest).map(|it| it.method);
     open.into_iter().chain(machines).collect()
 }
 
 fn fits(route: &str, path: &str) -> bool {
+    // `zip` stops at the shorter of the two, so the number of parts is compared below.
     let same = route.split('/').zip(path.split('/')).all(|(name, it)| name.starts_with('{') || name == it);
     same && route.split('/').count() == path.split('/').count()
 }

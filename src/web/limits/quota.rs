@@ -54,6 +54,7 @@ impl CallerQuota {
 
     fn given(&self, mut taken: MutexGuard<'_, QuotaUsage>, asker: &str, much: usize) -> QuotaPermit {
         let own = taken.by_asker.entry(asker.to_owned()).or_default();
+        // Saturation keeps an absurd length from wrapping round to a small one.
         *own = own.saturating_add(much);
         taken.all = taken.all.saturating_add(much);
         QuotaPermit { taken: Arc::clone(&self.taken), asker: asker.to_owned(), much }
@@ -63,6 +64,7 @@ impl CallerQuota {
     pub fn has_capacity(&self, asker: &str) -> bool {
         let taken = locked(&self.taken);
         let own = taken.by_asker.get(asker).copied().unwrap_or_default();
+        // A caller without unread bytes is always admitted, so that others cannot block it.
         own == 0 || (own < self.of_one_max && taken.all < self.all_max)
     }
 }
@@ -81,6 +83,7 @@ impl Drop for QuotaPermit {
 
 /// A poisoned lock is safe here: the counters are always consistent.
 fn locked(taken: &Mutex<QuotaUsage>) -> MutexGuard<'_, QuotaUsage> {
+    // A panic cannot leave the counts half changed, so a poisoned lock is still usable.
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

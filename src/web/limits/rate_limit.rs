@@ -54,12 +54,15 @@ impl RateLimiter {
     pub fn give_back(&self, asker: &(impl Hash + ToString + ?Sized)) {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bucket) = buckets.get_mut(&asker.to_string()) {
+            // The bucket may have refilled in the meantime, so the burst limits it here too.
             bucket.level = (bucket.level + 1.0).min(self.burst);
         }
     }
 
     fn level(&self, bucket: TokenBucket, now: Timestamp) -> f64 {
+        // The minimum prevents a division by zero if the interval is zero.
         let refill = bucket.at.until(now).as_secs_f64() / self.interval.as_secs_f64().max(f64::EPSILON);
+        // The burst is the ceiling, so that a long pause does not allow more than one burst.
         (bucket.level + refill).min(self.burst)
     }
 }

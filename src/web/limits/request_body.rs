@@ -79,6 +79,7 @@ impl RequestBodyLimits {
     fn seat(&self, share: &BodyAllowance<'_>) -> Option<QuotaPermit> {
         match share.by {
             BodySender::Token(id) => self.unheard.acquire_amount(id, share.bytes),
+            // Unauthenticated senders have their own budget, so that they cannot use up the memory for tokens.
             BodySender::Address(address) => self.unknown.acquire_amount(address, share.bytes),
         }
     }
@@ -98,6 +99,7 @@ impl RequestBodyLimits {
             Some(it) => Some(self.seat(&it).ok_or(Error::TooMany)?),
             None => None,
         };
+        // The time limit frees the memory of a sender that stops in the middle (slowloris).
         let slow = |_| Error::invalid("", "the body did not arrive in time: send the request again");
         Ok(ReceivedBody { sent: tokio::time::timeout(self.patience, sent).await.map_err(slow)?, late: true })
     }

@@ -33,9 +33,11 @@ pub async fn counted(
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
     let answer = next.call(request).await?.map_into_boxed_body();
+    // The key is removed, because this middleware runs twice for pages and a response must count once.
     let Some(RateLimitKey(asker)) = answer.request().extensions_mut().remove() else { return Ok(answer) };
     let size = answer.response().body().size();
     let bytes = match size {
+        // A length that does not fit is larger than any limit.
         BodySize::Sized(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
         // A stream has its own limits, and its length is unknown.
         BodySize::None | BodySize::Stream => 0,
@@ -64,6 +66,7 @@ pub async fn counted(
 /// Returns a problem for API calls and a page for browsers.
 pub fn refused(request: &HttpRequest, error: Error) -> HttpResponse {
     match request.path().starts_with("/v1/") {
+        // API clients expect a problem document, and browsers a page.
         true => Problem::of(request, error).error_response(),
         false => PageError::of(request, error).error_response(),
     }

@@ -68,6 +68,7 @@ impl EventStreams {
         if *self.closing.borrow() {
             return Err(Error::TooMany);
         }
+        // An open stream can occupy a connection for hours, so each caller has a small number of them.
         let seat = self.seats.take(asker).ok_or(Error::TooMany)?;
         Ok(StreamPermit { streams: self.clone(), _seat: seat })
     }
@@ -88,6 +89,7 @@ impl EventStreams {
 pub fn is_wanted(request: &HttpRequest) -> bool {
     let accepted = request.headers().get_all(header::ACCEPT).filter_map(|it| it.to_str().ok());
     accepted.flat_map(|it| it.split(',')).any(|it| {
+        // A media type can have parameters such as `q=0.9`, which do not change the choice.
         let kind = it.split(';').next().unwrap_or_default();
         kind.trim().eq_ignore_ascii_case("text/event-stream")
     })
@@ -95,6 +97,7 @@ pub fn is_wanted(request: &HttpRequest) -> bool {
 
 /// Returns the last event that a reconnecting client received. It has precedence over the query.
 pub fn last_seen(request: &HttpRequest) -> Result<Option<u64>> {
+    // A first connection has no position, and a client that reconnects sends its last one.
     let Some(value) = request.headers().get("last-event-id") else { return Ok(None) };
     let place = value.to_str().ok().and_then(|it| it.trim().parse().ok());
     place

@@ -71,6 +71,7 @@ pub async fn deliveries(
     let after = query.page_token.as_deref().map(place).transpose()?;
     let (deliveries, next) = app.service.delivery.deliveries(&id(&endpoint)?, which, after, size).await?;
     let deliveries: Vec<Value> = deliveries.iter().map(delivery_json).collect();
+    // Several deliveries can share one moment, so the index makes the position exact.
     let next = next.map(|it| format!("{}.{}", it.moment, it.index));
     Ok(HttpResponse::Ok().json(json!({"deliveries": deliveries, "next_page_token": next})))
 }
@@ -139,6 +140,7 @@ pub async fn redeliver_many(post: IdempotentPost, endpoint: Path<String>) -> Res
     let again = match (ask.failed_since.as_deref(), ask.after) {
         (Some(text), None) => RedeliveryRange::FailedSince(since(text)?),
         (None, Some(after)) => RedeliveryRange::LogAfter(after),
+        // Without a range, the call would send everything again, so there is no default.
         _ => return Err(Error::invalid("", "set either `failed_since` or `after`")),
     };
     let id = id(&endpoint)?;
@@ -147,5 +149,6 @@ pub async fn redeliver_many(post: IdempotentPost, endpoint: Path<String>) -> Res
 }
 
 fn index(text: &str) -> Result<u64> {
+    // A text that is no number cannot name a delivery, so it is the same error as an unknown one.
     text.parse().map_err(|_| Error::NotFound("delivery"))
 }

@@ -192,6 +192,7 @@ pub async fn add(post: IdempotentPost) -> Result<HttpResponse> {
     let work = post.app.service.delivery.add_endpoint(Actor::Token(&post.token), &new);
     post.once(work, |_, (added, secret): &(EndpointDetails, Option<Secret<String>>)| {
         let mut answer = endpoint_json(added, AddressDisclosure::Whole);
+        // Only this response contains the secret, because later reads do not return it.
         if let Some(secret) = secret {
             answer["secret"] = json!(secret.expose());
         }
@@ -268,6 +269,7 @@ fn serving(enabled: Option<bool>, from: Option<&str>) -> Result<Option<DeliveryA
     match (enabled, from) {
         (None, None) => Ok(None),
         (Some(false), None) => Ok(Some(DeliveryActivation::Off)),
+        // An endpoint continues where it stopped by default, so that its receiver misses no event.
         (Some(true), None | Some("where_it_stopped")) => Ok(Some(DeliveryActivation::WhereItStopped)),
         (Some(true), Some("now")) => Ok(Some(DeliveryActivation::Now)),
         _ => Err(Error::invalid("/from", "set `from` to `where_it_stopped` or `now`, together with `enabled: true`")),
@@ -332,6 +334,7 @@ pub async fn test(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpRe
 
 /// Reads the endpoint's ID in the path.
 pub(super) fn id(text: &str) -> Result<EndpointId> {
+    // An invalid ID cannot belong to an endpoint, so it is the same error as an unknown one.
     EndpointId::try_from(text).map_err(|_| Error::NotFound("endpoint"))
 }
 

@@ -31,6 +31,7 @@ pub fn endpoint_json(told: &EndpointDetails, address: AddressDisclosure) -> Valu
     let mut answer = json!({
         "id": endpoint.id, "name": endpoint.name, "kind": endpoint.kind.name().as_str(), "url": shown(url),
         "origin": endpoint.origin, "events": endpoint.events, "flows": endpoint.flows, "ordered": endpoint.ordered,
+        // The values of headers are often credentials, so only their names are returned.
         "headers": endpoint.headers.keys().collect::<Vec<_>>(),
         "state": state, "why": why, "since": since, "reached": lane.reached, "beyond": beyond,
         "failing_since": lane.failing_since, "arrived_at": lane.arrived_at, "failed_at": lane.failed_at,

@@ -161,6 +161,7 @@ fn count(request: &HttpRequest, error: &Error) {
     let Some(app) = request.app_data::<Data<AppState>>() else { return };
     let metrics = app.service.operations.metrics();
     if let Error::Denied(code) = error
+        // Other routes can fail with the same error, and the metric counts denied verifications only.
         && request.match_pattern().as_deref() == Some("/v1/verify")
     {
         metrics.denied(*code);
@@ -182,6 +183,7 @@ impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)?;
         let mut cause = self.0.source();
+        // The outer error often says only that something failed, so the log needs the whole chain of causes.
         while let Some(error) = cause {
             write!(f, ": {error}")?;
             cause = error.source();
@@ -211,6 +213,7 @@ impl ResponseError for Problem {
             Error::Unauthenticated => {
                 answer.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
             }
+            // These pass by themselves, so one second is a reasonable wait for the client.
             Error::TooMany | Error::Busy | Error::Unavailable(_) => {
                 answer.insert_header((header::RETRY_AFTER, HeaderValue::from_static("1")));
             }
@@ -259,6 +262,7 @@ fn shape_of(error: &Error) -> ProblemType {
         Error::Busy => shape(StatusCode::SERVICE_UNAVAILABLE, "busy", "Busy"),
         Error::Expired => shape(StatusCode::CONFLICT, "expired", "The deadline has passed"),
         Error::ClockSkew => shape(StatusCode::SERVICE_UNAVAILABLE, "clock_skew", "The clocks differ"),
+        // The status is 410 and not 404, because the version exists and its values do not come back.
         Error::Erased => shape(StatusCode::GONE, "state_erased", "The values are erased"),
         Error::Archive(ArchiveFileError::Missing(..)) | Error::NoArchives => {
             shape(StatusCode::SERVICE_UNAVAILABLE, "archive_missing", "An archive is missing")
@@ -286,6 +290,7 @@ fn json_status(code: JsonCode) -> StatusCode {
 const fn not_taken_status(why: InterruptRejected) -> StatusCode {
     match why {
         InterruptRejected::Differs | InterruptRejected::EarlierAttempt => StatusCode::CONFLICT,
+        // A signed post with an old timestamp can be a replay, so it does not authenticate its sender.
         InterruptRejected::Stale => StatusCode::UNAUTHORIZED,
         InterruptRejected::PostDiffers
         | InterruptRejected::AttemptsExhausted

@@ -95,6 +95,7 @@ pub async fn propose(post: IdempotentPost, thread: Path<String>) -> Result<HttpR
 
 /// Converts a request body to a proposal.
 pub fn read_proposal(thread: ThreadId, ask: ProposeRequest) -> Result<Proposal> {
+    // A reaffirmation asks for approval of the current head only, so it neither calls a tool nor adds usage.
     if ask.reaffirm && (ask.tool.is_some() || ask.usage.is_some()) {
         return Err(Error::invalid("", "`reaffirm` allows no `tool` and no `usage`: remove them"));
     }
@@ -104,6 +105,7 @@ pub fn read_proposal(thread: ThreadId, ask: ProposeRequest) -> Result<Proposal> 
         (true, _) => return Err(Error::invalid("/patch", "`reaffirm` requires the empty patch `{}` and no `format`")),
         (false, _) => ProposalKind::Patch { format: ask.format.unwrap_or(PatchFormat::Merge), patch: ask.patch },
     };
+    // The attempt distinguishes a deliberate new request from a repeated one, so a missing number means the first.
     let attempt = ask.attempt.unwrap_or(1);
     Ok(Proposal {
         thread,
@@ -191,6 +193,7 @@ pub async fn decision(
     let digest: Digest = json_body::name("/digest", &digest)?;
     match decided(&app, &machine, digest, long_poll::requested_wait(&request)).await? {
         Some(decision) => Ok(HttpResponse::Ok().json(decision)),
+        // The status 202 tells a client that waited in vain to ask again.
         None => Ok(HttpResponse::Accepted().json(still_held())),
     }
 }
@@ -203,6 +206,7 @@ pub async fn decided(
     wished: Duration,
 ) -> Result<Option<DecisionResponse>> {
     of_own_flow(machine, &app.service.threads.flow_of_transition(digest).await?, "transition")?;
+    // The comment of a decision can quote redacted values, so it is masked for this reader.
     let reader = &app.service.identity.reader_with(&machine.0.record).await?;
     let look = || async move { Ok(app.service.reviews.decision(digest, reader).await?.1) };
     long_poll::poll_until(app, &machine.0, wished, look).await

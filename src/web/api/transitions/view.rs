@@ -79,6 +79,7 @@ fn review_of(app: &AppState, hold: &Hold) -> Value {
     } else {
         (CannotDecide::Ended.code(), "this review is over")
     };
+    // The response goes to a token, and no machine may approve.
     review["can_decide"] = json!(false);
     review["why_not"] = json!({"code": why.0, "detail": why.1});
     review
@@ -155,8 +156,10 @@ fn diff_json(diff: &[LeafChange]) -> Value {
 
 /// Returns a transition as JSON.
 pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) -> Result<Value> {
+    // The flow is checked before anything is read, so that a transition of another flow looks like a missing one.
     of_own_flow(machine, &app.service.threads.flow_of_transition(digest).await?, "transition")?;
     let token = &machine.0.record;
+    // An agent sees only the values that its node may read.
     let part = if token.role == MachineRole::Agent { RedactionDetail::OfAnAgent } else { RedactionDetail::Whole };
     let told = app.service.threads.told(digest, &app.service.identity.reader_with(token).await?, part).await?;
     let mut answer = json!({
@@ -174,6 +177,7 @@ pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) 
     // Warnings of rules can name paths, so each role gets those that it may know.
     match (token.role, is_own) {
         (MachineRole::Agent, true) => put_warnings(&mut answer, &warnings_for_requester(&told.warnings)),
+        // The warnings of another agent's request can name paths that this agent may not read.
         (MachineRole::Agent, false) => {}
         (MachineRole::Host, _) => put_warnings(&mut answer, &warnings_for_requester(&told.warnings_shown)),
         _ => put_warnings(&mut answer, &told.warnings_shown),

@@ -67,6 +67,7 @@ pub fn row(amendment: &PolicyChangeRequest, now: Timestamp) -> PolicyChangeRow {
 pub fn standing(amendment: &PolicyChangeRequest, now: Timestamp) -> (&'static str, Tone) {
     match &amendment.state {
         PolicyChangeState::Open {} if amendment.is_open(now) => ("Waiting for approval", Tone::Care),
+        // A worker stores the expiry later, so a request after its deadline already counts as expired.
         PolicyChangeState::Open {} | PolicyChangeState::Expired { .. } => ("Expired", Tone::Plain),
         PolicyChangeState::Activated { .. } => ("Activated", Tone::Good),
         PolicyChangeState::Denied { .. } => ("Denied", Tone::Bad),

@@ -55,6 +55,7 @@ pub async fn submit(
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     let judged = judged(&app, &visitor, &form).await.map_err(failed)?;
+    // The page is the same for both, so the status tells a form with a mistake from an evaluated one.
     let status = if judged.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     let page = page(&app, &visitor, &form, judged.map(Some)).await.map_err(failed)?;
     Ok(html(status, page.render()))
@@ -68,6 +69,7 @@ async fn judged(app: &AppState, visitor: &Visitor, form: &WhatIfFields) -> Resul
     };
     match app.service.policy_changes.what_if(visitor.account().id.as_str(), &flow, None, dry_run).await {
         Ok(told) => Ok(Ok(told)),
+        // A mistake in the form is shown beside the form, so that the person does not lose the typed text.
         Err(Error::NotFound(_)) => Ok(Err("This flow no longer exists. Choose another flow.".to_owned())),
         Err(Error::Invalid { .. }) => Ok(Err("The state must be a JSON object.".to_owned())),
         Err(error) => Err(error),
@@ -122,6 +124,7 @@ async fn page(
     };
     Ok(WhatIfPage {
         shell: visitor.shell(&app.service, None).await?,
+        // The permission table decides, so that the page never links to one that refuses the visitor.
         replays_url: may_replay(visitor).then_some("/replays"),
         flows: flows.iter().map(choice).collect(),
         typed: WhatIfInputView {
@@ -153,6 +156,7 @@ fn in_words(told: &WhatIf) -> JudgementView {
         reasons: told.reasons.iter().map(|it| SafeLine::new(it.text.as_str())).collect(),
         warnings: told.warnings.iter().map(|it| error_row("warning", &it.pointer.to_string(), &it.detail)).collect(),
         errors: told.errors.iter().map(|it| error_row(it.code.as_str(), &it.pointer.to_string(), &it.detail)).collect(),
+        // A patch can change thousands of values, and a page with all of them would be unreadable.
         changes: told.diff.iter().take(CHANGES_SHOWN).map(change_row).collect(),
         more_changes: told.diff.len().saturating_sub(CHANGES_SHOWN),
     }

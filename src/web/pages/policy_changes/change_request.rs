@@ -67,6 +67,7 @@ pub async fn submit(
                 problem: Some(format!("{} Your vote was not counted.", vote_words(&refused))),
                 typed: form.comment(),
             };
+            // The request may have changed since the form was read, which is a common cause of the refusal.
             let now = find(&app, &id).await.map_err(failed)?;
             let page = page(&app, &visitor, &now, again).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
@@ -92,6 +93,7 @@ async fn decide(
     let signature = form.signature()?;
     let (service, now) = (&app.service, app.service.core.now());
     let met = amendment.passkey_need(STAGE).met_by(&ballot.proof, now).is_ok();
+    // The recent use of a passkey can satisfy the stage, and otherwise the person must sign on a page of its own.
     if signature.is_none() && !met {
         return sign(app, visitor, amendment, &ballot).await.map(Some);
     }
@@ -109,6 +111,7 @@ async fn sign(
 ) -> Result<SignPolicyPage> {
     let (service, voter) = (&app.service, visitor.account());
     let roll = VoterRoll { people: vec![voter.clone()], delegations: Vec::new(), now: service.core.now() };
+    // The vote is tried on a copy first, so that a person does not sign a vote that would be refused.
     amendment.clone().vote(ballot.clone(), voter, &roll)?;
     let asked = || service.identity.policy_vote_challenge(amendment, &voter.id, ballot);
     Ok(SignPolicyPage {
@@ -141,6 +144,7 @@ async fn page(
 ) -> Result<PolicyChangePage> {
     let (service, change) = (&app.service, &amendment.change);
     let now = service.core.now();
+    // The comparison is with the policy that the request names, because another one may be active by now.
     let old = service.policies.policy_source(change.over.policy).await?;
     let new = service.policies.policy_source(change.policy).await?;
     let notice = again.problem.clone().map(|words| FlashNotice { tone: Tone::Bad, words });
@@ -246,6 +250,7 @@ fn timeline(
         items.push(TimelineItem { comment, ..item(Some(&vote.name), words, tone, vote.at) });
     }
     match &amendment.state {
+        // A denial is already in the timeline as the vote that ended the request.
         PolicyChangeState::Open {} | PolicyChangeState::Denied { .. } => {}
         PolicyChangeState::Activated { at } => items.push(item(None, "The gateway activated it", Tone::Good, *at)),
         PolicyChangeState::Expired { at } => {
@@ -271,6 +276,7 @@ fn differences(old: &PolicySource, new: &PolicySource) -> Vec<FileDiff> {
         (format!("schema {name}"), old.map(String::as_str), new.map(String::as_str))
     }));
     files.retain(|(_, old, new)| old != new);
+    // The files share the time limit, so that many schemas do not take longer than one policy.
     let time = DIFF_TIME_MAX / u32::try_from(files.len().max(1)).unwrap_or(u32::MAX);
     files.into_iter().map(|(name, old, new)| difference(name, old, new, time)).collect()
 }

@@ -73,6 +73,7 @@ async fn replayed(
     let Ok(flow) = FlowId::try_from(form.flow.as_str()) else { return Ok(Err("Choose a flow.".to_owned())) };
     let after = match form.after.as_str() {
         "" => None,
+        // Only the page itself writes this field, so an invalid one has no page to continue from.
         token => Some(ReplayCursor::read(token).ok_or(Error::NotFound("page"))?),
     };
     let active = app.service.policies.active_policy(&flow).await?;
@@ -129,6 +130,7 @@ fn in_words(replay: &ReplayResult, now: Timestamp) -> ReplaySummary {
     let untold = if unknown == 0 { String::new() } else { format!(". {unknown} cannot be evaluated") };
     let (tone, otherwise) = match (differs, unknown) {
         (0, 0) => (Tone::Good, "none would".to_owned()),
+        // Proposals that cannot be evaluated could still end differently, so this is no good news.
         (0, _) => (Tone::Plain, "none would".to_owned()),
         (some, _) => (Tone::Care, format!("{some} would")),
     };
@@ -145,6 +147,7 @@ fn in_words(replay: &ReplayResult, now: Timestamp) -> ReplaySummary {
 /// Builds the row of a proposal. A proposal with the same outcome has none.
 fn row(replayed: &ReplayedProposal, now: Timestamp) -> Option<ReplayRow> {
     let would_be = match &replayed.compared {
+        // A person looks for the effect of the new policy, so equal outcomes are only counted.
         ReplayComparison::Same { .. } => return None,
         ReplayComparison::Differs { would_be } => would(would_be),
         ReplayComparison::Unknown { why } => ReplayResultView::Unknown(why.detail()),

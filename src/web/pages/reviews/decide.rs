@@ -43,7 +43,9 @@ pub async fn submit(
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let asked = ReviewDecisionContext { app: &app, visitor: &visitor, facts: &facts, form: &form };
     let answer = match asked.ballot() {
+        // The last vote is final, so the first form leads to a confirm page and only the form of that page counts.
         Ok(ballot) if form.is_confirmed() => match asked.count(&ballot).await {
+            // The reviewer can correct these on the confirm page, so the decision and its comment stay there.
             Err(Error::Vote(refused @ (VoteRejected::NotTyped | VoteRejected::MovedOn))) => {
                 asked.look_again(&ballot, &refused).await
             }
@@ -104,7 +106,9 @@ impl ReviewDecisionContext<'_> {
         roll.people.push(self.visitor.account().clone());
         let bench = VoteContext { roll: &roll, outcome_unknown: facts.outcome_unknown };
         let typed = hold.asks_to_type(ballot.stage, ballot.verdict);
+        // The preview assumes a correct confirmation, because the reviewer has not typed anything yet.
         let confirmed = Ballot { typed, told: None, ..ballot.clone() };
+        // The vote is tried on a copy, so that the same rules predict its effect and nothing is stored.
         Ok(hold.clone().vote(confirmed, self.visitor.account(), &bench)?.prospect())
     }
 
@@ -118,6 +122,7 @@ impl ReviewDecisionContext<'_> {
     /// typed digits: they are typed on this page. `problem` is the error of an earlier attempt.
     async fn confirm(&self, ballot: &Ballot, problem: Option<String>) -> Result<HttpResponse> {
         let (facts, hold) = (self.facts, &self.facts.hold);
+        // A write can move the head under the review, so no vote is prepared while it runs.
         if facts.status == ThreadStatusCode::Writing {
             return Err(Error::WriteInProgress);
         }
@@ -218,6 +223,7 @@ pub fn words(error: &Error) -> Option<String> {
             "The policy of this review is no longer accepted. The agent must propose the change again.".to_owned()
         }
         Error::Busy => "The gateway was busy. Try again.".to_owned(),
+        // The commit may have reached the database before it failed, so the text must not claim that nothing counted.
         _ if error.outcome_is_unknown() => {
             return Some(
                 "The gateway's database failed or is unavailable, so it is unknown whether your vote was counted. Open \

@@ -60,6 +60,7 @@ pub async fn show(
 ) -> std::result::Result<HttpResponse, PageError> {
     let failed = |error| PageError::of(&request, error);
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    // An old link can lead here after the review ended, and the review page explains its state.
     if !forms::may_edit(&visitor, &facts) {
         return Ok(see_other(&format!("/reviews/{}", facts.hold.id)));
     }
@@ -111,6 +112,7 @@ fn read(facts: &ReviewFacts, form: &EditFormFields) -> Result<ReviewEdit> {
     for (name, typed) in form {
         let Some(at) = name.strip_prefix(VALUE).and_then(place_sent) else { continue };
         let value = json(typed, || format!("{at} is not JSON. Put text in double quotes"))?;
+        // The form sends all fields, and only changed ones belong to the edit.
         if proposed.get(&at) != Some(&&value) {
             edit.values.insert(at, value);
         }
@@ -133,6 +135,7 @@ fn text<'a>(form: &'a EditFormFields, name: &str) -> &'a str {
 /// Returns the values that the change would set and that are not redacted.
 fn values(facts: &ReviewFacts) -> impl Iterator<Item = (&Pointer, &Value)> {
     facts.diff.iter().filter_map(|it| match it {
+        // Redacted values get no field, because the field would show them.
         RedactedChange::Shown { pointer, after: Some(after), .. } => Some((pointer, after)),
         _ => None,
     })
@@ -145,6 +148,7 @@ async fn page(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, again: Edi
         let typed = again.typed.iter().find(|it| it.0 == name).map(|it| it.1.clone());
         EditField { path, name, value: SafeText::new(typed.unwrap_or(proposed)) }
     };
+    // A long value does not fit a field, and can still be changed by the field for more changes.
     let short = |it: &(&Pointer, &Value)| canonical(it.1).len() <= VALUE_BYTES_MAX;
     let row = |it: &Violation| error_row(it.code.as_str(), &it.pointer.to_string(), &it.detail);
     Ok(EditPage {

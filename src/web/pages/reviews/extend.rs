@@ -48,6 +48,7 @@ pub async fn submit(
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let problem = format!("{why} The deadline was not extended.");
     let open = facts.hold.is_open(facts.now) && forms::extension(&visitor, &facts).is_some();
+    // If the form is gone, the problem appears at the top of the page instead.
     let again = ReviewFormState { problem: (!open).then(|| problem.clone()), ..ReviewFormState::default() };
     let mut page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
     if let Some(again) = &mut page.extending {
@@ -61,6 +62,7 @@ async fn extend(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &E
     let moment = |text: &str| Timestamp::parse(text).ok_or_else(|| Error::invalid("/until", "choose a new deadline"));
     let ask = ExtensionRequest {
         transition: Digest::try_from(form.digest.as_str()).map_err(|_| VoteRejected::Digest)?,
+        // The form names the deadline that its reviewer saw, so that a form that is sent twice extends it once.
         deadline: moment(&form.deadline)?,
         until: moment(&form.until)?,
         reason: form.reason.clone(),

@@ -51,6 +51,7 @@ pub async fn submit(
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     match look(&app, &visitor, &facts, &form).await {
         Ok(facts) => {
+            // The page is the direct response and not a redirect, because only this response contains the value.
             let page = review::page(&app, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
             Ok(html(StatusCode::OK, page.render()))
         }
@@ -76,6 +77,7 @@ async fn look(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &Rev
         reason: form.reason.clone(),
     };
     let person = &visitor.account().id;
+    // The rate is limited, so that one session cannot collect many redacted values quickly.
     app.edge.reveals.take(person, app.service.core.now()).map_err(|_| Error::TooMany)?;
     app.service.reviews.reveal(person, &facts.hold.id, &look).await
 }

@@ -58,6 +58,7 @@ pub async fn show(
 
 /// Redirects a `GET` of a form's address to the review, for example after a reload.
 pub async fn back(review: web::Path<String>) -> HttpResponse {
+    // The ID comes from the address and becomes part of a redirect, so it must be valid first.
     let review = ReviewId::try_from(review.as_str());
     see_other(&review.map_or_else(|_| "/".to_owned(), |it| format!("/reviews/{it}")))
 }
@@ -79,6 +80,7 @@ pub async fn page(
     let withdrawing = forms::withdrawal(app, visitor, facts)?;
     let commenting = forms::comment(app, visitor, facts)?;
     let next = match &facts.hold.state {
+        // A new policy or an edit replaces a review, and its reviewers need the way to the new one.
         HoldState::Superseded { by: Some(by), .. } => app.service.reviews.review_about(*by).await?,
         _ => None,
     };
@@ -109,6 +111,7 @@ pub async fn page(
         stages: progress::stages(facts),
         timeline: timeline::timeline(facts),
         proof: change::proof(facts)?,
+        // If the form has closed meanwhile, the typed comment is still shown, so that its author can copy it.
         unsent: Some(again.typed.as_str()).filter(|it| !open && !it.trim().is_empty()).map(SafeText::new),
         withdrawing,
         edit_url: forms::may_edit(visitor, facts).then(|| format!("/reviews/{}/edit", facts.hold.id)),
@@ -205,6 +208,7 @@ pub const OWN: &str = "own";
 /// Returns a link for each other delegator for whom the reader may vote.
 fn other_places(facts: &ReviewFacts, places: &[VotingSeat], but: &VotingSeat) -> Vec<VotingSeatLink> {
     let mut others: Vec<&VotingSeat> = places.iter().filter(|it| it.delegation() != but.delegation()).collect();
+    // A delegation can have a seat in several stages, and one link is enough for all of them.
     others.dedup_by_key(|it| it.delegation());
     let other = |place: &VotingSeat| VotingSeatLink {
         url: format!("/reviews/{}?for={}", facts.hold.id, place.delegation().map_or(OWN, |it| it.as_str())),
@@ -238,10 +242,12 @@ pub fn doubt(facts: &ReviewFacts) -> WriteUncertainty {
 pub fn may_revoke(visitor: &Visitor, facts: &ReviewFacts) -> bool {
     let me = &visitor.account().id;
     let unused = facts.receipt.as_ref().is_some_and(|it| it.revoked.is_none() && it.reviewers.contains(me));
+    // A writer that has used the receipt may already have written, so revoking it would stop nothing.
     unused && facts.write.is_none()
 }
 
 fn revoking(visitor: &Visitor, facts: &ReviewFacts) -> Option<RevocationForm> {
+    // An expired receipt allows no write, so there is nothing left to revoke.
     let still_good = progress::receipt_expires_at(facts).is_some_and(|it| it > facts.now);
     (still_good && may_revoke(visitor, facts)).then(|| RevocationForm {
         action: format!("/reviews/{}/revocation", facts.hold.id),

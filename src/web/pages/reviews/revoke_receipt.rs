@@ -50,6 +50,7 @@ pub async fn submit(
 
 async fn revoke(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, reason: &str) -> Result<()> {
     let Some(receipt) = &facts.receipt else { return Err(Error::WrongState("There is no receipt to revoke.")) };
+    // The page checks this first for a clear message, and the service checks it again in its transaction.
     if facts.write.is_some() {
         return Err(Error::WrongState("A writer has used the receipt. It can no longer be revoked."));
     }

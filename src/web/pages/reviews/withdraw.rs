@@ -52,6 +52,7 @@ pub async fn submit(
 async fn withdraw(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &WithdrawalFields) -> Result<()> {
     let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRejected::Digest)?;
     let vote: usize = form.vote.parse().map_err(|_| VoteRejected::NothingToWithdraw)?;
+    // The nonce names one vote, so that an old form cannot withdraw a later vote.
     let page = forms::withdrawal_page(facts, vote);
     let binding = forms::withdrawal_binding(visitor, &page, transition);
     let nonce = Nonce::read(app.service.core.keys()?.row(), &binding, &form.nonce).ok_or(VoteRejected::NonceUsed)?;

@@ -32,6 +32,7 @@ impl AnonymousSession {
     /// Returns the browser's secret, or a new one. An existing secret is reused, so that forms in other tabs stay
     /// valid.
     pub fn of(app: &AppState, request: &HttpRequest) -> Self {
+        // An existing secret is kept, so that forms in other tabs stay valid.
         let secret = request.cookie(cookie_name(app)).map(|it| it.value().to_owned()).filter(|it| well_formed(it));
         Self { secret: secret.unwrap_or_else(|| URL_SAFE_NO_PAD.encode(random::bytes::<SECRET_BYTES>())) }
     }
@@ -86,6 +87,7 @@ pub fn sign_in_origin(app: &AppState, request: &HttpRequest) -> SignInOrigin {
 /// Returns a short name of the browser. The text of the header is never repeated, because an attacker controls it.
 fn browser_of(agent: &str) -> String {
     const BROWSERS: [(&str, &str); 6] = [
+        // Edge and Opera also name Chrome, and Chrome also names Safari, so the order matters.
         ("Edg/", "Edge"),
         ("OPR/", "Opera"),
         ("Firefox/", "Firefox"),
@@ -94,6 +96,7 @@ fn browser_of(agent: &str) -> String {
         ("Safari/", "Safari"),
     ];
     const SYSTEMS: [(&str, &str); 7] = [
+        // Android also names Linux, and iOS devices also name Mac OS X, so the order matters here too.
         ("Android", "Android"),
         ("iPhone", "iOS"),
         ("iPad", "iOS"),
@@ -112,6 +115,7 @@ fn browser_of(agent: &str) -> String {
 
 /// Sets the device cookie, so that failed sign-ins of unauthenticated clients do not lock out this browser.
 pub fn known(app: &AppState, person: &SignedIn, mut response: HttpResponse) -> HttpResponse {
+    // Signing in has already succeeded, and without this cookie the browser only counts as unknown.
     let Ok(device) = app.service.identity.device_of(&person.account.record) else { return response };
     let age = i64::try_from(DEVICE_TTL.as_secs()).unwrap_or(i64::MAX);
     let cookie = Cookie::build(device_cookie(app), device)

@@ -26,6 +26,7 @@ pub fn rows(opening: &Opening, hidden: &[RedactedField], protects: &dyn Fn(&Poin
 
 /// Returns the rows of a state difference.
 pub fn rows_of(differing: &StateDifference) -> Result<OpeningRows> {
+    // The versions can have different policies, and a value counts as protected if any of them protects it.
     let protects = |at: &Pointer| differing.policies.iter().any(|it| it.protected().touches(at));
     rows(&differing.opening, &differing.hidden, &protects)
 }

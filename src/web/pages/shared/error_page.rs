@@ -31,6 +31,7 @@ impl PageError {
     pub fn told(problem: &Problem) -> Self {
         let words = words_of(&problem.error);
         Self::Page(Box::new(ErrorPage {
+            // The error can be that the database or the session is unusable, so the page needs neither.
             shell: PageLayout::anonymous(),
             status: problem.status().as_u16(),
             happened: words.happened,
@@ -49,6 +50,7 @@ impl PageError {
 /// Answers an unknown address: an HTML page for browsers, a problem document for other clients.
 pub async fn not_found(request: HttpRequest) -> HttpResponse {
     let accepts = request.headers().get(header::ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    // Browsers ask for HTML, and other clients expect a problem document.
     if accepts.contains("text/html") {
         PageError::of(&request, Error::NotFound("page")).error_response()
     } else {
@@ -75,6 +77,7 @@ impl ResponseError for PageError {
 
     fn error_response(&self) -> HttpResponse {
         match self {
+            // The browser must load the sign-in page by GET, even if a form was sent.
             Self::SignInFirst(next) => HttpResponse::SeeOther()
                 .insert_header((header::LOCATION, next.sign_in()))
                 .insert_header((header::CACHE_CONTROL, "no-store"))
@@ -111,6 +114,7 @@ fn words_of(error: &Error) -> ErrorText {
         rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or(text)
     };
     match error {
+        // A used link looks like an unknown one, so the text names both causes.
         Error::NotFound("link") => words(
             "This link cannot be used",
             "The link was already used or has expired. A link works once. Ask for another link, or sign in.",

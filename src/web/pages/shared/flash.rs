@@ -15,6 +15,7 @@ pub struct FlashQuery {
 impl FlashQuery {
     /// Returns the page's notice for the code. Text of the URL is never shown, because an attacker can write it.
     pub fn notice(&self, known: &[(&str, Tone, &str)]) -> Option<FlashNotice> {
+        // Only known codes have a notice, because anyone can make a link with text in its query.
         let found = known.iter().find(|it| it.0 == self.done);
         found.map(|(_, tone, words)| FlashNotice { tone: *tone, words: (*words).to_owned() })
     }
@@ -25,6 +26,7 @@ pub fn refusal(error: Error) -> Result<FlashNotice> {
     let words = match error {
         Error::Invalid { detail, .. } => detail,
         Error::Exists(why) | Error::WrongState(why) => why.to_owned(),
+        // Other errors may have changed something or need another next step, so they get an error page.
         other => return Err(other),
     };
     let mut letters = words.chars();

@@ -78,6 +78,7 @@ impl<T: DeserializeOwned + 'static, B: FormSender> FromRequest for SubmittedForm
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, sent) = (request.clone(), web::Form::<Vec<(String, String)>>::from_request(request, payload));
         Box::pin(async move {
+            // The sender is checked before the body is awaited, so that an anonymous client occupies no memory.
             let mut sender = B::of(request.clone()).await?;
             let heard = app_of(&request).edge.hearing.read_body(None, sent).await;
             let heard = heard.map_err(|error| PageError::of(&request, error))?;
@@ -87,6 +88,7 @@ impl<T: DeserializeOwned + 'static, B: FormSender> FromRequest for SubmittedForm
             }
             let mut sent = heard.sent?.into_inner();
             check(&request, &sender.csrf(), &sent).map_err(|error| PageError::of(&request, error))?;
+            // Handlers do not know this field, and some collect all fields by name.
             sent.retain(|it| it.0 != CSRF);
             let text = form_urlencoded::Serializer::new(String::new()).extend_pairs(&sent).finish();
             let fields = web::Query::<T>::from_query(&text).map_err(|_| PageError::unreadable(&request))?;
@@ -98,11 +100,13 @@ impl<T: DeserializeOwned + 'static, B: FormSender> FromRequest for SubmittedForm
 /// Checks that the form has the expected token exactly once, and that a page of this gateway sent it.
 fn check(request: &HttpRequest, expected: &CsrfToken, sent: &[(String, String)]) -> Result<(), Error> {
     let mut given = sent.iter().filter(|it| it.0 == CSRF).map(|it| it.1.as_str());
+    // A repeated field is ambiguous, so it counts as no token.
     let given = given.next().filter(|_| given.next().is_none()).unwrap_or_default();
     let origin = request.headers().get(header::ORIGIN).and_then(|it| it.to_str().ok());
     let ours = match origin {
         // Our pages send no referrer, so browsers hide the origin of their own forms and name the site instead.
         Some("null") | None => request.headers().get("sec-fetch-site").is_some_and(|it| it == "same-origin"),
+        // The origin is checked beside the token, so that a leaked token alone is not enough.
         Some(origin) => origin == app_of(request).edge.origin,
     };
     if ours && expected.is_shown_as(given) {

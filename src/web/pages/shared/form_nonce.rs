@@ -36,6 +36,7 @@ impl Nonce {
     pub fn new(key: &RowKey, binding: &NonceBinding<'_>) -> Self {
         let random = random::bytes::<RANDOM_BYTES>();
         let mut bytes = random.to_vec();
+        // The nonce authenticates itself, so open forms need no row in the database.
         bytes.extend_from_slice(&key.hmac(&binding.message(&random)));
         Self(URL_SAFE_NO_PAD.encode(bytes))
     }
@@ -61,6 +62,7 @@ impl NonceBinding<'_> {
             [TAG, self.session.as_str().as_bytes(), self.page.as_bytes(), digest.as_bytes(), &stage, random];
         let mut message = Vec::new();
         for part in parts {
+            // The length before each part keeps two different lists of parts from giving the same message.
             message.extend_from_slice(&(part.len() as u64).to_be_bytes());
             message.extend_from_slice(part);
         }

@@ -46,6 +46,7 @@ pub fn html(status: StatusCode, page: Result<String, askama::Error>) -> HttpResp
 
 /// Redirects to another page with status 303.
 pub fn see_other(path: &str) -> HttpResponse {
+    // A 303 makes the browser load the next page by GET, so that reloading it does not send the form again.
     HttpResponse::SeeOther()
         .insert_header((header::LOCATION, path.to_owned()))
         .insert_header((header::CACHE_CONTROL, "no-store"))
@@ -113,6 +114,7 @@ pub fn intent(transition: &Transition) -> HeadlineKind {
 /// Builds the headline of a redacted change for lists, protected paths first.
 pub fn headline(hold: &Hold, transition: Option<&Transition>, diff: &[RedactedChange]) -> Headline {
     let mut changes: Vec<&RedactedChange> = diff.iter().collect();
+    // Protected values come first, because a headline has few changes and these are why approval is needed.
     changes.sort_by_key(|it| !is_protected(hold, place(it)));
     Headline {
         node: SafeLine::new(hold.node.as_str()),
@@ -151,6 +153,7 @@ pub fn head_change(change: &RedactedChange) -> HeadlineChange {
     let path = SafePath::new(place(change).to_string());
     match change {
         RedactedChange::Hidden { .. } => {
+            // A headline has no room for digests, so a redacted value is only marked as hidden.
             let hidden = DiffSideView::Bare(DigestText::new(""));
             HeadlineChange { path, before: hidden.clone(), after: hidden }
         }
@@ -181,6 +184,7 @@ pub fn deciders(hold: &Hold) -> Vec<SafeLine> {
             return Vec::new();
         }
     };
+    // Withdrawn votes stay in the row, but they decided nothing.
     hold.counted_votes().filter(|vote| vote.verdict == verdict).map(|it| SafeLine::new(voted_by(it))).collect()
 }
 
@@ -218,6 +222,7 @@ pub fn cannot_decide(reason: CannotDecide) -> &'static str {
 }
 
 pub fn error_row(code: &str, pointer: &str, detail: &str) -> ErrorRow {
+    // The empty pointer names the whole request, which is no useful path for a reader.
     let path = (!pointer.is_empty()).then(|| SafePath::new(pointer));
     ErrorRow { code: SafeLine::new(code), path, detail: SafeLine::new(detail) }
 }

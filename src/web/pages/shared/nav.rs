@@ -169,11 +169,13 @@ impl Navigation {
             here: screen.here(path),
             waiting: if screen.address == INBOX { waiting } else { WaitingCount::Exactly(0) },
         };
+        // The permission table decides, so that the menu never links to a page that refuses the visitor.
         let open = |screen: &&NavScreen| permissions::may(CallerRole::Person(role), &Method::GET, screen.address);
         let list = |group: NavGroup| NavList {
             title: group.title(),
             links: SCREENS.iter().filter(|it| it.group == group).filter(open).map(link).collect(),
         };
+        // A role may see none of a group's pages, and its title alone would be confusing.
         Self { lists: GROUPS.into_iter().map(list).filter(|it| !it.links.is_empty()).collect() }
     }
 

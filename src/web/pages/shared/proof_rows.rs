@@ -243,6 +243,7 @@ impl OpeningRows {
 
     /// Sorts changed values before values that were only set again, and protected paths first in both.
     fn sort(&mut self) {
+        // Real differences and protected values come first, because a reviewer decides on these.
         self.changed.sort_by_cached_key(|it| (it.meaning, it.protection, natural(it.path.pointer())));
     }
 
@@ -279,11 +280,13 @@ fn same_value(before: &DiffSideView, after: &DiffSideView) -> bool {
 
 /// Sorts `/items/2` before `/items/10`.
 fn natural(pointer: &str) -> Vec<(u64, String)> {
+    // Array indexes sort as numbers, so that item 10 comes after item 9.
     pointer.split('/').map(|key| (key.parse().unwrap_or(u64::MAX), key.to_owned())).collect()
 }
 
 impl FlattenedTree {
     fn add(&mut self, node: &Value, at: String, canonical: fn(&Value) -> String) -> Result<(), InvalidOpening> {
+        // The tilde is escaped first, because the escape of the slash contains one (RFC 6901).
         let child = |key: &str| format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
         if let Some(commitment) = node.as_str() {
             self.places.insert(at, DiffSideView::Bare(DigestText::new(commitment)));
@@ -306,6 +309,7 @@ impl FlattenedTree {
     fn side(&self, pointer: &str) -> DiffSideView {
         match self.places.get(pointer) {
             Some(side) => side.clone(),
+            // A container has no row of its own, because its leaves have theirs.
             None if self.containers.contains(pointer) => DiffSideView::Nested,
             None => DiffSideView::Absent,
         }

@@ -17,8 +17,11 @@ impl LocalPath {
     /// Returns the path, or the inbox if the text is no local path. Browsers read `//` and `/\` as another host, and
     /// drop tabs and line feeds before they parse.
     pub fn of(text: &str) -> Self {
+        // Browsers read a backslash like a slash, so it could also lead to another host.
         let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
+        // Browsers read `//` at the start as another host.
         let local = text.starts_with('/') && !text.starts_with("//");
+        // A return to a page of the sign-in itself would lead in a circle.
         let leads_on = !text.starts_with("/sign-") && !text.starts_with("/set-up");
         if local && leads_on && text.len() <= NEXT_CHARS_MAX && text.bytes().all(plain) {
             Self(text.to_owned())

@@ -133,6 +133,7 @@ impl SafePath {
     /// change.
     pub fn sent(&self) -> String {
         let plain = !sanitize::inert_line(&self.0).iter().any(|it| matches!(it, TextSegment::Escape(_)));
+        // A form field cannot carry every character unchanged, so an unusual path is sent as a JSON string.
         if plain { self.0.clone() } else { sanitize::json(&serde_json::Value::from(self.0.as_str()).to_string()) }
     }
 
@@ -142,6 +143,7 @@ impl SafePath {
             |key: &str| !key.is_empty() && key.chars().all(|it| it.is_ascii_alphanumeric() || "_-".contains(it));
         match self.0.strip_prefix('/') {
             None => ROOT_WORDS.to_owned(),
+            // Dots are easier to read, but only plain keys make the replacement unambiguous.
             Some(keys) if keys.split('/').all(plain) => keys.replace('/', "."),
             Some(_) => self.0.clone(),
         }
@@ -194,6 +196,7 @@ fn write_escaped(out: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
             b'<' => "&lt;",
             b'>' => "&gt;",
             b'"' => "&#34;",
+            // The text can also occur inside an attribute, so both kinds of quotes are escaped.
             b'\'' => "&#39;",
             _ => continue,
         };
@@ -217,6 +220,7 @@ fn write_by_number(out: &mut fmt::Formatter<'_>, segments: &[TextSegment<'_>]) -
 fn write_json(out: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     for piece in split_escapes(text) {
         match piece {
+            // Quotes and backslashes are common and harmless, so only other escapes are marked.
             "\\\"" | "\\\\" => write_escaped(out, piece)?,
             escape if escape.starts_with('\\') => write!(out, "<span class=\"esc\">{escape}</span>")?,
             plain => write_json_piece(out, plain)?,

@@ -45,9 +45,12 @@ impl FromRequest for Visitor {
                 Ok(person) => {
                     let app =
                         request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
+                    // The log position is read before the page's data, so that the live stream misses no event in
+                    // between.
                     let reach = app.service.log.log_end().await.map_err(|error| PageError::of(&request, error))?;
                     Ok(Self(person, PageVisit { path: request.path().to_owned(), reach }))
                 }
+                // A person without a session can sign in and come back, so this is a redirect and not an error page.
                 Err(problem) if matches!(problem.error, Error::Unauthenticated) => {
                     Err(PageError::SignInFirst(asked(&request)))
                 }

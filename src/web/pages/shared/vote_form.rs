@@ -52,6 +52,7 @@ impl VoteFields {
         let stage = self.stage.parse().map_err(|_| VoteRejected::Stage)?;
         let session = &visitor.0.signed_in.session.record;
         let binding = NonceBinding { session: &session.id, page, digest, stage };
+        // The nonce binds the form to one session, review, digest and stage, so a copied form counts nowhere else.
         let nonce =
             Nonce::read(app.service.core.keys()?.row(), &binding, &self.nonce).ok_or(VoteRejected::NonceUsed)?;
         Ok(Ballot {
@@ -64,8 +65,10 @@ impl VoteFields {
             browser_check: match self.browser_check.as_str() {
                 "match" => BrowserCheck::Match,
                 "mismatch" => BrowserCheck::Mismatch,
+                // Pages also work without JavaScript, so a missing check is recorded and not refused.
                 _ => BrowserCheck::NotRecomputed,
             },
+            // The session records how its person signed in, which a stage with a passkey requirement checks.
             proof: VoterProof::of_session(session),
             typed: Some(self.typed.clone()),
             outcome_unknown_accepted: if self.outcome_unknown == "yes" {
@@ -106,6 +109,7 @@ impl VoteFields {
 
     /// Reads the signature of the passkey, if the form has one.
     pub fn signature(&self) -> Result<Option<VoteSignature>> {
+        // The field is empty if no passkey signed, and the service decides whether the stage requires one.
         if self.assertion.is_empty() {
             return Ok(None);
         }
@@ -117,6 +121,7 @@ impl VoteFields {
 /// Reads the verdict from the value of the pressed button.
 pub fn verdict(word: &str) -> Result<VoteVerdict> {
     match word {
+        // The verdict has no default, so that a damaged form never becomes a vote.
         "approve" => Ok(VoteVerdict::Approve),
         "deny" => Ok(VoteVerdict::Deny),
         _ => Err(Error::invalid("/verdict", "the verdict must be approve or deny")),
@@ -125,6 +130,7 @@ pub fn verdict(word: &str) -> Result<VoteVerdict> {
 
 /// Returns the text as typed, because browsers send line ends as CR LF.
 pub fn as_typed(words: &str) -> String {
+    // Browsers send line breaks of a text area as CRLF, and the stored text should be what the person typed.
     words.replace("\r\n", "\n")
 }
 

@@ -39,11 +39,13 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, two: &CompareQuer
         (from, to) => {
             let head = service.threads.overview(&id).await?.thread.head.version;
             let to = to.unwrap_or(head);
+            // Without a choice, the page compares the version with the one before, which is the usual question.
             (from.unwrap_or(to.saturating_sub(1)), to)
         }
     };
     let compared = service.threads.compare(&id, from, to, &visitor.account().into()).await?;
     let mut rows = rows_of(&compared.differing)?.changed;
+    // A value that was set again to the same one is no difference between two versions.
     rows.retain(|it| !it.is_set_again());
     let more = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);

@@ -60,6 +60,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &ThreadListQuery) -> Res
         }
     };
     let filter = if sought == Ok(ThreadFilter::default()) { FilterState::None } else { FilterState::Some };
+    // A search stops after a number of rows, so a short page can still have a next one.
     let full = found.threads.len() == ROWS_MAX;
     let flows = service.policies.flows().await?;
     let flows = flows.iter().map(|it| SelectOption::new(it.as_str(), it.as_str(), &asked.flow));

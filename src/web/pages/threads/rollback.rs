@@ -47,6 +47,7 @@ fn asked((thread, to_version): &(String, u64), form: &RollbackFields) -> Result<
     Ok(RollbackInput {
         thread: ThreadId::try_from(thread.as_str()).map_err(|_| Error::NotFound("thread"))?,
         node: NodeId::try_from(form.node.as_str()).map_err(|_| Error::invalid("", "choose a node for the rollback"))?,
+        // The form names the head that the person saw, so that a rollback on a newer head is refused.
         parent: Digest::try_from(form.head.as_str())
             .map_err(|_| Error::invalid("", "the form has no head; open the version page again"))?,
         to_version: *to_version,

@@ -75,11 +75,13 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, part: &ThreadPage
     let names = service.threads.askers(&items).await?;
     let mut entries = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
+        // A confirmed write becomes the next version, so the newer item tells whether this one was written.
         let newer = index.checked_sub(1).and_then(|it| items.get(it));
         entries.push(entry(item, newer, &names, now));
     }
     let last = items.last().map_or(0, |it| it.entry.version);
     let ended = match below {
+        // Only the first page lists these, because they belong to no version.
         None => service.inbox.reviews_without_commit(&id, viewer, ENDED_MAX).await?,
         Some(_) => Vec::new(),
     };

@@ -151,6 +151,7 @@ fn receipt(row: &countersign_domain::threads::flow::ReceiptRow, facts: &VersionF
     let expires = peek_receipt(&row.token).map(|it| Timestamp::from_millis(it.exp.saturating_mul(1000)));
     let used = facts.writes.iter().any(|it| it.receipt.as_ref() == Some(&row.jti));
     let (tone, words) = match expires {
+        // A used receipt can have expired since then, so its use comes first.
         _ if used => (Tone::Good, "Its receipt was used"),
         Some(at) if at > facts.now => (Tone::Good, "Its receipt waits for its writer and expires"),
         Some(_) => (Tone::Plain, "Its receipt expired unused"),
@@ -192,6 +193,7 @@ fn write(write: &Write, now: Timestamp) -> VersionEventRow {
 /// form is the same request, and a form after any later event is a new one.
 fn rollback(visitor: &Visitor, facts: &VersionFacts) -> Option<RollbackForm> {
     let route = "/threads/{thread}/versions/{version}/rollback";
+    // The permission table decides, so that the form appears only for a role that may send it.
     let may = permissions::may(CallerRole::Person(visitor.account().role), &Method::POST, route);
     let seq = facts.thread.last_event.map_or(1, |it| it.seq);
     (may && !facts.rollback_nodes.is_empty()).then(|| RollbackForm {

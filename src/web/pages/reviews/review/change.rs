@@ -39,6 +39,7 @@ pub struct ChangeSection {
 /// because browsers store it as the page title.
 pub fn read(facts: &ReviewFacts) -> Result<ChangeSection> {
     let closed = rows(facts, &facts.opening)?;
+    // The headline never shows a revealed value, so it is built before the rows with that value.
     let headline = headline(facts, &closed.changed);
     let mut rows = match &facts.revealed {
         Some((_, opening)) => rows(facts, opening)?,
@@ -154,6 +155,7 @@ pub fn usage(statement: &Statement) -> Option<SafeLine> {
 pub fn rationale(facts: &ReviewFacts, text: &str) -> Rationale {
     match facts.proposed(text) {
         Cow::Borrowed(whole) => Rationale::Whole(SafeText::new(whole)),
+        // The agent's words can quote a redacted value, and the page says that a part is masked.
         Cow::Owned(masked) => Rationale::Redacted(SafeText::new(masked)),
     }
 }

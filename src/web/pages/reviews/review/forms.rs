@@ -33,6 +33,7 @@ pub fn comment_binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Digest) 
 
 /// Returns the comment form. Auditors only read and have none.
 pub fn comment(app: &AppState, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<CommentForm>> {
+    // Auditors only read, so they take no part in the discussion.
     if visitor.account().role == PersonRole::Auditor {
         return Ok(None);
     }
@@ -109,6 +110,7 @@ pub fn extension(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm
 
 /// Returns the reveal form if the visitor may reveal values and there is a redacted single value.
 pub fn reveal(visitor: &Visitor, facts: &ReviewFacts) -> Option<RevealForm> {
+    // The service checks the groups again, so here they only decide whether the form is useful.
     facts.reveal_groups(visitor.account()).ok()?;
     let single = facts.hidden.iter().filter(|it| it.is_one_value());
     let places: Vec<SafePath> = single.map(|it| SafePath::new(it.pointer.to_string())).collect();

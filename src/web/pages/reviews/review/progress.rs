@@ -84,6 +84,7 @@ pub fn place_to_vote_in<'a>(facts: &ReviewFacts, may: &[&'a VotingSeat]) -> Opti
         let stage = facts.hold.stages.get(place.stage as usize);
         stage.is_some_and(|it| facts.hold.approvals(place.stage, &facts.roll) < it.need)
     };
+    // A stage that still lacks approvals is the better place, because the vote brings the review forward there.
     may.iter().find(lacks).or(may.first()).copied()
 }
 
@@ -130,6 +131,7 @@ fn after_approval(facts: &ReviewFacts, version: u64) -> String {
     };
     let node = &write.node;
     let became = match &write.state {
+        // A reservation whose lease has passed says nothing about the write, so only a live one counts as writing.
         WriteState::Reserved {} if write.is_live(facts.now) => format!("{node} is writing now."),
         WriteState::Reserved {} => format!("{node} started to write and never reported the outcome."),
         WriteState::Confirmed { .. } => format!("The receipt was used: {node} has written."),

@@ -35,6 +35,7 @@ pub fn timeline(facts: &ReviewFacts) -> Vec<TimelineItem> {
     items.extend(teller.end(facts));
     items.extend(teller.write(facts));
     items.extend(hold.reveals.iter().map(|it| teller.reveal(facts, it)));
+    // The sort is stable, so items of the same moment stay in the order in which they were added.
     items.sort_by(|one, other| one.at.iso.cmp(&other.at.iso));
     items
 }
@@ -55,6 +56,7 @@ impl TimelineBuilder {
 
     fn vote(&self, facts: &ReviewFacts, vote: &Vote) -> TimelineItem {
         let stage = facts.hold.stages.get(vote.stage as usize);
+        // An escalation adds groups later, so the groups are those at the time of the vote.
         let asked = stage.map(|_| groups(&facts.hold.groups_for_stage(vote.stage as usize, vote.at)));
         let asked = listed(&asked.unwrap_or_default(), "or");
         let (word, tone) = match vote.verdict {
@@ -65,11 +67,13 @@ impl TimelineBuilder {
         let (taken_back, tone) = if vote.stands() { ("", tone) } else { (", no longer counted,", Tone::Plain) };
         let instead = vote.absent.as_ref().map(|it| format!(" for {}, who is away,", it.name)).unwrap_or_default();
         let claim = match vote.browser_check {
+            // The check ran in a browser, so the text calls it a report and not a fact.
             BrowserCheck::Match => "Their browser reported that the page gives this digest.",
             BrowserCheck::Mismatch => "Their browser reported that the page does not give this digest.",
             BrowserCheck::NotRecomputed => "Not recomputed in their browser.",
         };
         TimelineItem {
+            // A comment can quote a redacted value, so it is masked for the reader of the page.
             comment: vote.comment.as_deref().map(|it| SafeText::new(facts.said(&vote.reviewer, it))),
             claim: Some(match vote.typed {
                 Some(_) => format!("{claim} They typed the digest’s last digits."),
@@ -99,6 +103,7 @@ impl TimelineBuilder {
     fn notices(&self, facts: &ReviewFacts) -> Vec<TimelineItem> {
         let hold = &facts.hold;
         let over = hold.state.ended_at().unwrap_or(self.now).min(hold.expires_at).min(self.now);
+        // The notices are stored in advance, so one that was due after the end never happened.
         let reminder = hold.notices.reminder.filter(|it| it.from < over);
         let reminder = reminder.map(|it| self.item(None, "The gateway reminded the reviewers", Tone::Plain, it.from));
         let escalation = hold.notices.escalation.as_ref().filter(|it| it.from < over).map(|it| {
@@ -160,6 +165,7 @@ impl TimelineBuilder {
         let revoked = facts.receipt.as_ref().and_then(|it| it.revoked.as_ref());
         let mut items: Vec<TimelineItem> = revoked
             .map(|it| TimelineItem {
+                // A reason can quote a redacted value, too.
                 comment: said(facts.revoked_because(&it.reason)),
                 ..self.item(None, "The receipt was revoked", Tone::Care, it.at)
             })
@@ -174,6 +180,7 @@ impl TimelineBuilder {
             write.reserved_at,
         ));
         items.extend(match &write.state {
+            // A writer within its lease can still report its outcome.
             WriteState::Reserved {} if write.is_live(facts.now) => None,
             WriteState::Reserved {} => {
                 Some(self.item(node, "never reported the outcome", Tone::Care, write.lease_expires_at))

@@ -61,7 +61,7 @@ pub async fn events(
 async fn page(request: &HttpRequest, app: &AppState, machine: &Machine, query: &EventsQuery) -> Result<HttpResponse> {
     // The header is checked for pages too, so that an invalid one is refused everywhere.
     sse::last_seen(request)?;
-    // A limit outside the range is adjusted and not refused, because `next` tells the client how far the page reaches.
+    // A limit outside the range is adjusted and not refused, because `next` shows the client how far the page reaches.
     let limit = query.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1);
     let after = query.after.unwrap_or(0);
     if after > PLACE_MAX {

@@ -193,7 +193,7 @@ pub async fn decision(
     let digest: Digest = json_body::name("/digest", &digest)?;
     match decided(&app, &machine, digest, long_poll::requested_wait(&request)).await? {
         Some(decision) => Ok(HttpResponse::Ok().json(decision)),
-        // The status 202 tells a client that waited in vain to ask again.
+        // After 202 the client waits again.
         None => Ok(HttpResponse::Accepted().json(still_held())),
     }
 }

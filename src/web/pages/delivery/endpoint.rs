@@ -343,7 +343,7 @@ fn facts(told: &EndpointDetails, now: Timestamp) -> EndpointFacts {
         resumes: kind.resumes(),
         template: match kind {
             EndpointKind::Resume { template } => template_lines(template),
-            // The kinds are listed, so that a new kind with a template cannot be forgotten.
+            // The kinds are listed, so that a new kind with a template cannot be missed.
             EndpointKind::Webhook { .. } | EndpointKind::LangGraph { .. } | EndpointKind::Chat { .. } => Vec::new(),
         },
         // Only the names are shown, because header values contain secrets.

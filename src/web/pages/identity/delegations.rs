@@ -195,7 +195,7 @@ async fn page(
     Ok(DelegationsPage {
         shell: visitor.shell(service, notice).await?,
         csrf: visitor.0.csrf.shown(),
-        // A reviewer without a group has no vote to delegate, so the form is hidden.
+        // A reviewer without a group has no vote to delegate, so the form is left out.
         naming: (votes && !account.groups.is_empty()).then(|| naming_form(form)),
         given: rows(&found.given),
         received: rows(&found.received),

@@ -55,7 +55,7 @@ pub async fn submit(
     let (door, form) = sent.parts();
     // The limit comes first, because each start writes a row to the database.
     check_rate_limit(&app, &request)?;
-    // Only a local path is kept, so that the sign-in cannot end at another site.
+    // Only a local path is used, so that the sign-in cannot end at another site.
     let next = LocalPath::of(&form.next);
     let begun = app.service.identity.oidc_authorize(door.secret(), next.as_str()).await;
     let url = begun.map_err(|error| PageError::of(&request, error))?;

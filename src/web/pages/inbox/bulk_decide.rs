@@ -69,7 +69,7 @@ pub async fn submit(
     let failed = |error| PageError::of(&request, error);
     let sent = BulkDecisionForm::read(form).map_err(failed)?;
     let asked = BulkDecisionContext { app: &app, request: &request, visitor: &visitor, sent: &sent };
-    // Only the second form has a verdict, which tells the two forms of this address apart.
+    // Only the second form has a verdict, which distinguishes the two forms of this address.
     let answer = if sent.verdict.is_empty() { asked.ask().await } else { asked.count().await };
     answer.map_err(failed)
 }

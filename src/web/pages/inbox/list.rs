@@ -94,7 +94,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: InboxQuery) -> Result<In
     let ended = ended.into_iter().chain(&lately);
     let mut waiting: Vec<WaitingRow> = open.into_iter().map(|it| waiting_row(it, now)).collect();
     let several = waiting.iter().filter(|it| it.tick.is_some()).count() > 1;
-    // A bulk decision needs at least two reviews, so a single tick box is hidden.
+    // A bulk decision needs at least two reviews, so a single tick box is left out.
     if !several {
         waiting.iter_mut().for_each(|it| it.tick = None);
     }

@@ -55,7 +55,7 @@ pub async fn submit(
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     let judged = judged(&app, &visitor, &form).await.map_err(failed)?;
-    // The page is the same for both, so the status tells a form with a mistake from an evaluated one.
+    // The page is the same for both, so the status distinguishes a form with a mistake.
     let status = if judged.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     let page = page(&app, &visitor, &form, judged.map(Some)).await.map_err(failed)?;
     Ok(html(status, page.render()))

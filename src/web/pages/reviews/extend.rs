@@ -48,7 +48,7 @@ pub async fn submit(
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let problem = format!("{why} The deadline was not extended.");
     let open = facts.hold.is_open(facts.now) && forms::extension(&visitor, &facts).is_some();
-    // If the form is gone, the problem appears at the top of the page instead.
+    // Without a form, the problem appears at the top of the page instead.
     let again = ReviewFormState { problem: (!open).then(|| problem.clone()), ..ReviewFormState::default() };
     let mut page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
     if let Some(again) = &mut page.extending {

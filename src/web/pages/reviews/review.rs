@@ -111,7 +111,7 @@ pub async fn page(
         stages: progress::stages(facts),
         timeline: timeline::timeline(facts),
         proof: change::proof(facts)?,
-        // If the form has closed meanwhile, the typed comment is still shown, so that its author can copy it.
+        // If the form has closed since then, the typed comment is still shown, so that its author can copy it.
         unsent: Some(again.typed.as_str()).filter(|it| !open && !it.trim().is_empty()).map(SafeText::new),
         withdrawing,
         edit_url: forms::may_edit(visitor, facts).then(|| format!("/reviews/{}/edit", facts.hold.id)),

@@ -32,7 +32,7 @@ impl AnonymousSession {
     /// Returns the browser's secret, or a new one. An existing secret is reused, so that forms in other tabs stay
     /// valid.
     pub fn of(app: &AppState, request: &HttpRequest) -> Self {
-        // An existing secret is kept, so that forms in other tabs stay valid.
+        // An existing secret is used again, so that forms in other tabs stay valid.
         let secret = request.cookie(cookie_name(app)).map(|it| it.value().to_owned()).filter(|it| well_formed(it));
         Self { secret: secret.unwrap_or_else(|| URL_SAFE_NO_PAD.encode(random::bytes::<SECRET_BYTES>())) }
     }

@@ -153,7 +153,7 @@ pub fn head_change(change: &RedactedChange) -> HeadlineChange {
     let path = SafePath::new(place(change).to_string());
     match change {
         RedactedChange::Hidden { .. } => {
-            // A headline has no room for digests, so a redacted value is only marked as hidden.
+            // A headline has no room for digests, so a redacted value is only marked as redacted.
             let hidden = DiffSideView::Bare(DigestText::new(""));
             HeadlineChange { path, before: hidden.clone(), after: hidden }
         }

@@ -26,7 +26,7 @@ where
         let (request, args) = args;
         let done = self.0.call(args);
         Box::pin(async move {
-            // The error page shows the ID of the request, so the request is kept beside the arguments.
+            // The error page shows the ID of the request, so the request is stored beside the arguments.
             let page = done.await.map_err(|error| PageError::of(&request, error))?;
             Ok(html(StatusCode::OK, page.render()))
         })

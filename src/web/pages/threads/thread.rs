@@ -75,7 +75,7 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, part: &ThreadPage
     let names = service.threads.askers(&items).await?;
     let mut entries = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        // A confirmed write becomes the next version, so the newer item tells whether this one was written.
+        // A confirmed write becomes the next version, so the newer item shows whether this one was written.
         let newer = index.checked_sub(1).and_then(|it| items.get(it));
         entries.push(entry(item, newer, &names, now));
     }

@@ -75,6 +75,7 @@ impl Proposals {
         policy: &Policy,
         effect: Option<Digest>,
     ) -> Result<bool> {
+        // Requests of people have no effect digest and no limit.
         let (Some(effect), approval) = (effect, policy.approval()) else { return Ok(false) };
         let since = self.core.now().minus(approval.attempts_within());
         // One more than the limit, because a pending review is listed before the ended ones.
@@ -101,6 +102,7 @@ impl Proposals {
         let (times, last) = (denied.len(), denied.into_iter().next());
         let Some(last) = last else { return Ok(None) };
         let Some(vote) = last.counted_votes().rfind(|it| it.verdict == VoteVerdict::Deny).cloned() else {
+            // A denied review always has the vote that denied it.
             return Err(Error::Broken("a denied review"));
         };
         let comment = match vote.comment {
@@ -121,6 +123,7 @@ impl Proposals {
     ) -> Result<Vec<Hold>> {
         let word = SearchWord::Attempted(effect).to_string();
         let (found, _) = self.core.reader(keys).labelled::<Hold>(&word, Direction::Backward, until, limit).await?;
+        // A label has no time of the end, so the row decides.
         let is_recent = |it: &Hold| it.state.ended_at().is_some_and(|at| at > since);
         Ok(found.into_iter().map(|it| it.record).filter(is_recent).collect())
     }

@@ -201,7 +201,9 @@ fn joined(
     match join(base, &sides, how) {
         Ok(after) => Ok(Ok(MergedBranches { after, changed, found: Arc::clone(found) })),
         Err(JoinRejected::Conflicts(places)) => {
+            // A path below a redacted place could contain redacted names.
             let places: BTreeSet<Pointer> = places.iter().map(|it| policy.cut(it)).collect();
+            // The error must not grow with the number of conflicts, which agents control.
             let places = places.into_iter().take(CONFLICTS_TOLD_MAX).collect();
             let checkpoint = Checkpoint { version: head.entry.version, transition: head.entry.transition };
             Err(Error::Conflict { places, checkpoint })
@@ -214,6 +216,7 @@ fn joined(
 
 /// Returns the confidence of a branch in millionths. Without a confidence path the value is unused.
 fn confidence(place: Option<&Pointer>, state: &Value, index: usize) -> Result<u32> {
+    // Only the strategy `confidence` compares the number.
     let Some(place) = place else { return Ok(0) };
     let number = place.resolve(state).and_then(Value::as_f64).filter(|it| (0.0..=1.0).contains(it));
     let number = number.ok_or_else(|| {

@@ -47,6 +47,7 @@ impl Proposals {
         if !token.record.of_flow(&thread.record.flow) {
             return Err(Error::NotFound("thread"));
         }
+        // The node decides what the caller may read and write, so the token must name it.
         if !token.record.acts_as(&thread.record.flow, &proposal.node) {
             return Err(Error::Forbidden(
                 "this token may not act as this node of the thread's flow. Use a node that the token names",
@@ -73,6 +74,7 @@ impl Proposals {
         if trying.is_some_and(|it| it.is_exhausted(policy.step_attempts())) {
             return self.reject(&asking, RejectionCause::StepOver(step_attempts_exhausted())).await;
         }
+        // Checked before the judgement, so that an agent cannot probe the policy without end.
         if policy.on_violation().is_exhausted(standing.violations(&proposal.node)) {
             return self.reject(&asking, RejectionCause::NoTries(attempts_exhausted())).await;
         }
@@ -109,6 +111,7 @@ impl Proposals {
     ) -> Result<ThreadContext> {
         let thread = self.threads.expire_hold_if_due(keys, thread).await?;
         let mut standing = self.core.standing(keys, thread).await?;
+        // The parent of a branch must still be on the head that the branch was made from.
         if let Some(branch) = &standing.thread.record.branch {
             standing.origin = Some(Arc::new(self.threads.origin_of(keys, branch).await?));
         }
@@ -122,9 +125,11 @@ impl Proposals {
         if record.head.transition != parent {
             return Err(Error::HeadMoved { version: record.head.version, transition: record.head.transition });
         }
+        // A commit during a write would change the state that the writer has verified.
         if record.live_write(now).is_some() {
             return Err(Error::WriteInProgress);
         }
+        // One review at a time: a commit below it would change what reviewers approve.
         match &record.hold {
             Some(review) => Err(Error::ThreadHeld(review.clone())),
             None => Ok(standing),
@@ -138,11 +143,13 @@ impl Proposals {
                 match (Patch::read(*format, patch.clone()), &proposal.ask) {
                     (Ok(patch), ProposalKind::Edit { .. }) => JudgedRequest::Edit(patch),
                     (Ok(patch), _) => JudgedRequest::Propose(patch),
+                    // A malformed patch is a rejection and counts as an attempt, like any other violation.
                     (Err(error), _) => return Ok(unreadable(error.pointer().clone())),
                 }
             }
             ProposalKind::Reaffirm => JudgedRequest::Reaffirm,
             ProposalKind::Rollback { to_version } => {
+                // A rollback to the head itself would be a change without an effect.
                 if *to_version >= head.entry.version {
                     return Err(Error::invalid(
                         "/to_version",
@@ -181,9 +188,11 @@ impl Proposals {
         let now = self.core.now();
         let gate = if would_hold.is_some() { CommitGate::Observed {} } else { CommitGate::Auto {} };
         let step = self.create_statement(asking, effected, now).await?;
+        // The draft depends on every row of the decision, so a concurrent change is decided again.
         let mut draft = asking.draft(now);
         let mut thread = asking.standing.thread.record.clone();
         thread.authors = authors_with(&thread, asking.by.author(), &asking.proposal.ask);
+        // Computed before `advance`, which takes the step.
         let effect = TransitionEffect::of(&asking.head.state, &step);
         let advanced = self.threads.advance(
             &mut draft,
@@ -207,6 +216,7 @@ impl Proposals {
         let answer = ProposalOutcome::committed(asking.policy, &transition, &effect);
         self.core.store_response(&mut draft, asking.keys, &answer)?;
         self.core.commit(draft.finish()).await?;
+        // Cached only after the commit, so that the cache never has a head that does not exist.
         self.threads.cache_head(advanced);
         Ok(answer)
     }
@@ -229,6 +239,7 @@ impl Proposals {
                 )
                 .await;
         }
+        // The limit on repeats of a denied change holds on every head.
         let effect = effect_of(asking, &effected, &reasons);
         if self.is_effect_exhausted(asking.keys, asking.policy, effect).await? {
             return self.reject(asking, RejectionCause::EffectOver(effect_attempts_exhausted())).await;

@@ -56,6 +56,7 @@ impl RejectionCause {
     /// Returns the cause for the violations of a judgement. A missing approver is not the fault of the node.
     pub(in crate::service) fn of(violations: Vec<Violation>) -> Self {
         match violations.as_slice() {
+            // The node did nothing wrong, so the rejection must not use up an attempt.
             [only] if only.code == RejectCode::NobodyCanApprove => Self::Nobody(only.clone()),
             _ => Self::Violations(violations),
         }
@@ -241,9 +242,11 @@ pub(in crate::service) fn event_data(rejection: &Rejection) -> Value {
 /// Returns the value that the request itself sets at a path. It never comes from a state.
 fn sent_at(ask: &ProposalKind, pointer: &str) -> Option<Value> {
     let ProposalKind::Patch { format, patch } = ask else { return None };
+    // The root is the whole state, which the request does not contain.
     let pointer = Pointer::try_from(pointer).ok().filter(|it| !it.is_root())?;
     let value = match format {
         PatchFormat::Merge | PatchFormat::MergePatch => pointer.resolve(patch)?,
+        // The last operation on a path decides its value.
         PatchFormat::JsonPatch => patch.as_array()?.iter().rev().find_map(|step| put_at(step, &pointer))?,
     };
     // A long value is left out instead of cut, because a part could be mistaken for the whole.

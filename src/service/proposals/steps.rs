@@ -71,6 +71,7 @@ impl Proposals {
     /// Returns whether a transition is committed or may still be approved, including edits and restatements
     /// of it.
     async fn is_in_force(&self, keys: &Keys, mut digest: Digest) -> Result<bool> {
+        // Bounded, because rows from an edited database could form a circle.
         for _ in 0..FOLLOWED_MAX {
             let Transition { outcome, .. } = self.threads.stated(keys, digest).await?;
             let review = match outcome {
@@ -79,6 +80,7 @@ impl Proposals {
                 | TransitionOutcome::Approved { .. } => return Ok(true),
                 TransitionOutcome::Held { review } | TransitionOutcome::Ended { review, .. } => review,
             };
+            // The outcome of a transition names its review, but only the review has its current state.
             let hold: Stored<Hold> = self.core.need(keys, review.as_str(), "review").await?;
             let next = match hold.record.state {
                 // After its deadline a review has ended, even if no worker has recorded that yet.

@@ -36,6 +36,7 @@ impl Reviews {
                 return Err(VoteRejected::from(Ineligible::Disabled).into());
             }
             let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+            // A comment belongs to the change that its author saw.
             if saying.transition != hold.record.transition {
                 return Err(VoteRejected::Digest.into());
             }
@@ -49,6 +50,7 @@ impl Reviews {
             };
             let mut thread = stored.record.clone();
             let mut draft = Draft::new(keys.row(), now);
+            // A person who is disabled at the same time must not comment.
             draft.require_unchanged(&person);
             let data = comment_data(&hold.record, &comment);
             event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewCommented, data)?;

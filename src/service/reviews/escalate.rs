@@ -27,9 +27,11 @@ impl Reviews {
         let (keys, now) = (self.core.keys()?, self.core.now());
         let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
         let stored = self.core.thread(&keys, &hold.record.thread).await?;
+        // Another gateway may have recorded the reminder already.
         let Some((next, told)) = hold.record.clone().noticed(now) else { return Ok(()) };
         let mut thread = stored.record.clone();
         let mut draft = Draft::new(keys.row(), now);
+        // A reminder after the deadline would ask people to decide an ended review.
         draft.before(hold.record.expires_at);
         for notice in told {
             let (kind, data) = notice_data(&next, notice).ok_or(Error::Broken("a reminder without a rule"))?;

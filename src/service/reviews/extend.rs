@@ -19,6 +19,7 @@ impl Reviews {
     /// Extends the deadline of a review. It is also allowed in a halted flow, because it decides nothing and
     /// the time of the review runs.
     pub async fn extend(&self, person: &AccountId, review: &ReviewId, ask: &ExtensionRequest) -> Result<()> {
+        // The database's clock decides about the deadline, so the commit can fail after the check passed.
         let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         let length = ask.reason.trim().chars().count();
         if length == 0 || length > EXTENSION_REASON_CHARS_MAX {
@@ -33,13 +34,16 @@ impl Reviews {
         let person: Stored<Account> = self.core.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
         let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
         let stored = self.core.thread(&keys, &hold.record.thread).await?;
+        // Spaces around the reason would make two equal reasons differ in the event.
         let ask = ExtensionRequest { reason: ask.reason.trim().to_owned(), ..ask.clone() };
         // An account that cannot sign in counts as disabled, for example if its sign-in method is off.
         let standing = self.identity.with_effective_status(person.record.clone());
         let longer = hold.record.clone().extended(ask, &standing, now)?;
         let mut thread = stored.record.clone();
         let mut draft = Draft::new(keys.row(), now);
+        // A person who is disabled at the same time must not extend a review.
         draft.require_unchanged(&person);
+        // An extension after the deadline would open an ended review again.
         draft.before(hold.record.expires_at);
         if let Some(extension) = longer.extensions.last() {
             let data = extension_data(&longer, extension);

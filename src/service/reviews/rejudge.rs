@@ -69,6 +69,7 @@ impl Reviews {
             let over = judging.get(&hold.flow).filter(|it| it.policy != hold.policy)?;
             (!self.holds_looked.stands(hold.id.as_str(), *over)).then_some(hold.id)
         };
+        // Every open review was judged under exactly these policies, so nothing has to be read.
         if self.holds_looked.is_done(&judging) {
             return Ok(Vec::new());
         }
@@ -107,6 +108,7 @@ impl Reviews {
         hold: &Stored<Hold>,
     ) -> Result<RejudgeOutcome> {
         let active = standing.flow.record.policy;
+        // The votes were cast under the policy that is active, so they stay valid.
         if hold.record.policy == active {
             return Ok(RejudgeOutcome::Kept);
         }
@@ -154,6 +156,7 @@ impl Reviews {
             }
             judged => judged?,
         };
+        // A change that the active policy would commit or reject must not wait for reviewers.
         let (Judgement::Hold { after, named, reasons, warnings, .. }, Mode::Enforce) = (judged, policy.mode()) else {
             return Ok(RejudgedProposal::Nobody);
         };
@@ -216,6 +219,7 @@ impl Reviews {
         let effect = effect_of(asking, &effected, &reasons);
         let step = self.proposals.create_statement(asking, effected, now).await?;
         let mut draft = asking.draft(now);
+        // After the deadline the review has expired and cannot be replaced.
         draft.before(hold.record.expires_at);
         let mut thread = asking.standing.thread.record.clone();
         // Waiting agents follow this digest to the new review.
@@ -238,6 +242,7 @@ impl Reviews {
         let now = self.core.now();
         let policy = self.policies.policy(keys, standing.flow.record.policy).await?;
         let mut draft = Draft::new(keys.row(), now);
+        // The flow may activate another policy at the same time.
         standing.rely(&mut draft);
         draft.before(hold.record.expires_at);
         let mut thread = standing.thread.record.clone();

@@ -30,6 +30,7 @@ impl LoadedVoterRoll {
         for delegation in &self.delegations {
             draft.require_unchanged(delegation);
             if delegation.record.is_active_at(self.roll.now) {
+                // A delegation can end by time alone, which changes no row.
                 draft.before(delegation.record.ends_at);
             }
         }
@@ -50,6 +51,7 @@ impl Reviews {
         let absent = standing.clone().filter_map(|it| it.absent.as_ref());
         let by: BTreeSet<String> = absent.clone().map(|it| &it.delegation).chain(by).map(ToString::to_string).collect();
         let delegations = match by.len() {
+            // Most reviews have no delegated votes, so the query is skipped.
             0 => Vec::new(),
             _ => self.core.reader(keys).get_many::<Delegation>(&by.into_iter().collect::<Vec<_>>()).await?,
         };

@@ -26,6 +26,7 @@ impl Reviews {
     async fn withdraw_vote_once(&self, voter: &AccountId, review: &ReviewId, ask: &WithdrawalRequest) -> Result<()> {
         let (keys, now) = (self.core.keys()?, self.core.now());
         let person: Stored<Account> = self.core.fetch(&keys, voter.as_str()).await?.ok_or(Error::Unauthenticated)?;
+        // The account may have been disabled after the request was authenticated.
         if person.record.disabled {
             return Err(VoteRejected::from(Ineligible::Disabled).into());
         }
@@ -34,7 +35,9 @@ impl Reviews {
         let left = hold.record.clone().withdrawn(ask.clone(), voter, now)?;
         let mut thread = stored.record.clone();
         let mut draft = Draft::new(keys.row(), now);
+        // A person who is disabled at the same time must not change a vote.
         draft.require_unchanged(&person);
+        // After the deadline the review has ended, and its votes are final.
         draft.before(hold.record.expires_at);
         if let Some(vote) = left.votes.get(ask.vote) {
             let data = withdrawal_data(&left, ask.vote, vote);

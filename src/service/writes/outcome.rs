@@ -160,6 +160,7 @@ impl Writes {
         let nothing = || JudgedEffect { after: head.state.clone(), named: Default::default(), warnings: Vec::new() };
         let patch = match Patch::read(PatchFormat::Merge, result.clone()) {
             Ok(patch) => patch,
+            // The write has happened, so an unreadable result must not stop its record.
             Err(error) => return Ok((nothing(), json!({}), vec![unreadable(&error.pointer().to_string())])),
         };
         let (policy, head, node) = (Arc::clone(policy), Arc::clone(head), write.node.clone());

@@ -152,6 +152,7 @@ impl Keys {
             next: fresh(key_use, KeyState::Next, now, random),
         };
         let (chain, log, webhook) = (pair(KeyUse::Chain), pair(KeyUse::Log), pair(KeyUse::Webhook));
+        // Neither key rotates: every stored commitment and every seal depends on them.
         let (salt, row) = (SaltKey::generate(random), RowKey::generate(random));
         Self::assemble(issuer, KeyringParts { chain, log, webhook, spent: Vec::new(), salt, row })
     }
@@ -243,11 +244,13 @@ impl Keys {
         };
         let key_use = key.key_use();
         match key.state() {
+            // A repeated revocation must not change the time of the first one.
             KeyState::Revoked => Ok(self),
             KeyState::Signing => self.succeed(key_use, KeyState::Revoked, now, random),
             KeyState::Next => {
                 let (issuer, mut parts) = self.take_apart();
                 let next = fresh(key_use, KeyState::Next, now, random);
+                // A revoked next key would otherwise sign after the next rotation.
                 let old = std::mem::replace(&mut parts.pair_mut(key_use).next, next);
                 parts.spent.push(old.spend(KeyState::Revoked, now));
                 Self::assemble(&issuer, parts)
@@ -273,10 +276,12 @@ impl Keys {
     ) -> Result<Self, KeysError> {
         let (issuer, mut parts) = self.take_apart();
         let pair = parts.pair_mut(key_use);
+        // Verifiers have known the next key since the last rotation, so they accept it at once.
         let promoted = std::mem::replace(&mut pair.next, fresh(key_use, KeyState::Next, now, random));
         let dates = KeyDates { since: now, ..promoted.dates };
         let signing = DatedKey { key: promoted.key.in_state(KeyState::Signing), dates };
         let old = std::mem::replace(&mut pair.signing, signing);
+        // Only the public half is left, so a later theft of the file cannot sign with the old key.
         parts.spent.push(old.spend(end, now));
         Self::assemble(&issuer, parts)
     }
@@ -299,6 +304,7 @@ impl Keys {
         let KeyringParts { chain, log, webhook, spent, salt, row } = parts;
         let able = [&chain, &log, &webhook].into_iter().flat_map(|it| [it.signing.key.public(), it.next.key.public()]);
         let all = able.chain(spent.iter().map(|it| &it.key)).cloned().collect();
+        // Every snapshot is checked as a whole, also one that was only rotated.
         let public = PublicKeys::new(Some(issuer.to_owned()), all)?;
         Ok(Self { chain, log, webhook, spent, salt, row, public })
     }

@@ -15,7 +15,8 @@ use crate::primitives::time::Timestamp;
 use crate::threads::thread::Checkpoint;
 
 /// The signed context envelope: a node's view with its signature.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
     /// The version of the thread.
@@ -24,12 +25,12 @@ pub struct Envelope {
     pub timestamp: Timestamp,
     /// The token budget of the node. Null if the policy sets none.
     #[serde(rename = "tokenBudget")]
-    #[schema(required)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub token_budget: Option<u64>,
     /// Number of tokens of the payload.
     pub tokens: u64,
     /// The part of the node's view that fits.
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub payload: Value,
     /// The parts that did not fit.
     pub truncated: Vec<Truncated>,
@@ -39,12 +40,13 @@ pub struct Envelope {
     pub signature: String,
     /// The HMAC with a secret of the node, if requested. It covers the signature, but the signature does not cover it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub hmac: Option<EnvelopeMac>,
 }
 
 /// The HMAC in addition to an envelope's signature.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EnvelopeMac {
     /// The algorithm.
@@ -56,7 +58,8 @@ pub struct EnvelopeMac {
 }
 
 /// The algorithm.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum MacAlg {
     /// HMAC-SHA-256, by its name in RFC 7518.
     #[serde(rename = "HS256")]
@@ -64,7 +67,8 @@ pub enum MacAlg {
 }
 
 /// The start of a period. It identifies the secret of the period.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct Epoch(pub Timestamp);
 
@@ -89,7 +93,8 @@ pub struct EnvelopeClaims {
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal: $detail:literal,)*) => {
         /// Reason why an envelope is refused.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         #[serde(rename_all = "snake_case")]
         pub enum EnvelopeCode { $($(#[$doc])* $name,)* }
 

@@ -118,6 +118,7 @@ pub struct JsonError {
 
 /// Reads one JSON value, and nothing else.
 pub fn parse(text: &[u8], limits: &ParseLimits) -> Result<Value, JsonError> {
+    // The length comes first, because it is the only check that does not read the text.
     if text.len() > limits.bytes_max {
         return Err(JsonError { code: JsonCode::TooLarge, pointer: Pointer::root(), offset: None });
     }
@@ -135,6 +136,7 @@ pub fn parse(text: &[u8], limits: &ParseLimits) -> Result<Value, JsonError> {
 fn not_utf8(before: &str, limits: &ParseLimits) -> JsonError {
     let offset = before.len();
     match Parser::new(before, limits).document() {
+        // The first mistake in the text is reported, whatever kind it has.
         Err(error) if error.offset.is_some_and(|at| at < offset) => error,
         Err(error) => JsonError { code: JsonCode::Encoding, pointer: error.pointer, offset: Some(offset) },
         Ok(_) => JsonError { code: JsonCode::Encoding, pointer: Pointer::root(), offset: Some(offset) },
@@ -172,6 +174,7 @@ impl ParseFailure {
             PathSegment::Key(key) => above.child(key),
             PathSegment::Index(index) => above.index(*index),
         });
+        // An empty text has no position to point at.
         let offset = if self.code == JsonCode::Empty { None } else { Some(self.offset) };
         JsonError { code: self.code, pointer, offset }
     }
@@ -196,6 +199,7 @@ impl<'t> Parser<'t> {
         let value = self.value(0).map_err(|fault| fault.into_error())?;
         match self.skip_space() {
             None => Ok(value),
+            // A second value after the first could be read by one program and ignored by another.
             Some(_) => Err(ParseFailure::new(JsonCode::Syntax, self.at).into_error()),
         }
     }
@@ -212,6 +216,7 @@ impl<'t> Parser<'t> {
     fn skip_space(&mut self) -> Option<u8> {
         loop {
             match self.peek() {
+                // Only these four are whitespace in JSON. Unicode has more.
                 Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
                 other => return other,
             }
@@ -223,12 +228,14 @@ impl<'t> Parser<'t> {
         match self.skip_space() {
             Some(b'"') => self.string().map(Value::String),
             Some(b'-' | b'0'..=b'9') => self.number().map(Value::Number),
+            // The parser recurses, so the depth limit also protects the stack.
             Some(b'{' | b'[') if depth >= self.depth_max => self.fault(JsonCode::TooDeep),
             Some(b'{') => self.object(depth + 1),
             Some(b'[') => self.array(depth + 1),
             Some(b't') => self.word("true", Value::Bool(true)),
             Some(b'f') => self.word("false", Value::Bool(false)),
             Some(b'n') => self.word("null", Value::Null),
+            // Other languages write NaN and Infinity here, and the code says how to fix that.
             Some(b'N' | b'I') => self.not_a_number(self.at),
             _ => self.fault(JsonCode::Syntax),
         }
@@ -277,6 +284,7 @@ impl<'t> Parser<'t> {
     fn object(&mut self, depth: usize) -> ParseResult<Value> {
         self.at += 1;
         let mut members = Map::new();
+        // Two keys that look the same must not both exist, because reviewers could not tell them apart.
         let mut normal_forms = BTreeSet::new();
         if self.skip_space() == Some(b'}') {
             self.at += 1;
@@ -286,6 +294,7 @@ impl<'t> Parser<'t> {
             if self.skip_space() != Some(b'"') {
                 return self.fault(JsonCode::Syntax);
             }
+            // The position of the key is reported, not the position after its value.
             let start = self.at;
             let key = self.string()?;
             if normal_form_is_taken(&key, &members, &mut normal_forms) {
@@ -296,6 +305,7 @@ impl<'t> Parser<'t> {
                     Ok(value) => _ = slot.insert(value),
                     Err(fault) => return Err(fault.below(PathSegment::Key(slot.key().clone()))),
                 },
+                // Parsers disagree about duplicate keys: some take the first value, others the last.
                 Entry::Occupied(slot) => {
                     let step = PathSegment::Key(slot.key().clone());
                     return Err(ParseFailure::new(JsonCode::DuplicateKey, start).below(step));
@@ -329,6 +339,7 @@ impl<'t> Parser<'t> {
         let short = self.integer_digits(start)?;
         match self.peek() {
             Some(b'.' | b'e' | b'E') => {}
+            // Few digits are always exact, so the slower check is not needed.
             _ if self.at - digits_start <= INTEGER_DIGITS_SHORT => {
                 return Ok(Number::from(if negative { -short } else { short }));
             }
@@ -354,6 +365,7 @@ impl<'t> Parser<'t> {
             Some(b'0') => {
                 self.at += 1;
                 match self.peek() {
+                    // JSON has no leading zeros. Some languages read them as octal.
                     Some(b'0'..=b'9') => self.fault(JsonCode::Syntax),
                     _ => Ok(0),
                 }
@@ -367,6 +379,7 @@ impl<'t> Parser<'t> {
         let start = self.at;
         let mut sum = 0_i64;
         while let Some(digit @ b'0'..=b'9') = self.peek() {
+            // The sum may wrap, because callers use it only for few digits.
             sum = sum.wrapping_mul(10).wrapping_add(i64::from(digit - b'0'));
             self.at += 1;
         }

@@ -118,12 +118,14 @@ impl<'p> Redactor<'p> {
         tool: Option<&Tool>,
     ) -> Self {
         let side = ScannedState { state, spared: &NO_TEXTS };
+        // Without redacted paths there are no values to compare with, so the request is not read.
         if policy.hidden.is_empty() && policy.tools.hidden.is_empty() {
             return Self::by_name(policy).having_looked_at(&[side]);
         }
         // The author of the request knows the values that it sets.
         let put = put_by(format, request);
         let (known, tool) = readable(policy, compared, &[state], tool);
+        // A move or copy can put a value at a redacted path without naming the value.
         let moved = moved_by(format, request, &known);
         let all: Vec<&Value> = known.iter().map(AsRef::as_ref).chain(&put).chain(&moved).collect();
         Self { values: values_of(policy, &all, tool), ..Self::by_name(policy) }.having_looked_at(&[side])
@@ -156,6 +158,7 @@ impl<'p> Redactor<'p> {
     }
 
     fn having_looked_at(mut self, sides: &[ScannedState<'_>]) -> Self {
+        // The walk over a large state is slow, so it is left out if nothing can match.
         if !self.policy.detectors.is_empty() || !self.values.is_empty() {
             sides.iter().for_each(|it| self.look(it.state, &mut Vec::new(), it.spared));
         }
@@ -179,6 +182,7 @@ impl<'p> Redactor<'p> {
                     at.pop();
                 }
             }
+            // Detectors apply even to texts of the reader, because they do not depend on redacted values.
             leaf if self.policy.detectors.find_in(leaf) => self.keep(at),
             leaf if self.values.find_in(leaf) && !spared.contains(&StateText::value(pointer_of(at))) => self.keep(at),
             _ => {}
@@ -193,6 +197,7 @@ impl<'p> Redactor<'p> {
 
     fn keep(&mut self, at: &[ValuePathStep<'_>]) {
         let pointer = pointer_of(at);
+        // A path that the policy names is redacted anyway and needs no entry.
         if !self.named.covers(&pointer) {
             self.found.insert(pointer);
         }
@@ -201,6 +206,7 @@ impl<'p> Redactor<'p> {
     /// Returns the texts of a state that are redacted only because they equal a redacted value.
     pub fn found_by_comparison(&self, state: &Value) -> BTreeSet<StateText> {
         let mut texts = BTreeSet::new();
+        // Without values or matches no text can be exempt.
         if self.values.is_empty() || self.found.is_empty() {
             return texts;
         }
@@ -216,6 +222,7 @@ impl<'p> Redactor<'p> {
                 texts.insert(StateText::value(at));
             }
         }
+        // A text at a redacted path stays redacted, even if the reader wrote it.
         texts.retain(|it| !self.named.covers(&it.at));
         texts
     }
@@ -292,6 +299,7 @@ impl<'p> Redactor<'p> {
             let below = prefix.child(&token);
             let is_spared = || self.spared_names.contains(&below) || self.spares(pointer);
             let names = self.policy.detectors.find(&token) || self.values.find(&token) && !is_spared();
+            // The name itself could be a redacted value, so the path ends before it.
             if hidden_here(&prefix) || names {
                 return Some(prefix);
             }
@@ -358,6 +366,7 @@ fn put_by(format: PatchFormat, request: &Value) -> Vec<Value> {
 /// the request that ends at a redacted path is redacted in its steps. A request that does not apply, or whose result
 /// is too large, has no results.
 fn moved_by(format: PatchFormat, request: &Value, known: &[Cow<'_, Value>]) -> Vec<Value> {
+    // Merge patches can neither move nor copy.
     if format != PatchFormat::JsonPatch {
         return Vec::new();
     }

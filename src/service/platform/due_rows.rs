@@ -10,7 +10,7 @@ use countersign_domain::threads::thread::Thread;
 use crate::service::error::Result;
 use crate::service::platform::core::Core;
 use crate::service::platform::lease_scan_cursor::LeaseScanTimes;
-use crate::store::record::{ListBounds, Record, Stored};
+use crate::store::record::{BoundedList, ListBounds, Record, Stored};
 use crate::store::records::{OPEN, RESERVED};
 use crate::store::{Cursor, RowFilter};
 
@@ -59,9 +59,9 @@ impl Core {
         &self,
         keys: &Keys,
         pick: impl Fn(R) -> Option<T>,
-    ) -> Result<Vec<T>> {
+    ) -> Result<BoundedList<T>> {
         let pick = |it: Stored<R>| pick(it.record);
-        Ok(self.reader(keys).select(RowFilter::State(OPEN), None, IN_HAND, pick).await?.items)
+        Ok(self.reader(keys).select(RowFilter::State(OPEN), None, IN_HAND, pick).await?)
     }
 
     /// Returns what `pick` selects from all rows in a state whose time has come.

@@ -74,10 +74,11 @@ impl Reviews {
             return Ok(Vec::new());
         }
         let found = self.core.select_open(&keys, of_before).await?;
-        if found.is_empty() {
+        // A list that was cut says nothing about the rest, so the next pass reads it again.
+        if found.items.is_empty() && found.is_complete {
             self.holds_looked.done(judging);
         }
-        Ok(found)
+        Ok(found.items)
     }
 
     /// Judges one review again, if it is still open and its flow is not halted.

@@ -27,7 +27,9 @@ pub(super) fn breaches_together(policy: &Policy, before: &Totals, used: &Totals)
     let mut found = BudgetBreaches::default();
     let sums = before.clone().plus(used);
     let of_nodes = used.nodes().filter_map(|(name, of)| {
+        // The policy may have changed since the fork, so the node may be missing.
         let bounds = policy.budgets.of(policy.node(name)?);
+        // Limits of one request were checked on each branch, and the limit of the thread is added once below.
         let bounds = bounds.into_iter().filter(|(level, _)| matches!(level, BudgetLevel::Node)).collect::<Vec<_>>();
         Some((bounds, sums.of_node(name), of))
     });
@@ -63,6 +65,7 @@ const UNTOLD_COST: &str = "the policy limits cost: set `usage.cost` to the cost 
 impl Policy {
     /// Returns the tokens of a node's view of a state, in hundreds, if a budget limits them.
     pub fn context_tokens(&self, node: &NodeId, state: &Value) -> Option<u64> {
+        // Counting a large view is slow, so a node without such a limit has no count.
         self.bounds_context(node).then(|| count_given(&project(self, node, state), &self.wish(node)))
     }
 
@@ -85,6 +88,7 @@ pub(super) fn breaches(
     let mut found = BudgetBreaches::default();
     let usage = along.usage;
     let given = along.context_tokens.or_else(|| policy.context_tokens(name, state)).unwrap_or(0);
+    // A request calls at most one tool.
     let own = UsageAmount::default().with(u64::from(along.tool.is_some()), usage).given(given);
     // A limited amount must be reported. Otherwise an agent could bypass the limit by leaving it out.
     let bounded = |is: fn(&Budget) -> bool| bounds.iter().any(|(_, it)| is(it));
@@ -112,6 +116,7 @@ pub(super) fn breaches(
 impl BudgetBreaches {
     /// Adds a breach, unless the same one is already listed.
     fn add(&mut self, then: OnBreach, words: &'static str) {
+        // `[budgets.node]` and the node's own budget report the same sentence, so it may be listed already.
         match then {
             OnBreach::Deny if self.denied.iter().all(|it| it.detail != words) => self.denied.push(violation(words)),
             OnBreach::Hold if self.held.iter().all(|it| it.text != words) => self.held.push(reason(words)),
@@ -120,6 +125,7 @@ impl BudgetBreaches {
     }
 
     pub(super) fn and(mut self, other: Self) -> Self {
+        // A join and its branches together may breach the same limit.
         self.denied.extend(other.denied.into_iter().filter(|it| !self.denied.contains(it)).collect::<Vec<_>>());
         self.held.extend(other.held.into_iter().filter(|it| !self.held.contains(it)).collect::<Vec<_>>());
         self
@@ -157,6 +163,7 @@ impl Budget {
 }
 
 const fn violation(detail: &'static str) -> Violation {
+    // A budget concerns the request as a whole, so the error has no path.
     Violation::new(RejectCode::Budget, Pointer::root(), detail)
 }
 

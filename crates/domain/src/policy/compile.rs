@@ -89,6 +89,7 @@ impl Policy {
         root.expect_keys(KEYS)?;
         let mut nodes = read_nodes(&root, source)?;
         let (hidden, detectors, reveal_to) = read_redaction(&root)?;
+        // `protected`, rules and budgets are checked against the approval stages, so the stages are read before them.
         let approval = read_approval(&root, nodes.values().any(|node| node.writer))?;
         tools::read_node_budgets(&root, &mut nodes, &approval)?;
         Ok(Self {
@@ -172,6 +173,7 @@ fn read_patterns(section: &TomlSection<'_>, key: &str) -> Result<Patterns, Polic
     for item in list.items(bounds::PATTERNS_MAX)? {
         let text = item.text()?;
         let bad = |why: String| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name()));
+        // `Patterns` uses a control character as the key that only `*` matches.
         if text.chars().any(char::is_control) {
             return Err(bad("a pattern must not contain control characters".to_owned()));
         }

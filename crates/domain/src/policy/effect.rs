@@ -49,6 +49,7 @@ impl PatchEffect {
         let passed: BTreeSet<_> = claims.passed_unseen(reads).collect();
         let overrun: BTreeSet<_> = passed.iter().copied().filter(stands_there).cloned().collect();
         let meaning = |change: &LeafChange| {
+            // Most patches overrun nothing, so the walk up the path is skipped for them.
             let within = !overrun.is_empty() && change.pointer.at_and_above().any(|it| overrun.contains(it));
             if within { ChangeAttribution::OfThePlace } else { meaning(change, before, &after, &passed) }
         };
@@ -76,9 +77,11 @@ impl PatchEffect {
         let differs = self.changes.iter().zip(&self.meanings).filter(|(_, it)| **it != ChangeAttribution::ByTheWay);
         let mut asked: Vec<_> = differs.map(|(change, _)| Cow::Borrowed(change)).collect();
         let unseen = claims.leaves_unseen(reads, &self.after);
+        // Without such values, the changes are complete and already in order.
         if unseen.is_empty() {
             return asked;
         }
+        // A value that differs is in the list already, and a rule must not evaluate it twice.
         let known: BTreeSet<_> = asked.iter().map(|it| it.pointer.clone()).collect();
         asked.extend(unseen.into_iter().filter(|it| !known.contains(it)).map(|pointer| {
             let value = |state: &Value| pointer.resolve(state).cloned();
@@ -97,19 +100,23 @@ impl PatchEffect {
         let refused = |(change, meaning): (&LeafChange, &ChangeAttribution)| {
             let pointer = &change.pointer;
             let written = match meaning {
+                // The member that differs, or the path that is replaced as a whole, is reported instead.
                 ChangeAttribution::ByTheWay | ChangeAttribution::OfThePlace => return None,
                 ChangeAttribution::Its => node.writes.covers(pointer),
                 ChangeAttribution::OtherKind => node.writes.covers(pointer) || node.writes.covers_every_member(pointer),
             };
+            // `deny` has precedence over `writes`.
             let (code, detail) = match (node.deny.covers(pointer), written) {
                 (true, _) => (RejectCode::WriteDenied, IN_DENY),
                 (false, false) => (RejectCode::WriteNotAllowed, NOT_IN_WRITES),
                 (false, true) => return None,
             };
+            // If the request is rejected anyway, a difference that the node cannot read would only give a clue.
             let may_be_told = asked.is_empty() || node.reads.covers(pointer);
             may_be_told.then(|| Violation::new(code, sight.tellable(pointer), detail))
         };
         let overrun = |place: &Pointer| {
+            // The value is replaced with everything below it, so a denied path below it counts as well.
             let (code, detail) = match (node.deny.touches(place), node.writes.covers(place)) {
                 (true, _) => (RejectCode::WriteDenied, IN_DENY),
                 (false, false) => (RejectCode::WriteNotAllowed, NOT_IN_WRITES),
@@ -134,6 +141,8 @@ impl PatchEffect {
         let place = |pattern: &Pattern| {
             let by_effect = self.telling().map(|change| &change.pointer).find(|it| pattern.touches(it));
             let by_setting = || set.iter().copied().find(|it| pattern.touches(it));
+            // An object on the way retains its members, so a pattern below it is touched only by the values that are
+            // set.
             let by_passing = || passed.iter().copied().find(|it| pattern.covers(it));
             by_effect.or_else(by_setting).or_else(by_passing).cloned()
         };
@@ -146,6 +155,7 @@ fn meaning(change: &LeafChange, before: &Value, after: &Value, unseen: &BTreeSet
     let stands = |value: Option<&Value>| matches!(value, Some(Value::Object(_) | Value::Array(_)));
     match (&change.before, &change.after) {
         _ if change.is_filling(before, after) => ChangeAttribution::ByTheWay,
+        // RFC 7396 creates this object even if the patch only deletes a member below it.
         (None, Some(empty)) if unseen.contains(&change.pointer) && made(empty) => ChangeAttribution::ByTheWay,
         (Some(empty), None) if stands(Some(empty)) && stands(change.pointer.resolve(after)) => {
             ChangeAttribution::OtherKind

@@ -29,9 +29,11 @@ impl Policy {
         let node = node.and_then(|it| self.nodes.get(it));
         let own = node.and_then(|it| it.schema.as_ref());
         let schemas = self.schema.iter().chain(own).map(|it| of_schema(it, parts)).sum::<u64>();
+        // The evaluation of all rules ends at this limit, so the estimate ends there, too.
         let rules = parts.saturating_mul(RULE_STEPS * self.rules.len() as u64).min(bounds::RULE_STEPS_MAX as u64);
         let patterns = self.protected.len() + node.map_or(0, |it| it.reads.len() + it.writes.len() + it.deny.len());
         let others = PART_STEPS + (self.transitions.len() + patterns) as u64;
+        // An overflow would make the largest work look light.
         Effort(parts.saturating_mul(others).saturating_add(schemas + rules))
     }
 }

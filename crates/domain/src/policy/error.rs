@@ -86,7 +86,9 @@ impl<'t> PolicyTextSpan<'t> {
         // A span never ends inside a character. The check costs little and cannot panic.
         let before = self.text.get(..self.offset.min(self.text.len())).unwrap_or(self.text);
         let line = before.matches('\n').count();
+        // Editors count columns in characters and not in bytes.
         let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count());
+        // `POLICY_BYTES_MAX` limits a position to far less than this.
         let count = |n: usize| u32::try_from(n + 1).unwrap_or(u32::MAX);
         PolicyError { code, line: count(line), column: count(column), message: message.into() }
     }

@@ -58,6 +58,7 @@ impl HypotheticalContext {
         let Value::Object(members) = value else {
             return Err(wrong(Pointer::root(), "the context of a request must be an object"));
         };
+        // `take` removes the members that it knows, so the unknown ones remain.
         let mut rest = members.clone();
         let around = Self::take(&mut rest)?;
         match rest.keys().next() {
@@ -78,6 +79,7 @@ impl HypotheticalContext {
             tool: self.tool.as_ref(),
             usage: self.usage,
             spent: self.totals.as_ref(),
+            // The judgement counts the tokens of the assumed state itself.
             context_tokens: None,
         }
     }
@@ -105,6 +107,7 @@ impl HypotheticalPrincipal {
 fn principal(value: &Value) -> Result<HypotheticalPrincipal, InvalidUsage> {
     let wrong = |pointer| InvalidUsage { pointer, detail: NOT_A_PRINCIPAL };
     let Value::Object(members) = value else { return Err(wrong(Pointer::root())) };
+    // A misspelled member would otherwise change the result of the dry run without an error.
     if let Some(key) = members.keys().find(|it| !matches!(it.as_str(), "id" | "owner")) {
         return Err(wrong(Pointer::root().child(key)));
     }

@@ -31,11 +31,13 @@ impl InitialState {
 /// Judges the state that a host creates a thread with. The host sent the whole state, so every violation is returned
 /// to it.
 pub fn judge_initial(policy: &Policy, state: &Value, limits: &StateLimits) -> Result<InitialState, Vec<Violation>> {
+    // The other checks walk the whole state, so its size and depth are checked first.
     if let Some(violation) =
         state_shape::check(state, &ValueSize::of(state), limits, &StateVisibility::<Patterns>::Whole)
     {
         return Err(vec![violation]);
     }
+    // Each check is sorted on its own, so that the checks are reported in the order in which they run.
     let mut violations = in_order(policy, state_shape::check_all_keys(state));
     let faults = policy.schema.as_ref().map(|schema| schema.faults(state)).unwrap_or_default();
     violations.extend(in_order(policy, faults.into_iter().map(told).collect()));

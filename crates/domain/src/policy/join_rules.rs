@@ -17,6 +17,7 @@ const UNREAD: &str = "a branch changed a path that this node may not read: join 
 /// the node named none of them itself.
 pub fn unread(policy: &Policy, node: &NodeId, changed: &[Pointer]) -> Option<Violation> {
     let reads = policy.node(node).map(NodePolicy::reads);
+    // A node that the policy does not name reads nothing.
     let unseen = changed.iter().any(|it| !reads.is_some_and(|reads| reads.covers(it)));
     unseen.then(|| Violation::new(RejectCode::ReadNotAllowed, Pointer::root(), UNREAD))
 }
@@ -32,6 +33,7 @@ pub(super) fn breaches(
 ) -> BudgetBreaches {
     let before = around.spent.cloned().unwrap_or_default();
     let sum = before.clone().plus(used);
+    // The join comes after its branches, so their usage counts as earlier usage.
     let own = budget_check::breaches(policy, node, name, state, &RequestContext { spent: Some(&sum), ..*around });
     own.and(budget_check::breaches_together(policy, &before, used))
 }

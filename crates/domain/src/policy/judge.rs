@@ -161,6 +161,7 @@ impl<'p> JudgementInput<'p> {
                 None => Ok(PatchEffect::new(self.before, to.clone(), &claims, &self.node.reads)),
             }
         };
+        // The node's schema checks the changed top-level keys, which only the effect of the join names.
         if let Ok(outcome) = &tried {
             let top_key = |it: &LeafChange| it.pointer.tokens().next().map(Cow::into_owned);
             claims.top_keys = outcome.changes.iter().filter_map(top_key).collect();
@@ -202,6 +203,7 @@ impl<'p> JudgementInput<'p> {
             }
             _ => RuleFindings::default(),
         };
+        // Each check is sorted on its own, so that the checks are reported in the order in which they run.
         let [lists, form, schema, mut of_node, following] =
             [lists, form, schema, of_node, following].map(|it| in_order(self.policy, it));
         // The node's schema and the flow's often report the same violation.
@@ -321,6 +323,7 @@ impl<'p> JudgementInput<'p> {
     fn of_state(&self, after: &Value, code: ReasonCode) -> Judgement {
         let nothing = PatchFootprint::default();
         let sight = Visibility::new(&self.node.reads, &nothing);
+        // The flow's schema may be newer than a restored state.
         let faults = self.policy.schema.as_ref().map(|it| it.faults(after)).unwrap_or_default();
         if !faults.is_empty() {
             return Judgement::Reject { violations: in_order(self.policy, sight.tell(faults)) };
@@ -336,6 +339,7 @@ impl<'p> JudgementInput<'p> {
         for pattern in &self.policy.protected {
             let mut touching = asked.iter().filter(|change| pattern.touches(&change.pointer)).peekable();
             if touching.peek().is_some() {
+                // The reason must not reveal to the caller that a value outside the node's reads differs.
                 let told = touching.any(|change| self.node.reads.covers(&change.pointer));
                 let audience = if told { ReasonAudience::Everyone } else { ReasonAudience::Reviewers };
                 reasons.push(JudgedReason::protected(pattern, audience));
@@ -356,6 +360,7 @@ impl<'p> JudgementInput<'p> {
         reasons: Vec<JudgedReason>,
         warnings: Vec<JudgedWarning>,
     ) -> Judgement {
+        // Without a stage no reviewer could decide, and the pending review would block the thread until its deadline.
         if self.policy.approval.stages.is_empty() {
             let violation = Violation::new(RejectCode::NobodyCanApprove, Pointer::root(), NOBODY);
             return Judgement::Reject { violations: vec![violation] };

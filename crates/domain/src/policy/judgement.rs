@@ -224,6 +224,7 @@ pub fn protected_reason(pattern: &str) -> String {
 impl Violation {
     /// Returns a violation with one of the fixed sentences.
     pub const fn new(code: RejectCode, pointer: Pointer, detail: &'static str) -> Self {
+        // A static sentence cannot contain a value of a state.
         Self { code, pointer, detail: Cow::Borrowed(detail), rule: None }
     }
 }
@@ -242,6 +243,7 @@ impl JudgedReason {
     /// Returns the reason for a kind of request.
     pub(super) fn of_kind(code: ReasonCode) -> Self {
         let text = code.sentence().to_owned();
+        // The caller knows the kind of its own request.
         Self { code, pattern: None, text, audience: ReasonAudience::Everyone }
     }
 }

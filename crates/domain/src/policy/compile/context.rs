@@ -43,12 +43,14 @@ pub(super) fn read_given(
     let max_tokens = match section.get("max_tokens") {
         None => None,
         Some(item) => match item.whole(bounds::GIVEN_TOKENS_MAX)? {
+            // Even an empty view has tokens, so the node would never receive one.
             0 => return Err(item.error(PolicyCode::BadValue, format!("`{}`: nothing is 0 tokens", item.name()))),
             tokens => Some(tokens),
         },
     };
     let priority = read_places(section, "priority", reads)?;
     match section.get("priority") {
+        // Paths are dropped only to meet `max_tokens`, so a priority without it is a mistake of the author.
         Some(item) if max_tokens.is_none() => Err(item.error(
             PolicyCode::Contradiction,
             format!("`{}` says nothing without `max_tokens`: nothing would ever have to go", item.name()),
@@ -81,6 +83,7 @@ fn read_places(section: &TomlSection<'_>, key: &str, reads: &Patterns) -> Result
                 "the node's `reads` do not cover it, so the node never receives it",
             ));
         }
+        // A path that is in `priority` twice would have two ranks.
         if places.contains(&place) {
             return Err(bad(PolicyCode::BadValue, "the list already has it: remove it"));
         }
@@ -95,5 +98,6 @@ fn read_one(item: &TomlItem<'_>) -> Result<Pointer, PolicyError> {
     if text.len() > bounds::PLACE_BYTES_MAX {
         return Err(bad(format!("a place has at most {} bytes", bounds::PLACE_BYTES_MAX)));
     }
+    // The paths have the syntax of transition rules, because both name exactly one path.
     read_place(text).map_err(bad)
 }

@@ -30,6 +30,7 @@ pub(super) fn read_escalation(section: &TomlSection<'_>, ttl: Duration) -> Resul
         (None, Some(to)) => alone(to, "escalate_after"),
         (Some(after), Some(to)) => {
             let groups = read_groups(&to)?;
+            // Without a group, the escalation would add no voter.
             if groups.is_empty() {
                 return Err(to.error(PolicyCode::BadValue, "name at least one group to escalate to"));
             }

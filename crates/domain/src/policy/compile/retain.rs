@@ -17,6 +17,7 @@ pub(super) fn read_retain(root: &TomlSection<'_>) -> Result<Option<RetentionPoli
         days: at_least_one("days", bounds::RETAINED_DAYS_MAX)?,
         erase_after_days: at_least_one("erase_after_days", bounds::RETAINED_DAYS_MAX)?,
     };
+    // Only states that have left the database are erased, so `erase_after_days` alone has no effect.
     if retain.versions.is_none() && retain.days.is_none() {
         let message = "`retain` needs `versions`, `days` or both: how long states stay in the database";
         return Err(item.error(PolicyCode::Missing, message));

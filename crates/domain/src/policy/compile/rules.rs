@@ -17,6 +17,7 @@ pub(super) fn read_rules(root: &TomlSection<'_>, approval: &ApprovalPolicy) -> R
     let (mut rules, mut names) = (Vec::new(), BTreeSet::new());
     for item in list.items(bounds::RULES_MAX)? {
         let rule = read_rule(&item, approval)?;
+        // Errors, warnings and test cases identify a rule by its name.
         if !names.insert(rule.name.clone()) {
             let message = format!("`{}`: another rule is called {:?} already", item.name(), rule.name);
             return Err(item.error(PolicyCode::BadValue, message));
@@ -35,9 +36,11 @@ fn read_rule(item: &TomlItem<'_>, approval: &ApprovalPolicy) -> Result<PolicyRul
     let reason = words(&reason, bounds::RULE_REASON_CHARS_MAX)?;
     let name = match section.get("name") {
         Some(name) => words(&name, bounds::RULE_NAME_CHARS_MAX)?,
+        // Every rule needs a name in errors and warnings, so its position is the default.
         None => item.name().to_owned(),
     };
     let tools = read_globs(&section, "tools")?;
+    // The condition is compiled with the policy, so that no request can meet an unknown name.
     PolicyRule::new(name, when.text()?, then, reason, tools).map_err(|why| {
         let message = format!("`{}`: {why}", when.name());
         when.error(PolicyCode::BadRule, message)
@@ -63,6 +66,7 @@ fn words(item: &TomlItem<'_>, max: usize) -> Result<String, PolicyError> {
     let bad = |why: String| Err(item.error(PolicyCode::BadValue, format!("`{}` {why}", item.name())));
     match text {
         _ if text.trim().is_empty() => bad("is empty: say something".to_owned()),
+        // Lists and errors show the text in one line.
         _ if text.chars().any(char::is_control) => bad("must be one line".to_owned()),
         _ if text.chars().count() > max => bad(format!("is longer than {max} characters")),
         _ => Ok(text.to_owned()),

@@ -24,6 +24,7 @@ pub(super) fn read_tools(root: &TomlSection<'_>) -> Result<ToolPolicy, PolicyErr
     let section = item.section()?;
     section.expect_keys(TOOLS_KEYS)?;
     Ok(ToolPolicy {
+        // A missing list leaves the decision to the nodes, and an empty list allows no tool.
         allow: read_globs(&section, "allow")?,
         deny: read_globs(&section, "deny")?.unwrap_or_default(),
         hidden: read_patterns(&section, "hide")?,
@@ -37,6 +38,7 @@ pub(super) fn read_globs(section: &TomlSection<'_>, key: &str) -> Result<Option<
     for item in list.items(bounds::TOOLS_MAX)? {
         let bad = |why: String| item.error(PolicyCode::BadValue, format!("`{}`: {why}", item.name()));
         let glob = ToolGlob::new(item.text()?).map_err(bad)?;
+        // A repeated glob has no effect, so the author probably meant another one.
         if globs.contains(&glob) {
             return Err(bad(format!("the list already has {glob}: remove it")));
         }
@@ -65,6 +67,7 @@ pub(super) fn read_node_budgets(
     let Some(nodes) = root.get("nodes") else { return Ok(()) };
     for (name, _, item) in nodes.section()?.members(bounds::NODES_MAX)? {
         let budget = read_budget(&item.section()?, "budget", BUDGET_KEYS, approval)?;
+        // `read_nodes` has rejected invalid names, so every node is found.
         if let Some(node) = NodeId::try_from(name).ok().and_then(|it| read.get_mut(&it)) {
             node.budget = budget;
         }
@@ -89,9 +92,11 @@ fn read_budget(
         context_tokens: whole("context_tokens")?,
         then: match section.get("then") {
             Some(item) => read_on_breach(&item, approval)?,
+            // A rejection needs no approval stages, so it is the default.
             None => OnBreach::Deny,
         },
     };
+    // A table without a limit would look like a budget and restrict nothing.
     let counts = [budget.calls, budget.tokens, budget.context_tokens];
     if counts.iter().all(Option::is_none) && budget.cost.is_none() {
         let message = format!("`{}` bounds nothing: add one of {}", item.name(), keys[..keys.len() - 1].join(", "));
@@ -109,6 +114,7 @@ fn read_on_breach(item: &TomlItem<'_>, approval: &ApprovalPolicy) -> Result<OnBr
 }
 
 fn read_cost(item: &TomlItem<'_>) -> Result<Cost, PolicyError> {
+    // The text of the number is parsed, because a double would not represent every decimal exactly.
     Cost::parse(item.number()?).ok_or_else(|| {
         let message = format!("`{}` must be a number below 1000000000 with at most six decimals", item.name());
         item.error(PolicyCode::BadValue, message)

@@ -59,6 +59,7 @@ fn read_table(
 fn in_text_order<'t>(
     mut members: Vec<(&'t str, PolicyTextSpan<'t>, TomlItem<'t>)>,
 ) -> Vec<(&'t str, PolicyTextSpan<'t>, TomlItem<'t>)> {
+    // The TOML parser sorts a table by its keys.
     members.sort_by_key(|(_, place, _)| place.offset());
     members
 }
@@ -71,6 +72,7 @@ fn push(
     bad: impl Fn(String) -> PolicyError,
 ) -> Result<(), PolicyError> {
     let at = read_place(path).map_err(&bad)?;
+    // Paths are compared after parsing, because `$.a` and `a` are the same path.
     if rules.iter().any(|it| it.at == at) {
         return Err(bad("another rule of this kind is about the same path: remove one of them".to_owned()));
     }
@@ -100,6 +102,7 @@ fn read_scalar(item: &TomlItem<'_>) -> Result<Value, PolicyError> {
         DeValue::Boolean(value) => Ok(Value::Bool(*value)),
         DeValue::Integer(_) | DeValue::Float(_) => {
             let bad = || item.error(PolicyCode::BadValue, format!("`{}` is no number of JSON", item.name()));
+            // The gateway's JSON parser reads the number, so that it equals the same number in a state.
             parse(item.number()?.as_bytes(), &ParseLimits::default()).map_err(|_| bad())
         }
         _ => item.text().map(|it| Value::String(it.to_owned())),

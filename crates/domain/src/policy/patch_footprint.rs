@@ -52,6 +52,7 @@ impl PatchFootprint {
             };
             Some(Violation::new(code, leaf.clone(), detail))
         }));
+        // A leaf below such a path is reported already, so an error at the path would only repeat it.
         let told: BTreeSet<_> = found.iter().flat_map(|it| it.pointer.at_and_above()).collect();
         let mut replaces = Vec::new();
         for place in self.set_unseen(&node.reads) {
@@ -89,6 +90,7 @@ impl PatchFootprint {
         for place in self.set_unseen(reads) {
             match place.resolve(after) {
                 Some(value) if self.set.contains(place) => leaves.extend(leaves_at(place, value)),
+                // A merge patch does not name the members that stay, so listing them would reveal them.
                 _ => _ = leaves.insert(place.clone()),
             }
         }
@@ -103,6 +105,7 @@ impl PatchFootprint {
 
     /// Returns whether the request set the value at the pointer.
     pub(super) fn has_set(&self, pointer: &Pointer) -> bool {
+        // A join sets nothing by itself, so the walk up the path is skipped for it.
         !self.set.is_empty() && pointer.at_and_above().any(|it| self.set.contains(it))
     }
 }

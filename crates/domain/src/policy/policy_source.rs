@@ -22,6 +22,7 @@ pub struct PolicySource {
 impl PolicySource {
     /// Returns H(policy, JCS({policy: text, schemas: {name: text}})).
     pub fn digest(&self) -> Digest {
+        // JSON separates the texts, so a character that moves from one text to the next changes the digest.
         let content = canonical(&json!({ "policy": self.text, "schemas": self.schemas }));
         Digest::of(Tag::Policy, &[content.as_bytes()])
     }

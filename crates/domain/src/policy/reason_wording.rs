@@ -40,6 +40,7 @@ const FORMER: &[(&str, &str)] = &[
 
 /// Returns a reason's text in the current wording. A text that no earlier release produced is returned unchanged.
 pub fn current_wording(text: &str) -> Cow<'_, str> {
+    // This sentence contains a pattern of the policy, so the table cannot list it.
     if let Some(pattern) = text.strip_suffix(FORMER_PROTECTED) {
         return Cow::Owned(protected_reason(pattern));
     }

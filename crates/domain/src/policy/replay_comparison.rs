@@ -167,8 +167,10 @@ impl RecordedOutcome {
     /// Compares the recorded result with the result under the candidate policy.
     pub fn compared(&self, would_be: HypotheticalOutcome) -> ReplayComparison {
         if self.is_only(RejectCode::AttemptsExhausted) {
+            // The gateway rejected the request without a judgement, so there is nothing to compare.
             ReplayComparison::Unknown { why: ReplayUnknownCause::NotJudged }
         } else if self.is_only(RejectCode::NobodyCanApprove) && would_be.outcome == ReplayOutcome::Hold {
+            // The rejection depended on the reviewers of that time, who are not recorded.
             ReplayComparison::Unknown { why: ReplayUnknownCause::NobodyThen }
         } else if self.outcome == would_be.outcome && self.codes == would_be.codes {
             ReplayComparison::Same { would_be }
@@ -211,6 +213,7 @@ impl HypotheticalOutcome {
                 warnings: names(warnings),
                 codes: reasons.iter().map(|it| it.code.as_str().to_owned()).collect(),
                 reasons: reasons.into_iter().map(|it| it.text).collect(),
+                // In observe mode a change that requires approval commits at once.
                 ..nothing(match candidate.mode() {
                     Mode::Enforce => ReplayOutcome::Hold,
                     Mode::Observe => ReplayOutcome::Observe,
@@ -220,6 +223,7 @@ impl HypotheticalOutcome {
                 let codes = violations.iter().map(|it| it.code.as_str().to_owned()).collect();
                 let hiding =
                     |policy| Redactor::of_request(policy, state, kept.format, &kept.content, kept.tool.as_ref());
+                // A candidate that redacts less must not reveal what the active policy redacts.
                 let errors = hiding(active).violations(hiding(candidate).violations(violations));
                 Self { codes, errors, ..nothing(ReplayOutcome::Reject) }
             }

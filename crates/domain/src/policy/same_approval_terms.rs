@@ -6,6 +6,7 @@ impl Policy {
     /// Returns whether both policies require the same approval, show reviewers the same values, and allow the same
     /// writers with the same reads.
     pub fn has_same_approval_terms(&self, other: &Self) -> bool {
+        // Reviewers also see the values that each writer will read, so they are part of the terms.
         let reading = |policy: &Self| -> Vec<_> {
             policy.writers().map(|(name, node)| (name.clone(), node.reads().clone())).collect()
         };

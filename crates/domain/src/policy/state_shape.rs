@@ -45,6 +45,7 @@ pub(super) fn check<S: ViewScope>(
     let measures = |size: &ValueSize| [size.bytes, size.leaves, size.pointer_bytes];
     let maxima = [limits.bytes_max, limits.leaves_max, POINTER_BYTES_MAX];
     let mut counted = measures(size);
+    // The projection of a large state is slow, and rounding matters only near a limit.
     let near = counted.iter().zip(maxima).any(|(all, max)| all.saturating_add(step(max)) > max);
     if let (StateVisibility::Part(scope), true) = (seen, near) {
         let known = measures(&ValueSize::of(&project_by(*scope, state)));
@@ -72,6 +73,7 @@ pub(super) const fn too_big(reason: SizeExceeded) -> Violation {
 }
 
 fn step(max: usize) -> usize {
+    // A configured limit below 64 would otherwise give a step of zero, and a division by it.
     (max / HIDDEN_STEPS).max(1)
 }
 
@@ -99,6 +101,7 @@ fn keys_are_plain(value: &Value) -> bool {
 }
 
 fn is_plain(key: &str) -> bool {
+    // ASCII texts are always in NFC, and their check is faster.
     key.is_ascii() || is_nfc(key)
 }
 

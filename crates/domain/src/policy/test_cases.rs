@@ -78,6 +78,7 @@ pub fn read_cases(text: &str) -> Result<Vec<PolicyTestCase>, CaseError> {
             return Err(wrong(format!("at most {CASES_MAX} cases are read from one file")));
         }
         let case = read(text, line).map_err(wrong)?;
+        // The report identifies a case by its name.
         if !names.insert(case.name.clone()) {
             return Err(wrong(format!("an earlier case already has the name {}", quoted(&case.name))));
         }
@@ -150,6 +151,7 @@ impl ExpectedJudgement {
         let of_holds = [("reasons", &self.reasons)];
         let outcome = self.outcome.as_str();
         let is = |list: &[(&str, &Option<BTreeSet<String>>)]| {
+            // An empty set only states that there is none, which is true for this outcome.
             let said = list.iter().find(|(_, it)| it.as_ref().is_some_and(|it| !it.is_empty()));
             said.map_or(Ok(()), |(name, _)| Err(format!("an expected {outcome} has no `{name}`")))
         };
@@ -195,10 +197,12 @@ fn read(line: &str, number: usize) -> Result<PolicyTestCase, String> {
     let node = text(&mut members, "node")?.ok_or("a case needs `node`")?;
     let format = match text(&mut members, "format")? {
         Some(word) => format_of(&word)?,
+        // The default is the same as for a proposal.
         None => PatchFormat::Merge,
     };
     let state = members.remove("state").filter(Value::is_object).ok_or("a case needs `state`, an object")?;
     let patch = members.remove("patch").ok_or("a case needs `patch`")?;
+    // Every known member was removed above.
     if let Some(key) = members.keys().next() {
         return Err(format!("a case has no key {}", quoted(key)));
     }
@@ -227,6 +231,7 @@ fn texts(members: &mut Map<String, Value>, name: &str) -> Result<Option<BTreeSet
     let mut set = BTreeSet::new();
     for item in items {
         let Value::String(text) = item else { return Err(wrong()) };
+        // A set has each text once, so a repeated one is a mistake of the author.
         if !set.insert(text) {
             return Err(wrong());
         }

@@ -34,6 +34,7 @@ pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, PolicyError> {
 
 impl<'t> TomlSection<'t> {
     pub(super) fn root(text: &'t str, table: &'t Spanned<DeTable<'t>>) -> Self {
+        // The root has no position of its own, so a missing key is reported at the start of the text.
         Self { text, name: String::new(), place: PolicyTextSpan::new(text, &(0..0)), entries: table.get_ref() }
     }
 
@@ -41,6 +42,7 @@ impl<'t> TomlSection<'t> {
     pub(super) fn expect_keys(&self, known: &[&str]) -> Result<(), PolicyError> {
         let mut strangers: Vec<_> =
             self.entries.keys().filter(|key| !known.contains(&key.get_ref().as_ref())).collect();
+        // The TOML parser sorts a table by its keys, and the author expects the first mistake in the text.
         strangers.sort_by_key(|key| key.span().start);
         let Some(key) = strangers.first() else { return Ok(()) };
         let (place, name) = (PolicyTextSpan::new(self.text, &key.span()), self.child_name(key.get_ref()));
@@ -136,6 +138,7 @@ impl<'t> TomlItem<'t> {
 
     pub(super) fn count(&self, range: RangeInclusive<u32>) -> Result<u32, PolicyError> {
         let integer = self.value.as_integer().ok_or_else(|| self.wrong_type("a whole number"))?;
+        // TOML also has binary, octal and hexadecimal integers.
         let number = u32::from_str_radix(integer.as_str(), integer.radix()).ok();
         number.filter(|it| range.contains(it)).ok_or_else(|| {
             let message = format!("`{}` must be a number from {} to {}", self.name, range.start(), range.end());
@@ -155,6 +158,7 @@ impl<'t> TomlItem<'t> {
 
     /// Returns the text of a number.
     pub(super) fn number(&self) -> Result<&'t str, PolicyError> {
+        // The text is used as a number of JSON, which has no other radix.
         let integer = self.value.as_integer().filter(|it| it.radix() == 10).map(toml::de::DeInteger::as_str);
         let float = self.value.as_float().map(toml::de::DeFloat::as_str);
         integer.or(float).ok_or_else(|| self.wrong_type("a number"))
@@ -179,7 +183,9 @@ fn parse_duration(text: &str) -> Option<Duration> {
         'h' => 3600,
         _ => return None,
     };
+    // The unit is one ASCII byte, so the rest ends at a character.
     let digits = &text[..text.len() - 1];
+    // `parse` would also accept a plus sign.
     let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     let number: u64 = plain.then(|| digits.parse().ok()).flatten()?;
     number.checked_mul(seconds_per_unit).map(Duration::from_secs)

@@ -13,7 +13,9 @@ impl Policy {
     /// may call nothing.
     pub(super) fn tool_violation(&self, node: &NodePolicy, name: &ToolName) -> Option<Violation> {
         let lists = [node.tools.as_ref(), self.tools.allow.as_ref()];
+        // `all` is true without any list, but then the node may call no tool.
         let named = lists.iter().any(Option::is_some) && lists.iter().flatten().all(|it| it.covers(name));
+        // `deny` has precedence over both lists.
         let detail = match (self.tools.deny.covers(name), named) {
             (true, _) => IN_TOOLS_DENY,
             (false, false) => NOT_CALLABLE,

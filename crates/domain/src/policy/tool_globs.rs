@@ -25,6 +25,7 @@ pub(super) struct ToolPolicy {
 impl ToolGlob {
     /// Parses a glob. The error is for the policy's author.
     pub(super) fn new(text: &str) -> Result<Self, String> {
+        // A glob that no valid name can match is a mistake of the author.
         let stands_for_name = text.replace('*', "x");
         match ToolName::try_from(stands_for_name) {
             Ok(_) => Ok(Self(text.to_owned())),
@@ -48,6 +49,7 @@ impl ToolGlob {
                     at_name += 1;
                 }
                 _ => match &mut star {
+                    // Only the last `*` takes more characters, so the work is at most the product of both lengths.
                     Some((back, taken)) => {
                         *taken += 1;
                         (at_glob, at_name) = (*back + 1, *taken);
@@ -56,6 +58,7 @@ impl ToolGlob {
                 },
             }
         }
+        // A `*` at the end may match nothing.
         glob[at_glob..].iter().all(|it| *it == b'*')
     }
 }

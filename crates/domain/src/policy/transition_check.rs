@@ -47,6 +47,7 @@ pub(super) fn follow(
         } else if let Some(place) = unseen.around(&rule.at) {
             followed.unknown.push(Violation::new(code(&rule.kind), place.clone(), UNTOLD));
         } else {
+            // The caller cannot read all of the path, so the number and the kind of the violations are not returned.
             let mut broken = AnyViolation::No;
             rule.judge((before, StateSide::Before), &outcome.after, &mut broken);
             if broken == AnyViolation::Yes {
@@ -62,6 +63,7 @@ pub(super) fn may_be_first(rules: &[TransitionRule], state: &Value) -> Vec<Viola
     let mut violations = Vec::new();
     for rule in rules {
         let mut found = ViolationReporter { code: code(&rule.kind), violations: &mut violations };
+        // The state is compared with itself, so only its own form can break a rule.
         rule.judge((state, StateSide::After), state, &mut found);
     }
     violations
@@ -103,6 +105,7 @@ struct ViolationReporter<'v> {
 
 impl ViolationSink for ViolationReporter<'_> {
     fn broken(&mut self, _: StateSide, broken: TransitionViolation, pointer: impl FnOnce() -> Pointer) {
+        // A rule about a list can be broken once for each item.
         if self.violations.len() < bounds::VIOLATIONS_MAX {
             self.violations.push(Violation::new(self.code, pointer(), broken.detail()));
         }

@@ -51,7 +51,9 @@ pub fn changed_for(policy: &Policy, node: &NodeId, changes: &[LeafChange], named
     let read = changes.iter().map(|change| &change.pointer).filter(|pointer| node.reads().covers(pointer));
     let unseen = named.iter().filter(|pointer| !node.reads().covers(pointer));
     let mut told: Vec<_> = read.chain(unseen).map(|pointer| policy.cut(pointer)).collect();
+    // The order must not depend on which of the named paths differ.
     told.sort();
+    // Several paths below one redacted prefix become the same path.
     told.dedup();
     told
 }
@@ -64,6 +66,7 @@ fn shown(scope: &impl ViewScope, value: &Value, at: &Pointer) -> Option<Value> {
     if scope.covers(at) {
         return Some(value.clone());
     }
+    // Nothing below can be shown either, so the walk ends here.
     if !scope.reaches(at) {
         return None;
     }

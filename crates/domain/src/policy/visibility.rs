@@ -30,6 +30,7 @@ impl<'a> Visibility<'a> {
             let mut next = pointer.parent();
             while let Some(above) = next {
                 next = above.parent();
+                // An earlier path has added everything above this one.
                 if !above_own.insert(above) {
                     break;
                 }
@@ -44,6 +45,7 @@ impl<'a> Visibility<'a> {
         if self.reads.covers(pointer) {
             return pointer.clone();
         }
+        // The root reveals nothing if the request named no path above this one.
         self.claims.nearest_named_path(pointer).unwrap_or_default()
     }
 
@@ -94,13 +96,16 @@ pub(super) fn by_place(a: &Violation, b: &Violation) -> Ordering {
 pub(super) fn in_order(policy: &Policy, violations: Vec<Violation>) -> Vec<Violation> {
     let cut = |it: Violation| Violation { pointer: policy.cut(&it.pointer), ..it };
     let mut violations: Vec<_> = violations.into_iter().map(cut).collect();
+    // The list is sorted before it is shortened, so that the rest does not depend on the order of the checks.
     violations.sort_by(by_place);
+    // Paths that differ only below a redacted prefix become equal.
     violations.dedup();
     violations.truncate(bounds::VIOLATIONS_MAX);
     let mut bytes = 0;
     let mut fits = |it: &Violation| {
         let before = bytes;
         bytes += it.pointer.to_string().len();
+        // The first violation is always returned, because a rejection has at least one.
         before == 0 || bytes <= bounds::VIOLATIONS_BYTES_MAX
     };
     let number = violations.iter().position(|it| !fits(it)).unwrap_or(violations.len());

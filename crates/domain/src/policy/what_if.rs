@@ -68,6 +68,7 @@ pub fn what_if(policy: &Policy, supposed: &HypotheticalRequest<'_>, limits: &Sta
             let request = PolicyRequest { node: supposed.node, kind: RequestKind::Propose { patch: &patch } };
             judge_in(policy, supposed.state, &request, &supposed.around.circumstances(), limits)
         }
+        // A malformed patch is a rejection, as it is for a proposal.
         Err(error) => unreadable(error.pointer()),
     };
     let told = |outcome| WhatIf {
@@ -81,6 +82,7 @@ pub fn what_if(policy: &Policy, supposed: &HypotheticalRequest<'_>, limits: &Sta
     let tool = supposed.around.circumstances().tool;
     match judgement {
         Judgement::Commit { after, changes, named, warnings } => {
+            // One redactor covers both states, because a redacted value of one may be copied in the other.
             let hiding = Redactor::of(policy, [supposed.state, &after], tool);
             let diff = redacted_by(std::slice::from_ref(&hiding), &changes, &named);
             let warnings = hiding.warnings(&warnings);
@@ -90,9 +92,11 @@ pub fn what_if(policy: &Policy, supposed: &HypotheticalRequest<'_>, limits: &Sta
             let hiding = Redactor::of(policy, [supposed.state, &after], tool);
             let diff = redacted_by(std::slice::from_ref(&hiding), &changes, &named);
             let warnings = hiding.warnings(&warnings);
+            // Reasons contain only the policy's words, so they need no redaction.
             WhatIf { diff, reasons, warnings, ..told(JudgedOutcome::Hold) }
         }
         Judgement::Reject { violations } => {
+            // A rejected request has no state after it, so the request itself is searched for redacted values.
             let hiding = Redactor::of_request(policy, supposed.state, supposed.format, supposed.patch, tool);
             WhatIf { errors: hiding.violations(violations), ..told(JudgedOutcome::Reject) }
         }

@@ -9,6 +9,7 @@ impl PatchFootprint {
     pub(in crate::policy) fn of(patch: &Patch) -> Self {
         let mut claims = Self { probes: patch.probes().into_iter().collect(), ..Self::default() };
         for place in patch.places() {
+            // Only a JSON Patch can remove a single item of an array.
             if let (PathEffect::Taken, PatchFormat::JsonPatch) = (place.reach, patch.format()) {
                 claims.probes.extend(moves_others(&place.pointer));
             }
@@ -34,5 +35,6 @@ impl PatchFootprint {
 fn moves_others(pointer: &Pointer) -> Option<Pointer> {
     let last = pointer.tokens().last()?;
     let like_an_index = last == "-" || last.bytes().all(|it| it.is_ascii_digit());
+    // The root of every state is an object, so its members never move.
     if like_an_index { pointer.parent().filter(|parent| !parent.is_root()) } else { None }
 }

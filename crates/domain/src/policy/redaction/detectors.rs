@@ -27,6 +27,7 @@ enum DetectorKind {
 impl PartialEq for DetectorKind {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
+            // `Regex` has no equality, and equal texts compile to equal patterns.
             (Self::Pattern(one), Self::Pattern(other)) => one.as_str() == other.as_str(),
             (Self::CardNumber, Self::CardNumber) => true,
             (Self::Pattern(_), Self::CardNumber) | (Self::CardNumber, Self::Pattern(_)) => false,
@@ -69,6 +70,7 @@ impl Detectors {
     /// Adds a built-in one; false if there is none of that name.
     pub(in crate::policy) fn add_built_in(&mut self, name: &str) -> bool {
         let Some((name, pattern)) = BUILT_IN.iter().find(|it| it.0 == name) else { return false };
+        // A regular expression cannot compute the check digit of a card number.
         let how = pattern.map_or(DetectorKind::CardNumber, |it| {
             DetectorKind::Pattern(
                 Regex::new(it).expect("the patterns that come with the program compile, a test says so"),
@@ -129,6 +131,7 @@ pub(in crate::policy) fn masked<'t>(text: &'t str, mut found: Vec<(Range<usize>,
     if found.is_empty() {
         return Cow::Borrowed(text);
     }
+    // Each detector searches on its own, so the matches are in no common order.
     found.sort_by_key(|(range, _)| range.start);
     let (mut masked, mut end) = (String::with_capacity(text.len()), 0);
     for (range, name) in found {
@@ -147,6 +150,7 @@ pub(in crate::policy) fn masked<'t>(text: &'t str, mut found: Vec<(Range<usize>,
 
 impl fmt::Debug for Detectors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Compiled patterns would be too long for a log line.
         f.debug_list().entries(self.finders.iter().map(|it| &it.name)).finish()
     }
 }
@@ -192,11 +196,13 @@ fn card_from(text: &str, groups: &[Range<usize>]) -> Option<usize> {
             break;
         }
         end = group.end;
+        // One digit more than a card number has is enough to end the search.
         digits.extend(text.as_bytes()[group.clone()].iter().take(CARD_DIGITS.end() + 1).map(|it| it - b'0'));
         if digits.len() > *CARD_DIGITS.end() {
             break;
         }
         if is_card(&digits) {
+            // The search continues, because further groups may belong to a longer card number.
             whole = Some(index + 1);
         }
     }
@@ -214,6 +220,7 @@ fn is_card(digits: &[u8]) -> bool {
         .enumerate()
         .map(|(index, digit)| {
             let value = u32::from(*digit) * if index % 2 == 1 { 2 } else { 1 };
+            // The Luhn algorithm adds the two digits of a doubled digit, which is the same as subtracting 9.
             if value > 9 { value - 9 } else { value }
         })
         .sum();

@@ -61,6 +61,7 @@ impl TryFrom<bool> for ConstTrue {
 }
 
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    // By default, serde would read null as an absent side.
     Value::deserialize(deserializer).map(Some)
 }
 
@@ -115,6 +116,7 @@ pub fn redacted_by<'n>(
             lines.push(RedactedChange::Shown { pointer, before, after });
             continue;
         };
+        // The line of this path is added below, the same whether or not a value differs.
         if named.contains(&cut) {
             continue;
         }
@@ -145,6 +147,7 @@ pub fn redacted_by<'n>(
 /// Returns the start of the redacted part of a pointer, if any redactor redacts it.
 fn redacted_prefix(hidings: &[Redactor<'_>], pointer: &Pointer) -> Option<Pointer> {
     let cuts = hidings.iter().filter(|it| it.hides(pointer)).map(|it| it.cut(pointer));
+    // The shortest path redacts everything that any of the redactors redacts.
     cuts.min_by_key(|it| it.as_str().len())
 }
 
@@ -186,6 +189,7 @@ fn shown(hidings: &[Redactor<'_>], value: &Value) -> Vec<RedactedLeaf> {
             continue;
         };
         let line = RedactedLeaf::Hidden { pointer: cut };
+        // Leaves are in tree order, so the leaves below one prefix are adjacent.
         if lines.last() != Some(&line) {
             lines.push(line);
         }

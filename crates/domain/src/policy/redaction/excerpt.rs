@@ -20,6 +20,7 @@ const CUT: char = '…';
 
 /// Returns the beginning of the request's canonical text, with redaction applied.
 pub fn excerpt(hiding: &Redactor<'_>, format: PatchFormat, request: &Value) -> String {
+    // Redaction comes before the cut, because a detector would not recognize half a secret.
     let text = canonical(&shown(hiding, format, request));
     match text.char_indices().nth(EXCERPT_CHARS_MAX) {
         Some((end, _)) => format!("{}{CUT}", &text[..end]),
@@ -61,14 +62,17 @@ fn without_hidden(hiding: &Redactor<'_>, value: &Value, at: &Pointer) -> Value {
 
 /// Redacts one operation of a JSON Patch. Its path may point nowhere.
 fn operation(hiding: &Redactor<'_>, operation: &Value) -> Value {
+    // A value that is no operation has no path that could decide about it, so all of it is redacted.
     let Value::Object(members) = operation else { return Value::from(HIDDEN) };
     let place = |name: &str| Pointer::try_from(members.get(name)?.as_str()?).ok();
     let path = place("path");
     let member = |(name, value): (&String, &Value)| {
         let shown = match (name.as_str(), &path) {
+            // An invalid patch may contain any value here.
             ("op", _) => without_hidden(hiding, value, &Pointer::root()),
             ("path" | "from", _) => place(name).map_or(Value::from(HIDDEN), |it| hiding.cut(&it).to_string().into()),
             ("value", Some(path)) => without_hidden(hiding, value, path),
+            // No path decides about a member that JSON Patch does not define.
             _ => Value::from(HIDDEN),
         };
         (name.clone(), shown)

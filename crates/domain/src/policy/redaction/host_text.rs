@@ -37,6 +37,7 @@ impl<'v> HostTextWalk<'_, 'v> {
     /// description gives.
     fn go(&mut self, value: &'v Value, at: &Pointer, place: &Pointer, is_value: bool) {
         if (self.begins)(place).is_some() {
+            // Other text of a line is redacted here, but it is no value to search the description for.
             self.placed.push(HostValue { at: at.clone(), value: is_value.then_some(value) });
             return;
         }
@@ -54,6 +55,7 @@ impl<'v> HostTextWalk<'_, 'v> {
     fn members(&mut self, members: &'v Map<String, Value>, at: &Pointer, place: &Pointer) {
         let keyed = members.keys().filter_map(|it| pointer_in(it)).find(|it| self.is_below_hidden(it));
         if keyed.is_some() {
+            // The keys contain redacted names, and the keys of an object are shown together or not at all.
             self.placed.push(HostValue { at: at.clone(), value: None });
         }
         let named = NAMES.iter().find_map(|it| Some((*it, place_in(members.get(*it)?)?)));
@@ -61,6 +63,7 @@ impl<'v> HostTextWalk<'_, 'v> {
             let at = at.child(key);
             match &named {
                 Some((name, place)) if name == key => {
+                    // The path to a redacted value may be shown, but no name below that value.
                     if self.is_below_hidden(place) {
                         self.placed.push(HostValue { at, value: None });
                     }
@@ -86,6 +89,7 @@ impl<'v> HostTextWalk<'_, 'v> {
 fn place_in(name: &Value) -> Option<Pointer> {
     let below = |place: Pointer, key: &str| place.child(key);
     match name {
+        // A host application may write paths in either form.
         Value::String(text) => Some(pointer_in(text).unwrap_or_else(|| text.split('.').fold(Pointer::root(), below))),
         Value::Array(keys) => keys.iter().try_fold(Pointer::root(), |place, key| match key {
             Value::String(key) => Some(place.child(key)),

@@ -154,6 +154,7 @@ impl<'p> Redactor<'p> {
     pub(super) fn of_arguments(&self, arguments: &Value) -> Self {
         let named = &self.policy.tools.hidden;
         let side = ScannedState { state: arguments, spared: &NO_TEXTS };
+        // An agent can copy a redacted value of the state into an argument.
         Self { named, values: self.values.clone(), ..Self::by_name(self.policy) }.having_looked_at(&[side])
     }
 
@@ -242,6 +243,7 @@ impl<'p> Redactor<'p> {
 
     /// Returns whether a value at the pointer is redacted, because of its path, its content or one of its keys.
     pub(super) fn hides_there(&self, value: &Value, at: &Pointer) -> bool {
+        // The value may come from a request and not from a scanned state, so its content is checked here.
         let found = match value {
             Value::Object(members) => members.keys().any(|it| self.finds(it)),
             leaf => is_leaf(leaf) && self.finds_in(leaf),
@@ -343,6 +345,7 @@ fn values_of(policy: &Policy, states: &[&Value], tool: Option<&Tool>) -> Redacte
     for state in states {
         policy.hidden.iter().flat_map(|it| it.named(state)).for_each(|it| gathered.add(it));
     }
+    // Arguments can be large, so they are copied only if one of their paths is redacted.
     if let Some(tool) = tool.filter(|_| !policy.tools.hidden.is_empty()) {
         let arguments = Value::Object(tool.arguments.clone());
         policy.tools.hidden.iter().flat_map(|it| it.named(&arguments)).for_each(|it| gathered.add(it));
@@ -352,6 +355,7 @@ fn values_of(policy: &Policy, states: &[&Value], tool: Option<&Tool>) -> Redacte
 
 /// Returns each value that a request sets, as a state that contains nothing else.
 fn put_by(format: PatchFormat, request: &Value) -> Vec<Value> {
+    // A merge patch has the shape of a state, so the patterns apply to it directly.
     let PatchFormat::JsonPatch = format else { return vec![request.clone()] };
     let put = |step: &Value| {
         let path = Pointer::try_from(step.get("path")?.as_str()?).ok()?;

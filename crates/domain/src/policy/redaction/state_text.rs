@@ -75,6 +75,7 @@ fn members_named(name: &str, value: &Value, at: &Pointer, places: &mut Vec<Point
             }
         }
         Value::Array(items) => {
+            // An index is no name that an author chose, so only the items are searched.
             items.iter().enumerate().for_each(|(index, item)| members_named(name, item, &at.index(index), places));
         }
         _ => {}

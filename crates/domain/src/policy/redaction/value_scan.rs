@@ -59,6 +59,7 @@ impl RedactedValueSet {
             Value::Object(members) if !is_leaf(value) => members.values().for_each(|it| self.add(it)),
             Value::Array(items) if !is_leaf(value) => items.iter().for_each(|it| self.add(it)),
             Value::String(text) => self.add_text(text),
+            // A number may also be written inside a text.
             Value::Number(_) => self.add_text(&canonical(value)),
             _ => {}
         }
@@ -76,6 +77,8 @@ impl RedactedValueSet {
         // A text may contain JSON, in which the value is escaped.
         for form in [part, &escaped[1..escaped.len() - 1]] {
             let known = self.0.entry(form.to_owned()).or_insert(extent);
+            // A short value may equal the beginning of a long one. `Beginning` is the greater one, because it redacts
+            // more.
             *known = extent.max(*known);
         }
     }
@@ -140,12 +143,14 @@ impl ValueMatcher {
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         let mut endings: HashMap<StateID, MatchLengths> = HashMap::new();
+        // As above, this fails only for options that the matcher was not built for.
         let Ok(mut state) = self.finder.start_state(Anchored::No) else { return places };
         for (at, byte) in text.bytes().enumerate() {
             state = self.finder.next_state(Anchored::No, state, byte);
             if !self.finder.is_match(state) {
                 continue;
             }
+            // Many positions share a state, so the matches of each state are computed once.
             let MatchLengths { whole, beginning } = *endings.entry(state).or_insert_with(|| self.ending(state));
             let end = at + 1;
             if whole > 0 {
@@ -165,6 +170,7 @@ impl ValueMatcher {
             let bytes = self.finder.pattern_len(pattern);
             match self.extents.get(pattern.as_usize()) {
                 Some(MatchExtent::Whole) => ending.whole = ending.whole.max(bytes),
+                // Each pattern has an extent. Without one, redacting too much is the safe choice.
                 Some(MatchExtent::Beginning) | None => ending.beginning = ending.beginning.max(bytes),
             }
         }

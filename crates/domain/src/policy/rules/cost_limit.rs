@@ -34,6 +34,7 @@ impl CostMeter {
     }
 
     pub(super) fn text(&mut self, text: &str) -> MeteredResult<()> {
+        // Even a short text costs one step, so that many of them are not free.
         self.take(1 + text.len() / BYTES_PER_STEP)
     }
 
@@ -44,6 +45,7 @@ impl CostMeter {
                 Ok(())
             }
             None => {
+                // `&&` and `||` continue after an error, so each later step must fail, too.
                 self.left = 0;
                 Err(EvaluationError::Spent)
             }

@@ -11,11 +11,14 @@ pub(super) fn depth(source: &str) -> usize {
                 open += 1;
                 deepest = deepest.max(open);
             }
+            // The parser reports a closing bracket that was never opened.
             b')' | b']' | b'}' => open = open.saturating_sub(1),
+            // Brackets in a text do not nest.
             b'\'' | b'"' => {
                 at = after_text(bytes, at);
                 continue;
             }
+            // A quote in a comment must not open a text.
             b'/' if bytes.get(at + 1) == Some(&b'/') => {
                 at = bytes[at..].iter().position(|it| *it == b'\n').map_or(bytes.len(), |it| at + it);
                 continue;
@@ -35,7 +38,9 @@ fn after_text(bytes: &[u8], at: usize) -> usize {
     let end: &[u8] = if bytes[at..].starts_with(&three) { &three } else { &three[..1] };
     let mut at = at + end.len();
     while at < bytes.len() && !bytes[at..].starts_with(end) {
+        // An escaped quote does not end the text, but a raw text has no escapes.
         at += if bytes[at] == b'\\' && !is_raw { 2 } else { 1 };
     }
+    // A text without a closing quote would otherwise end after the source.
     (at + end.len()).min(bytes.len())
 }

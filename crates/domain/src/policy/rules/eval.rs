@@ -57,11 +57,13 @@ impl<'a> Evaluation<'a, '_> {
             Expr::Member(of, name) => self.member(of, name)?.map_or(Err(EvaluationError::Failed), Val::of),
             Expr::Item(pair) => self.item(pair),
             Expr::Minus(of) => match self.value(of)? {
+                // The smallest int has no positive counterpart.
                 Val::Int(it) => it.checked_neg().map(Val::Int).ok_or(EvaluationError::Failed),
                 Val::Double(it) => Ok(Val::Double(-it)),
                 _ => Err(EvaluationError::Failed),
             },
             Expr::If(three) => {
+                // As in CEL, the other side is not evaluated, so it cannot fail.
                 let chosen = if self.truth(&three[0])? { &three[1] } else { &three[2] };
                 self.value(chosen)
             }
@@ -151,6 +153,7 @@ impl<'a> Evaluation<'a, '_> {
                 members.get(key.as_ref()).map_or(Err(EvaluationError::Failed), Val::of)
             }
             (Val::List(items), Val::Int(index)) => {
+                // A negative index matches no item.
                 let item = usize::try_from(index).ok().and_then(|it| items.get(it));
                 item.map_or(Err(EvaluationError::Failed), Val::of)
             }
@@ -178,10 +181,12 @@ impl<'a> Evaluation<'a, '_> {
             self.meter.step()?;
             self.locals.push(item?);
             let holds = self.truth(&pair[1]);
+            // The variable is removed even after an error, because `&&` and `||` may continue with the other side.
             self.locals.pop();
             match (quantifier, holds?) {
                 (Quantifier::All, false) => return Ok(false),
                 (Quantifier::Exists, true) => return Ok(true),
+                // As in CEL, every item is evaluated, so that an error in a later item counts.
                 (Quantifier::ExistsOne, true) => found += 1,
                 _ => {}
             }
@@ -205,6 +210,7 @@ impl<'a> Evaluation<'a, '_> {
             ComparisonOp::In => right.contains(left, self.meter)?,
             ComparisonOp::Contains | ComparisonOp::StartsWith | ComparisonOp::EndsWith => {
                 let (Val::Text(whole), Val::Text(part)) = (left, right) else { return Err(EvaluationError::Failed) };
+                // The search may read the whole text.
                 self.meter.text(whole)?;
                 match comparison {
                     ComparisonOp::Contains => whole.contains(part.as_ref()),
@@ -233,9 +239,11 @@ impl<'a> Evaluation<'a, '_> {
                 Arithmetic::Subtract => Ok(Val::Double(a - b)),
                 Arithmetic::Multiply => Ok(Val::Double(a * b)),
                 Arithmetic::Divide => Ok(Val::Double(a / b)),
+                // CEL defines `%` only for ints.
                 Arithmetic::Remainder => Err(EvaluationError::Failed),
             },
             (Val::Text(a), Val::Text(b)) if operator == Arithmetic::Add => {
+                // The result is a new text, so both sides are copied.
                 self.meter.text(a)?;
                 self.meter.text(b)?;
                 Ok(Val::Text(Cow::Owned(format!("{a}{b}"))))

@@ -134,6 +134,7 @@ impl Expr {
     pub(super) fn is_of_a_change(&self) -> bool {
         match self {
             Self::Fact(fact) => fact.is_of_a_change(),
+            // The list of a local variable is checked at its quantifier.
             Self::Const(_) | Self::Local(_) => false,
             Self::Member(of, _) | Self::Minus(of) | Self::Call(_, of) => of.is_of_a_change(),
             Self::Item(pair) | Self::Binary(_, pair) => pair.iter().any(Self::is_of_a_change),
@@ -147,6 +148,7 @@ impl Expr {
     /// top-level `&&`. For every other change the condition is false.
     pub(super) fn only_path(&self) -> Option<&str> {
         match self {
+            // Both sides must be true, so a path on one side is enough. With `||`, another path could make it true.
             Self::Ask(BooleanExpr::And(pair)) => pair[0].only_path().or_else(|| pair[1].only_path()),
             Self::Ask(BooleanExpr::Compare(ComparisonOp::Equal, pair)) => match &**pair {
                 [Self::Fact(RuleVariable::Path), Self::Const(Const::Text(path))]

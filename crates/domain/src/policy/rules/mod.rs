@@ -146,6 +146,7 @@ pub(super) fn ask<'a>(
     matter: &RuleSubject<'_>,
     place: impl Fn(&Pointer) -> Pointer,
 ) -> RuleFindings<'a> {
+    // All rules share one meter, because their number multiplies the cost.
     let mut meter = CostMeter::new();
     let mut findings = RuleFindings::default();
     for rule in rules.iter().filter(|it| it.is_about(matter.around.tool)) {
@@ -165,6 +166,7 @@ pub(super) fn ask<'a>(
                 Ok(false) => {}
                 Ok(true) if rule.then == RuleAction::Deny => push(&mut findings.denied, rule.denial(at())),
                 Ok(true) => places.push(at()),
+                // An error rejects the request, because a skipped rule would not be enforced.
                 Err(EvaluationError::Failed) => push(&mut findings.failed, rule.no_answer(at(), NO_ANSWER)),
                 Err(EvaluationError::Unsupposed) => push(&mut findings.failed, rule.no_answer(at(), UNSUPPOSED)),
                 // The rule would fail for its other changes, too.
@@ -175,6 +177,7 @@ pub(super) fn ask<'a>(
             }
         }
         if !places.is_empty() {
+            // Several changes may be reported at the same path above them.
             places.dedup();
             let heeded = if rule.then == RuleAction::Warn { &mut findings.warned } else { &mut findings.held };
             heeded.push(TriggeredRule { rule, places });

@@ -20,6 +20,7 @@ const TYPES: [&str; 8] = ["bool", "double", "int", "list", "map", "null_type", "
 type ConditionError = String;
 
 pub(super) fn read(source: &str) -> Result<Expr, ConditionError> {
+    // The length bounds the work of all steps below, so it is checked first.
     if source.len() > bounds::RULE_BYTES_MAX {
         return Err(format!("it is longer than {} bytes: make it two rules", bounds::RULE_BYTES_MAX));
     }
@@ -64,6 +65,7 @@ impl CelParser {
     }
 
     fn variable(&self, name: &str) -> Result<Expr, ConditionError> {
+        // An inner variable shadows an outer one of the same name.
         if let Some(slot) = self.locals.iter().rposition(|it| it == name) {
             return Ok(Expr::Local(slot));
         }
@@ -93,6 +95,7 @@ impl CelParser {
             return match (select.test, fact) {
                 (false, fact) => Ok(Expr::Fact(*fact)),
                 (true, fact) if fact.can_be_missing() => Ok(Expr::Ask(BooleanExpr::HasFact(*fact))),
+                // A check that is always true is probably a mistake of the author.
                 (true, _) => Err(format!("`{name}.{field}` is always there: leave `has` out")),
             };
         }
@@ -102,6 +105,7 @@ impl CelParser {
 
     fn call(&mut self, call: &CallExpr) -> Result<Expr, ConditionError> {
         let name = call.func_name.as_str();
+        // The target of a method is its first operand, so one match covers functions and methods.
         let sides: Vec<&IdedExpr> = call.target.as_deref().into_iter().chain(&call.args).collect();
         let is_method = call.target.is_some();
         match (is_method, sides.as_slice()) {
@@ -151,9 +155,11 @@ impl CelParser {
         };
         let body = body.ok_or("rules do not support this expression")?;
         let name = &it.iter_var;
+        // A local variable with the name of a known one would make the rule easy to misread.
         if whole_fact(name).is_some() || members(name).is_some() || TYPES.contains(&name.as_str()) {
             return Err(format!("`{name}` has a meaning already: call the item something else"));
         }
+        // The list cannot use the variable of its own quantifier, so it is read before the variable exists.
         let over = self.expr(&it.iter_range)?;
         if self.locals.len() >= bounds::RULE_LOOPS_MAX {
             return Err(format!("at most {} of all, exists and exists_one in one another", bounds::RULE_LOOPS_MAX));

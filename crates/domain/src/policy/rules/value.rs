@@ -59,6 +59,7 @@ impl<'a> Val<'a> {
     pub(super) fn size(&self, meter: &mut CostMeter) -> MeteredResult<usize> {
         match self {
             Self::Text(it) => {
+                // Counting characters reads the whole text.
                 meter.text(it)?;
                 Ok(it.chars().count())
             }
@@ -76,6 +77,7 @@ impl<'a> Val<'a> {
             Self::List(it) => Some(ItemIterator::Values(it.iter())),
             Self::Map(it) => Some(ItemIterator::Keys(it.keys())),
             Self::Names(it) => Some(ItemIterator::Names(it.iter())),
+            // The iterator shares the list, so that the items need no copy.
             Self::Made(it) => Some(ItemIterator::Made(Rc::clone(it), 0)),
             _ => None,
         }
@@ -120,6 +122,7 @@ impl<'a> Val<'a> {
     /// Evaluates CEL's `in`: the items of a list or the keys of a map.
     pub(super) fn contains(&self, value: &Self, meter: &mut CostMeter) -> MeteredResult<bool> {
         match (self, value) {
+            // A lookup by key would need a valid node name, which the text may not be.
             (Self::Names(names), Self::Text(text)) => Ok(names.iter().any(|it| it.as_str() == text)),
             (Self::Map(members), Self::Text(key)) => Ok(members.contains_key(key.as_ref())),
             (Self::Map(_), _) | (Self::Null | Self::Bool(_) | Self::Int(_) | Self::Double(_), _) => {

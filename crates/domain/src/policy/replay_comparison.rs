@@ -170,7 +170,7 @@ impl RecordedOutcome {
             // The gateway rejected the request without a judgement, so there is nothing to compare.
             ReplayComparison::Unknown { why: ReplayUnknownCause::NotJudged }
         } else if self.is_only(RejectCode::NobodyCanApprove) && would_be.outcome == ReplayOutcome::Hold {
-            // The rejection depended on the reviewers of that time, who are not recorded.
+            // The rejection depended on the reviewers of that time, and the reviewers of today may differ.
             ReplayComparison::Unknown { why: ReplayUnknownCause::NobodyThen }
         } else if self.outcome == would_be.outcome && self.codes == would_be.codes {
             ReplayComparison::Same { would_be }

@@ -29,6 +29,7 @@ pub fn canonical(value: &Value) -> String {
 pub fn canonical_of_sorted(sorted: &impl Serialize) -> String {
     let mut text = Vec::with_capacity(SORTED_CAPACITY);
     serde_json::to_writer(&mut text, sorted).expect("a plain struct with text keys");
+    // The compiler cannot check the order of the fields, so debug builds compare both forms.
     debug_assert_eq!(
         serde_json::to_value(sorted).map(|it| canonical(&it)).ok().as_deref(),
         std::str::from_utf8(&text).ok()
@@ -60,6 +61,7 @@ pub fn write_canonical(value: &Value, text: &mut Vec<u8>) {
 
 fn write_object(members: &Map<String, Value>, text: &mut Vec<u8>) {
     text.push(b'{');
+    // The map is already sorted by byte, so most objects need no second sort.
     if members.keys().any(|key| sorts_differently_in_utf16(key)) {
         let mut sorted: Vec<_> = members.iter().collect();
         sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
@@ -88,6 +90,7 @@ fn sorts_differently_in_utf16(key: &str) -> bool {
 }
 
 fn write_number(number: &Number, text: &mut Vec<u8>) {
+    // RFC 8785 writes every number as a double, and larger integers are not exact as doubles.
     let integer = number.as_i64().filter(|it| it.unsigned_abs() <= INTEGER_MAX);
     let written = match (integer, number.as_f64()) {
         (Some(integer), _) => write!(text, "{integer}"),
@@ -116,7 +119,9 @@ const fn needs_escape(byte: u8) -> bool {
 }
 
 fn write_escape(byte: u8, text: &mut Vec<u8>) {
+    // RFC 8785 prescribes lower case.
     const HEX: &[u8; 16] = b"0123456789abcdef";
+    // RFC 8785 prescribes the short escape if JSON has one.
     match short_escape(byte) {
         Some(letter) => text.extend_from_slice(&[b'\\', letter]),
         None => {
@@ -145,6 +150,7 @@ pub(super) fn string_len(string: &str) -> usize {
         return 2 + string.len();
     }
     let escapes = string.bytes().filter(|it| needs_escape(*it));
+    // The character itself is counted below, so only the added characters are summed.
     let extra: usize = escapes.map(|it| if short_escape(it).is_some() { 1 } else { 5 }).sum();
     2 + string.len() + extra
 }

@@ -26,6 +26,7 @@ impl LeafChange {
     /// Returns whether this change is only the `{}` or `[]` of a container that becomes empty or stops being empty.
     /// The container exists before and after. The change inside it is listed separately.
     pub fn is_filling(&self, before: &Value, after: &Value) -> bool {
+        // A leaf on both sides has another value, so it is a real change.
         if self.before.is_some() && self.after.is_some() {
             return false;
         }
@@ -47,6 +48,7 @@ mod presence {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+        // Serde would read null as `None`.
         Value::deserialize(deserializer).map(Some)
     }
 }
@@ -129,6 +131,7 @@ impl DiffBuilder {
                 self.compare_members(old, new);
             }
             (Value::Array(old), Value::Array(new)) if !old.is_empty() && !new.is_empty() => {
+                // Items are compared by index, because a pointer names an item by its index.
                 for index in 0..old.len().max(new.len()) {
                     if same_scalar(old.get(index), new.get(index)) {
                         continue;
@@ -145,6 +148,7 @@ impl DiffBuilder {
 
     /// Walks two sorted maps side by side.
     fn compare_members(&mut self, old: &Map<String, Value>, new: &Map<String, Value>) {
+        // One walk lists the changes in the order of the keys, without a lookup for each key.
         let mut added = new.iter().peekable();
         for (key, before) in old {
             while let Some((key, after)) = added.next_if(|(it, _)| *it < key) {
@@ -177,6 +181,7 @@ impl DiffBuilder {
             (None, Some(after)) => each_leaf(after, &mut self.trail, &mut |pointer, leaf| {
                 changes.push(LeafChange { pointer, before: None, after: Some(leaf.clone()) });
             }),
+            // Every key and index comes from at least one side.
             (None, None) => {}
         }
     }

@@ -59,6 +59,7 @@ pub fn normalise(value: &mut Value) {
 /// text must be a valid JSON number.
 pub(super) fn exact(text: &str) -> Option<Number> {
     let decimal = Decimal::read(text.as_bytes())?;
+    // Zero has no magnitude, and each of its spellings is the same number.
     if decimal.digits == 0 {
         return Some(Number::from(0));
     }
@@ -74,6 +75,7 @@ pub(super) fn exact(text: &str) -> Option<Number> {
             let double: f64 = text.parse().ok().filter(|it: &f64| it.is_finite())?;
             let mut buffer = ryu_js::Buffer::new();
             let shortest = Decimal::read(buffer.format_finite(double).as_bytes())?;
+            // Another decimal that rounds to this double would change silently when it is written back.
             if shortest == decimal { number(double) } else { None }
         }
     }
@@ -99,8 +101,10 @@ impl Decimal {
             if digit <= 9 {
                 if digits_kept < DIGITS_KEPT {
                     digits = digits * 10 + u64::from(digit);
+                    // Leading zeros are not significant.
                     digits_kept += u32::from(digits != 0);
                 } else if digit == 0 {
+                    // A zero after the kept digits changes only the exponent.
                     zeros_dropped += 1;
                 } else {
                     return None;
@@ -136,6 +140,7 @@ impl Decimal {
 
     /// Returns the value, if it is an integer within ±(2^53 − 1).
     fn integer(&self) -> Option<i64> {
+        // A larger power alone exceeds 2^53, and its computation could overflow.
         let power = u32::try_from(self.exponent).ok().filter(|it| *it < DIGITS_MAX)?;
         let size = self.digits.checked_mul(10_u64.pow(power)).filter(|it| *it <= INTEGER_MAX)?;
         let size = i64::try_from(size).ok()?;

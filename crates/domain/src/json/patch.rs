@@ -141,10 +141,12 @@ impl Patch {
         let form = match (format, request) {
             (PatchFormat::Merge, Value::Object(members)) => PatchBody::Merge(members),
             (PatchFormat::MergePatch, Value::Object(members)) => PatchBody::MergePatch(members),
+            // RFC 7396 lets any other value replace the whole document, but a state is always an object.
             (PatchFormat::Merge | PatchFormat::MergePatch, _) => return Err(PatchError::NotAnObject),
             (PatchFormat::JsonPatch, Value::Array(items)) => PatchBody::JsonPatch(operation::read_all(items)?),
             (PatchFormat::JsonPatch, _) => return Err(PatchError::NotAnArray),
         };
+        // Checked before the pointers exist, because building them takes the memory that the limit protects.
         if form.pointer_bytes() > POINTER_BYTES_MAX {
             return Err(PatchError::TooBig { reason: SizeExceeded::Pointers });
         }
@@ -195,6 +197,7 @@ impl Patch {
             PatchBody::MergePatch(request) => Value::Object(apply::merge_patch(members, request)),
             PatchBody::JsonPatch(operations) => apply::json_patch(state, operations, limits)?,
         };
+        // Only the result shows its size, because a short patch can copy large parts of the state.
         let size = ValueSize::of(&after);
         limits.check_size(&size).map_err(|reason| PatchError::TooBig { reason })?;
         Ok((after, size))

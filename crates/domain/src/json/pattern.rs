@@ -59,6 +59,7 @@ impl Pattern {
 
     /// Returns whether the pointer is what this names, above it or below it.
     pub fn touches(&self, pointer: &Pointer) -> bool {
+        // The shorter path ends the comparison, so a path above the pattern matches, too.
         self.segments.iter().zip(pointer.tokens()).all(|(segment, token)| segment.is(&token))
     }
 
@@ -97,6 +98,7 @@ impl PatternSegment {
             (Self::Key(key), Value::Object(members)) => members.get(key).into_iter().collect(),
             (Self::Any, Value::Object(members)) => members.values().collect(),
             (Self::Key(key), Value::Array(items)) => {
+                // An index has one spelling, as in JSON Pointers, so `01` names no item.
                 let index = key.parse::<usize>().ok().filter(|it| it.to_string() == *key);
                 index.and_then(|it| items.get(it)).into_iter().collect()
             }

@@ -82,6 +82,7 @@ impl Pointer {
     /// Returns whether `other` is this place or below it.
     pub fn covers(&self, other: &Self) -> bool {
         match other.0.strip_prefix(self.0.as_str()) {
+            // Without the slash, `/a` would cover `/ab`.
             Some(rest) => rest.is_empty() || rest.starts_with('/'),
             None => false,
         }
@@ -187,6 +188,7 @@ impl fmt::Display for Pointer {
 
 /// Reads an index by RFC 6901: no sign, no leading zero.
 pub fn array_index(token: &str) -> Option<usize> {
+    // Pointers are compared by text, so an item must not have a second spelling.
     let plain = token == "0" || (!token.starts_with('0') && token.bytes().all(|it| it.is_ascii_digit()));
     if plain { token.parse().ok() } else { None }
 }
@@ -225,6 +227,7 @@ fn push_index(text: &mut String, index: usize) {
 }
 
 fn unescape(token: &str) -> Cow<'_, str> {
+    // RFC 6901 resolves `~1` first, so that `~01` becomes `~1`.
     if token.contains('~') { Cow::Owned(token.replace("~1", "/").replace("~0", "~")) } else { Cow::Borrowed(token) }
 }
 

@@ -140,9 +140,11 @@ impl SizeMeter {
                 depth + 1
             }
             Value::Object(members) if !members.is_empty() => {
+                // Two braces, and a comma between any two.
                 self.size.bytes += members.len() + 1;
                 let mut depth = 0;
                 for (key, value) in members {
+                    // One byte more for the colon.
                     self.size.bytes += string_len(key) + 1;
                     depth = depth.max(self.measure(value, pointer_len + token_len(key)));
                 }
@@ -152,6 +154,7 @@ impl SizeMeter {
                 self.size.leaves += 1;
                 self.size.pointer_bytes += pointer_len;
                 self.size.bytes += self.leaf_len(leaf);
+                // An empty container is a leaf, but it is also a level.
                 usize::from(matches!(leaf, Value::Array(_) | Value::Object(_)))
             }
         }
@@ -166,6 +169,7 @@ impl SizeMeter {
             Value::Number(number) => match number.as_i64() {
                 Some(integer) if integer.unsigned_abs() <= INTEGER_MAX => integer_len(integer),
                 _ => {
+                    // The length of a double follows only from its text, which reuses one buffer.
                     self.scratch.clear();
                     write_canonical(leaf, &mut self.scratch);
                     self.scratch.len()

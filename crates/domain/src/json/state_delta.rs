@@ -56,6 +56,7 @@ impl Delta {
         let mut state = before.clone();
         for pointer in &self.remove {
             let (members, key) = member(&mut state, pointer)?;
+            // A missing member shows that the delta belongs to another state.
             members.remove(&key).ok_or(DeltaError::Misfit)?;
         }
         for (pointer, value) in &self.set {
@@ -91,6 +92,7 @@ impl Delta {
     fn compare(&mut self, before: &Value, after: &Value, trail: &mut PointerBuilder) {
         match (before, after) {
             (Value::Object(old), Value::Object(new)) => self.compare_members(old, new, trail),
+            // Entries have no order, so a delta cannot insert or remove single items.
             (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
                 for (index, (before, after)) in old.iter().zip(new).enumerate() {
                     let above = trail.enter_index(index);
@@ -125,6 +127,7 @@ fn member<'v>(state: &'v mut Value, pointer: &Pointer) -> Result<(&'v mut Map<St
     let (parent, key) = pointer.split_last().ok_or(DeltaError::Misfit)?;
     match parent.resolve_mut(state) {
         Some(Value::Object(members)) => Ok((members, key.into_owned())),
+        // Arrays are set as a whole, so only an object can gain or lose a member.
         _ => Err(DeltaError::Misfit),
     }
 }

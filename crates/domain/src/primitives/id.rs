@@ -46,11 +46,13 @@ fn is_token_text(text: &str) -> bool {
 }
 
 fn is_128_bits(text: &str) -> bool {
+    // The decoder refuses surplus bits in the last character, so an id has only one spelling.
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|it| it.len() == 16)
 }
 
 /// Returns whether a text is a credential id of an authenticator: 16 to 1023 bytes, in base64url.
 fn is_credential(text: &str) -> bool {
+    // WebAuthn sets both limits.
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|it| (16..=1023).contains(&it.len()))
 }
 

@@ -64,6 +64,7 @@ impl TextWarning {
                 format!("has {} letters, unlike the known values", called(*script))
             }
             Self::LooksLikeKnown(known) => {
+                // The known value can be text of another author, so it is sanitized, too.
                 let known: String = printed_line(known).chars().take(KNOWN_CHARS_SHOWN).collect();
                 format!("looks like \u{201c}{known}\u{201d} but is a different text")
             }
@@ -91,6 +92,7 @@ pub fn inert_line(text: &str) -> Vec<TextSegment<'_>> {
 /// `⟨U+202E⟩`. Line feeds stay.
 pub fn printed(text: &str) -> String {
     written(inert(text), |out, it| {
+        // Writing to memory cannot fail.
         let _ = write!(out, "⟨U+{:04X}⟩", u32::from(it));
     })
 }
@@ -106,6 +108,7 @@ pub fn printed_line(text: &str) -> String {
 /// has no such characters except line feeds.
 pub fn json(text: &str) -> String {
     written(inert(text), |out, it| {
+        // JSON escapes a character beyond U+FFFF as two surrogates.
         for unit in it.encode_utf16(&mut [0; 2]) {
             let _ = write!(out, "\\u{unit:04x}");
         }
@@ -126,6 +129,7 @@ fn written(segments: Vec<TextSegment<'_>>, escape: impl Fn(&mut String, char)) -
 fn segments(text: &str, treacherous: impl Fn(char) -> bool) -> Vec<TextSegment<'_>> {
     let mut segments = Vec::new();
     let mut plain_from = 0;
+    // A mark at the start of the text has no base character, so it is shown by its number.
     let mut marks = COMBINING_RUN_MAX;
     for (at, character) in text.char_indices() {
         marks = match (is_combining_mark(character), character.is_alphabetic()) {
@@ -185,6 +189,7 @@ fn is_treacherous(character: char) -> bool {
                 | 0x1D173..=0x1D17A
                 | 0xE0000..=0x10_FFFF
         )
+        // The last two code points of every plane are noncharacters.
         || u32::from(character) & 0xFFFE == 0xFFFE
 }
 

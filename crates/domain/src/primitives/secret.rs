@@ -27,6 +27,7 @@ impl<T: Zeroize> Drop for Secret<T> {
 
 impl<T: Zeroize> fmt::Debug for Secret<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A derived implementation would print the secret wherever a struct around it is logged.
         f.write_str("[redacted]")
     }
 }

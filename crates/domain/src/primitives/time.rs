@@ -27,6 +27,7 @@ impl Timestamp {
 
     /// Returns the seconds since 1970, rounded down, as in the NumericDate of a JWT.
     pub const fn seconds(self) -> i64 {
+        // Plain division would round times before 1970 up.
         self.0.div_euclid(1000)
     }
 
@@ -54,12 +55,14 @@ impl Timestamp {
     pub fn parse(text: &str) -> Option<Self> {
         let parsed = DateTime::parse_from_rfc3339(text).ok()?;
         let moment = Self(parsed.timestamp_millis());
+        // Signed and hashed texts contain times, so a time must have only one spelling.
         (moment.to_string() == text).then_some(moment)
     }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A time outside the calendar has no text, and printing must not panic.
         let moment = DateTime::<Utc>::from_timestamp_millis(self.0).unwrap_or_default();
         f.write_str(&moment.to_rfc3339_opts(SecondsFormat::Millis, true))
     }

@@ -8,6 +8,7 @@ impl Parser<'_> {
         self.at += 1;
         let start = self.at;
         self.at = plain_end(self.bytes, start);
+        // Most strings have no escape, so their text is copied at once.
         if self.peek() == Some(b'"') {
             let text = self.text[start..self.at].to_owned();
             self.at += 1;
@@ -49,6 +50,7 @@ impl Parser<'_> {
             Some(b't') => '\t',
             Some(b'u') => return self.unicode_escape(start),
             _ => {
+                // The error points at the letter, unless the text ends with the backslash.
                 self.at = self.bytes.len().min(start + 1);
                 return self.fault(JsonCode::Syntax);
             }
@@ -62,6 +64,7 @@ impl Parser<'_> {
         if !(0xD800..=0xDFFF).contains(&unit) {
             return char::from_u32(unit).ok_or_else(lone);
         }
+        // Half of a surrogate pair is no character, so a Rust string cannot contain it.
         if unit > 0xDBFF || !self.text.as_bytes()[self.at..].starts_with(b"\\u") {
             return Err(lone());
         }
@@ -94,6 +97,7 @@ fn plain_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     let (words, _) = bytes[start..].as_chunks::<8>();
     for word in words {
+        // Little endian on every platform, so the lowest marked bit belongs to the first byte.
         let word = u64::from_le_bytes(*word);
         // The high bit of a byte marks such a byte. A borrow can change only bytes after the first marked one.
         let control = word.wrapping_sub(ONES * 0x20) & !word;
@@ -106,6 +110,7 @@ fn plain_end(bytes: &[u8], start: usize) -> usize {
         }
         at += 8;
     }
+    // The last bytes do not fill a word.
     let is_plain = |it: &&u8| !matches!(**it, b'"' | b'\\' | 0..=0x1F);
     at + bytes[at..].iter().take_while(is_plain).count()
 }

@@ -26,6 +26,7 @@ fn merge_into(members: &mut Map<String, Value>, request: &Map<String, Value>) {
             Value::Null => _ = members.remove(key),
             Value::Object(below) => {
                 let place = members.entry(key.as_str()).or_insert(Value::Null);
+                // RFC 7396 replaces any other value by an object before it merges.
                 if !place.is_object() {
                     *place = Value::Object(Map::new());
                 }
@@ -39,6 +40,7 @@ fn merge_into(members: &mut Map<String, Value>, request: &Map<String, Value>) {
 }
 
 pub(super) fn json_patch(state: &Value, operations: &[Operation], limits: &StateLimits) -> Result<Value, PatchError> {
+    // Operations change a copy, so a failure in the middle leaves the state as it was.
     let mut run = PatchApplication { state: state.clone(), limits, copied: ValueSize::default() };
     for (index, operation) in operations.iter().enumerate() {
         run.operate(operation).map_err(|fault| fault.into_error(index, operation))?;
@@ -93,6 +95,7 @@ impl PatchApplication<'_> {
             Operation::Remove { path } => self.take(path).map(drop),
             Operation::Replace { path, value } => {
                 self.check_depth(path, ValueSize::of(value).depth)?;
+                // RFC 6902 lets `replace` create nothing, unlike `add`.
                 let place = path.resolve_mut(&mut self.state).ok_or(PatchFailure::NotFound)?;
                 if path.is_root() && !value.is_object() {
                     return Err(PatchFailure::StateNotAnObject);
@@ -115,9 +118,11 @@ impl PatchApplication<'_> {
     }
 
     fn shift(&mut self, from: &Pointer, path: &Pointer) -> Result<(), PatchFailure> {
+        // The value must exist even though the move changes nothing.
         if from == path {
             return from.resolve(&self.state).map(|_| ()).ok_or(PatchFailure::NotFound);
         }
+        // RFC 6902 forbids this, because the target disappears with the value.
         if from.covers(path) {
             return Err(PatchFailure::MovedIntoItself);
         }
@@ -125,6 +130,7 @@ impl PatchApplication<'_> {
         if path.tokens().count() > from.tokens().count() {
             self.charge(from, path)?;
         }
+        // RFC 6902 resolves the target in the state without the moved value.
         let value = self.take(from)?;
         self.add(path, value)
     }
@@ -173,6 +179,7 @@ impl PatchApplication<'_> {
     }
 
     fn take(&mut self, path: &Pointer) -> Result<Value, PatchFailure> {
+        // Removing the root would leave no state.
         let (parent, token) = path.split_last().ok_or(PatchFailure::StateNotAnObject)?;
         match parent.resolve_mut(&mut self.state) {
             Some(Value::Object(members)) => members.remove(token.as_ref()).ok_or(PatchFailure::NotFound),

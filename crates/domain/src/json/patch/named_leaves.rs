@@ -82,6 +82,7 @@ impl ProbeCollector {
     }
 
     fn probe(&mut self, path: Pointer) {
+        // A path into such an array reads a shifted item, so the caller needs access to the whole array.
         let arrays = self.shifted.iter().filter(|it| it.covers(&path) && **it != path);
         self.probes.extend(arrays.cloned());
         self.probes.push(path);
@@ -97,6 +98,7 @@ impl ProbeCollector {
     fn taken(&mut self, path: &Pointer) {
         self.probe(path.clone());
         if let Some((array, token)) = path.split_last()
+            // The state is not visible here, so every token that can be an index counts as one.
             && array_index(&token).is_some()
             && !array.is_root()
             && !self.shifted.contains(&array)
@@ -112,9 +114,11 @@ fn name_operation(operation: &Operation, named: &mut Vec<NamedLeaf>) {
         Operation::Remove { path } => named.push(NamedLeaf { pointer: path.clone(), claimed: NamedChange::Delete }),
         Operation::Move { from, path } => {
             named.push(NamedLeaf { pointer: from.clone(), claimed: NamedChange::Delete });
+            // The moved value is in the state, which this list must not read.
             named.push(NamedLeaf { pointer: path.clone(), claimed: NamedChange::Unknown });
         }
         Operation::Copy { path, .. } => named.push(NamedLeaf { pointer: path.clone(), claimed: NamedChange::Unknown }),
+        // A test sets no leaf, and `probes` lists its path.
         Operation::Test { .. } => {}
     }
 }

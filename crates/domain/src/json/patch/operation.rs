@@ -37,6 +37,7 @@ pub enum OperationError {
 }
 
 pub(super) fn read_all(items: Vec<Value>) -> Result<Vec<Operation>, PatchError> {
+    // Checked first, so that a huge list costs no further work.
     if items.len() > OPERATIONS_MAX {
         return Err(PatchError::TooManyOperations);
     }
@@ -58,6 +59,7 @@ impl Operation {
             Self::Add { path, value } | Self::Replace { path, value } => {
                 ValueSize::below(value, path.as_str().len()).pointer_bytes
             }
+            // The value of a test is compared but never listed, so only its path counts.
             Self::Remove { path } | Self::Test { path, .. } => path.as_str().len(),
             Self::Move { from, path } | Self::Copy { from, path } => from.as_str().len() + path.as_str().len(),
         }
@@ -80,6 +82,7 @@ impl OperationReader {
     }
 
     fn operation(mut self) -> Result<Operation, PatchError> {
+        // Each known member is taken out, so a remaining member is unknown.
         let op = self.members.remove("op");
         let operation = match op.as_ref().and_then(Value::as_str) {
             Some("add") => Operation::Add { path: self.pointer("path")?, value: self.value()? },

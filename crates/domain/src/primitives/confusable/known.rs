@@ -45,6 +45,7 @@ impl KnownTexts {
         if self.by_look.is_empty() || text.len() > BYTES_MAX {
             return None;
         }
+        // An equal text is the known one, not a look-alike of it.
         let other = |piece: &str| if self.exactly.contains(piece) { None } else { self.by_look.get(&skeleton(piece)) };
         pieces(text).find_map(other).map(String::as_str)
     }

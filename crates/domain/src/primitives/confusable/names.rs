@@ -11,6 +11,7 @@ pub fn alike(one: &str, other: &str) -> bool {
         return true;
     }
     let small = |name: &str| shape(&name.to_lowercase());
+    // A letter beyond ASCII can have another skeleton in lower case, so both are compared.
     shape(one) == shape(other) || (!(one.is_ascii() && other.is_ascii()) && small(one) == small(other))
 }
 
@@ -21,12 +22,14 @@ fn shape(name: &str) -> String {
         return shape_of_ascii(name);
     }
     let small = skeleton(name).to_lowercase();
+    // Lower case can turn a letter into one with a skeleton of its own.
     let letters = skeleton(&small).to_lowercase();
     letters.chars().map(joined).collect()
 }
 
 /// The same without the tables, which most names need not: every vote asks for it.
 fn shape_of_ascii(name: &str) -> String {
+    // UTS 39 gives `m` the skeleton `rn`, and the result must equal that of the tables.
     name.to_ascii_lowercase().replace('m', "rn").chars().map(joined).collect()
 }
 

@@ -239,6 +239,7 @@ impl Keys {
     /// Revokes a key, so that everything it signed becomes invalid. If it was signing or next, another key takes its
     /// role. Revoking a revoked key has no effect.
     pub fn revoke(self, kid: &str, now: Timestamp, random: &mut impl FnMut(&mut [u8])) -> Result<Self, KeysError> {
+        // Operators name a key only by its `kid`, so the keys of every use are searched.
         let Some(key) = self.public.iter().find(|it| it.kid() == kid) else {
             return Err(KeysError::Unknown { kid: kid.to_owned() });
         };
@@ -296,6 +297,7 @@ impl Keys {
 
     fn take_apart(self) -> (String, KeyringParts) {
         let issuer = self.issuer().to_owned();
+        // The public list is derived, so it is built again from the changed parts.
         let Self { chain, log, webhook, spent, salt, row, public: _ } = self;
         (issuer, KeyringParts { chain, log, webhook, spent, salt, row })
     }

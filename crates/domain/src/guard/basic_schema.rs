@@ -81,8 +81,10 @@ impl BasicSchema {
             | (BasicSchemaKind::Null, Value::Null)
             | (BasicSchemaKind::Number, Value::Number(_)) => {}
             (BasicSchemaKind::Integer, Value::Number(number)) if is_integer(number) => {}
+            // A value of another type is not in the enum either, so it is reported once.
             _ => return found(SchemaViolationKind::WrongType, &|| at.pointer()),
         }
+        // An enum lists only scalars, so a container is refused without writing its text.
         if self.listed.as_ref().is_some_and(|it| !is_scalar(value) || !it.contains(&canonical(value))) {
             found(SchemaViolationKind::NotListed, &|| at.pointer());
         }
@@ -160,6 +162,7 @@ fn object(members: &Map<String, Value>, at: &Pointer, depth: usize) -> Result<Ba
         return refuse("required", &format!("{name:?} is required, and `properties` lacks it"));
     }
     let others = match members.get("additionalProperties") {
+        // Closed by default, because no schema checks an unknown member.
         None | Some(Value::Bool(false)) => UnknownMembers::Refused,
         Some(Value::Bool(true)) => UnknownMembers::Admitted,
         Some(_) => return refuse("additionalProperties", "this is true or false"),

@@ -217,6 +217,7 @@ impl StateGuard {
         let mut found = Violations::default();
         let state = self.structure(proposed, ViolationSubject::Proposed, &mut found);
         if let Some(state) = &state {
+            // Compared with itself, a state can only violate rules that do not fit it at all.
             self.rules.judge((state, StateSide::After), state, &mut found);
         }
         state.filter(|_| found.is_empty()).map(NormalizedState::of).ok_or(found)
@@ -225,11 +226,13 @@ impl StateGuard {
     /// Checks whether the proposed state fits the schema and may follow the current one.
     pub fn transition(&self, current: &[u8], proposed: &[u8]) -> Result<AllowedTransition, Violations> {
         let mut found = Violations::default();
+        // Without rules every change would pass, which the caller could take for a check.
         if self.rules.is_empty() {
             found.add(AgentStateGuardCode::NoRules, ViolationSubject::Rules, GuardCode::NoRules);
         }
         let before = self.structure(current, ViolationSubject::Current, &mut found);
         let after = self.structure(proposed, ViolationSubject::Proposed, &mut found);
+        // Both states are read first, so the answer lists the violations of both.
         let (Some(before), Some(after)) = (before, after) else { return Err(found) };
         self.rules.judge((&before, StateSide::Before), &after, &mut found);
         if !found.is_empty() {
@@ -242,8 +245,10 @@ impl StateGuard {
     /// cannot be read.
     fn structure(&self, text: &[u8], subject: ViolationSubject, found: &mut Violations) -> Option<Value> {
         let alias = |own: AgentStateGuardCode| {
+            // AgentStateGuard has one number for every error of the current state.
             if subject == ViolationSubject::Current { AgentStateGuardCode::Current } else { own }
         };
+        // AgentStateGuard has its own number for a blank text.
         let blank = std::str::from_utf8(text).is_ok_and(|it| it.chars().all(is_blank));
         if blank {
             found.add(alias(AgentStateGuardCode::Input), subject, GuardCode::Json(JsonCode::Empty));

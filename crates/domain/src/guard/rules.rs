@@ -53,6 +53,7 @@ impl GuardRules {
                 _ => return refuse(&at, "there is no such rule"),
             }
         }
+        // The order of the kinds in the text has no meaning, so violations always come in one order.
         Ok(Self(in_order(read)))
     }
 
@@ -78,6 +79,7 @@ fn paths(list: &[Value], at: &Pointer, kind: &TransitionRuleKind) -> Result<Vec<
         let here = at.index(index);
         let Some(text) = value.as_str() else { return refuse(&here, "a path is text") };
         let at = path(text, &here)?;
+        // A repeated path would report each violation twice.
         if seen.insert(at.clone()) {
             rules.push(TransitionRule { at, kind: kind.clone() });
         }
@@ -104,6 +106,7 @@ fn ordered(values: &Value, at: &Pointer) -> Result<ValueOrder, GuardConfigError>
 fn keyed(rule: &Value, at: &Pointer) -> Result<KeyedListRule, GuardConfigError> {
     let Value::Object(members) = rule else { return refuse(at, "this rule is an object") };
     let known = ["key", "monotonic_boolean_fields", "allow_new_items"];
+    // A misspelled part would silently have no effect.
     if let Some(name) = members.keys().find(|it| !known.contains(&it.as_str())) {
         return refuse(&at.child(name), "this rule has no such part");
     }

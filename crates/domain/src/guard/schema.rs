@@ -38,6 +38,7 @@ pub(super) enum GuardSchema {
 
 impl GuardSchema {
     pub(super) fn read(text: &[u8]) -> Result<Self, GuardConfigError> {
+        // The compiled schema stays in memory, so its text is limited before it is read.
         if text.len() > BYTES_MAX {
             return Err(GuardConfigCode::Schema.at(&Pointer::root(), JsonCode::TooLarge.detail()));
         }
@@ -66,7 +67,9 @@ impl GuardSchema {
             Self::Small(schema) => schema.check(value, found),
             Self::JsonSchema(schema) => {
                 let mut faults = schema.faults(value);
+                // The validator lists violations in no fixed order, and equal inputs need equal answers.
                 faults.sort_by(|a, b| (&a.pointer, a.kind).cmp(&(&b.pointer, b.kind)));
+                // Several parts of a schema can report the same violation.
                 faults.dedup();
                 faults.iter().for_each(|SchemaViolation { pointer, kind }| found(*kind, &|| pointer.clone()));
             }

@@ -21,6 +21,7 @@ const NONCE_BYTES: usize = 24;
 
 impl RowKey {
     fn cipher(&self) -> XChaCha20Poly1305 {
+        // A derived key separates encryption from the seals, which use the row key itself.
         let key = Zeroizing::new(self.hmac(b"countersign.hidden-text.v1"));
         XChaCha20Poly1305::new(&Key::from(*key))
     }
@@ -29,6 +30,7 @@ impl RowKey {
     pub fn hide(&self, place: &str, text: &str, random: [u8; NONCE_BYTES]) -> EncryptedValue {
         let payload = Payload { msg: text.as_bytes(), aad: place.as_bytes() };
         let sealed = self.cipher().encrypt(&XNonce::from(random), payload).expect("a text is far below the bound");
+        // The nonce is not secret, and decryption needs it.
         EncryptedValue(STANDARD_NO_PAD.encode([random.as_slice(), &sealed].concat()))
     }
 

@@ -56,6 +56,7 @@ struct SortedKeys {
 
 pub(super) fn read(text: &str) -> Result<Keys, KeysError> {
     let document: KeyringDocument = serde_json::from_str(text)
+        // The parser's message may quote a secret, so only the position is kept.
         .map_err(|error| KeysError::Document { line: error.line(), column: error.column() })?;
     if document.format != FORMAT {
         return Err(KeysError::Document { line: 1, column: 1 });
@@ -78,11 +79,13 @@ pub(super) fn write(keys: &Keys) -> Zeroizing<Vec<u8>> {
     let able = KeyUse::ALL.into_iter().flat_map(|key_use| {
         let SigningKeySlots { signing, next } = keys.pair(key_use);
         [signing, next].map(|it| {
+            // The copy is wiped when the record is dropped.
             let secret = SecretBytes(Zeroizing::new(*it.key.private()));
             KeyRecord { private: Some(secret), ..record(it.key.public(), it.dates) }
         })
     });
     let spent = keys.spent.iter().map(|it| {
+        // Only a spent key needs its public half in the file, because other halves follow from the private ones.
         let public = Some(x(it.key.verifying_key()));
         KeyRecord { public, ..record(&it.key, it.dates) }
     });
@@ -117,6 +120,7 @@ impl SortedKeys {
         let key_use = KeyUse::named(&record.purpose).ok_or("purpose must be chain, log or webhook")?;
         let state = KeyState::named(&record.state).ok_or("state must be next, signing, retired or revoked")?;
         let dates = KeyDates { created_at: record.created_at, since: record.since };
+        // A wrong `kid` would publish one key under the name of another.
         let named = |kid: &str| if kid == record.kid { Ok(()) } else { Err("kid is not the key's thumbprint") };
         match (state, &record.private, &record.public) {
             (KeyState::Next | KeyState::Signing, Some(private), None) => {
@@ -153,6 +157,7 @@ fn take_one(
 
 impl Serialize for SecretBytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // The encoded text is a copy of the secret, so it is wiped, too.
         serializer.serialize_str(&Zeroizing::new(URL_SAFE_NO_PAD.encode(self.0.as_slice())))
     }
 }

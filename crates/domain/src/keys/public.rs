@@ -23,6 +23,7 @@ impl PublicKey {
     /// Reads the 32 bytes of a key. Refused if they are no point, not its one encoding, or of small order.
     pub(super) fn read(key_use: KeyUse, state: KeyState, bytes: &[u8; 32]) -> Result<Self, KeysError> {
         let key = VerifyingKey::from_bytes(bytes).map_err(|_| KeysError::Weak)?;
+        // A second encoding of one key would have a second thumbprint.
         if key.is_weak() || key.to_edwards().compress().as_bytes() != bytes {
             return Err(KeysError::Weak);
         }
@@ -78,6 +79,7 @@ impl PublicKey {
     fn from_jwk(jwk: &Value) -> Result<Self, KeysError> {
         let refuse = |problem| KeysError::Jwk { problem };
         let jwk = jwk.as_object().ok_or(refuse("a key must be an object"))?;
+        // The document is public, so its readers can sign with this key.
         if jwk.contains_key("d") {
             return Err(refuse("it contains a private key (`d`): its publisher must revoke it"));
         }
@@ -91,8 +93,10 @@ impl PublicKey {
                 return Err(refuse(problem));
             }
         }
+        // Without its use, a key for webhooks could verify a receipt.
         let key_use = text(jwk, "countersign_use").and_then(KeyUse::named);
         let key_use = key_use.ok_or(refuse("countersign_use must be chain, log or webhook"))?;
+        // Without its state, a revoked key would look trusted.
         let state = text(jwk, "status").and_then(KeyState::named);
         let state = state.ok_or(refuse("status must be next, signing, retired or revoked"))?;
         let bytes = text(jwk, "x").and_then(decode_32).ok_or(refuse("x must be base64url of 32 bytes"))?;
@@ -117,6 +121,7 @@ impl PublicKeys {
         if issuer.as_deref().is_some_and(|it| !visible(it) || !(1..=ISSUER_CHARS_MAX).contains(&it.len())) {
             return Err(KeysError::Issuer);
         }
+        // Signatures name their key only by `kid`, so a name must not be ambiguous.
         let mut kids = BTreeSet::new();
         match keys.iter().find(|it| !kids.insert(it.kid())) {
             Some(twice) => Err(KeysError::Twice { kid: twice.kid().to_owned() }),
@@ -171,6 +176,7 @@ pub(super) fn decode_32(text: &str) -> Option<[u8; 32]> {
 
 /// Returns the RFC 7638 thumbprint over the OKP members of RFC 8037, in their canonical form.
 fn thumbprint(key: &VerifyingKey) -> String {
+    // RFC 7638 hashes exactly this text: only these members, sorted and without spaces.
     let members = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, x(key));
     URL_SAFE_NO_PAD.encode(Sha256::digest(members))
 }

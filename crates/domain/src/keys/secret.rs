@@ -61,6 +61,7 @@ impl HmacKeySchedule {
     }
 
     fn hmac(&self, bytes: &[u8]) -> [u8; 32] {
+        // The clone keeps the computed schedule for the next MAC.
         self.0.clone().chain_update(bytes).finalize().into_bytes().into()
     }
 

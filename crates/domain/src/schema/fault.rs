@@ -17,13 +17,16 @@ pub(crate) struct SchemaViolation {
 impl SchemaViolation {
     /// Returns the violations of one error. An error about several members is reported at each of them.
     pub(super) fn all_of(error: &ValidationError<'_>) -> impl Iterator<Item = Self> {
+        // The validator writes valid pointers, and a violation must not be lost if one is not.
         let at = Pointer::try_from(error.instance_path().as_str()).unwrap_or_else(|_| Pointer::root());
         let kind = SchemaViolationKind::of(error.kind());
         let members: Vec<&str> = match error.kind() {
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
                 unexpected.iter().map(String::as_str).collect()
             }
+            // Reported at the missing member, as in the guard's own dialect.
             Kind::Required { property: Value::String(name) } => vec![name],
+            // The inner error is about the name itself, so its instance is the name.
             Kind::PropertyNames { error } => error.instance().as_str().into_iter().collect(),
             _ => Vec::new(),
         };
@@ -173,6 +176,7 @@ impl SchemaViolationKind {
             Kind::OneOfMultipleValid { .. } => Self::SeveralForms,
             Kind::Not { .. } => Self::FormExcluded,
             Kind::FalseSchema => Self::NothingAdmitted,
+            // An undecided pattern counts as unmatched, so it never lets a value through.
             Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } | Kind::Pattern { .. } => {
                 Self::PatternUnmatched
             }
@@ -191,6 +195,7 @@ impl SchemaViolationKind {
             Kind::MaxProperties { .. } => Self::TooManyMembers,
             Kind::MinProperties { .. } => Self::TooFewMembers,
             Kind::Referencing(_) => Self::NotApplied,
+            // The gateway replaces the validator's `pattern`, and the replacement has custom errors.
             Kind::Custom { keyword, .. } if keyword == pattern::KEYWORD => Self::PatternUnmatched,
             Kind::Custom { .. } => Self::Unfit,
         }

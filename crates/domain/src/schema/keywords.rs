@@ -65,6 +65,7 @@ pub(super) fn shape(keyword: &str) -> Option<KeywordShape> {
         | "minItems" | "uniqueItems" | "maxContains" | "minContains" | "maxProperties" | "minProperties"
         | "required" | "dependentRequired" | "title" | "description" | "default" | "deprecated" | "readOnly"
         | "writeOnly" | "examples" | "contentEncoding" | "contentMediaType" => KeywordShape::Data,
+        // The prefix marks a note of the author, so it cannot be a misspelled constraint.
         _ if keyword.starts_with("x-") => KeywordShape::Data,
         _ => return None,
     })
@@ -123,6 +124,7 @@ fn check_value(
 ) -> Result<(), SchemaError> {
     let text = value.as_str();
     match shape {
+        // An empty fragment names the same dialect.
         KeywordShape::Dialect if text.map(|it| it.trim_end_matches('#')) != Some(DIALECT) => {
             Err(at(here, format!("only {DIALECT} is read: write that, or leave $schema out")))
         }
@@ -132,6 +134,7 @@ fn check_value(
         KeywordShape::Format if !text.is_some_and(|it| FORMATS.contains(&it)) => {
             Err(at(here, format!("this format is not checked; known are {}", FORMATS.join(", "))))
         }
+        // A nested `$id` changes the base of references, so they could lead elsewhere than this check follows.
         KeywordShape::Data if keyword == "$id" && !parent.is_empty() => {
             Err(at(here, "$id is allowed only at the top: remove it, references stay within the document".to_owned()))
         }

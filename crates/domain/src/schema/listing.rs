@@ -42,6 +42,7 @@ impl SchemaRewriter {
             }
             (Some(KeywordShape::Schema), value) => self.schema(value),
             (Some(KeywordShape::Reference), Value::String(target)) => {
+                // A form moves below `if`, so this reference would name another place.
                 self.refers_into_forms |= ["/anyOf/", "/oneOf/"].iter().any(|it| target.contains(it));
                 value.clone()
             }
@@ -51,6 +52,7 @@ impl SchemaRewriter {
 
     /// Forms within a form are decided with it.
     fn form(&mut self, form: &Value) -> Value {
+        // This walk only looks for references, because the form itself stays as it is.
         let mut inner = Self { forms: 0, refers_into_forms: false };
         inner.schema(form);
         self.refers_into_forms |= inner.refers_into_forms;

@@ -19,10 +19,12 @@ struct OutOfSteps;
 pub(super) fn within<T>(steps: u64, check: impl FnOnce() -> T) -> Option<T> {
     let outer = LEFT.replace(steps);
     let done = catch_unwind(AssertUnwindSafe(check));
+    // Restored after a panic, too, because an outer check on this thread has its own steps.
     LEFT.set(outer);
     match done {
         Ok(result) => Some(result),
         Err(why) if why.is::<OutOfSteps>() => None,
+        // Any other panic is an error of the program and must not look like an expensive check.
         Err(why) => resume_unwind(why),
     }
 }

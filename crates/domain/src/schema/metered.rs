@@ -90,6 +90,7 @@ impl<'a> Node<'a, MeteredJson> for MeteredValue<'a> {
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
+        // The validator asks for a text only to read it, so its length is paid here.
         let text = self.value.as_str();
         spend(reading(text.map_or(0, str::len)));
         text.map(Cow::Borrowed)
@@ -121,6 +122,7 @@ impl<'a> Node<'a, MeteredJson> for MeteredValue<'a> {
     }
 
     fn equals_value(&self, expected: &Value) -> bool {
+        // Paid before the comparison, which cannot be stopped.
         pay_for_comparing(self.value, expected);
         Node::<SerdeJson>::equals_value(&self.value, expected)
     }
@@ -163,6 +165,7 @@ impl<'a> Iterator for MeteredMemberIter<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.members.next()?;
+        // The validator can match each name against every pattern of `patternProperties`.
         spend(self.of.prices.part + reading(name.len()) + self.of.prices.of_name(name));
         Some((name, self.of.child(value, name.len())))
     }
@@ -228,6 +231,7 @@ impl<'a> Array<'a, MeteredJson> for MeteredItems<'a> {
 
     /// Hashes the canonical text, because an attacker can make the validator's own hashes of lists collide.
     fn is_unique(&self) -> bool {
+        // Paid before the work, so an expensive list ends the check before it is hashed.
         self.items.iter().for_each(pay_for_reading);
         let mut seen = HashSet::with_capacity(self.items.len());
         self.items.iter().all(|item| seen.insert(canonical(item)))

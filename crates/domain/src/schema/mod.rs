@@ -83,6 +83,7 @@ impl SchemaSource {
     }
 
     pub(super) fn compile(mut self, openness: Openness) -> Result<Schema, SchemaError> {
+        // The validator accepts unknown keywords and references that multiply, so both checks come first.
         let places = keywords::check(&self.0)?;
         let extents = references::check(&places)?;
         let per_part = extents.per_part as u64;
@@ -101,6 +102,7 @@ impl SchemaSource {
             at: error.instance_path().as_str().to_owned(),
             why: error.to_string(),
         })?;
+        // A rewriting that does not compile is dropped, because the deciding validator can list, too.
         let lists = listing::with_forms_decided(&self.0).and_then(|it| validator(&it).ok());
         let recursion = extents.recursion;
         Ok(Schema(Arc::new(Compiled { decides, lists, recursion, prices, per_part })))
@@ -110,7 +112,9 @@ impl SchemaSource {
 fn validator(schema: &Value) -> Result<Validator<MeteredJson>, ValidationError<'static>> {
     jsonschema::options_for::<MeteredJson>()
         .with_draft(Draft::Draft202012)
+        // No schema may make the gateway fetch a document.
         .offline()
+        // Formats are only annotations by default in this draft.
         .should_validate_formats(true)
         .should_ignore_unknown_formats(false)
         // Matching is linear in the text, so that a pattern of a policy cannot block the gateway on an agent's value.
@@ -175,9 +179,12 @@ impl Schema {
     /// too many steps does not match.
     pub(super) fn faults(&self, value: &Value) -> Vec<SchemaViolation> {
         let whole = MeteredValue::whole(value, &self.0.prices);
+        // A value that fits needs no list, so the cheaper decision comes first.
         match meter::within(DECIDING_STEPS_MAX, || self.0.decides.is_valid(whole)) {
             Some(true) => Vec::new(),
+            // The value stays invalid even if its violations cannot be listed.
             Some(false) => self.listed(whole).unwrap_or_else(|| vec![SchemaViolation::unexplained()]),
+            // An undecided value is rejected, because the schema may forbid it.
             None => vec![SchemaViolation::too_costly()],
         }
     }

@@ -89,9 +89,12 @@ impl Expression {
         let regex = builder.size_limit(REGEX_BYTES_MAX).dfa_size_limit(REGEX_BYTES_MAX).build().ok()?;
         let config = DFA::config()
             .cache_capacity(AUTOMATON_BYTES_MAX)
+            // A pattern that is too large for the cache must compile, because the other engine still decides it.
             .skip_cache_capacity_check(true)
+            // A cache that fills up again and again is slower than the other engine.
             .minimum_cache_clear_count(Some(1))
             .unicode_word_boundary(true);
+        // The answer is yes or no, and captures would enlarge the automaton.
         let thompson = thompson::Config::new().which_captures(thompson::WhichCaptures::None);
         let automaton = DFA::builder().configure(config).thompson(thompson).build(&translated).ok()?;
         Some(Self { regex, automaton })
@@ -110,6 +113,7 @@ impl Expression {
             }
             spend(GIVEN_UP_STEPS);
         }
+        // The engine cannot be stopped in a text, so the worst case is paid before it starts.
         spend(worst);
         guarded(|| self.regex.is_match(text))
     }
@@ -136,6 +140,7 @@ impl<'i> Keyword<'i, MeteredJson> for RegexPattern {
     }
 
     fn is_valid(&self, instance: MeteredValue<'i>) -> bool {
+        // JSON Schema applies `pattern` only to texts.
         instance.as_string().is_none_or(|text| self.is_match(&text))
     }
 }

@@ -46,6 +46,7 @@ pub(super) fn check(places: &SchemasByPointer<'_>) -> Result<ReferenceWeights, S
     for pointer in places.keys() {
         let refuse = |why: &str| Err(SchemaError::At { at: pointer.to_owned(), why: why.to_owned() });
         let within = same_value.visit(pointer)?;
+        // A circle through parts ends with the value, but a circle for the same value never ends.
         if within.circular {
             return refuse("this schema refers to itself for the same value and would never end");
         }
@@ -117,6 +118,7 @@ impl ReferenceWalk<'_, '_> {
             Some(None) => return Ok(ReferenceWeight { sum: 1, longest: 1, circular: true }),
             None => {}
         }
+        // The walk recurses, so the limit also protects the stack.
         if self.open == OPEN_MAX {
             let why = "too many references lead through one another here".to_owned();
             return Err(SchemaError::At { at: pointer.to_owned(), why });
@@ -129,6 +131,7 @@ impl ReferenceWalk<'_, '_> {
                 SchemaReference::Part(_) if self.follows == WalkScope::SameValue => continue,
                 SchemaReference::Same(next) | SchemaReference::Part(next) => self.visit(&next)?,
             };
+            // References that double at each step would overflow the sum.
             extent.sum = extent.sum.saturating_add(next.sum);
             extent.longest = extent.longest.max(next.longest + 1);
             extent.circular |= next.circular;
@@ -157,7 +160,9 @@ impl ReferenceWalk<'_, '_> {
     fn target(&self, reference: &str) -> Option<String> {
         let fragment = reference.strip_prefix('#')?;
         if fragment.is_empty() || fragment.starts_with('/') {
+            // A reference is a URL, so its pointer may be percent-encoded.
             let pointer = percent_decoded(fragment)?;
+            // A reference to data would turn a part that no check has seen into a schema.
             return self.places.contains_key(&pointer).then_some(pointer);
         }
         self.anchors.get(fragment).map(|pointer| (*pointer).to_owned())

@@ -13,6 +13,7 @@ use super::SchemaError;
 pub(super) fn from_json(text: &str) -> Result<Value, String> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Unambiguous.deserialize(&mut deserializer).map_err(|error| error.to_string())?;
+    // Text after the schema would otherwise be ignored.
     deserializer.end().map_err(|error| error.to_string())?;
     Ok(value)
 }
@@ -91,6 +92,7 @@ fn from_toml_value(value: &DeValue<'_>) -> Result<Value, SchemaError> {
         DeValue::String(text) => Ok(Value::from(text.as_ref())),
         DeValue::Boolean(flag) => Ok(Value::from(*flag)),
         DeValue::Integer(integer) => {
+            // TOML also writes integers in hexadecimal, octal and binary.
             let number = i64::from_str_radix(integer.as_str(), integer.radix());
             number.map(Value::from).map_err(|_| no("an integer beyond 64 bits"))
         }

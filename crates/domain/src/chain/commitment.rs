@@ -168,6 +168,7 @@ impl<'a> TreeBuilder<'a> {
                 };
                 let (children, same) = self.grow_members(old, members, at, setting);
                 match before {
+                    // An unchanged part is shared, so none of its hashes is computed again.
                     Some((_, tree)) if same => (tree.clone(), true),
                     _ => (self.object(children), false),
                 }
@@ -218,6 +219,7 @@ impl<'a> TreeBuilder<'a> {
         let mut same = old.is_some_and(|(values, _)| values.len() == items.len());
         let mut children = Vec::with_capacity(items.len());
         for (index, value) in items.iter().enumerate() {
+            // Items are matched by index, because the salt of a leaf depends on its path.
             let before = old.and_then(|(values, trees)| values.get(index).zip(trees.get(index)));
             let (tree, kept) = self.grow(before, value, &at.index(index), setting);
             same &= kept;
@@ -299,6 +301,7 @@ pub(super) fn object_commitment<'k>(members: impl Iterator<Item = (&'k str, Dige
 
 /// Returns `H(array, JCS([commitment, …]))`.
 pub(super) fn array_commitment(items: impl Iterator<Item = Digest>) -> Digest {
+    // Digests need no escape, so the canonical text is written directly.
     let mut text = vec![b'['];
     for (index, commitment) in items.enumerate() {
         if index > 0 {

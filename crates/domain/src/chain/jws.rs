@@ -131,6 +131,7 @@ pub fn read<C: DeserializeOwned + Serialize>(token: &str, typ: TokenType) -> Res
         return Err(JwsError::Form);
     }
     let mut parts = token.split('.');
+    // The signature would not cover a fourth part.
     let (Some(head), Some(body), Some(signature), None) = (parts.next(), parts.next(), parts.next(), parts.next())
     else {
         return Err(JwsError::Form);

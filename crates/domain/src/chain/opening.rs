@@ -224,6 +224,7 @@ fn is_seen(old: Option<&OpenedTree>, new: Option<&OpenedTree>) -> bool {
         (Some(OpenedTree::Array(OpenedArray { array: old })), Some(OpenedTree::Array(OpenedArray { array: new }))) => {
             (0..old.len().max(new.len())).all(|at| is_seen(old.get(at), new.get(at)))
         }
+        // After a change of kind, every part of both sides belongs to the change.
         (Some(one), Some(other)) => is_open(one) && is_open(other),
         (Some(only), None) | (None, Some(only)) => is_open(only),
         (None, None) => true,
@@ -360,6 +361,7 @@ fn open_one(
             take(LEAF_BYTES + leaf.as_str().map_or(0, str::len))?;
             OpenedTree::Leaf(OpenedLeaf { value: leaf.clone(), salt: *salt })
         }
+        // Value and tree always agree, and otherwise a commitment reveals nothing.
         _ => OpenedTree::Bare(tree.commitment),
     };
     Some(opened)

@@ -106,6 +106,7 @@ impl Statement {
         let asked = !first && self.kind != TransitionType::Confirm;
         // Only the first version of a thread has no parent.
         let placed = (self.version == 0) == first && self.parent.is_none() == first;
+        // A host application creates threads, and it is no node.
         let by_host = self.kind == TransitionType::Create;
         let tried = if asked { self.attempt.is_some_and(|it| it > 0) } else { self.attempt.is_none() };
         placed

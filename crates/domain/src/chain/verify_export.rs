@@ -146,6 +146,7 @@ impl GenuineReceipt {
         let malformed = broken("receipt_malformed", "the text is not a receipt in its canonical form");
         let unverified = jws::read::<Receipt>(token, TokenType::Receipt).map_err(|_| malformed)?;
         let key = believed(keys, unverified.kid())?;
+        // A thief can sign with a stolen retired key, but the file does not show when a signature was made.
         let certain = key.state() == KeyState::Signing;
         let receipt = unverified.verify(key).ok_or(SIGNATURE_INVALID)?;
         say(receipt.is_whole(), malformed.code, "the receipt contradicts itself")?;
@@ -159,6 +160,7 @@ impl VerifiedChain {
     pub fn begin(first: &ExportedVersion<'_>, keys: &PublicKeys) -> Result<Self, ExportError> {
         let entry = signed(first, keys)?;
         let statement = first.statement;
+        // A published key set need not name its issuer.
         say(keys.issuer().is_none_or(|it| it == entry.iss), "issuer_mismatch", "another gateway signed it")?;
         let mut chain = Self {
             thread: statement.thread.clone(),
@@ -298,6 +300,7 @@ const SIGNATURE_INVALID: ExportError =
     broken("signature_invalid", "the signature does not match the key that it names");
 
 fn believed<'k>(keys: &'k PublicKeys, kid: &str) -> Result<&'k PublicKey, ExportError> {
+    // Old entries stay signed by a retired key, so it still counts.
     let key = keys.public(KeyUse::Chain, kid).filter(|it| matches!(it.state(), KeyState::Signing | KeyState::Retired));
     key.ok_or(broken("unknown_key", "the key that it names is not published, was revoked, or does not sign yet"))
 }

@@ -195,6 +195,7 @@ impl OfflineCheckState {
     /// Reads the receipt as verify does. Only the meaning of a retired key differs.
     fn signature(&mut self, evidence: &ReceiptEvidence<'_>) -> CheckOutcome {
         let broken = fail(DenialCode::SignatureInvalid, "the signature does not match that key");
+        // Offline there is no stored receipt, so a retired key is reported as unknown.
         match read_receipt(evidence.receipt, evidence.keys, None) {
             Ok(receipt) => {
                 self.receipt = Some(receipt);
@@ -225,6 +226,7 @@ impl OfflineCheckState {
             KeyState::Revoked => return fail(broken, "the entry's key was revoked"),
             KeyState::Next => return fail(broken, "the entry's key does not sign yet"),
         }
+        // Only a verified entry is kept, so later checks never compare a forged one.
         self.entry = unverified.verify(key);
         match (&self.entry, &self.receipt) {
             (None, _) => fail(broken, "the entry's signature does not match that key"),

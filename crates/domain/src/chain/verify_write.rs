@@ -155,6 +155,7 @@ fn replay(
     ask: &WriteCheckRequest<'_>,
     now: Timestamp,
 ) -> Result<WriteAllowed, DenialCode> {
+    // A write id belongs to one request, so another request must not get its permission.
     let same = write.thread == thread.id && write.transition == ask.transition && write.node == *ask.node;
     let lapsed = thread.unresolved.contains(&write.key);
     if same && write.is_live(now) && write.holds_head(thread) && !lapsed {
@@ -184,6 +185,7 @@ fn check_receipt(
     now: Timestamp,
 ) -> Result<Receipt, DenialCode> {
     let receipt = match facts.issued.filter(|it| it.token() == token) {
+        // This process signed exactly these bytes, so the signature is not checked again.
         Some(issued) => recognise(issued, facts.keys)?,
         None => read_receipt(token, facts.keys, facts.stored_receipt)?,
     };
@@ -218,6 +220,7 @@ pub fn read_receipt(token: &str, keys: &PublicKeys, stored: Option<StoredReceipt
     let key = keys.public(KeyUse::Chain, unverified.kid()).ok_or(DenialCode::UnknownKey)?;
     match key.state() {
         KeyState::Signing => {}
+        // The stored bytes show that the gateway issued this receipt, not a thief of the retired key.
         KeyState::Retired if stored.is_some_and(|it| it.token == token) => {}
         KeyState::Retired | KeyState::Revoked | KeyState::Next => return Err(DenialCode::UnknownKey),
     }

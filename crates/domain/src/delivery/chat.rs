@@ -69,6 +69,7 @@ fn slack(note: &ChatMessage) -> Value {
             // Plain text cannot contain a mention or a link, so the agent's text cannot notify a channel.
             {"type": "section", "text": {"type": "plain_text", "text": note.title, "emoji": false}},
             {"type": "section", "text": {"type": "plain_text", "text": facts, "emoji": false}},
+            // Otherwise Slack turns addresses and names in the text into links by itself.
             {"type": "section", "text": {"type": "mrkdwn", "text": link, "verbatim": true}},
         ],
     })

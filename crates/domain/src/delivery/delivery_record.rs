@@ -161,6 +161,7 @@ impl Delivery {
         match &self.state {
             DeliveryState::Waiting { due, .. } => due.millis(),
             DeliveryState::Delivered { at } | DeliveryState::Failed { at } => at.millis(),
+            // It has no time of its own until the previous delivery has ended.
             DeliveryState::Behind {} => 0,
         }
     }

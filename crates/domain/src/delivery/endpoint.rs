@@ -141,6 +141,7 @@ impl Endpoint {
     /// row.
     pub fn hash(&self) -> String {
         let value = serde_json::to_value(self).expect("an endpoint is a plain struct with text keys");
+        // The canonical form makes the hash independent of the order of the fields.
         let hash = Sha256::digest(canonical(&value).as_bytes());
         hash.iter().map(|it| format!("{it:02x}")).collect()
     }

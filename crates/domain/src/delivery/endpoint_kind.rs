@@ -138,6 +138,7 @@ impl EndpointKind {
     pub fn reaches(&self, decided: &DecisionPayload) -> bool {
         match self {
             Self::Webhook { .. } => true,
+            // A chat gets notes about pending reviews, never a decision.
             Self::Chat { .. } => false,
             Self::LangGraph { .. } => langgraph::thread_of(decided).is_some(),
             Self::Resume { template } => template.reaches(decided),

@@ -95,6 +95,7 @@ fn is_name(text: &str) -> bool {
 
 /// Returns the request for a run that resumes the interrupts.
 pub fn run(assistant: &str, interrupts: &[String], decided: &DecisionPayload) -> Value {
+    // Each answer has the id of its interrupt, because the server gives any other answer to every waiting interrupt.
     let resume: Map<String, Value> = interrupts.iter().map(|it| (it.clone(), decided.answer.clone())).collect();
     json!({"assistant_id": assistant, "command": {"resume": resume}, "multitask_strategy": "reject"})
 }
@@ -109,6 +110,7 @@ pub fn search(assistant: &str) -> Value {
 
 /// Evaluates the start of the response to that query.
 pub fn found(answer: &[u8]) -> PreflightResult {
+    // Only the start of the response is read, so it cannot be parsed as JSON.
     let text = String::from_utf8_lossy(answer);
     match text.split_whitespace().collect::<String>().as_str() {
         "[]" => PreflightResult::NoAssistant,

@@ -132,6 +132,7 @@ impl TryFrom<String> for MailAddress {
     fn try_from(text: String) -> Result<Self, InvalidMailAddress> {
         // The last `@` separates the host. An earlier one fails the check of the local part.
         let (local, host) = text.rsplit_once('@').ok_or(InvalidMailAddress)?;
+        // Quoted local parts are refused, because they can contain spaces and other signs with a meaning in SMTP.
         let atom = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+/=?^_`{|}~-".contains(&it);
         let atoms = local.len() <= LOCAL_CHARS_MAX && local.split('.').all(|it| !it.is_empty() && it.bytes().all(atom));
         // The rules of host names. They exclude every character with a meaning in SMTP.
@@ -152,6 +153,7 @@ impl MailContact {
         match self.pace {
             MailPace::Each => patient,
             MailPace::Digest => {
+                // At least one millisecond, because the interval divides below.
                 let apart = i64::try_from(digests.as_millis()).unwrap_or(i64::MAX).max(1);
                 // Digests are due at multiples of the interval, so all gateways agree without stored state.
                 Timestamp::from_millis((patient.millis().div_euclid(apart) + 1).saturating_mul(apart))
@@ -171,6 +173,7 @@ impl MailNotification {
     /// Returns the notification for a later time, because its review cannot be decided now.
     #[must_use]
     pub fn later(&self, now: Timestamp) -> Self {
+        // The wait is not a failed attempt, so the count of attempts stays.
         Self { due: now.plus(DELAYS[0]), ..self.clone() }
     }
 }

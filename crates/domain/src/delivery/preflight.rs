@@ -65,7 +65,9 @@ impl PreflightResult {
     /// Checks that no further attempt is needed.
     pub const fn settles(self) -> bool {
         match self {
+            // A later attempt cannot bring the waiting run back.
             Self::NotWaiting | Self::Another | Self::There => true,
+            // These can change: the active run ends, or an administrator corrects the setup.
             Self::Busy | Self::NoDigest | Self::Unclear | Self::Refused | Self::NoAssistant => false,
         }
     }

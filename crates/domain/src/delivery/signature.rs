@@ -95,6 +95,7 @@ pub fn second_of(at: Timestamp) -> i64 {
 impl SignedBody {
     /// Signs a body. The id is the event's id in every attempt, so receivers can detect repetitions.
     pub fn new(keys: &Keys, id: &EventId, at: Timestamp, body: String) -> Self {
+        // Standard Webhooks signs whole seconds.
         let seconds = second_of(at);
         let signature = keys.signing(KeyUse::Webhook).sign(format!("{id}.{seconds}.{body}").as_bytes());
         Self { id: id.clone(), seconds, body, signature: format!("v1a,{}", STANDARD.encode(signature)) }

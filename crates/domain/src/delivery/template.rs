@@ -194,6 +194,7 @@ impl PreflightTemplate {
     pub fn seen(&self, answer: &[u8]) -> Result<(), PreflightResult> {
         let answer: Value = serde_json::from_slice(answer).map_err(|_| PreflightResult::Unclear)?;
         match self.pointer.resolve(&answer) {
+            // A missing value can come from a wrong pointer, so it proves nothing.
             None => Err(PreflightResult::Unclear),
             Some(value) if *value == self.waiting => Ok(()),
             Some(_) => Err(PreflightResult::NotWaiting),
@@ -280,6 +281,7 @@ pub fn filled_address(url: &Url, decided: &DecisionPayload) -> Option<Url> {
 
 /// Returns the URL with braces, as people write it.
 pub fn braced(text: &str) -> String {
+    // The URL parser keeps escapes as they were written, so both cases occur.
     text.replace("%7B", "{").replace("%7b", "{").replace("%7D", "}").replace("%7d", "}")
 }
 

@@ -81,7 +81,6 @@ impl BasicSchema {
             | (BasicSchemaKind::Null, Value::Null)
             | (BasicSchemaKind::Number, Value::Number(_)) => {}
             (BasicSchemaKind::Integer, Value::Number(number)) if is_integer(number) => {}
-            // A value of another type is not in the enum either, so it is reported once.
             _ => return found(SchemaViolationKind::WrongType, &|| at.pointer()),
         }
         // An enum lists only scalars, so a container is refused without writing its text.

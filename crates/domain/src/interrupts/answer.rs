@@ -90,6 +90,7 @@ impl Interrupt {
             approvals: ending.approvals,
             approved: ending.decision == InterruptDecision::Approved,
             asserted: self.digest,
+            // The answer is for the token that posted the interrupt, not for another host application.
             aud: self.source.token.clone(),
             decision: ending.decision,
             exp: ending.expires_at.map(Timestamp::seconds),

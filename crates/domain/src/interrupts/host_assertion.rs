@@ -106,6 +106,7 @@ impl HostAssertion {
             return wrong("expires_in", "`expires_in` must be at least 60 seconds");
         }
         let diff = &self.redacted_diff;
+        // The canonical length does not depend on white space.
         let small = canonical(diff).len() <= REDACTED_DIFF_BYTES_MAX && leaves(diff).len() <= REDACTED_DIFF_LEAVES_MAX;
         if small {
             Ok(())

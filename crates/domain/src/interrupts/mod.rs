@@ -249,6 +249,7 @@ impl Interrupt {
 
     /// Checks that reviewers can still decide it.
     pub fn is_open(&self, now: Timestamp) -> bool {
+        // The deadline decides even before the gateway records the end.
         matches!(self.state, InterruptState::Open {}) && now < self.expires_at
     }
 
@@ -298,6 +299,7 @@ impl Interrupt {
         let told = ballot.told;
         let vote = self.jury().hear(ballot, voter, roll)?;
         self.votes.push(vote);
+        // A vote must not decide the interrupt if the page said that more votes are needed.
         Ok(match self.jury().count(roll).matches_preview(told)? {
             QuorumResult::Waiting => InterruptTally::Waiting(self),
             QuorumResult::Approved(approvals) => InterruptTally::Approved(self, approvals),

@@ -140,11 +140,9 @@ impl SizeMeter {
                 depth + 1
             }
             Value::Object(members) if !members.is_empty() => {
-                // Two braces, and a comma between any two.
                 self.size.bytes += members.len() + 1;
                 let mut depth = 0;
                 for (key, value) in members {
-                    // One byte more for the colon.
                     self.size.bytes += string_len(key) + 1;
                     depth = depth.max(self.measure(value, pointer_len + token_len(key)));
                 }

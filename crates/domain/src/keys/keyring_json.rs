@@ -120,7 +120,7 @@ impl SortedKeys {
         let key_use = KeyUse::named(&record.purpose).ok_or("purpose must be chain, log or webhook")?;
         let state = KeyState::named(&record.state).ok_or("state must be next, signing, retired or revoked")?;
         let dates = KeyDates { created_at: record.created_at, since: record.since };
-        // A wrong `kid` would publish one key under the name of another.
+        // The name follows from the key, so another name shows a damaged or edited record.
         let named = |kid: &str| if kid == record.kid { Ok(()) } else { Err("kid is not the key's thumbprint") };
         match (state, &record.private, &record.public) {
             (KeyState::Next | KeyState::Signing, Some(private), None) => {

@@ -264,6 +264,7 @@ impl PeriodFigures {
     }
 
     fn flow(&mut self, flow: &FlowId) -> &mut FlowCounts {
+        // A flow that is counted by name stays so, even after the limit is reached.
         if self.flows.contains_key(flow) || self.flows.len() < FLOWS_MAX {
             self.flows.entry(flow.clone()).or_default()
         } else {

@@ -169,6 +169,7 @@ impl PolicyChangeRequest {
 
     /// Returns whether reviewers can still decide it.
     pub fn is_open(&self, now: Timestamp) -> bool {
+        // The deadline decides even before the gateway records the end.
         matches!(self.state, PolicyChangeState::Open {}) && now < self.expires_at
     }
 
@@ -177,6 +178,7 @@ impl PolicyChangeRequest {
         Quorum {
             digest: self.digest,
             stages: &self.stages,
+            // Escalations exist only for reviews.
             also_asked: None,
             excluded: &self.excluded,
             denials_needed: DENIALS_NEEDED,
@@ -204,6 +206,7 @@ impl PolicyChangeRequest {
         let vote = self.jury().hear(ballot, voter, roll)?;
         self.votes.push(vote);
         let now = roll.now;
+        // All votes are counted again with the current accounts, because groups may have changed since.
         Ok(match self.jury().count(roll) {
             QuorumResult::Waiting => PolicyChangeTally::Waiting(self),
             QuorumResult::Approved(_) => {

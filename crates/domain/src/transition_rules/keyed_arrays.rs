@@ -32,12 +32,14 @@ pub(super) fn judge(
         return;
     }
     let now = items(rule, at, (after, StateSide::After), found);
+    // Without unique keys the items of both states cannot be matched.
     let (Some(before), Some(after)) = (was, now) else { return };
     for (index, (key, _)) in before.list.iter().enumerate() {
         if !after.places.contains_key(key) {
             found.broken(side, TransitionViolation::ItemRemoved, || at.index(index));
         }
     }
+    // A new item is appended only if no old item follows it.
     let last_old = after.list.iter().rposition(|(key, _)| before.places.contains_key(key));
     let mut furthest = None;
     for (index, (key, item)) in after.list.iter().enumerate() {
@@ -104,6 +106,7 @@ pub fn key_identity(key: &Value) -> Option<String> {
 /// Returns one text for each key. Two spellings of one word (NFC) are one key, because a reader cannot distinguish
 /// them.
 fn identity(key: &Value) -> String {
+    // The quotes of a text keep `"1"` and `1` apart.
     let text = canonical(key);
     if is_nfc(&text) { text } else { text.nfc().collect() }
 }
@@ -123,6 +126,7 @@ fn fields(
     new: PreviousItem<'_>,
     found: &mut impl ViolationSink,
 ) {
+    // Sorted, so that violations come in a fixed order.
     let names: BTreeSet<&String> = old.members.keys().chain(new.members.keys()).collect();
     for name in names {
         let mut tell = |it: PreviousItem<'_>, code| found.broken(it.side, code, || at.index(it.index).child(name));

@@ -59,6 +59,7 @@ impl TransitionRuleKind {
 
 /// Sorts rules into the order in which they are judged: by kind, then as written.
 pub fn in_order(mut rules: Vec<TransitionRule>) -> Vec<TransitionRule> {
+    // The sort is stable, so rules of one kind keep their order.
     rules.sort_by_key(|it| it.kind.rank());
     rules
 }

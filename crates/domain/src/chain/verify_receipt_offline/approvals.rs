@@ -67,6 +67,7 @@ impl PinnedPasskey {
 
 /// Checks every approval that names a passkey against the given evidence and the pinned registrations.
 pub(super) fn approvals(receipt: &Receipt, votes: &[VoteEvidence], pinned: Option<&[PinnedPasskey]>) -> CheckOutcome {
+    // Other methods leave no signature that can be checked without the gateway.
     let signed: Vec<&ApprovalClaim> =
         receipt.approvals.iter().filter(|it| it.method == ApprovalMethod::Passkey).collect();
     if signed.is_empty() {

@@ -104,6 +104,7 @@ impl Identity {
             event_recorder::outside(&mut draft, None, now, EventType::SetupLinkUsed, data)?;
         }
         match self.core.commit(draft.finish()).await {
+            // The name is taken or the link was used, so another try would fail too.
             Err(error) if error.is_conflict() => Err(Error::Exists(match link {
                 None => "an account with this name exists already, and it was not changed: choose another name",
                 Some(_) => "an account with this name exists already, or the link was used: ask for a new invitation",
@@ -136,6 +137,7 @@ impl Identity {
             owner,
             flow: new.flow.clone(),
             nodes: new.nodes.clone(),
+            // The database contains only the hash, so its readers cannot use the token.
             secret_hash: fingerprint(&secret).to_string(),
             revoked: false,
             created_at: now,
@@ -148,6 +150,7 @@ impl Identity {
             "flow": token.flow, "nodes": token.nodes,
         });
         if let Some(by) = by {
+            // The commit fails if the administrator lost the role in the meantime.
             draft.require_unchanged(by);
             data["by"] = json!(by.record.id);
         }
@@ -198,6 +201,7 @@ impl Identity {
         let now = self.core.now();
         let secret = new_secret();
         let session = Session {
+            // The id is a hash, so a reader of the database has no cookie that works.
             id: fingerprint(&secret),
             account: account.record.id.clone(),
             created_at: now,
@@ -215,6 +219,7 @@ impl Identity {
         match &way {
             SignInMethod::Password => {}
             SignInMethod::Link(link) => {
+                // The database's clock decides whether the link has expired.
                 draft.before(link.record.expires_at);
                 draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
                 data["link"] = json!(link.record.id);
@@ -323,6 +328,7 @@ fn check_binding(new: &NewToken) -> Result<()> {
         MachineRole::Host => (true, nodes == 0),
         MachineRole::Agent => (true, nodes >= 1),
         MachineRole::Writer => (true, nodes == 1),
+        // These roles cover all flows, so naming one flow would promise a limit that does not exist.
         MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor => (false, nodes == 0),
     };
     if new.flow.is_some() != flow {

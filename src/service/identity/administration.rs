@@ -169,6 +169,7 @@ impl Identity {
         let (now, secret) = (self.core.now(), new_secret());
         let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(ttl), used: false };
         let mut draft = Draft::new(keys.row(), now);
+        // The commit fails if the administrator was disabled or lost the role in the meantime.
         draft.require_unchanged(by);
         draft.insert(&link)?;
         let data = json!({"link": link.id, "expires_at": link.expires_at, "for": link.purpose});
@@ -237,6 +238,7 @@ impl Identity {
         hash: &str,
     ) -> Result<()> {
         let (keys, now) = (self.core.keys()?, self.core.now());
+        // Each try reads the link again, because a conflict may mean that it was used.
         let link: Stored<OneTimeLink> = self.core.need(&keys, link.record.id.as_str(), "link").await?;
         let stored: Stored<Account> = self.core.need(&keys, account.as_str(), "account").await?;
         if link.record.used || stored.record.disabled || stored.record.password_hash().is_none() {
@@ -269,6 +271,7 @@ impl Identity {
         by: &AccessChange,
         but: Option<&SessionId>,
     ) -> Result<()> {
+        // A delegation that a passkey confirmed does not depend on the password.
         self.end_unproven_delegations(draft, keys, account, by, |it| it.confirmed_by.is_none()).await?;
         let theirs = |it: &OneTimeLink| {
             let by_them = it.purpose.made_by().is_some_and(|it| it.by.as_str() == account.as_str());

@@ -102,6 +102,7 @@ impl Identity {
         }
         event_recorder::outside(&mut draft, None, now, EventType::Delegated, delegated_data(&delegation))?;
         match self.core.commit(draft.finish()).await {
+            // The confirmation is bound to these terms, so it cannot serve another try.
             Err(error) if error.is_conflict() => Err(Error::Busy),
             other => other.map(|()| delegation),
         }
@@ -192,6 +193,7 @@ impl Identity {
     /// Returns all active delegations, the nearest end first, up to the length of one list.
     pub(in crate::service) async fn active_delegations(&self, keys: &Keys) -> Result<Vec<Delegation>> {
         let now = self.core.now();
+        // The list is sorted by end, so the cursor skips delegations that are over.
         let after = Cursor { due: now.millis(), id: char::MAX.to_string() };
         let rows =
             self.core.reader(keys).list::<Delegation>(RowFilter::State(OPEN), Some(&after), LIST_ROWS_MAX).await?;

@@ -43,12 +43,14 @@ impl Identity {
         let mut draft = Draft::new(keys.row(), self.core.now());
         for sighting in due {
             match stored.iter().find(|it| it.record.of == sighting.of) {
+                // Another gateway has already written a time that is precise enough.
                 Some(before) if before.record.at.plus(GRAIN) > sighting.at => {}
                 Some(before) => draft.replace(before, sighting)?,
                 None => drop(draft.insert(sighting)?),
             }
         }
         self.core.commit(draft.finish()).await?;
+        // Marked after the commit, so that the next run repeats a failed change.
         self.sightings.wrote(due);
         Ok(())
     }
@@ -61,6 +63,7 @@ impl Identity {
             let stored: Vec<Stored<LastSeenRow>> = self.core.reader(&keys).get_many(ids).await?;
             seen.extend(stored.into_iter().map(|it| (it.record.of, it.record.at)));
         }
+        // This process may have seen them later than the last written time.
         for id in of {
             if let Some(at) = self.sightings.at(id) {
                 let known = seen.entry(id.clone()).or_insert(at);

@@ -17,6 +17,7 @@ pub(in crate::service) struct LastSeenTimes {
 
 impl LastSeenTimes {
     pub(in crate::service) fn note(&self, of: &str, now: Timestamp) {
+        // Most callers are known, and a read lock lets their requests run in parallel.
         if let Some(seen) = self.seen.read().unwrap_or_else(PoisonError::into_inner).get(of) {
             seen.at.fetch_max(now.millis(), Ordering::Relaxed);
             return;
@@ -31,6 +32,7 @@ impl LastSeenTimes {
     pub(in crate::service) fn forget(&self, now: Timestamp) {
         let recently = now.millis().saturating_sub(millis(FORGOTTEN_AFTER));
         let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
+        // A time that is not written yet would be lost.
         seen.retain(|_, it| !it.is_written() || *it.at.get_mut() > recently);
     }
 

@@ -99,6 +99,7 @@ impl Identity {
     /// Stores that a browser was sent to the provider with this state.
     pub async fn store_oidc_state(&self, state: &str, browser: &str, next: &str) -> Result<()> {
         let (keys, now) = (self.core.keys()?, self.core.now());
+        // The row contains only hashes, so a reader of the database cannot complete the sign-in.
         let purpose = LinkPurpose::Oidc { browser: fingerprint(browser), next: next.to_owned() };
         let link = OneTimeLink { id: fingerprint(state), purpose, expires_at: now.plus(ERRAND_TTL), used: false };
         let mut draft = Draft::new(keys.row(), now);
@@ -111,6 +112,7 @@ impl Identity {
     /// Signs in a person after the response of the provider.
     pub async fn oidc_callback(&self, browser: Option<&str>, back: &OidcCallback) -> Result<SignInSuccess> {
         let (provider, keys) = (self.provider()?, self.core.keys()?);
+        // The state is checked before the code is redeemed, so another browser's code has no effect.
         let Some((link, next)) = self.asked(&keys, browser, &back.state).await? else {
             return self.not_let_in(SignInRejected::UnknownState, None, None).await;
         };
@@ -118,6 +120,7 @@ impl Identity {
             Ok(identity) => identity,
             Err(reason) => return self.not_let_in(reason, Some(link), None).await,
         };
+        // The provider redeems a code once, so only the change is tried again.
         let secret = retrying!(self.complete_oidc_sign_in_once(
             &provider.settings,
             &identity,
@@ -174,6 +177,7 @@ impl Identity {
         origin: Option<&SessionOrigin>,
     ) -> Result<String> {
         let keys = &*self.core.keys()?;
+        // Each try reads the link again, because a parallel request may have used it.
         let link = self.core.need::<OneTimeLink>(keys, asking.as_str(), "link").await?;
         if link.record.used {
             return self.not_let_in(SignInRejected::UnknownState, None, None).await;
@@ -213,6 +217,7 @@ impl Identity {
         let session = self.new_session(&id, &secret, settings, identity, origin);
         begin_session(&mut draft, &session, &link)?;
         match self.core.commit(draft.finish()).await {
+            // The state expired by the database's clock, so it counts as unknown.
             Err(error) if error.is_too_late() => self.not_let_in(SignInRejected::UnknownState, None, None).await,
             other => other.map(|()| secret),
         }
@@ -327,6 +332,7 @@ impl Identity {
 /// Starts a new session and replaces any earlier session of the browser.
 fn begin_session(draft: &mut Draft<'_>, session: &Session, link: &Stored<OneTimeLink>) -> Result<()> {
     draft.insert(session)?;
+    // The database's clock decides whether the authorization has expired.
     draft.before(link.record.expires_at);
     draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
     let data = json!({"account": session.account, "session": session.id, "link": link.record.id});
@@ -345,6 +351,7 @@ pub(in crate::service) fn added_data(account: &Account) -> Value {
 /// Derives the account id from the identity at the provider alone, so that one person cannot have two accounts and two
 /// people cannot share one. The keyring is needed to compute the id.
 pub(in crate::service) fn account_id(keys: &Keys, identity: &OidcIdentity) -> AccountId {
+    // Canonical JSON keeps issuer and subject apart, so two people never give the same text.
     let who = canonical(&json!([identity.issuer, identity.subject]));
     AccountId::try_from(format!("oidc-{}", derived(keys, "account", &who))).expect("base64url is part of a name")
 }

@@ -104,6 +104,7 @@ impl Identity {
 
     /// Returns the groups of all people, and the groups that values of the OpenID provider are mapped to.
     fn groups_of(&self, people: &[Account]) -> BTreeSet<GroupName> {
+        // A mapped group exists even while no account is in it.
         let mapped = self.ways().provider.iter().flat_map(|it| &it.settings.mapping.groups).map(|(_, group)| group);
         people.iter().flat_map(|it| &it.groups).chain(mapped).cloned().collect()
     }

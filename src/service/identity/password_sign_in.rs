@@ -203,6 +203,7 @@ impl Identity {
         if let Some((asker, _)) = &askers.address
             && let Some(address) = self.core.fetch::<FailedSignIns>(keys, asker).await?
         {
+            // All clients at the address share the counter, so only this attempt is reverted.
             draft.replace(&address, &address.record.taken_back())?;
         }
         self.core.commit(draft.finish()).await

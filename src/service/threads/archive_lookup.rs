@@ -92,6 +92,7 @@ impl Threads {
             let archived = file.at(version).ok_or(BROKEN)?;
             rows.push(taken(archived).ok_or(Error::Erased)?);
         }
+        // Archived rows were added after those of the database, so the order is restored.
         rows.sort_by_key(VersionedRow::version);
         Ok(rows)
     }
@@ -147,6 +148,7 @@ impl Threads {
         parent: Digest,
         identity: Digest,
     ) -> Result<Option<Transition>> {
+        // The version after the head is not committed yet, so no archive can contain it.
         if parent == thread.head.transition || thread.gone.archived == 0 {
             return Ok(None);
         }
@@ -191,6 +193,7 @@ impl Threads {
         transitions: &mut HashMap<Digest, Transition>,
     ) -> Result<()> {
         let mut slim: Vec<_> = transitions.values_mut().filter(|it| it.values == ValueLocation::Archived).collect();
+        // Sorted by version, so that each file is unpacked once.
         slim.sort_by(|a, b| {
             let place = |it: &Transition| (it.statement.thread.clone(), it.statement.version);
             place(a).cmp(&place(b))
@@ -220,6 +223,8 @@ impl Threads {
             Some(at) => at,
             None => {
                 let Some(archive) = self.archive_over(keys, thread, version).await? else { return Ok(None) };
+                // One permit serves all files of the call, because a second one for the same thread would wait for the
+                // first.
                 let turn = match files.turn.take() {
                     Some(turn) => turn,
                     None => self.core.turns.unpacking.take(thread.as_str()).await?,

@@ -24,6 +24,7 @@ impl Threads {
             let (keys, now) = (self.core.keys()?, self.core.now());
             let stored = self.core.thread(&keys, thread).await?;
             let mut record = stored.record.clone();
+            // A repeated request succeeds, so that a client can retry.
             if record.closed.is_some() {
                 return Ok(());
             }
@@ -35,6 +36,7 @@ impl Threads {
             record_expired_lease(&mut draft, &mut record, now)?;
             if let Some(review) = record.hold.clone() {
                 let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+                // A review past its deadline has expired, even if the worker has not recorded it yet.
                 let (state, reason) = if hold.record.is_open(now) {
                     (HoldState::Superseded { at: now, by: None, policy: None }, HoldEndReason::Superseded)
                 } else {
@@ -48,6 +50,7 @@ impl Threads {
             record.closed = Some(ThreadClosure { by: by.clone(), at: now, reason });
             event_recorder::append_thread_event(&mut draft, &mut record, now, EventType::ThreadClosed, data)?;
             draft.replace(&stored, &record)?;
+            // The response is stored with its change, so that a repeated request gets it back.
             self.core.store_response(&mut draft, &keys, &())?;
             self.core.commit(draft.finish()).await
         })

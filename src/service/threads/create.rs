@@ -108,12 +108,14 @@ impl Threads {
             }
             let step = first_step(&self.secret(&keys, &id), token, &policy, &id, &new.state, now);
             let mut draft = Draft::new(keys.row(), now);
+            // The commit fails if the token was revoked, the policy was replaced or a halt began in the meantime.
             draft.require_unchanged(token).require_unchanged(&flow).require_unchanged(&gateway);
             let content = StateContent::Full { state: new.state.clone(), origins: step.after.tree.origins() };
             let transition = step.transition.clone();
             let gated = GatedTransition { step, gate: CommitGate::Auto {}, committed_at: now };
             let first = self.insert_signed_entry(&mut draft, &keys, gated, initial.owes(), content)?;
             let mut thread = thread_of(&first, new, now);
+            // The token's owner is an author of the first state and cannot vote on changes until a write is confirmed.
             thread.authors.insert(token.record.owner.clone());
             let mut data = json!({"transition": first.entry.transition, "by": token.record.principal()});
             if let Some(terms) = &new.episode {
@@ -128,6 +130,7 @@ impl Threads {
             let made = created(&first, new.flow.clone());
             self.core.store_response(&mut draft, &keys, &made)?;
             self.core.commit(draft.finish()).await?;
+            // Cached only after the commit, so that the cache never contains a head that failed to commit.
             self.heads.put(Arc::new(first));
             Ok(made)
         })
@@ -163,6 +166,8 @@ impl Threads {
     pub async fn overview(&self, thread: &ThreadId) -> Result<ThreadOverview> {
         let keys = self.core.keys()?;
         let thread = self.core.thread(&keys, thread).await?;
+        // The worker may not have recorded a passed deadline yet, and the status must not show an ended review as
+        // pending.
         let thread = self.expire_hold_if_due(&keys, thread).await?.record;
         let status = thread.status(self.core.now());
         let review = thread.hold.clone();
@@ -254,6 +259,7 @@ fn first_step(
         carried: None,
         context_tokens: None,
         editor: None,
+        // Signing needs the gate, so the caller sets the entry later.
         outcome: TransitionOutcome::Committed { entry: String::new() },
         values: ValueLocation::Here,
     };

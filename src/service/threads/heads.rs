@@ -106,6 +106,7 @@ impl Threads {
         let mut rows: HashMap<String, StateContent> = HashMap::new();
         self.fetch_states(keys, &mut rows, asked.iter().map(|(_, thread, at)| version_id(thread, *at))).await?;
         let older = asked.iter().flat_map(|(_, thread, at)| match rows.get(&version_id(thread, *at)) {
+            // A greater distance is never written, so following it would only read without a limit.
             Some(StateContent::Delta { base, .. }) if at.saturating_sub(*base) <= STATE_DELTAS_MAX => {
                 (*base..*at).map(|it| version_id(thread, it)).collect()
             }
@@ -114,6 +115,7 @@ impl Threads {
         let older: Vec<String> = older.collect();
         self.fetch_states(keys, &mut rows, older.into_iter()).await?;
         for (digest, thread, at) in asked {
+            // A version without a row is in an archive, which lists do not read.
             if rows.contains_key(&version_id(&thread, at)) {
                 states.insert(digest, rolled_forward(&rows, &thread, at).ok_or(BROKEN)?);
             }
@@ -127,6 +129,7 @@ impl Threads {
         rows: &mut HashMap<String, StateContent>,
         ids: impl Iterator<Item = String>,
     ) -> Result<()> {
+        // Several transitions of one thread can need the same older version, which is read once.
         let ids: BTreeSet<String> = ids.filter(|it| !rows.contains_key(it)).collect();
         let ids: Vec<String> = ids.into_iter().collect();
         for chunk in ids.chunks(LIST_ROWS_MAX as usize) {

@@ -60,6 +60,7 @@ impl Threads {
 
     /// Cancels a held proposal. Only its own proposer may do so.
     pub async fn cancel(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
+        // The commit refuses a cancellation after the deadline, so the caller learns that the review expired.
         let late = |error: Error| if error.is_too_late() { Error::Expired } else { error };
         retrying!(self.cancel_once(token, transition, reason)).map_err(late)
     }
@@ -82,6 +83,8 @@ impl Threads {
             HoldState::Open {} if hold.record.is_open(now) => {}
             HoldState::Open {} => {
                 let thread = self.expire_once(&hold.record.id).await?;
+                // The review stays open while its deadline has not passed by the database's clock, so it can still be
+                // cancelled.
                 if thread.record.hold.as_ref() != Some(&hold.record.id) {
                     return Err(Error::Expired);
                 }
@@ -95,6 +98,7 @@ impl Threads {
         }
         let thread = self.core.thread(&keys, &hold.record.thread).await?;
         let mut draft = Draft::new(keys.row(), now);
+        // The database's clock decides whether the cancellation came before the deadline.
         draft.before(hold.record.expires_at);
         self.core.store_response(&mut draft, &keys, &())?;
         let state = HoldState::Cancelled { at: now, reason: cut_reason(reason) };

@@ -73,6 +73,7 @@ impl ThreadFilter {
 
     /// Returns whether no thread after this one can match.
     fn is_past(&self, thread: &Thread) -> bool {
+        // Held and reserved threads are sorted by due time, so a later name proves nothing about the rest.
         let ordered_by_name = !matches!(self.status, Some(ThreadStatusCode::Held | ThreadStatusCode::Writing));
         let beyond =
             |name: &String| thread.id.as_str() > name.as_str() && !thread.id.as_str().starts_with(name.as_str());

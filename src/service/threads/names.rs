@@ -19,9 +19,11 @@ const PRIVATE: &str = "flow:";
 pub(super) fn name_for(flow: &FlowId, asked: Option<&ThreadId>, now: Timestamp) -> Result<ThreadId> {
     let refused = |why: &str| Err(Error::invalid("/thread", why));
     match asked {
+        // Otherwise a thread could pass for an imported run.
         Some(id) if imported::is_name(id) => {
             refused("this form of name is reserved for imported runs. Choose another name")
         }
+        // Anyone who knows the head can compute a branch's name, so no host may take it.
         Some(id) if Branch::is_name(id) => {
             refused("this form of name is reserved for branches. Fork one with POST /v1/threads/{thread}/forks")
         }
@@ -29,6 +31,7 @@ pub(super) fn name_for(flow: &FlowId, asked: Option<&ThreadId>, now: Timestamp) 
             "a name that begins with `flow:` is private to one flow. Use `flow:FLOW:NAME` with the thread's own flow and a NAME without colons",
         ),
         Some(id) => Ok(id.clone()),
+        // A generated name is random, so hosts of other flows cannot guess it.
         None => Ok(ThreadId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name")),
     }
 }

@@ -284,6 +284,7 @@ impl<'s> ProvenanceTrace<'s> {
             text: StateText { kind: text.kind, at: at.clone() },
         };
         let version_before = transition.statement.version.checked_sub(1);
+        // The member existed before, so an earlier transition chose its name.
         if let Some(version) = version_before.filter(|_| text.is_earlier_name(before.state())) {
             open.push(from(&transition.statement.thread, version, &text.at));
             return Ok(None);
@@ -334,6 +335,7 @@ impl<'s> ProvenanceTrace<'s> {
             let tip = self.version(&branch.thread, version).await?;
             let from =
                 |at| TracedText { thread: branch.thread.clone(), version, text: StateText { kind: text.kind, at } };
+            // The same path is the most certain source, so no further candidates are searched.
             if text.resolve(&tip.state).as_deref() == Some(value) {
                 return Ok(vec![from(text.at.clone())]);
             }

@@ -43,6 +43,7 @@ pub(in crate::service) fn hidden_places(
     let mut pointers = opening.from.closed(&root);
     pointers.extend(opening.to.closed(&root));
     pointers.retain(hides);
+    // A path may be closed in both trees.
     pointers.sort();
     pointers.dedup();
     pointers.into_iter().map(|at| RedactedField::of(at, before, after)).collect()

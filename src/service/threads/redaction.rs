@@ -69,6 +69,7 @@ impl Redaction {
             false => Cow::Borrowed(&self.every),
             true => {
                 let known = self.readable.iter().find(|it| it.0 == *author.nodes());
+                // For an author that was not prepared, a comparison could confirm a guess, so nothing is compared.
                 known.map_or_else(|| Cow::Owned(none()), |it| Cow::Borrowed(&it.1))
             }
         };
@@ -236,6 +237,8 @@ impl Threads {
                 };
                 let Some(chosen) = traces.of_text(standpoint, &text).await? else { continue };
                 let own = |it: &TextAuthor| reader.could_have_written_as(it.author.party());
+                // The text is spared only if it must be a guess: the reader chose it and could not read the redacted
+                // value.
                 if chosen.iter().all(own) && !chosen.iter().any(|it| known.has(it, &text, state)) {
                     spared.insert(text);
                 }

@@ -36,11 +36,13 @@ impl Threads {
         let Some(tool) = &transition.tool else { return Ok(None) };
         let statement = &transition.statement;
         let secret = self.secret(keys, &statement.thread);
+        // The reviewer must see exactly the arguments that the statement commits to.
         if statement.tool.as_ref() != Some(&tool.stated(&secret, &statement.proposal)) {
             return Err(Error::Broken("a tool call does not match its statement"));
         }
         let parts = shown_arguments_by(hidings, tool);
         let hidden = parts.iter().any(|it| matches!(it, RedactedLeaf::Hidden { .. }));
+        // The salt stays secret beside redacted arguments, because it would make them guessable.
         let arguments = if hidden {
             RedactedArguments::Parts(parts)
         } else {

@@ -70,6 +70,7 @@ impl Threads {
             let transition = transitions.remove(&row.transition).ok_or(BROKEN)?;
             let link = ChainLink { entry: &row.entry, statement: &transition.statement, root: at.tree.root() };
             let entry = check_link(&link, keys.trusted(), keys.issuer()).map_err(|_| BROKEN)?;
+            // A valid signature alone does not prove the position, so the entry must name this thread and version.
             if entry.transition != row.transition || entry.version != row.version || entry.thread != *thread {
                 return Err(BROKEN);
             }

@@ -220,6 +220,7 @@ impl Identity {
         let by_it = |it: &Delegation| it.confirmed_by.as_ref() == Some(id);
         self.end_unproven_delegations(&mut draft, &keys, &person.account.record.id, &whose, by_it).await?;
         match self.core.commit(draft.finish()).await {
+            // A confirmation works once, so the change is not tried again with it.
             Err(error) if error.is_conflict() => Err(Error::Busy),
             other => other,
         }
@@ -282,6 +283,7 @@ impl Identity {
             _ => by.to_string(),
         };
         let by = AccessChange { by: by.clone(), name, at: now };
+        // A delegation that the password confirmed does not depend on passkeys.
         self.end_unproven_delegations(draft, keys, account, &by, |it| it.confirmed_by.is_some()).await
     }
 
@@ -309,6 +311,7 @@ impl Identity {
                 let used = PasskeyUse::signed(stored, counter);
                 let way = SignInMethod::Passkey { used, challenge: attempt.challenge.to_owned() };
                 match self.open_session(&keys, account, way, attempt.origin.clone()).await {
+                    // A conflict usually means that the challenge was already used.
                     Err(error) if error.is_conflict() => Err(Error::Unauthenticated),
                     other => other,
                 }

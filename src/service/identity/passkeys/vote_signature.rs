@@ -194,6 +194,7 @@ pub fn evidence_of(issuer: &str, review: &ReviewId, vote: &Vote) -> Option<VoteE
 impl Identity {
     /// Returns the digest that the voter's passkey signs, and its expiry.
     pub fn vote_challenge(&self, hold: &Hold, voter: &AccountId, ballot: &Ballot) -> Result<(Digest, Timestamp)> {
+        // A signature must not outlive the review.
         let expires_at = self.core.now().plus(SIGNATURE_TTL).min(hold.expires_at);
         Ok((statement(&*self.core.keys()?, &hold.id, voter, ballot, expires_at).challenge(), expires_at))
     }

@@ -39,6 +39,7 @@ pub(super) fn put_back(
             let (table, id) = (Table::Archives.name(), archive.id());
             findings.push(AuditFinding { table, id, finding: finding.to_owned() });
         };
+        // An unreadable file is a finding and not an error, so that the audit goes on.
         let text = archives.and_then(|it| it.read(&archive).ok());
         let Some(content) = text.and_then(|it| ArchiveContent::read(&it)).filter(|it| it.is_of(&archive)) else {
             note("the archive file is missing or was changed: restore it from a backup");
@@ -132,6 +133,7 @@ impl ArchiveEvents {
 
     fn is(&self, stored: &Stored<Archive>) -> bool {
         let row = &stored.record;
+        // Each state is one revision, so an older copy of the row has the wrong number.
         let (revision, erased) = match &row.kept {
             archive::ArchiveContentState::Whole {} => (1, None),
             archive::ArchiveContentState::Erasing { at, policy } => (2, Some((*at, policy.to_string()))),
@@ -230,6 +232,7 @@ impl AuditRun<'_> {
     /// Returns true if the archive of the version is erased. Erasing also removes the values that were still in the
     /// database.
     fn was_erased(&self, thread: &ThreadId, version: u64) -> bool {
+        // The id of an archive contains its last version, so the next row is the only candidate.
         let over = self.all.archives.range(version_id(thread, version)..).next().map(|it| &it.1.record);
         let over = over.filter(|it| it.thread == *thread && it.from <= version);
         over.is_some_and(|it| matches!(it.kept, archive::ArchiveContentState::Erased { .. }))
@@ -254,6 +257,7 @@ fn follow(
             (archive.file, archive.erased) = (it.file, Some(it.made));
             gone.erased = next;
         }
+        // Erased values no longer exist, so only later versions can be restored.
         EventType::ThreadRestored if next == gone.archived && from >= gone.erased => {
             told.remove(&it.to).filter(|of| (of.from, &of.file) == (it.from, &it.file))?;
             gone.archived = from;

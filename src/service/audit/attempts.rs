@@ -16,6 +16,7 @@ impl AuditRun<'_> {
         // Reviews of older versions have no stored effect.
         let Some(effect) = hold.effect else { return };
         let rewritten = transition.statement.supersedes.filter(|_| transition.editor.is_some());
+        // An edit counts as the request that it rewrites, so both reviews have the same effect.
         if let Some(rewritten) = rewritten {
             let same = own.holds.iter().any(|it| it.transition == rewritten && it.effect == Some(effect));
             self.expect(
@@ -27,6 +28,7 @@ impl AuditRun<'_> {
             return;
         }
         let expected = self.effect_of(hold, transition);
+        // The effect of erased values cannot be computed again.
         let same = expected.is_none_or(|it| it == effect);
         self.expect(same, Table::Holds, &hold.id, "the effect of the review differs from its transition");
         // `check_policies` reports a policy that does not compile.

@@ -10,6 +10,7 @@ impl AuditRun<'_> {
     /// read. An erased state cannot be counted again. The replay reports a state that cannot be built.
     pub(super) fn check_context_tokens(&mut self, transition: &Transition) {
         let statement = &transition.statement;
+        // `check_policies` reports a policy that does not compile.
         let Some(policy) = self.policies.get(&statement.policy) else { return };
         let node = statement.node.as_ref().filter(|it| statement.kind.is_given_context() && policy.bounds_context(it));
         let expected = match (node, statement.version.checked_sub(1)) {

@@ -15,6 +15,7 @@ impl AuditRun<'_> {
         let kept = [reminded, escalated].into_iter().flatten();
         let kept: Vec<_> = kept.map(|(notice, at)| (notice_data(hold, notice), at)).collect();
         let mut events: Vec<_> = told.notices.iter().map(|it| (Some((it.kind, it.data.clone())), it.at)).collect();
+        // The row names the reminder first, so the events are sorted in the same way.
         events.sort_by_key(|it| it.0.as_ref().map(|(kind, _)| kind.name()).unwrap_or_default() == "review.escalated");
         self.expect(
             kept == events,

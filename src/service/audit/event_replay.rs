@@ -83,6 +83,7 @@ pub(super) fn number(event: &Event, name: &str) -> Option<u64> {
 impl<'a> ThreadEvents<'a> {
     /// Rebuilds a thread from its events.
     pub(super) fn of(events: &[&'a Event]) -> Self {
+        // Rows are sorted by id, and only their numbers give the order within the thread.
         let by_number: BTreeMap<u64, &Event> = events.iter().filter_map(|it| Some((it.seq?, *it))).collect();
         let mut story = Self::default();
         for event in by_number.values() {

@@ -71,6 +71,7 @@ impl AuditRun<'_> {
     /// Returns true if enough people lifted the halt. If two are required, the event names both, and the first must
     /// have requested the same lift.
     fn has_lift_quorum(&self, stops: Option<&ActiveHalts>, next: &Halt, event: &Event) -> bool {
+        // A halt keeps the number of people that applied when it was set, even if the setting is lowered later.
         let needs = needs_of(event).unwrap_or_default().max(stops.map_or(LiftQuorum::One, |it| it.lift_needs));
         // An operator with the keyring may always lift a halt.
         if needs == LiftQuorum::One || text(event, "by") == Some(OPERATOR) {

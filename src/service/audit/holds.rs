@@ -99,6 +99,7 @@ impl AuditRun<'_> {
             && hold.policy == statement.policy
             && Some(&hold.node) == statement.node.as_ref();
         self.expect(same, Table::Holds, &hold.id, "the review does not match the transition that it holds");
+        // `check_policies` reports a policy that does not compile.
         let Some(policy) = self.policies.get(&statement.policy) else { return };
         let notices = notices_of(policy.approval(), hold.opened_at);
         let asked = hold.stages == stages_of(policy) && hold.denials_needed == policy.approval().denials();

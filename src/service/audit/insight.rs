@@ -66,6 +66,7 @@ impl AuditRun<'_> {
     fn counted_again(&self, until: u64) -> (CountProgress, InsightRows) {
         let (mut counted, mut sheet) = (CountProgress::default(), InsightRows::new());
         for row in self.all.log.values().map(|it| &it.record).take_while(|it| it.index <= until) {
+            // `check_log` reports a missing event.
             let Some(event) = self.all.events.get(row.event.as_str()).map(|it| &it.record) else { continue };
             let review = CountedEvent::of(event).and_then(|it| it.review().cloned());
             let hold = review.and_then(|it| self.all.holds.get(it.as_str())).map(|it| &it.record);

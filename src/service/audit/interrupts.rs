@@ -74,6 +74,7 @@ impl AuditRun<'_> {
     fn check_interrupt(&mut self, interrupt: &Interrupt, revision: i64, told: &InterruptEvents<'_>) {
         let id = &interrupt.id;
         self.expect(interrupt.is_whole(), Table::Interrupts, id, "the digest does not match the content of the row");
+        // `check_policies` reports a policy that does not compile.
         let policy = self.policies.get(&interrupt.policy);
         let as_told = told.received.zip(policy).is_some_and(|(it, policy)| {
             it.data == received_data(interrupt, policy)
@@ -112,6 +113,7 @@ impl AuditRun<'_> {
         let counts = |it: &Vote| {
             it.transition == interrupt.digest
                 && it.stands()
+                // Interrupts have no delegated votes.
                 && it.absent.is_none()
                 && !interrupt.excluded.contains(&it.name)
                 && !interrupt.excluded.contains(it.reviewer.as_str())

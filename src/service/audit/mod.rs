@@ -92,6 +92,7 @@ pub async fn audit_with(
     keys: &Keys,
     now: Timestamp,
 ) -> Result<AuditReport, StoreError> {
+    // The database checks itself first, because a damaged page may contain no row that the replay reads.
     let damages = damages::of(store).await?;
     let replayed = replay(store, archives, keys, now).await;
     damages::first(damages, replayed)
@@ -142,6 +143,7 @@ async fn look(
     let mut audit = AuditRun { keys, now, all: &all, policies, findings, versions: 0, standings };
     audit.replay_all();
     let AuditRun { mut findings, versions, .. } = audit;
+    // Several checks can report the same finding.
     findings.sort();
     findings.dedup();
     let report =

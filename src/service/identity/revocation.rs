@@ -111,6 +111,7 @@ impl Identity {
             draft.require_unchanged(by);
             changed_by(by, now)
         });
+        // The command line names no administrator, so the account keeps the last one.
         let changed = by.clone().or_else(|| stored.record.changed.clone());
         let account = Account { disabled, changed, ..stored.record.clone() };
         draft.replace(&stored, &account)?;
@@ -207,6 +208,7 @@ impl Identity {
         if all.is_complete {
             return Ok(all.items);
         }
+        // A partial list could miss a session that must end or a name that is taken.
         Err(Error::WrongState("there are more rows than the gateway can list"))
     }
 }

@@ -98,7 +98,6 @@ impl Threads {
             fork: None,
             join: stating.joins.as_ref().map(|it| it.0.clone()),
         };
-        // Other readers get the warnings without redacted names, which only both states together identify.
         let shown = (!effected.warnings.is_empty()).then(|| {
             Redactor::of(policy, [&head.state, &effected.after], stating.tool.as_ref()).warnings(&effected.warnings)
         });
@@ -118,7 +117,6 @@ impl Threads {
             carried: stating.joins.map(|it| Box::new(it.1)),
             context_tokens: stating.context_tokens,
             editor: stating.edits.map(|it| it.1),
-            // The entry is signed at the commit, when its gate is known.
             outcome: TransitionOutcome::Committed { entry: String::new() },
             values: ValueLocation::Here,
         };

@@ -106,6 +106,7 @@ impl AuditRun<'_> {
             id,
             "a vote breaks a voting rule: one vote for each person, no excluded person, and this exact digest",
         );
+        // `check_policies` reports a policy that does not compile.
         if let Some(policy) = self.policies.get(&amendment.change.over.policy) {
             let asked = policy.approval().amending().map(|it| vec![stage_of(it.stage())]);
             let same = asked.as_ref() == Some(&amendment.stages);

@@ -99,6 +99,7 @@ impl AuditRun<'_> {
         let full = (0u32..)
             .zip(&hold.stages)
             .all(|(stage, asked)| u32::try_from(count(stage)).is_ok_and(|it| it >= asked.need));
+        // A review without stages would otherwise pass without any vote.
         self.expect(
             full && !hold.stages.is_empty(),
             Table::Holds,

@@ -87,6 +87,7 @@ impl Branches {
     async fn fork_once(&self, token: &Stored<Token>, ask: &NewBranches) -> Result<CreatedBranches> {
         let (keys, now) = (self.core.keys()?, self.core.now());
         let thread = self.core.thread(&keys, &ask.thread).await?;
+        // A token must not learn which threads other flows have.
         if !token.record.of_flow(&thread.record.flow) {
             return Err(Error::NotFound("thread"));
         }
@@ -117,6 +118,7 @@ impl Branches {
         let base = CommitBase { head: &head, policy: &policy, flow: &standing.flow.record };
         let forking = ForkContext { keys: &keys, token, node: &ask.node, base, parent: &standing.thread.record, now };
         let mut draft = Draft::new(keys.row(), now);
+        // The commit fails if the head, the policy, a halt or the token changed in the meantime.
         draft.require_unchanged(token);
         standing.rely(&mut draft);
         let mut firsts = Vec::with_capacity(ask.names.len());

@@ -102,6 +102,7 @@ impl Branches {
         self.threads.add_archived(keys, &mut files, &digests, &mut stated).await?;
         let committed = stated.into_values().map(|it| it.statement).filter_map(|it| Some((it.version, it.join?)));
         let asked = match &thread.hold {
+            // A pending join can only name branches of the current head.
             Some(review) if versions.contains(&head) => self.join_in(keys, review).await?,
             _ => None,
         };

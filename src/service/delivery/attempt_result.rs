@@ -27,6 +27,7 @@ impl From<HttpOutcome> for AttemptReport {
     fn from(outcome: HttpOutcome) -> Self {
         match outcome {
             HttpOutcome::Answered(answer) => {
+                // The receiver wrote this text, so characters that act on its reader are made visible.
                 let body = sanitize::printed(&String::from_utf8_lossy(&answer.body));
                 let ended = AttemptOutcome::Answered { status: answer.status, body, cut: answer.cut };
                 Self { ended, took: answer.took, retry_after: answer.retry_after }

@@ -50,6 +50,7 @@ impl EnvelopeCreationCause {
 pub(in crate::service) fn told(misfits: Vec<InputMismatch>, policy: &Policy) -> Vec<InputMismatch> {
     let mut told: Vec<InputMismatch> =
         misfits.into_iter().map(|it| InputMismatch { pointer: policy.cut(&it.pointer), ..it }).collect();
+    // Different paths can be equal once they are cut.
     told.sort();
     told.dedup();
     told

@@ -27,6 +27,7 @@ impl Episodes {
         if let Err(error) = &asked
             && let Some((code, checkpoint)) = refusal(error)
         {
+            // The metric counts each refusal, even if the audit log records only the first of many.
             self.core.metrics.boundary_refused(code.as_str());
             self.write_refusal(by, view, code, checkpoint).await?;
         }
@@ -44,6 +45,7 @@ impl Episodes {
         let kind = EnvelopeRefusalKind { code, thread: thread.cloned(), node: node.cloned() };
         let now = self.core.now();
         let noted = self.boundary.0.lock().unwrap_or_else(PoisonError::into_inner).note(by, kind.clone(), now);
+        // Repeated refusals of one caller are only counted, so that they cannot flood the audit log.
         let Some(told) = noted else { return Ok(()) };
         let written = self.refusal_written(by, &kind, told, checkpoint).await;
         // The refusal counts as not recorded, so that the next one is recorded.

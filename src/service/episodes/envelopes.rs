@@ -120,6 +120,7 @@ impl Episodes {
             draft.require_unchanged(token);
             let data = json!({"token": token.record.id, "node": node, "epoch": epoch});
             event_recorder::outside(&mut draft, Some(&flow), now, EventType::EnvelopeSecretGiven, data)?;
+            // The audit log must name the receiver before the secrets leave the gateway.
             self.core.commit(draft.finish()).await?;
             let secrets = NodeSecrets::of(keys.row(), &flow, node, &self.rotation, now).shown();
             let rotates_at = self.rotation.next(epoch);
@@ -148,6 +149,7 @@ impl Episodes {
         };
         let checked = turn.work("the hashing of a payload", checking).await?;
         let checked = checked.map_err(|code| Error::Envelope(code.into()));
+        // An envelope that fails here is not known to be from this gateway, so the refusal names no thread.
         let (claims, envelope) = self.at_boundary(by, None, checked).await?;
         Ok(VerifiedEnvelope { claims, envelope, bears, turn })
     }

@@ -70,6 +70,7 @@ impl Episodes {
         if let Some(kept) = self.core.fetch::<RunImport>(keys, import.id.as_str()).await? {
             return Ok(ImportOutcome::KeptBefore(kept.record, checked.report.clone()));
         }
+        // An imported run must not pass for a thread of this gateway.
         if self.core.fetch::<Thread>(keys, import.id.as_str()).await?.is_some() {
             return Err(Error::Exists("a thread already has the id of this run"));
         }
@@ -135,6 +136,7 @@ impl Episodes {
         let page =
             self.core.reader(&keys).list::<RunImport>(RowFilter::Latest, after.map(OlderCursor::cursor), limit).await?;
         let runs: Vec<RunImport> = page.into_iter().map(|it| it.record).collect();
+        // A short page is the last one.
         let last = runs.last().filter(|_| runs.len() == limit as usize);
         let next = last.map(|it| OlderCursor::at(it.at, it.id.as_str()));
         Ok((runs, next))

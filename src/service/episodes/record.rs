@@ -272,6 +272,7 @@ impl Episodes {
             }
             before = Some(event.hash());
         }
+        // Only the thread row shows whether the newest events are missing.
         let whole = until < last.seq || before == Some(last.hash);
         if whole { Ok(events) } else { Err(Error::Broken("a thread's events")) }
     }

@@ -21,8 +21,10 @@ impl Inbox {
     /// Returns up to `limit` open interrupts after a position in their list.
     pub async fn interrupts_open(&self, after: Option<&InboxCursor>, limit: u32) -> Result<InterruptListing> {
         let (keys, now) = (self.core.keys()?, self.core.now());
+        // An interrupt past its deadline is not open any more, even if no worker has ended it yet.
         let begin = Cursor { due: now.millis(), id: char::MAX.to_string() };
         let after = after.map_or(&begin, |it| &it.0);
+        // One more than the page holds shows that another page follows.
         let mut open = self
             .core
             .reader(&keys)

@@ -161,6 +161,7 @@ impl Inbox {
         let (previous, next) = match part {
             InboxPageSelection::First => (None, gathered.next),
             InboxPageSelection::After(_) => (first, gathered.next),
+            // The page was read towards the beginning of the list, so its order is reversed.
             InboxPageSelection::Before(_) => {
                 gathered.holds.reverse();
                 (gathered.next, first)
@@ -208,6 +209,7 @@ impl Inbox {
             self.core.reader(&keys).labelled::<Hold>(&word, Direction::Backward, None, OF_THREAD_MAX).await?;
         let vain = |it: &Hold| !matches!(it.state, HoldState::Open {} | HoldState::Approved { .. });
         let vain = holds.into_iter().map(|it| it.record).filter(vain).take(limit).collect();
+        // Ended reviews accept no votes, so delegations do not matter.
         let roll = VoterRoll::of(Vec::new(), self.core.now());
         self.inbox_items(&keys, viewer, &roll, vain).await
     }
@@ -276,6 +278,7 @@ impl Inbox {
     ) -> Result<(Vec<Stored<Hold>>, Option<Cursor>)> {
         let reader = self.core.reader(keys);
         let mut frontier: Option<Cursor> = None;
+        // A review can be in several lists, and the map keeps it once.
         let mut rows: BTreeMap<(i64, String), Stored<Hold>> = BTreeMap::new();
         for source in sources.iter_mut().filter(|it| !it.ended) {
             let (page, next) = reader.labelled::<Hold>(&source.word, direction, source.after.as_ref(), at_once).await?;

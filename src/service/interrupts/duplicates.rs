@@ -42,6 +42,7 @@ impl Interrupts {
         if before.record.asserted != *asserted {
             return Err(InterruptRejected::Differs.into());
         }
+        // Recorded here too, so that the same webhook id with another body is refused later.
         if let Some(post) = post {
             let now = self.core.now();
             let mut draft = Draft::new(keys.row(), now);

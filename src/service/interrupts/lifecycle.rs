@@ -73,6 +73,7 @@ impl Interrupts {
         post: Option<&SignedPostId>,
     ) -> Result<Interrupt> {
         let (keys, now) = (self.core.keys()?, self.core.now());
+        // Checked first, so that a retry succeeds even if a halt has begun.
         if let Some(known) = self.find_duplicate(&keys, source, asserted, post).await? {
             return Ok(known);
         }
@@ -91,6 +92,7 @@ impl Interrupts {
         if asking.stages.is_empty() {
             return Err(InterruptRejected::NobodyAsked.into());
         }
+        // Separation of duties: the owner of the host's token may not vote.
         let excluded = BTreeSet::from([source.record.owner.clone()]);
         if !can_be_approved(&asking.stages, &excluded, &self.identity.accounts_all(&keys).await?) {
             return Err(InterruptRejected::NobodyCanApprove.into());
@@ -104,6 +106,7 @@ impl Interrupts {
             excluded,
             asking,
             received_at: now,
+            // The host can shorten the policy's deadline but not extend it.
             expires_at: now.plus(asserted.expires_in.map_or(ttl, |secs| ttl.min(Duration::from_secs(secs)))),
         };
         let interrupt = Interrupt::new(id, asserted.clone(), terms);
@@ -187,6 +190,7 @@ impl Interrupts {
         ballot: &Ballot,
         signature: Option<&VoteSignature>,
     ) -> Result<VoteOutcome> {
+        // The commit refuses a vote after the deadline, so the voter learns that the interrupt expired.
         let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         retrying!(self.vote_on_interrupt_once(voter, id, ballot, signature)).map_err(late)
     }
@@ -205,6 +209,7 @@ impl Interrupts {
         if ground.is_halted() {
             return Err(Error::Halted);
         }
+        // The reviewer would vote under terms that the active policy has replaced.
         if stored.record.is_open(self.core.now()) && approval_requirements(&ground.policy) != stored.record.asking {
             return Err(VoteRejected::PolicyChanged.into());
         }
@@ -222,6 +227,7 @@ impl Interrupts {
         ground.rely(&mut draft);
         rolled.rely(&mut draft);
         passkey.iter().try_for_each(|it| it.put(&mut draft, now))?;
+        // The database's clock decides whether the vote came before the deadline.
         draft.before(stored.record.expires_at);
         let (counted, voted, ending) = led_to(tally, now, ground.policy.approval().receipt_ttl());
         let told = event_recorder::outside;
@@ -251,6 +257,7 @@ impl Interrupts {
         let counted = &shown.interrupt;
         let (decision, at, nonce) = (ending.decision, ending.at, new_jti());
         let said = counted.deciders(decision).next_back().and_then(|it| it.comment.as_deref());
+        // Events with the answer leave the gateway, so the comment is stored without redacted values.
         let answer = StoredInterruptDecision {
             nonce: nonce.clone(),
             expires_at: ending.expires_at,

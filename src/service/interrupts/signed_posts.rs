@@ -50,6 +50,7 @@ impl Interrupts {
         }
         event_recorder::outside(&mut draft, token.flow.as_ref(), now, EventType::PostSecretMade, data)?;
         self.core.commit(draft.finish()).await?;
+        // The secret is derived from the row key, so no row contains it.
         let secret = signing.secret(keys.row(), &token.id);
         Ok((token, secret))
     }

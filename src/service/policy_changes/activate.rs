@@ -32,6 +32,7 @@ impl PolicyChanges {
         source: PolicySource,
         accepts: BTreeSet<Digest>,
     ) -> Result<ActivationOutcome> {
+        // Compiling waits in the fair queue, so a retry does not repeat it.
         let policy = self.policies.compiled(by.as_str(), &source).await?;
         if flow.is_some_and(|it| it != policy.flow()) {
             return Err(Error::invalid("/policy", OTHER_FLOW));
@@ -49,6 +50,7 @@ impl PolicyChanges {
         let (id, digest) = (policy.flow().clone(), policy.digest());
         self.policies.check_accepts(&keys, &id, accepts).await?;
         let mut draft = Draft::new(keys.row(), now);
+        // An earlier activation may have stored the same policy.
         if self.core.fetch::<PolicyRow>(&keys, &digest.to_string()).await?.is_none() {
             draft.insert(&policy_row(policy, now))?;
         }
@@ -82,6 +84,7 @@ impl PolicyChanges {
         if let Some(terms) = judging.approval().amending() {
             let over = ReplacedPolicy::of(&old.record);
             let change = PolicyChange { flow: id, policy: digest, accepts: accepts.clone(), over };
+            // The request names the policy that it replaces, so the commit fails if another one is activated first.
             draft.require_unchanged(&old);
             return self.request_policy_change(draft, &keys, by, change, terms).await;
         }

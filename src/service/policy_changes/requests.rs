@@ -136,6 +136,7 @@ impl PolicyChanges {
         ballot: &Ballot,
         signature: Option<&VoteSignature>,
     ) -> Result<VoteOutcome> {
+        // The commit refuses a vote after the deadline, so the voter learns that the request expired.
         let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         retrying!(self.vote_on_policy_change_once(voter, id, ballot, signature)).map_err(late)
     }
@@ -168,6 +169,7 @@ impl PolicyChanges {
         let mut draft = Draft::new(keys.row(), now);
         rolled.rely(&mut draft);
         passkey.iter().try_for_each(|it| it.put(&mut draft, now))?;
+        // The database's clock decides whether the vote came before the deadline.
         draft.before(stored.record.expires_at);
         let (amendment, voted) = match outcome {
             PolicyChangeTally::Waiting(amendment) => (amendment, VoteOutcome::Waiting),
@@ -245,6 +247,7 @@ impl PolicyChanges {
                 _ => return Err(Error::WrongState("The policy change request has ended and cannot be cancelled")),
             }
             let mut draft = Draft::new(keys.row(), self.core.now());
+            // The reason belongs to no thread, so it is masked before it is stored.
             let (by, reason) = (
                 by.clone(),
                 self.policies.mask_reason(&keys, Some(&stored.record.change.flow), &cut_reason(reason)).await,

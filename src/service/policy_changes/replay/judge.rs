@@ -50,6 +50,7 @@ impl PolicyChanges {
         let Some(token) = self.core.fetch::<Token>(trial.keys, row.principal.as_str()).await? else {
             return Ok(ReplayComparison::Unknown { why: ReplayUnknownCause::NoAsker });
         };
+        // Consecutive proposals often have the same head, so the loaded version is kept.
         let head = match past.head.take() {
             Some(head) if head.entry.version == past.version => head,
             _ => Arc::new(self.threads.version(trial.keys, &row.thread, past.version).await?),
@@ -122,6 +123,7 @@ impl PolicyChanges {
                 let to = to.filter(|it| *it < head.entry.version).ok_or(BROKEN)?;
                 JudgedRequest::Rollback(Arc::new(self.threads.version(trial.keys, &row.thread, to).await?))
             }
+            // `is_proposal` admits none of these, except joins, which `replayed_join` judges.
             TransitionType::Create
             | TransitionType::Fork
             | TransitionType::Edit

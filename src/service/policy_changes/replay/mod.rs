@@ -130,6 +130,7 @@ impl PolicyChanges {
         let mut last = None;
         if let Some(ReplayCursor { thread, seq }) = after {
             let thread = self.core.thread(&keys, thread).await?.record;
+            // The cursor comes from the caller and could name a thread of another flow.
             if thread.flow != *flow {
                 return Err(Error::NotFound("thread"));
             }

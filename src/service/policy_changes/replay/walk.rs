@@ -164,6 +164,7 @@ impl PolicyChanges {
         // Without a known initial state no proposal of the branch can be judged.
         let known = if begun.is_some() { EVENTS_BACK_MAX } else { 0 };
         let mut past = begun.unwrap_or_default();
+        // Beyond the limit nothing is judged, so the state at earlier events is not needed.
         let first = if after >= EVENTS_BACK_MAX { after.saturating_add(1) } else { 1 };
         for seq in first..=last {
             let seen = if seq > after { ReplayEventScope::Wanted } else { ReplayEventScope::Before };
@@ -218,6 +219,7 @@ impl PolicyChanges {
             let given = self.given_under(trial, &parent.id, &past, &committed).await?;
             past.advance(&committed.0, committed.1.as_deref(), given)?;
             if past.version == origin.version {
+                // A branch inherits the usage of its thread, but its versions count from 0.
                 return Ok(Some(ReplayState { version: 0, ..past }));
             }
         }

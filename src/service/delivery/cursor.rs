@@ -122,6 +122,7 @@ impl EndpointCursor {
     pub(super) fn rest(&mut self) {
         let fresh = self.ready.iter().filter(|it| it.stored.is_none()).map(|it| it.delivery.index).min();
         self.scan_from(fresh.map_or(self.looked, |it| it - 1));
+        // Manual deliveries are also sent to disabled endpoints.
         self.ready.retain(|it| it.is_by_hand());
     }
 

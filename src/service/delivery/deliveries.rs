@@ -145,6 +145,7 @@ impl Deliveries {
         let (keys, now) = (self.core.keys()?, self.core.now());
         self.endpoint_with_position(&keys, endpoint).await?;
         let word = ended_of(endpoint, false);
+        // `~` sorts after every id, so the list begins exactly at `since`.
         let before = Cursor { due: since.millis().saturating_sub(1), id: "~".to_owned() };
         let failed = self.core.reader(&keys).list::<Delivery>(RowFilter::State(&word), Some(&before), AT_ONCE).await?;
         let mut draft = Draft::new(keys.row(), now);

@@ -38,6 +38,7 @@ pub(super) fn hidden_headers(
     }
     let hide = |(name, value): (&String, &Secret<String>)| {
         let name = name.to_ascii_lowercase();
+        // A custom header must not replace one that signs or describes the request.
         let ours = name.starts_with("webhook-") || [CONTENT_TYPE.0, TRACEPARENT].contains(&name.as_str());
         if ours || value.expose().len() > HEADER_BYTES_MAX || !admits_header(&name, value.expose()) {
             return Err(Error::invalid(

@@ -24,6 +24,7 @@ pub(super) fn assess_health(
         EndpointState::Disabled { why: DisabledReason::ByHand, .. } => return Ok(None),
         EndpointState::Enabled {} if gone => Some(DisabledReason::Gone),
         EndpointState::Enabled {} if health.is_given_up(now) => Some(DisabledReason::Failing),
+        // A test or a manual delivery that arrives shows that the endpoint recovered.
         EndpointState::Disabled { .. } if arrived && !gone => None,
         EndpointState::Enabled {} | EndpointState::Disabled { .. } | EndpointState::Removed { .. } => return Ok(None),
     };

@@ -99,6 +99,7 @@ impl Deliveries {
     ) -> Result<(EndpointKind, EncryptedValue, String)> {
         let url = self.address_typed("/url", url)?;
         let kind = kind.at(&url).map_err(|it| Error::invalid("/url", it.to_string()))?;
+        // The whole address is encrypted, because it often contains a credential.
         let hidden = keys.row().hide(&url_place(id), url.as_str(), random::bytes());
         Ok((kind, hidden, url.origin().ascii_serialization()))
     }

@@ -334,6 +334,7 @@ impl Deliveries {
     }
 
     async fn check_flows(&self, keys: &Keys, kind: &EndpointKind, flows: &BTreeSet<FlowId>) -> Result<()> {
+        // Without flows, a host of any flow could have these runs resumed.
         if kind.resumes() && flows.is_empty() {
             return Err(Error::invalid("/flows", "name the flows whose runs this endpoint resumes"));
         }

@@ -20,6 +20,7 @@ impl Deliveries {
         // The lock makes concurrent readers of the same position wait for this read instead of repeating it.
         let mut known = self.tail.lines.lock().await;
         let wanted = after + 1..=after + u64::from(limit);
+        // Cached positions can have gaps, so the result ends at the first one.
         let have: Vec<Arc<TailLine>> = known
             .range(wanted.clone())
             .zip(wanted)

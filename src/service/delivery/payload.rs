@@ -31,6 +31,7 @@ impl Deliveries {
         }
         let SequencedEvent { index, event, .. } = placed;
         let keys = self.core.keys()?;
+        // A receiver gets no redacted value, so texts by people are masked.
         let masked = self.log.masked_event(&keys, event.clone(), &Party::Receiver).await?;
         let event = &self.log.for_machines(&keys, masked).await?;
         let mut data = event.data.clone();

@@ -167,6 +167,7 @@ impl Deliveries {
         for done in &mut news.done {
             let id = delivery_id(lane.endpoint(), done.job.delivery.index);
             let stored = self.core.reader(&keys).get::<Delivery>(&id).await?;
+            // Another gateway that served the cursor may have written this row.
             if let Some(stored) = stored {
                 done.job.delivery = stored.record.clone();
                 done.job.stored = Some(stored);

@@ -55,6 +55,7 @@ fn parts(url: &Url) -> impl Iterator<Item = Cow<'_, str>> {
     let behind = &url[url::Position::BeforePath..];
     let single = plain_parts(behind).flat_map(|it| it.split(['/', '?', '&', '=']));
     let plain = std::iter::once(behind).chain(plain_parts(behind)).chain(single).map(Cow::Borrowed);
+    // A receiver may repeat a query value in its decoded form.
     plain.chain(url.query_pairs().map(|it| it.1))
 }
 
@@ -87,6 +88,7 @@ impl DeliveryTarget {
     /// Masks the secrets of the request in the result of an attempt, because some receivers repeat their input.
     pub(in crate::service) fn masked(&self, mut attempt: DeliveryAttempt) -> DeliveryAttempt {
         let headers = self.headers.iter().map(|it| it.1.expose().as_str());
+        // A receiver may repeat a credential without its scheme, such as `Bearer`.
         let words = headers.flat_map(|it| [it, it.rsplit(' ').next().unwrap_or(it)]).map(Cow::Borrowed);
         let parts = std::iter::once(&self.url).chain(&self.look).flat_map(parts);
         let mut hidden: Vec<_> = words.chain(parts).filter(|it| it.len() >= MASKED_BYTES_MIN).collect();

@@ -39,6 +39,7 @@ impl Core {
         }
         self.label_all::<Hold>().await?;
         self.label_all::<Thread>().await?;
+        // The marker is written last, so that an interrupted run starts again.
         let keys = self.keys()?;
         let mut draft = Draft::new(keys.row(), self.now());
         draft.set(LabelChange::Put(settled()));

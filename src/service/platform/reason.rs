@@ -12,6 +12,7 @@ use crate::store::record::Stored;
 impl Core {
     /// Returns the error for a thread that does not exist. An imported episode may have its id.
     pub(in crate::service) async fn no_thread(&self, keys: &Keys, thread: &ThreadId) -> Error {
+        // Only names of this form belong to imports, so other misses need no second read.
         let kept: Result<Option<Stored<RunImport>>> = match imported::is_name(thread) {
             true => self.fetch(keys, thread.as_str()).await,
             false => Ok(None),

@@ -104,6 +104,7 @@ pub struct EventLine {
 /// Reads a timeline. A malformed line is reported and skipped.
 pub fn read(bytes: &[u8], file: &str) -> (Vec<EventLine>, Vec<RunFinding>) {
     let (mut lines, mut found) = (Vec::new(), Vec::new());
+    // A last line without its line feed may have been cut off.
     if !bytes.is_empty() && !bytes.ends_with(b"\n") {
         found.push(RunFinding::at(Code::EventsTruncated, file, bytes.split(|it| *it == b'\n').count()));
     }

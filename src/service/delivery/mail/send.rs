@@ -170,6 +170,7 @@ impl Deliveries {
         let Some(hold) = hold.map(|it| it.record).filter(|it| it.is_open(self.core.now())) else {
             return Ok(MailDisposition::Drop);
         };
+        // The person may have voted or lost the right to vote since the notification was queued.
         let people = self.reviews.electorate(review).await?;
         let elector = people.into_iter().find(|it| it.account.id == *account);
         Ok(match elector.map(|it| it.can_decide) {
@@ -191,6 +192,7 @@ impl Deliveries {
         if !may || !interrupt.is_open(self.core.now()) {
             return Ok(MailDisposition::Drop);
         }
+        // The interrupt can be decided after the halt.
         if self.interrupts.is_halted(&interrupt.flow).await? {
             return Ok(MailDisposition::Later);
         }

@@ -126,6 +126,7 @@ fn plan(part: &PayloadObject<'_>) -> PayloadResult {
         step.object("outputs")?;
         let words = |it: &Value| it.as_array().is_some_and(|it| it.len() <= ITEMS_MAX && it.iter().all(is_word));
         step.optional("depends_on", words, "a list of at most 100 ids of steps")?;
+        // Other events refer to a step by its id.
         if steps[..index].iter().any(|it| it.members["id"] == step.members["id"]) {
             return Err(wrong(step.at.child("id"), "an earlier step has the same id"));
         }

@@ -329,6 +329,7 @@ impl AuditRun<'_> {
             (HeadUse::Reserved { .. } | HeadUse::Used {}, None) => false,
         };
         self.expect(fits, Table::Threads, id, "the state of the head differs from its writes");
+        // Events of older versions do not record this, so nothing can be compared then.
         let owed = match story.taken_back.get(&thread.head.version).and_then(|it| it.last()) {
             None => Some(false),
             Some(last) => last.owed,

@@ -233,6 +233,7 @@ impl AuditRun<'_> {
                 &id,
                 "the rejection differs from the event that records it",
             );
+            // Requests that are long or contain redacted values are not stored.
             let kept = row.request.as_deref().is_none_or(|text| is_kept(self.keys, row, text));
             self.expect(kept, Table::Rejections, &id, "the stored request differs from the one that was rejected");
             // A rejected join stores what it would have carried over.

@@ -140,6 +140,7 @@ impl Branches {
         draft.replace(&standing.thread, &record)?;
         self.core.store_response(&mut draft, &keys, &forked)?;
         self.core.commit(draft.finish()).await?;
+        // Cached only after the commit, so that the cache never contains a head that failed to commit.
         firsts.into_iter().for_each(|it| self.threads.cache_head(it));
         Ok(forked)
     }

@@ -128,6 +128,7 @@ impl Deliveries {
         match again {
             RedeliveryRange::LogAfter(after) => retrying!(self.read_again(by, endpoint, after)),
             RedeliveryRange::FailedSince(since) => {
+                // One change has a limited size, so the deliveries are sent again in batches.
                 let mut sent = 0;
                 loop {
                     match retrying!(self.redeliver_failed(by, endpoint, since, sent))? {

@@ -51,6 +51,7 @@ impl Episodes {
         let turn = self.core.turns.unpacking.take(by.as_str()).await?;
         let checking = move || imported::check(&brought, &own, theirs.as_ref());
         let checked = self.core.apart(&turn, BlockingWork::Import, checking).await?;
+        // The permit covers the check only, so others do not wait for the commit.
         drop(turn);
         if !checked.report.is_whole() {
             return Ok(ImportOutcome::Refused(checked.report));

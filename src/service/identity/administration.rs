@@ -219,6 +219,7 @@ impl Identity {
             }
             LinkPurpose::Reset { account, by } => {
                 password_hash::check_strength(&password)?;
+                // Hashed before the tries, so that a conflict does not repeat the slow work.
                 let hash = password_hash::hash(password).await?;
                 retrying!(self.reset_once(&link, &account, &by, &hash))?;
                 account

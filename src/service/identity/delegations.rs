@@ -102,7 +102,7 @@ impl Identity {
         }
         event_recorder::outside(&mut draft, None, now, EventType::Delegated, delegated_data(&delegation))?;
         match self.core.commit(draft.finish()).await {
-            // The confirmation is bound to these terms, so it cannot serve another try.
+            // The confirmation was checked against rows that have changed, so the person has to repeat it.
             Err(error) if error.is_conflict() => Err(Error::Busy),
             other => other.map(|()| delegation),
         }

@@ -205,6 +205,7 @@ impl Identity {
         };
         match &known {
             Some(account) => {
+                // A separate change before the sign-in, so that a full list of sessions never prevents it.
                 self.evict_oldest_sessions(keys, &id).await?;
                 self.refresh(&mut draft, account, &standing)?;
             }

@@ -115,6 +115,7 @@ impl Identity {
         match account {
             Some(account) if right && self.can_sign_in(&account.record) => {
                 let signed_in = self.open_session(&keys, account, SignInMethod::Password, from.origin.clone()).await?;
+                // Reverted only once the session exists, because the sign-in can fail before.
                 self.give_back(&keys, &askers).await;
                 Ok(signed_in)
             }

@@ -192,6 +192,7 @@ impl Core {
     pub(in crate::service) async fn standing(&self, keys: &Keys, thread: Stored<Thread>) -> Result<ThreadContext> {
         let gateway = self.gateway(keys).await?;
         let flow = self.fetch::<Flow>(keys, thread.record.flow.as_str()).await?;
+        // Flows are never deleted, so a missing row is damage.
         let flow = flow.ok_or(Error::Broken("the thread's flow is missing"))?;
         Ok(ThreadContext { gateway: Arc::new(gateway), flow: Arc::new(flow), thread: Arc::new(thread), origin: None })
     }

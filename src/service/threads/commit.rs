@@ -97,6 +97,7 @@ impl Threads {
         thread.committed_nodes.extend(version.statement.node.clone());
         let spent = thread.spent.clone().counting(&version.statement, given);
         thread.spent = spent.ok_or(Error::Broken("the usage of a statement"))?;
+        // Work on branches counts for the thread, so that forking does not evade budgets.
         if let Some(carried) = carried {
             thread.spent = std::mem::take(&mut thread.spent).plus(&carried.spent);
             thread.committed_nodes.extend(carried.committed_nodes);

@@ -248,6 +248,7 @@ impl RunSigner {
                 None => false,
             },
             Self::Other { issuer, kid, keys } => {
+                // The row contains the keys that were given, so the signature can be checked again.
                 let keys = PublicKeys::from_jwks(keys).ok();
                 keys.and_then(|it| by(&it)).as_ref() == Some(issuer) && signer.is_some_and(|it| it.kid == *kid)
             }

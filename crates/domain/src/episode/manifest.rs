@@ -123,6 +123,7 @@ impl Manifest {
     pub fn signed_by(&self, keys: &PublicKeys) -> Option<String> {
         let signer = self.signer.as_ref()?;
         let token = jws::read::<ManifestClaims>(&signer.jws, TokenType::Episode).ok()?;
+        // A retired key signs nothing new, but its signatures stay valid.
         let trusted = |state| matches!(state, KeyState::Signing | KeyState::Retired);
         let key = keys.public(KeyUse::Chain, token.kid()).filter(|it| trusted(it.state()) && it.kid() == signer.kid);
         let claims = token.verify(key?)?;

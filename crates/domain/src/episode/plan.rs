@@ -129,6 +129,7 @@ fn steps_of(event: &EventRecord, rules: ProjectionRules, evidence: &mut BTreeSet
 }
 
 const fn kind_by(rules: ProjectionRules) -> &'static str {
+    // A folder is checked by the rules of its own time, so its hashes stay valid.
     match rules {
         ProjectionRules::First => FIRST_KIND,
         ProjectionRules::Published => KIND,

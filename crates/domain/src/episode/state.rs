@@ -142,6 +142,7 @@ pub const fn projection_type() -> &'static str {
 /// Projects `learn.jsonl`, line by line.
 pub fn learn(events: &[EventRecord]) -> Vec<Value> {
     let learned = events.iter().filter(|it| it.is(phase::LEARN));
+    // Some events of older systems have no id.
     let line = |(at, it): (usize, &EventRecord)| {
         json!({
             "schema_version": LEARN_SCHEMA,
@@ -173,6 +174,7 @@ fn started_at(events: &[EventRecord], start: Option<&EventRecord>) -> String {
 
 fn episode(events: &[EventRecord], start: Option<&EventRecord>) -> Value {
     let said = |name: &str| start.and_then(|it| it.payload.get(name)).cloned();
+    // Members of another type are left out, because they would make the whole state invalid.
     let mut episode = json!({
         "id": events.first().map(|it| it.episode_id.clone()).unwrap_or_default(),
         "seed": said("seed").filter(Value::is_i64).unwrap_or(json!(0)),

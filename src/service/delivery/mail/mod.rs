@@ -138,6 +138,7 @@ impl Deliveries {
         kind: EventType,
     ) -> Result<Vec<String>> {
         let hold: Option<Stored<Hold>> = self.core.fetch(keys, review.as_str()).await?;
+        // The review may have ended since the event was written.
         let Some(hold) = hold.filter(|it| it.record.is_open(self.core.now())) else { return Ok(Vec::new()) };
         let people = self.reviews.electorate(review).await?;
         let can = people.into_iter().filter(|it| match &it.can_decide {
@@ -158,6 +159,7 @@ impl Deliveries {
         interrupt: &InterruptId,
     ) -> Result<Vec<String>> {
         let interrupt = self.interrupts.interrupt_row(keys, interrupt).await?.record;
+        // The interrupt may have ended since the event was written.
         if !interrupt.is_open(self.core.now()) {
             return Ok(Vec::new());
         }

@@ -203,6 +203,7 @@ impl Identity {
         let purpose = ChallengePurpose::AllowRemoving { session, passkey: id.as_str() };
         let confirmed = self.confirmed(&keys, person, &own, &purpose, confirmation).await?;
         let mut draft = Draft::new(keys.row(), now);
+        // Fails if the account is disabled or the session ends before the commit.
         draft.require_unchanged(&person.account).require_unchanged(&person.session);
         // A passkey may confirm its own removal. Its new counter and its removal are then one replacement.
         let itself = confirmed.as_ref().filter(|it| it.id() == id);
@@ -220,7 +221,7 @@ impl Identity {
         let by_it = |it: &Delegation| it.confirmed_by.as_ref() == Some(id);
         self.end_unproven_delegations(&mut draft, &keys, &person.account.record.id, &whose, by_it).await?;
         match self.core.commit(draft.finish()).await {
-            // A confirmation works once, so the change is not tried again with it.
+            // The confirmation was checked against rows that have changed, so the person has to repeat it.
             Err(error) if error.is_conflict() => Err(Error::Busy),
             other => other,
         }

@@ -27,6 +27,7 @@ impl<'r> RunOutcomes<'r> {
     pub(super) fn status(&self) -> RunStatus {
         let said = self.terminate.and_then(|it| it.text("status")).and_then(RunStatus::named);
         match (said, self.closed) {
+            // A reported end counts even if the thread was closed later.
             (Some(status), _) => status,
             // The thread was closed before the agent reported an end.
             (None, true) => RunStatus::Aborted,

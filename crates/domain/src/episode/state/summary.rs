@@ -99,6 +99,7 @@ fn whole_or_not(millis: i64) -> Value {
 }
 
 fn ending(events: &[EventRecord]) -> Option<&EventRecord> {
+    // A projection only repeats the events before it.
     events.iter().rev().find(|it| it.is(phase::TERMINATE)).or(events.iter().rfind(|it| !it.is_projection()))
 }
 

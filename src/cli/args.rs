@@ -371,10 +371,12 @@ impl Args {
     pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let args = Self::try_parse_from(line)?;
         match &args.command {
+            // Clap cannot express which roles need a flow or nodes, so this is checked after parsing.
             Command::Token(TokenCommand::Add(token)) => match token.misfit() {
                 Some(problem) => Err(refuse(ErrorKind::MissingRequiredArgument, problem)),
                 None => Ok(args),
             },
+            // Global flags are accepted by every command, and the demo would ignore these silently.
             Command::Demo(_) if args.global.names_a_gateway() => {
                 Err(refuse(ErrorKind::ArgumentConflict, DEMO_IS_ITS_OWN))
             }

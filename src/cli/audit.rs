@@ -29,6 +29,7 @@ pub fn run(
     out: &mut CommandOutput<'_>,
 ) -> Result<CommandExit, CliError> {
     match &args.export {
+        // An export needs no gateway, so an invalid configuration does not prevent its audit.
         Some(folder) => export::run(folder, args.jwks.as_deref(), out),
         None => stored(&config()?, clock, out),
     }
@@ -36,11 +37,13 @@ pub fn run(
 
 fn stored(config: &Config, clock: &impl Clock, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;
+    // An audit changes nothing, so a missing keyring is an error and is not created.
     let keyring = Keyring::existing(&config.keyring, config.issuer.as_deref())?;
     let keys = keyring.current()?;
     let report = open_service::block_on(async {
         let store = match wiring::store_to_read(config).await {
             Ok(store) => store,
+            // A damaged database is a finding of the audit and not a failure to run it.
             Err(OpenError::Store(StoreError::Unavailable { outage: Outage::Damaged, detail })) => {
                 return Ok(unreadable(detail));
             }

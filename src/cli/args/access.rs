@@ -102,6 +102,7 @@ impl TokenAdd {
     /// Returns the problem if flow and nodes do not fit the role. Hosts, agents and writers need a flow, and agents and
     /// writers need nodes.
     pub(super) fn misfit(&self) -> Option<&'static str> {
+        // A node that is given twice counts once, because a token has a set of nodes.
         let nodes = self.nodes.iter().collect::<BTreeSet<_>>().len();
         match (self.role, &self.flow, nodes) {
             (MachineRole::Host | MachineRole::Agent | MachineRole::Writer, None, _) => {

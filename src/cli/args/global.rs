@@ -13,6 +13,7 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// The URL of a PostgreSQL database. Prefer COUNTERSIGN_DATABASE, because process lists show flags.
+    // The URL can contain a password, so its type prints as `[redacted]`.
     #[arg(long, global = true, value_name = "URL", value_parser = secret)]
     pub database: Option<Secret<String>>,
     /// The configuration file. Default: the variable COUNTERSIGN_CONFIG.

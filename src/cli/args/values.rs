@@ -60,12 +60,14 @@ pub(super) fn secret(text: &str) -> Result<Secret<String>, String> {
 }
 
 pub(super) fn label(text: &str) -> Result<String, String> {
+    // A control character would break the one line that logs and pages have for the text.
     let fits =
         !text.trim().is_empty() && text.chars().count() <= LABEL_CHARS_MAX && !text.chars().any(char::is_control);
     fits.then(|| text.to_owned()).ok_or(format!("must be one line of 1 to {LABEL_CHARS_MAX} characters"))
 }
 
 pub(super) fn person_role(text: &str) -> Result<PersonRole, String> {
+    // The names come from the domain type, so that the command line and the API accept the same ones.
     serde_json::from_value(text.into()).map_err(|_| "must be reviewer, admin or auditor".to_owned())
 }
 
@@ -90,6 +92,7 @@ pub(super) fn scope(text: &str) -> Result<HaltScopeArg, String> {
 }
 
 pub(super) fn nodes(text: &str) -> Result<NodeList, String> {
+    // An empty text means no nodes, and not one node with an empty name.
     let names = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
     let read = names.map(|it| NodeId::try_from(it).map_err(|refused| refused.to_string()));
     read.collect::<Result<_, _>>().map(NodeList)

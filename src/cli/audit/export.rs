@@ -53,6 +53,7 @@ pub fn run(folder: &Path, jwks: Option<&Path>, out: &mut CommandOutput<'_>) -> R
     audited.replay(files.pieces, &keys.believed);
     audited.check_issuers();
     audited.check_branches();
+    // Receipts come last, because they are compared with the replayed chains.
     audited.check_receipts(files.receipts, &keys.believed);
     // Without any file the result would be "no problems", which an empty folder must not get.
     if audited.chains.is_empty() && audited.findings.is_empty() && audited.doubts.is_empty() {
@@ -123,6 +124,7 @@ impl AuditedExport {
                 Some(Ok(CrossChainCheck::NotSeen)) => {
                     unseen.push(format!("the version of {other} that {thread} was created from"))
                 }
+                // A missing thread is no finding, because an export may contain only some threads.
                 None => unseen.push(format!("{other}, which {thread} was created from")),
             };
             if let Some(fork) = &chain.fork {
@@ -147,6 +149,7 @@ impl AuditedExport {
                     continue;
                 }
             };
+            // A receipt can only be compared with a chain, so without one the check has no result.
             let Some(replayed) = self.chains.get_mut(&receipt.sub) else {
                 self.doubts.push(format!("{file}: the chain of its thread is missing or invalid"));
                 continue;
@@ -186,6 +189,7 @@ fn replayed(pieces: &[ChainSegment], keys: &PublicKeys) -> Result<CheckedChain, 
     let nothing = || ExportFinding { place: String::new(), version: None, broken: chain("it has no versions") };
     let so_far = so_far.ok_or_else(nothing)?;
     let end = so_far.next_version();
+    // An archive does not say whether versions follow, so only a page can prove the end of a chain.
     let last: Vec<&ChainSegment> = pieces.iter().filter(|it| it.ends().1 + 1 == end && !it.is_archive).collect();
     if let Some(ChainSegment { file, .. }) = last.iter().find(|it| it.more) {
         return Err(ExportFinding {

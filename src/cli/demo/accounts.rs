@@ -70,6 +70,7 @@ pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &DemoSetup)
     stage.voice.say(
         "\nTwo reviewers. Open a link in a browser to sign in (each link works once; use a private window for the second):",
     );
+    // The flow `payouts` needs two approvals, so one reviewer would not be enough.
     for (name, groups) in [("ada", &["finance"][..]), ("ben", &["finance", "security"][..])] {
         let (_, link) = person(service, name, PersonRole::Reviewer, groups).await?;
         stage.voice.say(&format!("  {name} ({}): {url}/sign-in/{link}", groups.join(", ")));
@@ -95,6 +96,7 @@ pub(super) async fn engage(service: &Arc<Service>, url: &str, stage: &DemoSetup)
 
 /// Returns the input for a new account.
 pub(super) fn new_account(name: &str, role: PersonRole, groups: &[&str]) -> NewAccount {
+    // The names are literals and valid, so none is dropped.
     let groups = groups.iter().filter_map(|it| GroupName::try_from(*it).ok()).collect();
     NewAccount { name: name.to_owned(), role, groups }
 }
@@ -115,6 +117,7 @@ async fn token(service: &Service, name: &str, role: MachineRole, flow: &str, nod
     let new = NewToken {
         name: name.to_owned(),
         role,
+        // No reviewer is in this group, so the owner excludes none of them from the reviews.
         owner: NewOwner::Group("platform".to_owned()),
         flow: FlowId::try_from(flow).ok(),
         nodes: nodes.iter().filter_map(|it| NodeId::try_from(*it).ok()).collect(),

@@ -17,6 +17,7 @@ impl DemoOutput {
     }
 
     pub(super) fn say(&self, line: &str) {
+        // The error is ignored, because the receiver ends only when the demo was stopped.
         let _ = self.0.send(line.to_owned());
     }
 }

@@ -20,6 +20,7 @@ pub(super) async fn keep(
     let jwks = host.ask_quietly(DemoRequest::Get("/.well-known/jwks.json".to_owned())).await?.must_be(200)?;
     let version = chain.body["entries"]
         .as_array()
+        // The attacks have committed another version since, so the approved one is not the last.
         .and_then(|entries| entries.iter().find(|it| it["transition"] == decision["transition_digest"]))
         .ok_or_else(|| CliError::Demo("the approved version is not in the chain".to_owned()))?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -29,6 +30,7 @@ pub(super) async fn keep(
     put(&stage.data, "jwks.json", &jwks.body.to_string())?;
     let (program, folder) = (program(), stage.data.display());
     Ok(format!(
+        // The receipt expires, so the printed command names a time at which it was valid.
         "  {program} verify {folder}/receipt.jwt --jwks {folder}/jwks.json --entry {folder}/entry.jwt \
          --statement {folder}/statement.json --at {}",
         crate::clock::Clock::now(&crate::clock::SystemClock)

@@ -32,6 +32,7 @@ const PACE: Duration = Duration::from_millis(1_200);
 
 /// Runs the demo until ctrl-c.
 pub fn run(config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
+    // The address is bound first, so that a start on a used port writes no files.
     let listener = serve::bind(config.listen)?;
     let bound = listener.local_addr().map_err(CliError::Runtime)?;
     say(out, &format!("The Countersign demo starts at http://localhost:{}", bound.port()))?;
@@ -55,6 +56,7 @@ fn demo_config(config: &Config, bound: SocketAddr) -> Result<Config, CliError> {
         listen: bound,
         keyring: KeyringSource::File(data.join("keyring.json")),
         database: DatabaseConfig::Sqlite,
+        // The printed links must lead to the demo and not to the configured gateway.
         public_url: None,
         issuer: None,
         trusted_proxies: Vec::new(),
@@ -88,15 +90,18 @@ async fn play(
     let mut told = false;
     let ended = loop {
         tokio::select! {
+            // Printed lines come first, so that none is lost when the story or a signal ends the loop.
             biased;
             Some(line) = lines.recv() => say(out, &line)?,
             signal = &mut stop => break signal.map(drop).map_err(CliError::Runtime),
+            // A task that has ended must not be polled again.
             ended = &mut story, if !told => match ended.map_err(|error| CliError::Runtime(error.into())).and_then(|it| it) {
                 Ok(()) => told = true,
                 Err(error) => break Err(error),
             },
         }
     };
+    // The story can wait for reviewers for a long time, which must not delay the shutdown.
     story.abort();
     running.stop().await?;
     ended

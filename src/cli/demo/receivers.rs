@@ -30,11 +30,13 @@ pub(super) async fn engage(service: &Arc<Service>, admin: &AccountId) -> std::re
     let port = listener.local_addr().map_err(CliError::Runtime)?.port();
     let receivers = || {
         let moving =
+            // This receiver always fails, so that the webhook page shows failed deliveries.
             || async { HttpResponse::ServiceUnavailable().body("The chat is in maintenance. Try again on Monday.") };
         App::new()
             .route("/ledger", web::post().to(|| async { HttpResponse::NoContent().finish() }))
             .route("/chat", web::post().to(moving))
     };
+    // The demo handles ctrl-c itself, so this server must not.
     let server = HttpServer::new(receivers).workers(1).disable_signals().listen(listener).map_err(CliError::Runtime)?;
     tokio::spawn(server.run());
     add(service, admin, "ledger", port, &["write.*", "transition.*"]).await?;

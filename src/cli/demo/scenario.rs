@@ -49,6 +49,7 @@ pub(super) async fn tell(cast: &DemoMachines, stage: &DemoSetup) -> Result<(), C
         second_decided(stage, &decision);
         Ok::<(), CliError>(())
     };
+    // Both waits run at the same time, because reviewers may decide in any order.
     tokio::try_join!(first, second)?;
     stage.voice.say("\nThe scenario has ended. The gateway runs until ctrl-c, so you can explore it in the browser.");
     Ok(())
@@ -122,6 +123,7 @@ async fn after_decision(
     decision: &DemoHttpResponse,
 ) -> Result<(), CliError> {
     stage.voice.say(&format!("\n— The first review is decided: {}.", decision.text("decision")));
+    // Only this member permits a write: a denial, an expiry and a cancellation all leave it false.
     if decision.body["approved"] != json!(true) {
         show_rows(stage, ledger, "Nothing was approved, so nothing is written")?;
         stage.voice.say(&format!("\nReplay everything that was stored:\n{}", export_files::audit_line(stage)));
@@ -170,6 +172,7 @@ async fn cheat(
     stage.voice.say("\n— A replay attack: the same call again.");
     denied(cast, stage, ledger, verify(transition, receipt, "write-1")).await?;
     stage.voice.say("\n— A stale receipt: a harmless change was committed since, and the old receipt is used for it.");
+    // A proposal needs the current head as its parent.
     let now = cast.writer.ask_quietly(DemoRequest::Get(format!("/v1/threads/{THREAD}"))).await?.must_be(200)?;
     let patch = json!({"requested_action": "payout"});
     let moved = propose(&cast.agent, THREAD, now.text("transition"), patch).await?.must_be(201)?;
@@ -197,6 +200,7 @@ fn forge(receipt: &str, head: &DemoHttpResponse) -> Result<String, CliError> {
     let mut claims: Value = serde_json::from_slice(&claims).map_err(|_| broken())?;
     claims["version"] = head.body["version"].clone();
     claims["transition"] = head.body["transition"].clone();
+    // The old signature covers other claims, so `verify` must deny this receipt.
     Ok(format!("{header}.{}.{signature}", URL_SAFE_NO_PAD.encode(canonical(&claims))))
 }
 

@@ -56,6 +56,7 @@ pub(super) struct DemoHistoryActors {
     pub(super) service: Arc<Service>,
     pub(super) cleo: AccountId,
     dan: AccountId,
+    // Delegations must be confirmed with a password, so the random one is kept.
     dans_password: String,
     host: Stored<Token>,
     pub(super) agent: Stored<Token>,
@@ -110,6 +111,7 @@ impl DemoHistoryActors {
     pub(super) async fn add_history(&self, stage: &DemoSetup) -> Result<()> {
         for round in 0..MORE {
             tokio::time::sleep(EVERY).await;
+            // Names below 200 belong to the threads that were seeded at the start.
             let thread = format!("refund-{}", 200 + round);
             self.begin(&thread, None).await?;
             let held = self.ask(&thread, json!({"payment": {"amount": 100 + round}})).await?;
@@ -141,6 +143,7 @@ impl DemoHistoryActors {
     async fn propose(&self, thread: &str, patch: Value) -> Result<ProposalOutcome> {
         let thread: ThreadId = name(thread)?;
         let proposal = Proposal {
+            // A commit moves the head, so each proposal looks up the current one.
             parent: self.service.threads.overview(&thread).await?.thread.head.transition,
             thread,
             node: name("planner")?,
@@ -226,6 +229,7 @@ impl DemoHistoryActors {
         self.service.threads.cancel(&self.agent, held.transition, "the customer wrote again").await?;
         self.service.threads.close_thread(&open_service::principal(), &name("refund-102")?, "settled by phone").await?;
         self.begin("refund-103", None).await?;
+        // No reviewer decides this review, so it expires.
         self.ask("refund-103", json!({"target_user_id": 99})).await?;
         self.begin("refund-104", None).await?;
         let write = self.verify("refund-104", None, "refund-write-2").await?;
@@ -296,6 +300,7 @@ impl DemoHistoryActors {
         let spare = token(&self.service, "refund-agent-old", MachineRole::Agent, &["planner"]).await?;
         self.service.identity.revoke_token(&spare.record.id).await?;
         let scope = HaltScope::Flow(name(FLOW)?);
+        // The halt is lifted at once, because the flow gets more proposals later.
         for (proposing, reason) in [(true, "A drill: does everything stop?"), (false, "It did.")] {
             let halt = Halt { proposing, verifying: proposing, reason: reason.to_owned() };
             self.service.operations.set_halt(&open_service::principal(), &scope, &halt).await?;
@@ -311,6 +316,7 @@ impl DemoHistoryActors {
             .identity
             .delegate_to(&dan, &naming, PasskeyConfirmation::Password(self.dans_password.clone()))
             .await?;
+        // The session was needed only to confirm the delegation.
         self.service.identity.sign_out(&dan).await?;
         let admin = self.service.identity.account_row(admin).await?;
         self.service.identity.invite(&admin, &new_account("emil", PersonRole::Reviewer, &["finance"])).await?;
@@ -335,6 +341,7 @@ async fn token(service: &Service, name: &str, role: MachineRole, nodes: &[&str])
     let new = NewToken {
         name: name.to_owned(),
         role,
+        // No reviewer is in this group, so the owner excludes none of them from the reviews.
         owner: NewOwner::Group("platform".to_owned()),
         flow: FlowId::try_from(FLOW).ok(),
         nodes: nodes.iter().filter_map(|it| NodeId::try_from(*it).ok()).collect(),

@@ -38,6 +38,7 @@ impl DemoTarget {
             view["target_user_id"].as_i64(),
             view["payment"]["amount"].as_i64(),
         );
+        // A plain insert fails on a repeated write or fence, which is the target's own protection.
         let insert =
             "INSERT INTO payments (write_id, thread, fence, target_user_id, amount) VALUES (?1, ?2, ?3, ?4, ?5)";
         self.open()?.execute(insert, row).map(drop).map_err(failed)

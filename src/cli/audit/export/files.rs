@@ -136,6 +136,7 @@ impl ExportFiles {
                 Ok(Some(())) => {}
                 Ok(None) => audited.passed_over.push(file),
                 Err(UnreadableFile::Broken(version, broken)) => audited.find(file, version, broken),
+                // The file could contain a finding, so the audit has no result without it.
                 Err(UnreadableFile::Failed(error)) => {
                     audited.doubts.push(format!("{file}: it cannot be read: {error}"))
                 }
@@ -162,9 +163,12 @@ impl ExportFiles {
             let whole = unpacked(&bytes, PLAIN_BYTES_MAX);
             bytes = whole.ok_or(of_all(chain("the file is not an archive, or it is incomplete")))?.into_bytes();
         }
+        // The unpacked size counts, because that is the size in memory.
         self.bytes += bytes.len() as u64;
         if name.ends_with(".jwt") {
+            // A replaced byte makes the token invalid, so the file becomes a finding.
             let text = String::from_utf8_lossy(&bytes);
+            // Only one line break is removed, because other white space makes a token invalid everywhere else too.
             let bare = text.strip_suffix('\n').map_or(text.as_ref(), |it| it.strip_suffix('\r').unwrap_or(it));
             self.receipts.push((file.to_owned(), bare.to_owned()));
             return Ok(Some(()));
@@ -186,6 +190,7 @@ const fn of_all(broken: ExportError) -> UnreadableFile {
 
 /// Reads a page of a chain or an archive. Both contain versions in the same format.
 fn piece(bytes: &[u8], file: &str, is_archive: bool) -> Result<(ThreadId, ChainSegment), UnreadableFile> {
+    // A gateway may be configured for deeper states than the default, so the highest limit applies.
     let limits = ParseLimits { bytes_max: bytes.len(), depth_max: DEPTH_CEILING };
     let document = parse(bytes, &limits)
         .map_err(|error| of_all(ExportError { code: error.code.as_str(), what: "it is not strict JSON" }))?;
@@ -207,6 +212,7 @@ fn piece(bytes: &[u8], file: &str, is_archive: bool) -> Result<(ThreadId, ChainS
     if is_archive {
         let said = |name: &str| document.get(name);
         let (from, to) = piece.ends();
+        // No signature covers these members, so they must agree with the signed statements.
         let named = said("countersign").and_then(Value::as_str) == Some("archive")
             && said("thread").and_then(Value::as_str) == Some(thread.as_str())
             && (said("from").and_then(Value::as_u64), said("to").and_then(Value::as_u64)) == (Some(from), Some(to));

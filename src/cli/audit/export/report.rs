@@ -23,6 +23,7 @@ pub fn text(audited: &AuditedExport, keys: &TrustedKeys) -> String {
         format!("{place}:{version} {broken}")
     }));
     lines.push(match (audited.findings.len(), audited.doubts.is_empty()) {
+        // Files prove nothing about files that are missing, so the verdict names this limit.
         (0, true) => "no problems found in these files. Other versions and threads can exist".to_owned(),
         (0, false) => "could not tell".to_owned(),
         (1, _) => "1 finding".to_owned(),

@@ -20,6 +20,7 @@ pub fn run(
     out: &mut CommandOutput<'_>,
 ) -> Result<CommandExit, CliError> {
     match command {
+        // Files are verified offline, so this must work without a configuration.
         args::ArchiveCommand::Verify(ask) => verify(ask, out),
         args::ArchiveCommand::List(ask) => list(ask, &config()?, out),
         args::ArchiveCommand::Restore(ask) => restore(ask, &config()?, out),
@@ -49,6 +50,7 @@ fn list(ask: &args::ArchiveList, config: &Config, out: &mut CommandOutput<'_>) -
 
 fn verify(ask: &args::ArchiveVerify, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     let jwks = read(&ask.jwks)?;
+    // The limit for files already bounds the size, so the parser's lower default does not apply.
     let keys = parse(&jwks, &ParseLimits { bytes_max: jwks.len(), ..ParseLimits::default() }).ok();
     let keys = keys.and_then(|it| PublicKeys::from_jwks(&it).ok());
     let keys = keys.ok_or_else(|| {
@@ -65,6 +67,7 @@ fn verify(ask: &args::ArchiveVerify, out: &mut CommandOutput<'_>) -> Result<Comm
             None => Err("the file is not an archive, or it is incomplete".to_owned()),
             Some(content) => check(content, &keys).map_err(|error| error.to_string()),
         };
+        // The other files are still checked, so that one run lists all problems.
         sound &= checked.is_ok();
         let (line, said) = answer(&name.to_string(), content.as_ref(), checked.err());
         lines.push(line);

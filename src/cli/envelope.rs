@@ -54,6 +54,7 @@ pub fn run(
     };
     match check(&envelope, &expected) {
         Ok(claims) => {
+            // Without secrets the HMAC is not checked, and the result must not suggest that it was.
             let hmac = if secrets.is_some() { "checked" } else { "not_checked" };
             out.answer(good(&claims), || {
                 json!({"valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
@@ -119,6 +120,7 @@ fn schema(path: &Path) -> Result<InputSchema, CliError> {
 
 fn document<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, CliError> {
     let (named, text) = (path.display().to_string(), text(path)?);
+    // The limit for files already bounds the size, so the parser's lower default does not apply.
     let limits = ParseLimits { bytes_max: text.len(), ..ParseLimits::default() };
     let value = parse(text.as_bytes(), &limits)
         .map_err(|error| CliError::Given(format!("{named} is not strict JSON: {}", error.code.as_str())))?;
@@ -127,6 +129,7 @@ fn document<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, CliError>
 
 fn text(path: &Path) -> Result<String, CliError> {
     let mut text = String::new();
+    // A cut file fails to parse, so the limit needs no error of its own.
     let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
     read.map_err(|source| CliError::Read { what: path.display().to_string(), source })?;
     Ok(text)

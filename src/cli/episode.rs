@@ -43,6 +43,7 @@ pub fn run(
             Ok(exit(&report))
         }
         args::EpisodeCommand::Show(it) => {
+            // Without trusted keys a signature proves nothing, so it is not checked.
             let (run, report) = checked(&it.folder, SignatureRequirement::Unchecked)?;
             out.answer(shown(&run, &report), || {
                 let events: Vec<&EventRecord> = run.lines.iter().map(|it| &it.record).collect();
@@ -59,6 +60,7 @@ fn export(asked: &args::EpisodeExport, config: &Config, out: &mut CommandOutput<
     open_service::need_database(config)?;
     let thread = asked.thread.clone();
     let files = open_service::with_service(config, |service| async move {
+        // The command exports as much as the host application may read, so redaction applies here too.
         service.episodes.files_of_run("command line", &Party::Receiver, &thread).await
     })?;
     written(&asked.out, &files)?;
@@ -72,6 +74,7 @@ fn export(asked: &args::EpisodeExport, config: &Config, out: &mut CommandOutput<
 /// Writes the files of a run into a new folder.
 pub(super) fn written(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError> {
     let named: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    // The random name is for the draft, which gets the folder's own name only when it is complete.
     let put = episode_folder::write(folder, &random::uuid_v4().simple().to_string(), &named);
     put.map_err(|source| CliError::Write { what: folder.display().to_string(), source })
 }
@@ -150,6 +153,7 @@ fn shown(run: &RunFolder, report: &RunReport) -> String {
     for line in &run.lines {
         let EventRecord { timestamp, phase, event_type, agent_id, .. } = &line.record;
         let what = event_type.as_deref().unwrap_or(phase);
+        // The author of the folder chose these texts, so they are sanitized for the terminal.
         let (at, what, who) = (printed_line(timestamp), printed_line(what), printed_line(agent_id));
         writeln!(text, "  {at}  {what:<24} {who:<20} {}", gist(&line.record)).expect("text grows");
     }
@@ -159,6 +163,7 @@ fn shown(run: &RunFolder, report: &RunReport) -> String {
 }
 
 fn state_shown(state: &Value) -> String {
+    // The state of another system can lack members and contain any text.
     let line = |value: &Value| printed_line(value.as_str().unwrap_or("-"));
     let mut text = format!(
         "episode  {}\ngoal     {}\nstarted  {}\nstatus   {}\n",

@@ -71,6 +71,7 @@ impl CliError {
     /// Returns 1 if the gateway refused the request, and 2 if there was no decision.
     pub fn exit(&self) -> CommandExit {
         match self {
+            // The keyring could be read, so an unknown key is an answer and not a failure.
             Self::Keyring(KeyringError::Refused(KeysError::Unknown { .. })) => CommandExit::No,
             Self::Service(error) => exit_of(error),
             Self::Config(_)
@@ -122,6 +123,7 @@ fn exit_of(error: &Error) -> CommandExit {
         | Error::NotRepeated(_)
         | Error::Vote(_)
         | Error::Erased => CommandExit::No,
+        // These errors do not say whether the request would be allowed.
         Error::TooMany
         | Error::Busy
         | Error::ClockSkew

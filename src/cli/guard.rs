@@ -195,6 +195,7 @@ fn read(path: &Path) -> Result<Vec<u8>, GuardError> {
 }
 
 fn could_not_tell(unclear: &GuardError, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
+    // Only `--json` leads here, so there is no text.
     out.answer("", || {
         let mut answer = GuardStatus::CouldNotTell.json(&causes(&*unclear.error));
         answer["code"] = unclear.code.into();
@@ -247,6 +248,7 @@ impl PassedState<'_> {
         answer["dialect"] = self.dialect.as_str().into();
         answer["proof"] = self.state.proof().into();
         answer["normalized_state"] = self.state.state.clone();
+        // Members without content are omitted, so that a script only checks whether a member exists.
         if let Some(previous) = self.previous {
             answer["normalized_previous_state"] = previous.state.clone();
         }
@@ -278,6 +280,7 @@ fn blocked(
         let first = found.list.first();
         let mut answer = GuardStatus::Blocked.json(first.map_or("", |it| it.code.detail()));
         answer["dialect"] = dialect.as_str().into();
+        // The first violation has its own members, because AgentStateGuard reports only one.
         answer["code"] = first.map(|it| it.code.as_str()).into();
         answer["error_code"] = first.map(|it| it.alias.as_str()).into();
         answer["pointer"] = first.map(|it| it.pointer.as_str()).into();
@@ -298,6 +301,7 @@ fn line(it: &GuardViolation) -> String {
         ViolationSubject::Current => {
             format!("{code} at {:?} of the current state: {detail} [{alias}]", it.pointer.as_str())
         }
+        // These violations are not about a value of a state, so they have no pointer.
         ViolationSubject::Rules | ViolationSubject::Target => format!("{code}: {detail} [{alias}]"),
     }
 }

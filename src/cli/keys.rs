@@ -20,6 +20,7 @@ pub fn run(
     clock: &impl Clock,
     out: &mut CommandOutput<'_>,
 ) -> Result<CommandExit, CliError> {
+    // A missing keyring is probably a wrong path, so no new one is created.
     let keyring = Keyring::existing(&config.keyring, config.issuer.as_deref())?;
     match command {
         args::KeysCommand::List => list(&*keyring.current()?, out),

@@ -46,6 +46,7 @@ impl<W: Write> Write for SanitizedFormatter<W> {
             LogFormat::Text => sanitize::printed(&text),
         };
         self.to.write_all(inert.as_bytes())?;
+        // The caller expects the length of its own line, and sanitizing changes the length.
         Ok(line.len())
     }
 

@@ -24,9 +24,11 @@ pub fn run(args: &McpArgs) -> Result<CommandExit, CliError> {
     let address = address_of(&args.gateway)?;
     let token = match &args.token_file {
         Some(file) => read_token(file)?,
+        // The token is never an argument, because process lists show arguments.
         None => env::var("COUNTERSIGN_TOKEN").map(Secret::new).map_err(|_| no_token())?,
     };
     let pipe = McpPipe::new(address, &token)?;
+    // The command only forwards messages, so one thread is enough.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let done = runtime.block_on(pipe.run(tokio::io::BufReader::new(tokio::io::stdin()), tokio::io::stdout()));
     // The thread that reads standard input can be blocked in a read that never ends.
@@ -55,6 +57,7 @@ fn read_token(file: &Path) -> Result<Secret<String>, CliError> {
 /// the network.
 fn address_of(gateway: &Url) -> Result<Url, CliError> {
     let given = |problem: &str| Err(CliError::Given(format!("--gateway: {problem}")));
+    // The token is the only credential, and process lists would show a password in the URL.
     if !matches!(gateway.scheme(), "http" | "https") || !gateway.username().is_empty() || gateway.password().is_some() {
         return given("use an https:// URL without a user name or password");
     }

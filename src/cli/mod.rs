@@ -78,6 +78,7 @@ pub fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> CommandExit
 }
 
 fn dispatch(args: &Args, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
+    // The configuration is loaded on demand, because offline commands must work without a valid one.
     let config = || Config::load(&args.flags(), std::env::vars_os());
     match &args.command {
         Command::Serve(args) => serve::run(&config()?, args.clock_back(), out),

@@ -25,6 +25,7 @@ pub(super) fn with_service<T, F: Future<Output = Result<T>>>(
     run: impl FnOnce(Arc<Service>) -> F,
 ) -> std::result::Result<T, CliError> {
     block_on(async {
+        // A command has no listener of its own, so the configured address is used for links.
         let url = config.public_url(config.listen).as_str().to_owned();
         let service = wiring::open(config, url, SqliteOpenMode::Beside).await?;
         Ok(run(service).await?)

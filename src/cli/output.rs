@@ -46,6 +46,7 @@ impl<'a> CommandOutput<'a> {
             OutputFormat::Text => writeln!(self.to, "{}", sanitize::printed(&text.to_string()))?,
             OutputFormat::Json => writeln!(self.to, "{}", sanitize::json(&json().to_string()))?,
         }
+        // The command `serve` prints its set-up link and then keeps running, so the output must not wait in a buffer.
         self.to.flush()
     }
 }

@@ -82,6 +82,7 @@ fn put_in_force(
         service.policy_changes.activate_policy(&by, None, source, accepts).await
     });
     let activated = match activated {
+        // The user gets the same report with line and column as from `policy check`.
         Err(CliError::Service(Error::Policy(_))) => return report_policy_check(&activate.file, out),
         other => other?,
     };
@@ -105,6 +106,7 @@ fn put_in_force(
                     "expires_at": amendment.expires_at,
                 })
             })?;
+            // A script must not continue as if the policy were active.
             Ok(CommandExit::No)
         }
     }

@@ -102,11 +102,13 @@ impl RunningGateway {
             return Err(CliError::Clock(behind));
         }
         let edge = edge(config, &url);
+        // The shutdown closes the streams, and the application state moves into the server.
         let streams = edge.streams.clone();
         let app = AppState { service: Arc::clone(&service), edge: Arc::new(edge) };
         // Requests are mostly I/O, so one worker per core is enough.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let server = serve(app, listener, threads, config.shutdown).map_err(CliError::Runtime)?;
+        // The handle is taken here, because the server moves into its task.
         let handle = server.handle();
         let server = tokio::spawn(server);
         let mut workers = Workers::start(&service, config.worker_interval);

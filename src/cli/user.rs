@@ -96,6 +96,7 @@ fn read_password(stdin: &mut dyn BufRead) -> Result<String, CliError> {
     let mut line = String::new();
     let read = stdin.take(PASSWORD_BYTES_MAX).read_line(&mut line);
     read.map_err(|source| CliError::Read { what: "the password from standard input".to_owned(), source })?;
+    // Only the line break is removed, because a password may begin or end with a space.
     let password = line.trim_end_matches(['\r', '\n']);
     match password {
         "" => Err(CliError::Given("standard input has no password: pipe it in as one line".to_owned())),

@@ -144,6 +144,7 @@ fn document<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, CliError>
     let named = path.display().to_string();
     let text = File::open(path).and_then(|mut file| read(&mut file));
     let text = text.map_err(|source| CliError::Read { what: named.clone(), source })?;
+    // The limit for files already bounds the size, so the parser's lower default does not apply.
     let limits = ParseLimits { bytes_max: text.len(), ..ParseLimits::default() };
     let value = parse(text.as_bytes(), &limits)
         .map_err(|error| CliError::Given(format!("{named} is not strict JSON: {}", error.code.as_str())))?;

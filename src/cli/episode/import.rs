@@ -34,6 +34,7 @@ pub(super) fn run(
             out.answer(text, || answer(&import, &report.json()))?;
             Ok(CommandExit::Yes)
         }
+        // A repeated import has the wanted result, so it succeeds.
         ImportOutcome::KeptBefore(import, report) => {
             let text = format!("{}: was imported before, {}", import.id, vouched(&import.voucher));
             out.answer(text, || answer(&import, &report.json()))?;
@@ -58,6 +59,7 @@ fn answer(import: &RunImport, report: &Value) -> Value {
 fn vouched(voucher: &RunSigner) -> String {
     match voucher {
         RunSigner::Nobody {} => "signed by nobody".to_owned(),
+        // An unchecked manifest can contain any text as its key, so it is sanitized.
         RunSigner::Unchecked { kid } => format!("signed by {}, which was not checked", printed_line(kid)),
         RunSigner::Gateway { kid } => format!("signed by this gateway ({kid})"),
         RunSigner::Other { issuer, kid, .. } => format!("signed by {} ({kid})", printed_line(issuer)),

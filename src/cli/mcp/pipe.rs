@@ -53,6 +53,7 @@ impl McpPipe {
         let given = |problem: &str| CliError::Given(problem.to_owned());
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
             .map_err(|_| given("the token has characters that no token has"))?;
+        // A sensitive header is not printed in debug output, so the token cannot reach a log.
         bearer.set_sensitive(true);
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, bearer);
@@ -61,6 +62,7 @@ impl McpPipe {
         // A redirect would send the token to another host.
         let mut client = Client::builder().default_headers(headers).redirect(redirect::Policy::none());
         if is_here(&address) {
+            // A proxy of the environment must not receive requests to localhost.
             client = client.no_proxy();
         }
         let client = client.timeout(ANSWER_TIME_MAX).connect_timeout(CONNECT_TIME_MAX).build();
@@ -76,12 +78,14 @@ impl McpPipe {
         let reading = async move {
             let (mut asked, mut under_way) = (JoinSet::new(), HashMap::<String, AbortHandle>::new());
             while let Some(line) = next_line(&mut from).await? {
+                // Requests that have ended are removed here, so that the map does not grow during a long session.
                 while let Some(done) = asked.try_join_next_with_id() {
                     let ended = done.map_or_else(|error| error.id(), |(id, ())| id);
                     under_way.retain(|_, it| it.id() != ended);
                 }
                 let Some(message) = read(&line, &answers).await else { continue };
                 if let Some(unwanted) = message.cancels().and_then(|it| under_way.remove(&it.to_string())) {
+                    // The end of the connection also ends a wait for a decision at the gateway.
                     unwanted.abort();
                 }
                 let id = message.id.as_ref().map(Value::to_string);
@@ -95,6 +99,7 @@ impl McpPipe {
                     under_way.extend(id.map(|it| (it, task)));
                 }
             }
+            // The client can close its input and still wait for responses.
             while asked.join_next().await.is_some() {}
             io::Result::Ok(())
         };
@@ -102,6 +107,7 @@ impl McpPipe {
             while let Some(answer) = told.recv().await {
                 to.write_all(&answer).await?;
                 to.write_all(b"\n").await?;
+                // The client waits for each line, so none may stay in a buffer.
                 to.flush().await?;
             }
             io::Result::Ok(())
@@ -123,6 +129,7 @@ impl McpPipe {
             }
             Err(problem) => match &message.id {
                 Some(id) => message::not_asked(id, &problem.text, problem.code.as_deref()).into_bytes(),
+                // A notification has no ID that an error could name.
                 None => return,
             },
         };
@@ -131,6 +138,7 @@ impl McpPipe {
     }
 
     async fn post(&self, line: Vec<u8>, message: &McpMessage) -> Result<Option<Vec<u8>>, PipeError> {
+        // A panic cannot leave the version half written, so a poisoned lock is still usable.
         let agreed = self.version.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let version = message.version().map(str::to_owned).or(agreed);
         let headers = [
@@ -148,6 +156,7 @@ impl McpPipe {
         let status = answer.status().as_u16();
         let body = read_answer(answer).await?;
         match status {
+            // The gateway accepts notifications without a response message.
             202 => Ok(None),
             _ if message::is_message(&body) => Ok(Some(on_one_line(body))),
             _ => Err(PipeError::refused(status, &body)),

@@ -46,6 +46,7 @@ fn text(path: &Path) -> Result<String, CliError> {
     let unread = |source| CliError::Read { what: path.display().to_string(), source };
     let mut text = String::new();
     let file = File::open(path).map_err(unread)?;
+    // One byte more than the limit is read, so that a longer file is refused and no case is dropped silently.
     let bytes = file.take(CASES_BYTES_MAX + 1).read_to_string(&mut text).map_err(unread)?;
     match u64::try_from(bytes) {
         Ok(bytes) if bytes <= CASES_BYTES_MAX => Ok(text),
@@ -68,6 +69,7 @@ fn line(failure: &CaseFailure) -> String {
     let CaseFailure { case, told } = failure;
     let got = ExpectedJudgement::all_of(told);
     let got = ExpectedJudgement {
+        // Sets that the case does not name are not compared, so printing them would distract.
         codes: got.codes.filter(|it| case.expected.codes.is_some() || !it.is_empty()),
         pointers: got.pointers.filter(|_| case.expected.pointers.is_some()),
         rules: got.rules.filter(|_| case.expected.rules.is_some()),

@@ -45,6 +45,7 @@ pub(super) fn run(
     out: &mut CommandOutput<'_>,
 ) -> Result<CommandExit, CliError> {
     let source = source_of(&ask.file)?;
+    // The policy is compiled first, so that its mistakes are reported even without a database.
     let Ok(policy) = Policy::compile(&source) else { return unsound(&ask.file, out) };
     open_service::need_database(config)?;
     let flow = ask.flow.clone().unwrap_or_else(|| policy.flow().clone());

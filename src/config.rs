@@ -264,6 +264,7 @@ impl Config {
     /// Refuses a configuration that would send secrets over the network unencrypted. The gateway serves plain HTTP, so
     /// remote hosts must reach it through a reverse proxy with TLS.
     fn require_encryption_for_remote_hosts(&self, settings: &ConfigLayers) -> Result<(), ConfigError> {
+        // Only processes on this host can connect, so nothing crosses a network.
         if self.listen.ip().is_loopback() {
             return Ok(());
         }

@@ -46,6 +46,7 @@ impl MailConfig {
         let from = settings.optional("mail.from", "an email address, like countersign@example.org", address)?;
         let authority = read_file(settings, "mail.ca_file")?;
         let digests = Duration::from_secs(settings.number::<u64>("mail.digest_minutes", 1..=10_080)? * 60);
+        // All keys are read before this, so that a mistake is reported even if no server is set.
         let Some(server) = server else { return Ok(None) };
         let bad = |key, problem| Err(settings.refuse(ConfigCode::BadValue, key, problem));
         let Some(from) = from else { return bad("mail.from", "it must be set, because `mail.server` is set") };
@@ -74,6 +75,7 @@ fn is_here(server: &str) -> bool {
 }
 
 fn read_host(text: &str) -> Option<String> {
+    // DNS allows at most 253 characters.
     let name = text.len() <= 253 && text.bytes().all(|it| it.is_ascii_alphanumeric() || b".-".contains(&it));
     (name || text.parse::<IpAddr>().is_ok()).then(|| text.to_owned())
 }

@@ -38,6 +38,7 @@ impl Network {
     }
 
     fn ends(&self) -> u128 {
+        // A shift by all 128 bits is not defined, and then every bit is a host bit.
         1_u128.checked_shl(self.free).map_or(u128::MAX, |it| it - 1)
     }
 }

@@ -88,6 +88,7 @@ impl OidcConfig {
             admit: settings.text("oidc.admit", "mapped or anybody", read_admit)?,
         };
         let session = settings.secs("oidc.session_secs", 60..=31_536_000)?;
+        // All keys are read before this, so that a mistake is reported even if no provider is set.
         let Some(issuer) = issuer else { return Ok(None) };
         let Some(client_id) = client_id else {
             let problem = "it must be set, because `oidc.issuer` is set";
@@ -135,6 +136,7 @@ pub(super) fn read_secret_of(
 /// Reads the whole file that a key names.
 pub(super) fn read_file(settings: &mut ConfigLayers, key: &str) -> Result<Option<Vec<u8>>, ConfigError> {
     let Some(path) = settings.optional(key, "a path", |it| Some(PathBuf::from(it)))? else { return Ok(None) };
+    // The size is checked first, so that a large file is never in memory.
     let read = match fs::metadata(&path) {
         Ok(it) if it.len() > FILE_BYTES_MAX => Err(format!("the file is longer than {FILE_BYTES_MAX} bytes")),
         Ok(_) => fs::read(&path).map_err(|it| it.to_string()),
@@ -147,6 +149,7 @@ pub(super) fn read_file(settings: &mut ConfigLayers, key: &str) -> Result<Option
 /// is required because an attacker on the network could otherwise sign in as any user.
 fn is_issuer(text: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(text) else { return false };
+    // OpenID Connect Discovery allows neither a query nor a fragment in an issuer.
     let plain = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
     let private = match url.scheme() {
         "https" => true,

@@ -68,6 +68,7 @@ impl ConfigScalar {
             Self::Text(_) => Some(Self::Text(Secret::new(text.to_owned()))),
             Self::Number(_) => text.trim().parse().ok().map(Self::Number),
             Self::List(_) => {
+                // An empty variable is an empty list, and not a list of one empty text.
                 let items = text.split(',').map(str::trim).filter(|it| !it.is_empty());
                 Some(Self::List(items.map(str::to_owned).collect()))
             }
@@ -131,6 +132,7 @@ impl ConfigLayers {
 
     pub(super) fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
         let at = |line| ConfigOrigin::File { path: path.to_owned(), line };
+        // The size is checked first, so that a large file is never in memory.
         let sensible = fs::metadata(path).map(|it| it.len() <= FILE_BYTES_MAX);
         let text = match sensible {
             Ok(true) => fs::read_to_string(path).map_err(|it| it.to_string()),
@@ -161,6 +163,7 @@ impl ConfigLayers {
         // The name of a variable is derived from each key. The reverse would be ambiguous, because keys contain `_`.
         let keys: BTreeMap<String, String> = self.values.keys().map(|it| (variable(it), it.clone())).collect();
         for (name, text) in variables {
+            // The path was used before this layer, and it is not a key.
             if name == CONFIG_VARIABLE {
                 continue;
             }
@@ -260,6 +263,7 @@ impl ConfigLayers {
 
     /// Returns the source of a key's value.
     pub(super) fn origin(&self, key: &str) -> ConfigOrigin {
+        // A key that was read is no longer among the values, so its origin is looked up in both places.
         let unread = self.values.get(key).map(|it| &it.origin);
         unread.or_else(|| self.origins.get(key)).cloned().unwrap_or(ConfigOrigin::Default)
     }

@@ -27,6 +27,7 @@ impl TracesConfig {
         )?;
         let authorization = read_secret_of(settings, "traces.authorization", "traces.authorization_file")?;
         let percent = settings.number("traces.percent", 0..=100)?;
+        // All keys are read before this, so that a mistake is reported even if no collector is set.
         let Some(url) = url else { return Ok(None) };
         if url.scheme() == "http" && authorization.is_some() && !is_here(&url) {
             let problem = "the authorization header would cross the network unencrypted: use https://";
@@ -42,6 +43,7 @@ fn is_here(url: &Url) -> bool {
 
 fn read_url(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok().filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host())?;
+    // Credentials belong in `traces.authorization`, which is never printed.
     let plain = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
     plain.then_some(url)
 }

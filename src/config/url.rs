@@ -17,6 +17,7 @@ impl PublicUrl {
     /// unencrypted.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let url = reqwest::Url::parse(text).ok()?;
+        // The routes begin at the root of the host, so links with a path in front would not work.
         let bare = url.path() == "/"
             && url.query().is_none()
             && url.fragment().is_none()

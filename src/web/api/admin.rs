@@ -66,6 +66,7 @@ pub async fn activate(post: IdempotentPost, flow: Path<String>) -> Result<HttpRe
     let ask: ActivatePolicyRequest = post.read()?;
     let source = PolicySource { text: ask.policy, schemas: ask.schemas };
     let by = post.token.record.principal();
+    // The flow of the path is passed on, so that a policy of another flow is refused.
     let work = post.app.service.policy_changes.activate_policy(&by, Some(&flow), source, ask.accepts);
     post.once(work, |app, activation: &ActivationOutcome| {
         Ok(match activation {
@@ -97,6 +98,7 @@ pub async fn halt(post: IdempotentPost, scope: Path<String>) -> Result<HttpRespo
     let ask: SetHaltRequest = post.read()?;
     let at = if *scope == "all" { HaltScope::All } else { HaltScope::Flow(json_body::name("/scope", &scope)?) };
     let halt = Halt { proposing: ask.proposing, verifying: ask.verifying, reason: ask.reason };
+    // A PUT has the same effect when it is repeated, so no response is stored for it.
     let standing =
         post.app.service.operations.request_halt(Actor::Token(&post.token), &at, &HaltRequest::Set(halt)).await?;
     let lifting = standing.stops.as_ref().and_then(|it| it.lifting.as_ref());

@@ -97,6 +97,7 @@ pub async fn fork(post: IdempotentPost, thread: Path<String>) -> Result<HttpResp
 fn forked_json(thread: &ThreadId, forked: &CreatedBranches) -> Value {
     let branch = |it: &CreatedBranch| {
         json!({
+            // A branch is a thread with its own chain, so its first version is 0.
             "name": it.name, "thread": it.thread, "version": 0, "transition": it.transition,
             "state_root": it.state_root, "entry": it.entry,
         })
@@ -119,6 +120,7 @@ fn forked_json(thread: &ThreadId, forked: &CreatedBranches) -> Value {
 pub async fn join(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let proposal = read_join(thread, post.read()?)?;
+    // A join is a proposal, so it has the same checks and the same outcomes.
     post.once(post.app.service.proposals.propose(&post.token, &proposal), answer).await
 }
 

@@ -62,6 +62,7 @@ pub async fn envelope(
     let (thread, node): (ThreadId, NodeId) =
         (json_body::name("/thread", &thread)?, json_body::name("/node", &query.node)?);
     let flow = app.service.threads.flow_of(&thread).await?;
+    // The flow is checked before the node, so that a thread of another flow looks like a missing one.
     of_own_flow(&machine, &flow, "thread")?;
     // An auditor may read the envelope of every node, and an agent only those of its own nodes.
     if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, &node) {
@@ -106,6 +107,7 @@ pub async fn secret(app: Data<AppState>, machine: Machine, path: Path<(String, S
 )]
 pub async fn verify(post: IdempotentPost) -> Result<HttpResponse> {
     let ask: VerifyEnvelopeRequest = post.read()?;
+    // A verification changes nothing, so no response is stored for it.
     let (app, machine) = (&post.app, Machine(post.token.clone()));
     let bears = if ask.require_hmac { EnvelopeProof::Hmac } else { EnvelopeProof::Signature };
     let asked = EnvelopeExpectation { thread: ask.thread, node: ask.node, bears };

@@ -80,6 +80,7 @@ pub async fn artefact(app: Data<AppState>, machine: Machine, path: Path<(String,
     let (thread, file) = path.into_inner();
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let wanted = Artefact::of_file(&file).ok_or(Error::NotFound("artefact"))?;
+    // The reader decides which values are masked, so two roles can get different bytes.
     let (by, reader) = (machine.0.record.id.as_str(), &app.service.identity.reader_with(&machine.0.record).await?);
     match app.service.threads.flow_of(&thread).await {
         Ok(flow) => of_own_flow(&machine, &flow, "thread")?,
@@ -92,6 +93,7 @@ pub async fn artefact(app: Data<AppState>, machine: Machine, path: Path<(String,
         Err(error) => return Err(error),
     }
     let bytes = app.service.episodes.file_of_run(by, reader, &thread, wanted).await?;
+    // The last three files exist only after the end of the run, so until then they are 404.
     bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"))
 }
 

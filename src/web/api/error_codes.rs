@@ -119,6 +119,7 @@ pub fn faults() -> Vec<&'static str> {
     let rejected = RejectCode::ALL.iter().map(|it| it.as_str());
     let mut all: Vec<_> =
         ["malformed", "conflict", "required_missing"].into_iter().chain(json).chain(rejected).collect();
+    // The lists overlap, and `dedup` only removes neighbours.
     all.sort_unstable();
     all.dedup();
     all
@@ -132,6 +133,7 @@ pub fn is_described(status: u16, code: &str) -> bool {
 
 /// Returns the meaning and fix of a problem's code.
 pub fn text_of(status: u16, code: &str) -> Option<&'static ErrorText> {
+    // Only denials of `verify` have another code with this status.
     let table = if status == 403 && code != "forbidden" { DENIAL_TEXTS } else { PROBLEM_TEXTS };
     table.iter().find(|it| it.status == status && it.code == code)
 }

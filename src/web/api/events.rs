@@ -99,6 +99,7 @@ struct MachineEventSource {
 impl EventSource for MachineEventSource {
     async fn next(&self, after: u64) -> Result<EventStreamChunk> {
         let service = &self.app.service;
+        // The heartbeat detects clients that have disconnected, so no wait is longer.
         let until = service.core.now().plus(BEAT);
         let mut reach = after;
         let events = loop {

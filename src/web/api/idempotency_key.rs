@@ -78,6 +78,7 @@ impl IdempotentPost {
             self.request.method().as_str(),
             self.request.path(),
             &named,
+            // The bytes are compared as they were sent, so the same values in another format are another request.
             self.body.sent(),
         );
         let app = self.app.clone();

@@ -142,6 +142,7 @@ pub async fn read(
     machine: Machine,
     interrupt: Path<String>,
 ) -> Result<HttpResponse> {
+    // An invalid ID cannot belong to an interrupt, so it is the same error as an unknown one.
     let id = InterruptId::try_from(interrupt.as_str()).map_err(|_| Error::NotFound("interrupt"))?;
     let known = app.service.interrupts.interrupt(&id).await?;
     // An interrupt of another flow must look like a missing one.

@@ -153,6 +153,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/v1/flows/{flow}/replays", post().to(ProblemResponder(replays::replay)))
         .route("/.well-known/jwks.json", get().to(ProblemResponder(public::jwks)))
         .route("/openapi.json", get().to(public::openapi))
+        // Errors of MCP have their own format, so the handler answers them itself.
         .route("/mcp", post().to(mcp::answer))
         .route("/metrics", get().to(metrics::metrics))
         .route("/livez", get().to(public::livez))

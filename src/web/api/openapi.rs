@@ -35,6 +35,7 @@ const INTEGER_MAX: u64 = (1 << 53) - 1;
 pub fn description() -> Value {
     let mut told = serde_json::to_value(OpenApiDocument::openapi()).expect("a description is made of texts and lists");
     told["tags"] = TAGS.iter().map(|(name, what)| json!({"name": name, "description": what})).collect();
+    // A relative URL is correct at every installation.
     told["servers"] = json!([{"url": "/", "description": "This gateway"}]);
     for (path, item) in told["paths"].as_object_mut().into_iter().flatten() {
         for (method, call) in item.as_object_mut().into_iter().flatten() {
@@ -59,6 +60,7 @@ pub fn description() -> Value {
         "type": "http", "scheme": "bearer", "bearerFormat": "cs_…",
         "description": "A token with one role. Create it with `countersign token add`.",
     }});
+    // The codes come from the tables that responses use, so the document cannot miss one.
     parts["schemas"]["ProblemCode"] = json!({
         "type": "string", "description": "The error code, for programs.", "enum": all_codes(),
     });
@@ -76,6 +78,7 @@ pub fn description() -> Value {
     for form in parts["schemas"]["RedactedChange"]["oneOf"].as_array_mut().into_iter().flatten() {
         form["additionalProperties"] = json!(false);
     }
+    // A writer must not write after any 403 of `verify`, so its codes have a response of their own.
     parts["responses"]["Denied"] = problem(403, "The write is denied. Do not write.", &error_codes::denials());
     openapi_examples::put(&mut told);
     told
@@ -138,6 +141,7 @@ fn problem(status: u16, what: &str, codes: &[&str]) -> Value {
 fn complete(path: &str, method: &str, call: &mut Value) {
     let name = call["operationId"].as_str().unwrap_or_default().to_owned();
     let of = path.trim_start_matches("/v1").split('/').find(|it| !it.is_empty()).unwrap_or_default();
+    // Handlers of different modules share names, and an operation ID must be unique.
     call["operationId"] = json!(if of == name { name } else { format!("{name}_{of}") });
     let rule = TABLE.iter().find(|it| it.route == path && it.method.eq_ignore_ascii_case(method));
     let machines = rule.filter(|it| !it.machines.is_empty());
@@ -188,7 +192,9 @@ fn describe_roles(rule: &RoutePermission, call: &mut Value) {
 
 /// Returns the error statuses that a call can have.
 fn failures(path: &str, method: &str, call: &Value, asks_who: bool) -> Vec<u16> {
+    // Any call can come past the proxy, and any call can fail.
     let mut all = vec![421, 500];
+    // A call with a token reads that token from the database and counts against its rate limit.
     if asks_who {
         all.extend([401, 403, 429, 503]);
     }
@@ -198,9 +204,11 @@ fn failures(path: &str, method: &str, call: &Value, asks_who: bool) -> Vec<u16> 
     if body {
         all.push(413);
     }
+    // An unreadable request of `verify` is a denial, and not a 400.
     if (reads || body) && !verify {
         all.push(400);
     }
+    // The metrics are 404 if the configuration disables them.
     if (path.contains('{') || path == "/v1/threads" || path == "/metrics") && !verify {
         all.push(404);
     }

@@ -23,6 +23,7 @@ pub static DESCRIPTION: LazyLock<String> =
     responses((status = 200, description = "Every key that ever signed, with its state", body = super::responses::KeySetResponse)))]
 pub async fn jwks(app: Data<AppState>) -> Result<HttpResponse> {
     let keys = app.service.core.keys()?;
+    // A revoked key must reach verifiers soon, so the set may be cached for one minute only.
     Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "max-age=60")).json(keys.trusted().jwks()))
 }
 
@@ -31,6 +32,7 @@ pub async fn jwks(app: Data<AppState>) -> Result<HttpResponse> {
 /// Returns 200 while the process runs. It does not check the database.
 #[utoipa::path(get, path = "/livez", tag = "open", responses((status = 200, description = "Alive", body = super::responses::HealthResponse)))]
 pub async fn livez() -> HttpResponse {
+    // The database is not asked, because a restart would not help while it is unavailable.
     HttpResponse::Ok().json(json!({"status": "alive"}))
 }
 

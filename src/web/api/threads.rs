@@ -201,6 +201,7 @@ pub async fn chain(
     query: Query<ChainQuery>,
 ) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
+    // The flow is checked first, so that a thread of another flow looks like a missing one.
     of_own_flow(&machine, &app.service.threads.flow_of(&thread).await?, "thread")?;
     let overview = app.service.threads.overview(&thread).await?;
     let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);

@@ -82,6 +82,7 @@ pub async fn judge(post: IdempotentPost, flow: Path<String>) -> Result<HttpRespo
         ("usage", ask.usage),
         ("totals", ask.totals),
     ];
+    // A missing member means unknown and not empty, so that a rule that uses it cannot be evaluated.
     let mut said = around.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
     let around = HypotheticalContext::take(&mut said).map_err(|it| Error::invalid(it.pointer.as_str(), it.detail))?;
     let dry_run = DryRun { state: ask.state, node: ask.node, format, patch: ask.patch, around };

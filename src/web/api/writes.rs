@@ -138,6 +138,7 @@ fn malformed(error: Error) -> Error {
 pub async fn confirm(post: IdempotentPost, write_id: Path<String>) -> Result<HttpResponse> {
     let write_id: WriteId = json_body::name("/write_id", &write_id)?;
     let ask: ConfirmWriteRequest = post.read()?;
+    // The write ID already makes repetitions safe, so an idempotency key is ignored.
     ended(&post.app.service.writes.confirm(&post.token, &write_id, &ask.result).await?)
 }
 
@@ -198,6 +199,7 @@ pub async fn resolve(post: IdempotentPost, path: Path<(String, String)>) -> Resu
     let (thread, write_id): (ThreadId, WriteId) =
         (json_body::name("/thread", &path.0)?, json_body::name("/write_id", &path.1)?);
     let ask: ResolveWriteRequest = post.read()?;
+    // Write IDs are unique only among those of one token.
     let key = WriteKey { principal: ask.principal, write_id };
     let (by, outcome) = (post.token.record.principal(), ask.outcome);
     let work = post.app.service.writes.resolve_write(&by, &thread, &key, outcome, &ask.reason);

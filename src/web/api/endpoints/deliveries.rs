@@ -67,6 +67,7 @@ pub async fn deliveries(
         Some("failed") => DeliveryFilter::Failed,
         Some(_) => return Err(Error::invalid("/state", "set `waiting` or `failed`, or leave it out for all")),
     };
+    // A size out of range is adjusted and not refused, because `next_page_token` continues any page.
     let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
     let after = query.page_token.as_deref().map(place).transpose()?;
     let (deliveries, next) = app.service.delivery.deliveries(&id(&endpoint)?, which, after, size).await?;
@@ -117,6 +118,7 @@ pub async fn delivery(app: Data<AppState>, _machine: Machine, path: Path<(String
 pub async fn redeliver(post: IdempotentPost, path: Path<(String, String)>) -> Result<HttpResponse> {
     let (id, index, EmptyRequest {}) = (id(&path.0)?, index(&path.1)?, post.read()?);
     let work = post.app.service.delivery.redeliver(Actor::Token(&post.token), &id, index);
+    // The status is 202, because a worker sends the delivery later.
     post.once(work, |_, delivery: &Delivery| Ok(told(StatusCode::ACCEPTED, &delivery_json(delivery)))).await
 }
 

@@ -182,6 +182,7 @@ pub async fn add(post: IdempotentPost) -> Result<HttpResponse> {
     let new = NewEndpoint {
         name: ask.name,
         kind,
+        // The address of a chat is a credential, so it is never printed in logs.
         url: Secret::new(ask.url),
         events: ask.events.unwrap_or_else(|| BTreeSet::from([EventPattern::all()])),
         flows: ask.flows,
@@ -191,6 +192,7 @@ pub async fn add(post: IdempotentPost) -> Result<HttpResponse> {
     };
     let work = post.app.service.delivery.add_endpoint(Actor::Token(&post.token), &new);
     post.once(work, |_, (added, secret): &(EndpointDetails, Option<Secret<String>>)| {
+        // The same administrator has sent the address, so the response may contain it.
         let mut answer = endpoint_json(added, AddressDisclosure::Whole);
         // Only this response contains the secret, because later reads do not return it.
         if let Some(secret) = secret {
@@ -261,6 +263,7 @@ pub async fn change(post: IdempotentPost, endpoint: Path<String>) -> Result<Http
         headers: ask.headers.map(hidden),
         serving,
     };
+    // A PATCH has the same effect when it is repeated, so no response is stored for it.
     let changed = app.service.delivery.change_endpoint(Actor::Token(&post.token), &id(&endpoint)?, &edit).await?;
     Ok(HttpResponse::Ok().json(endpoint_json(&changed, AddressDisclosure::Whole)))
 }
@@ -339,5 +342,6 @@ pub(super) fn id(text: &str) -> Result<EndpointId> {
 }
 
 fn hidden(headers: BTreeMap<String, String>) -> BTreeMap<String, Secret<String>> {
+    // The values are often credentials, so they are never printed in logs.
     headers.into_iter().map(|(name, value)| (name, Secret::new(value))).collect()
 }

@@ -31,6 +31,7 @@ pub(super) fn faults_of(error: &Error) -> Vec<FieldError> {
         Error::Rejected(refusal) => {
             let one = |(index, it): (usize, &ResultError)| FieldError {
                 rule: it.rule.clone(),
+                // Only a value that the request itself set is repeated, so it reveals nothing to the client.
                 value: refusal.values.get(&index).cloned(),
                 ..fault(it.pointer.clone(), &it.code, &it.detail)
             };
@@ -87,6 +88,7 @@ pub(super) fn facts_of(error: &Error) -> Map<String, Value> {
         Error::Denied(DenialCode::ReceiptMissing) => put("needs", json!("receipt")),
         _ => {}
     }
+    // Nothing was changed, so the agent can repeat its step from this version.
     if let Some(checkpoint) = checkpoint_of(error) {
         put("checkpoint", json!(checkpoint));
     }

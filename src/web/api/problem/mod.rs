@@ -357,6 +357,7 @@ fn detail_of(error: &Error) -> String {
                 .to_owned()
         }
         Error::Unavailable(_) => format!("The gateway's database is unavailable. {OUTCOME_UNKNOWN}"),
+        // The change may be committed although its confirmation was lost, so the text must not say that it failed.
         _ if error.outcome_is_unknown() => format!(
             "The gateway's database failed. {OUTCOME_UNKNOWN} If it fails again, give the request id to an \
              administrator. The server log has details."

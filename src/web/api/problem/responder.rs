@@ -20,6 +20,7 @@ where
     type Future = LocalBoxFuture<'static, Self::Output>;
 
     fn call(&self, args: (HttpRequest, Args)) -> Self::Future {
+        // A problem contains the path and the ID of its request.
         let (request, args) = args;
         let done = self.0.call(args);
         Box::pin(async move { done.await.map_err(|error| Problem::of(&request, error)) })

@@ -122,6 +122,7 @@ pub fn read_proposal(thread: ThreadId, ask: ProposeRequest) -> Result<Proposal> 
 
 /// Reads the tool and the usage of a proposal.
 pub(super) fn read_along(tool: Option<&Value>, usage: Option<&Value>) -> Result<(Option<Tool>, Usage)> {
+    // The pointers begin at the member itself, and clients expect them from the root of the body.
     let below = |at: &str, wrong: InvalidUsage| Error::invalid(&format!("{at}{}", wrong.pointer), wrong.detail);
     let tool = tool.map(Tool::read).transpose().map_err(|it| below("/tool", it))?;
     let usage = usage.map(Usage::read).transpose().map_err(|it| below("/usage", it))?;
@@ -205,6 +206,7 @@ pub async fn decided(
     digest: Digest,
     wished: Duration,
 ) -> Result<Option<DecisionResponse>> {
+    // The flow is checked first, so that a transition of another flow looks like a missing one.
     of_own_flow(machine, &app.service.threads.flow_of_transition(digest).await?, "transition")?;
     // The comment of a decision can quote redacted values, so it is masked for this reader.
     let reader = &app.service.identity.reader_with(&machine.0.record).await?;

@@ -48,6 +48,7 @@ pub fn answer(app: &AppState, answer: &ProposalOutcome) -> Result<StoredResponse
             put_marks(&mut body);
             Ok(told(StatusCode::ACCEPTED, &body))
         }
+        // A rejection is a problem for the client, although the gateway has stored it.
         ProposalOutcome::Rejected(refusal) => Err(Error::Rejected(refusal.clone())),
     }
 }
@@ -129,6 +130,7 @@ fn leaf_json(leaf: &RedactedLeaf) -> Value {
 fn hidden_json(place: &RedactedField, opening: &Opening) -> Value {
     let side = |kind: Option<RedactedValueKind>, tree: &OpenedTree| {
         let mut told = json!(kind?);
+        // The commitment shows whether a redacted value is the signed one, without the value itself.
         told["commitment"] = json!(tree.at(&place.pointer).and_then(OpenedTree::root));
         Some(told)
     };
@@ -188,6 +190,7 @@ pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) 
     };
     put_marks(&mut answer);
     if token.role == MachineRole::Auditor {
+        // An opening contains values, so only auditors get it.
         let opening = app.service.reviews.opening(digest).await?;
         answer["hidden"] = told.hidden.iter().map(|it| hidden_json(it, &opening)).collect();
         answer["opening"] = json!(opening);

@@ -233,7 +233,7 @@ impl Metrics {
 
     pub fn answered(&self, answer: &RequestMetric<'_>) {
         let method = known_method(answer.method);
-        // Each label value makes more series, and the class of a status is enough for alerts.
+        // Each status would make a series for every method and route, so only its class is a label.
         let class = match answer.status / 100 {
             1 => "1xx",
             2 => "2xx",

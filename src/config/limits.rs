@@ -38,7 +38,7 @@ impl LimitsConfig {
             depth: settings.number("limits.depth", 1..=STATE_DEPTH_CEILING)?,
             state_bytes: settings.number("limits.state_bytes", 2..=268_435_456)?,
             leaves: settings.number("limits.leaves", 1..=1_000_000)?,
-            // Zero would refuse every request, so it means no limit instead.
+            // Zero disables the limit, so it becomes `None`, and no code can divide by it.
             rate_per_sec: NonZeroU32::new(settings.number("limits.rate_per_sec", 0..=1_000_000)?),
             burst: settings.number("limits.burst", 1..=10_000_000)?,
             sign_in_attempts: settings.number("limits.sign_in_attempts", 1..=1_000)?,

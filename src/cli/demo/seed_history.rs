@@ -56,7 +56,7 @@ pub(super) struct DemoHistoryActors {
     pub(super) service: Arc<Service>,
     pub(super) cleo: AccountId,
     dan: AccountId,
-    // Delegations must be confirmed with a password, so the random one is kept.
+    // A delegation is confirmed with the password, because the account has no passkey.
     dans_password: String,
     host: Stored<Token>,
     pub(super) agent: Stored<Token>,

@@ -51,6 +51,7 @@ async fn file_of(app: &AppState, visitor: &Visitor, thread: &str, file: &str) ->
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
     let reader = visitor.account();
     let files = app.service.episodes.files_of_run(reader.id.as_str(), &reader.into(), &id).await?;
+    // The name is compared with the run's own files, so a path in it leads nowhere.
     files.into_iter().find(|it| it.0 == file).ok_or(Error::NotFound("artefact"))
 }
 

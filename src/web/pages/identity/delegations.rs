@@ -112,6 +112,7 @@ pub async fn end(
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let done = async {
+        // A malformed id names no delegation, so it gets 404 like an unknown one.
         let id = DelegationId::try_from(delegation.as_str()).map_err(|_| Error::NotFound("delegation"))?;
         app.service.identity.end_delegation(&visitor.account().id, &id).await
     };

@@ -109,6 +109,7 @@ pub async fn remove(
         app.service.identity.remove_passkey(&visitor.0.signed_in, &id, confirmation).await
     };
     match removed.await {
+        // The redirect keeps a reload from sending the removal again.
         Ok(()) => Ok(see_other(&format!("{PASSKEYS_URL}?done=removed"))),
         Err(error) => again(&app, &request, &visitor, error, "").await,
     }
@@ -206,6 +207,7 @@ async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, ty
 
 fn add_form(app: &AppState, visitor: &Visitor, own: &[Passkey], rp_id: &str, typed: &str) -> Result<AddPasskeyForm> {
     let (account, session) = (visitor.account(), visitor.0.signed_in.session.record.id.as_str());
+    // The challenge names the session, so a registration from another session is refused.
     let challenge = app.service.identity.passkey_challenge(&ChallengePurpose::Add { session })?;
     let confirm = if own.is_empty() {
         if account.password_hash().is_some() {

@@ -79,6 +79,7 @@ async fn invited(app: &AppState, visitor: &Visitor, form: &InvitationFields) -> 
         lead: "Send this link only to the invited person: the first person to use it sets the password. The link is \
                shown only now and works once.",
         label: "Link",
+        // The administrator sends this link by other means, so it needs the public URL and not a path.
         secret: format!("{}/password/{secret}", app.service.core.public_url()),
         until: Some(moment(now.plus(INVITATION_TTL), now)),
         note: None,
@@ -101,6 +102,7 @@ pub async fn withdraw(
         app.service.identity.withdraw_link(&visitor.0.signed_in.account, &id).await
     };
     match done.await {
+        // The redirect keeps a reload from sending the withdrawal again.
         Ok(()) => Ok(see_other("/people?done=withdrawn")),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;

@@ -151,6 +151,7 @@ pub async fn use_link(
     let (_, form) = sent.parts();
     let used = app.service.identity.use_sign_in_link(&secret).await;
     let (person, session) = used.map_err(|error| PageError::of(&request, error))?;
+    // The page after sign-in comes from the form, so only a local path is accepted here too.
     Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::of(&form.next))))
 }
 

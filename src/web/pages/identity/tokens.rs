@@ -111,6 +111,7 @@ pub async fn revoke(
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let done = async {
+        // A malformed id names no token, so it gets 404 like an unknown one.
         let id = TokenId::try_from(token.as_str()).map_err(|_| Error::NotFound("token"))?;
         app.service.identity.revoke_token_by(&visitor.0.signed_in.account, &id).await
     };

@@ -179,6 +179,7 @@ pub async fn show_event(app: web::Data<AppState>, visitor: Visitor, event: web::
 
 async fn event_page(app: &AppState, visitor: &Visitor, event: &str) -> Result<EventPage> {
     let (service, now) = (&app.service, app.service.core.now());
+    // A malformed id names no event, so it gets 404 like an unknown one.
     let id = EventId::try_from(event).map_err(|_| Error::NotFound("event"))?;
     let told = service.log.event_view(&id, visitor.account()).await?;
     let members = told.event.data.as_object().into_iter().flatten();

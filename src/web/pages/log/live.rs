@@ -66,6 +66,7 @@ impl EventSource for PersonEventSource {
         let reach = service.log.wait_for_log(after, BEAT).await?;
         // The session is checked again for each message, so that sign-out or a disabled account ends the stream.
         let person = service.log.current_session(&self.signed_in).await?;
+        // A page that missed many events loads itself once, and needs none of them.
         if reach > after.saturating_add(u64::from(BATCH)) {
             return Ok(EventStreamChunk { frames: sse::frame(reach, None, &json!({"missed": true})), reach });
         }

@@ -204,6 +204,7 @@ async fn apply(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &Hal
         HaltFormKind::Lift if asked => "asked",
         HaltFormKind::Lift => "lifted",
     };
+    // The redirect keeps a reload from sending the request again.
     Ok(see_other(&format!("{ADDRESS}?done={done}")))
 }
 

@@ -44,6 +44,7 @@ pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<
     let mut fields = ReplayFields::default();
     if let Some(flow) = &query.flow {
         let flow = FlowId::try_from(flow.as_str()).map_err(|_| Error::NotFound("flow"))?;
+        // A new policy is usually a change of the active one, so the form begins with its text.
         fields.policy = app.service.policies.active_policy(&flow).await?.source().text.clone();
         fields.flow = flow.to_string();
     }

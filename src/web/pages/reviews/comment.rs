@@ -47,6 +47,7 @@ pub async fn submit(
         Err(Error::WrongState(why)) => format!("The comment cannot be added: {why}."),
         Err(error) => return Err(failed(error)),
     };
+    // The review is read again, because it may have ended since the form was opened.
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let mut page = review::page(&app, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
     if let Some(again) = &mut page.commenting {
@@ -59,6 +60,7 @@ pub async fn submit(
 async fn say(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &CommentFields, words: &str) -> Result<()> {
     let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRejected::Digest)?;
     let page = forms::comment_page(facts);
+    // The nonce belongs to this session and page, so a form that is sent twice adds one comment.
     let nonce =
         Nonce::read(app.service.core.keys()?.row(), &forms::comment_binding(visitor, &page, transition), &form.nonce)
             .ok_or(VoteRejected::NonceUsed)?;

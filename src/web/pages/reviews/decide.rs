@@ -84,6 +84,7 @@ impl ReviewDecisionContext<'_> {
         let voted = service.reviews.vote_signed(&self.visitor.account().id, review, ballot, signature.as_ref()).await?;
         match voted {
             VoteOutcome::Waiting | VoteOutcome::Approved | VoteOutcome::Denied => {
+                // The redirect keeps a reload from sending the vote again.
                 Ok(see_other(&format!("/reviews/{review}")))
             }
         }
@@ -92,6 +93,7 @@ impl ReviewDecisionContext<'_> {
     /// Returns the passkey challenge for the confirm page, and whether a signature is required.
     async fn signing(&self, ballot: &Ballot) -> Result<PasskeySigningView> {
         let (service, hold, voter) = (&self.app.service, &self.facts.hold, &self.visitor.account().id);
+        // A recent sign-in with a passkey can be enough, so the vote itself must be signed only without one.
         let must = hold.passkey_need(ballot.stage).met_by(&ballot.proof, self.facts.now).is_err();
         signing(service, voter, must.then_some(MissingPasskeySignature), || {
             service.identity.vote_challenge(hold, voter, ballot)
@@ -114,6 +116,7 @@ impl ReviewDecisionContext<'_> {
 
     /// Renders the confirm page again with the current review: the typed digits were wrong, or others have voted.
     async fn look_again(&self, ballot: &Ballot, refused: &VoteRejected) -> Result<HttpResponse> {
+        // The review is read again, because another vote may have changed the effect.
         let facts = review::facts(self.app, self.visitor, self.facts.hold.id.as_str()).await?;
         ReviewDecisionContext { facts: &facts, ..*self }.confirm(ballot, Some(vote_words(refused))).await
     }
@@ -177,6 +180,7 @@ pub async fn signing(
     challenge: impl FnOnce() -> Result<(Digest, Timestamp)>,
 ) -> Result<PasskeySigningView> {
     let own = service.identity.passkeys_of(voter).await?;
+    // Passkeys work only at an address that browsers accept, and only for a person who has one.
     let Some(party) = service.identity.relying_party().filter(|_| !own.is_empty()) else {
         return Ok(if needed.is_some() { PasskeySigningView::Impossible } else { PasskeySigningView::NotAsked });
     };

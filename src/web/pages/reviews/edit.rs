@@ -88,6 +88,7 @@ pub async fn submit(
         Err(Error::WrongState(why)) => (format!("The edit is not possible: {why}."), Vec::new()),
         Err(error) => return Err(failed(error)),
     };
+    // The review is read again, because it may have ended since the form was opened.
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let problem = Some(format!("{problem} Nothing was changed."));
     let again = EditFormState { problem, violations, typed: form };

@@ -45,6 +45,7 @@ pub async fn submit(
         Err(Error::WrongState(why)) => format!("The deadline cannot be extended: {why}."),
         Err(error) => return Err(failed(error)),
     };
+    // The review is read again, because another reviewer may have extended it.
     let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
     let problem = format!("{why} The deadline was not extended.");
     let open = facts.hold.is_open(facts.now) && forms::extension(&visitor, &facts).is_some();

@@ -175,6 +175,7 @@ fn deciding(
     let stage = place.stage;
     let binding = NonceBinding {
         session: &visitor.0.signed_in.session.record.id,
+        // The nonce covers review, digest and stage, so a form cannot be sent for another decision.
         page: facts.hold.id.as_str(),
         digest: facts.hold.transition,
         stage,
@@ -199,6 +200,7 @@ fn chosen<'a>(facts: &ReviewFacts, places: &'a [VotingSeat], asked: &str) -> Opt
     let is_asked = |it: &&VotingSeat| it.delegation().map_or(OWN, |it| it.as_str()) == asked;
     let meant: Vec<&VotingSeat> = places.iter().filter(is_asked).collect();
     let all: Vec<&VotingSeat> = places.iter().collect();
+    // The delegation in the address may have ended, so the other seats are used then.
     progress::place_to_vote_in(facts, if meant.is_empty() { &all } else { &meant })
 }
 

@@ -39,6 +39,7 @@ pub async fn submit(
     match withdraw(&app, &visitor, &facts, &form).await {
         Ok(()) => Ok(see_other(&format!("/reviews/{}", facts.hold.id))),
         Err(Error::Vote(refused)) => {
+            // The review is read again, because it may have ended since the form was opened.
             let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
             let problem = format!("{} No vote was withdrawn.", vote_words(&refused));
             let again = ReviewFormState { problem: Some(problem), ..ReviewFormState::default() };

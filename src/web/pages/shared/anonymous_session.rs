@@ -43,6 +43,7 @@ impl AnonymousSession {
 
     /// Sets the cookie with the secret.
     pub fn with_secret_cookie(&self, app: &AppState, mut response: HttpResponse) -> HttpResponse {
+        // `HttpOnly` hides the secret from scripts, and `Lax` keeps it from forms of other sites.
         let cookie = Cookie::build(cookie_name(app), self.secret.clone())
             .path("/")
             .http_only(true)
@@ -133,6 +134,7 @@ pub fn known(app: &AppState, person: &SignedIn, mut response: HttpResponse) -> H
 /// Sets the session cookie and redirects to the requested page.
 pub fn let_in(app: &AppState, secret: String, next: &LocalPath) -> HttpResponse {
     let mut response = see_other(next.as_str());
+    // The error is ignored: without the cookie the next page asks to sign in again.
     let _ = response.add_cookie(&session_cookie(app, secret));
     response
 }

@@ -167,6 +167,7 @@ impl Navigation {
             label: screen.label,
             stands: screen.stands,
             here: screen.here(path),
+            // Only the inbox lists reviews, so only its link has their number.
             waiting: if screen.address == INBOX { waiting } else { WaitingCount::Exactly(0) },
         };
         // The permission table decides, so that the menu never links to a page that refuses the visitor.

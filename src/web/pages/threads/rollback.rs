@@ -39,6 +39,7 @@ pub async fn submit(
     let failed = |error| PageError::of(&request, error);
     let asked = asked(&place, &form).map_err(failed)?;
     let review = app.service.proposals.ask_for_rollback(&visitor.account().id, &asked).await.map_err(failed)?;
+    // A rollback always needs approval, so the review is the next page.
     Ok(see_other(&format!("/reviews/{review}")))
 }
 

@@ -39,6 +39,7 @@ pub async fn show(
 async fn page(app: &AppState, visitor: &Visitor, (thread, version): &(String, String)) -> Result<VersionPage> {
     let service = &app.service;
     let id = ThreadId::try_from(thread.as_str()).map_err(|_| Error::NotFound("thread"))?;
+    // A text that is no number names no version, so it gets 404 like an unknown one.
     let version: u64 = version.parse().map_err(|_| Error::NotFound("version"))?;
     let facts = service.threads.version_facts(&id, version, &visitor.account().into()).await?;
     let rows = rows_of(&facts.differing)?;

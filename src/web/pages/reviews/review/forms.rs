@@ -71,6 +71,7 @@ pub fn withdrawal(app: &AppState, visitor: &Visitor, facts: &ReviewFacts) -> Res
         nonce: nonce.as_str().to_owned(),
         vote: vote.to_string(),
         cast_by: Some(&facts.hold.votes[vote])
+            // A delegate may have voted for this person, who should know whose vote the form withdraws.
             .filter(|it| it.reviewer != visitor.account().id)
             .map(|it| SafeLine::new(it.name.as_str())),
     }))
@@ -93,6 +94,7 @@ pub fn extension(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm
         return None;
     }
     let some = MORE.iter().map(|(secs, words)| (deadline.plus(Duration::from_secs(*secs)), *words));
+    // Later choices would be refused, so the policy's limit is offered in their place.
     let all = some.filter(|(until, _)| *until < latest).chain([(latest, "maximum")]);
     let choice = |(until, words): (Timestamp, &'static str)| DeadlineOption {
         value: until.to_string(),

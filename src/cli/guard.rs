@@ -280,7 +280,7 @@ fn blocked(
         let first = found.list.first();
         let mut answer = GuardStatus::Blocked.json(first.map_or("", |it| it.code.detail()));
         answer["dialect"] = dialect.as_str().into();
-        // The first violation has its own members, because AgentStateGuard reports only one.
+        // These members repeat the first violation, so that a script that needs one code reads no list.
         answer["code"] = first.map(|it| it.code.as_str()).into();
         answer["error_code"] = first.map(|it| it.alias.as_str()).into();
         answer["pointer"] = first.map(|it| it.pointer.as_str()).into();

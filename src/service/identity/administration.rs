@@ -219,7 +219,7 @@ impl Identity {
             }
             LinkPurpose::Reset { account, by } => {
                 password_hash::check_strength(&password)?;
-                // Hashed before the tries, so that a conflict does not repeat the slow work.
+                // Hashed before the first attempt, so that a conflict does not repeat the slow work.
                 let hash = password_hash::hash(password).await?;
                 retrying!(self.reset_once(&link, &account, &by, &hash))?;
                 account
@@ -239,7 +239,7 @@ impl Identity {
         hash: &str,
     ) -> Result<()> {
         let (keys, now) = (self.core.keys()?, self.core.now());
-        // Each try reads the link again, because a conflict may mean that it was used.
+        // Each attempt reads the link again, because a conflict may mean that it was used.
         let link: Stored<OneTimeLink> = self.core.need(&keys, link.record.id.as_str(), "link").await?;
         let stored: Stored<Account> = self.core.need(&keys, account.as_str(), "account").await?;
         if link.record.used || stored.record.disabled || stored.record.password_hash().is_none() {

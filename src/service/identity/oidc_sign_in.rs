@@ -177,7 +177,7 @@ impl Identity {
         origin: Option<&SessionOrigin>,
     ) -> Result<String> {
         let keys = &*self.core.keys()?;
-        // Each try reads the link again, because a parallel request may have used it.
+        // Each attempt reads the link again, because a parallel request may have used it.
         let link = self.core.need::<OneTimeLink>(keys, asking.as_str(), "link").await?;
         if link.record.used {
             return self.not_let_in(SignInRejected::UnknownState, None, None).await;

@@ -36,7 +36,7 @@ impl Identity {
         if !self.is_own_password(account, old).await? {
             return Ok(PasswordChangeOutcome::WrongPassword);
         }
-        // Hashed before the tries, so that a conflict does not repeat the slow work.
+        // Hashed before the first attempt, so that a conflict does not repeat the slow work.
         let hash = password_hash::hash(new).await?;
         retrying!(self.change_password_once(me, &hash))?;
         Ok(PasswordChangeOutcome::Yes)

@@ -226,7 +226,7 @@ impl OfflineCheckState {
             KeyState::Revoked => return fail(broken, "the entry's key was revoked"),
             KeyState::Next => return fail(broken, "the entry's key does not sign yet"),
         }
-        // Only a verified entry is kept, so later checks never compare a forged one.
+        // Only a verified entry is stored, so later checks never compare a forged one.
         self.entry = unverified.verify(key);
         match (&self.entry, &self.receipt) {
             (None, _) => fail(broken, "the entry's signature does not match that key"),

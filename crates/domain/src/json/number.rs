@@ -104,7 +104,7 @@ impl Decimal {
                     // Leading zeros are not significant.
                     digits_kept += u32::from(digits != 0);
                 } else if digit == 0 {
-                    // A zero after the kept digits changes only the exponent.
+                    // A zero after the stored digits changes only the exponent.
                     zeros_dropped += 1;
                 } else {
                     return None;

@@ -56,7 +56,7 @@ struct SortedKeys {
 
 pub(super) fn read(text: &str) -> Result<Keys, KeysError> {
     let document: KeyringDocument = serde_json::from_str(text)
-        // The parser's message may quote a secret, so only the position is kept.
+        // The parser's message may quote a secret, so only the position is reported.
         .map_err(|error| KeysError::Document { line: error.line(), column: error.column() })?;
     if document.format != FORMAT {
         return Err(KeysError::Document { line: 1, column: 1 });

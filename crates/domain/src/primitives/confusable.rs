@@ -82,7 +82,7 @@ impl CharacterProfile {
     /// Returns whether a character that passes for ASCII is an ordinary one in this text.
     fn is_at_home(&self, it: char) -> bool {
         let written_in = |it: Script| self.written_in.contains(it.short_name());
-        // Unicode counts full-width letters as Latin, but East Asian texts use them normally.
+        // Unicode counts full-width characters as Latin, but East Asian texts use them normally.
         if is_full_width(it) {
             return [Script::Han, Script::Hiragana, Script::Katakana, Script::Hangul].into_iter().any(written_in);
         }
@@ -149,7 +149,7 @@ impl CharacterProfile {
         let misleads = |it: &char| {
             let Some(reads) = self.readings.get(it) else { return false };
             let strange = !self.is_at_home(*it);
-            // A letter of the text's own script can still pass for a digit in a number.
+            // A character of the text's own script can still pass for a digit in a number.
             let as_a_digit = beside_digits && reads_as_digit(reads);
             (passes_whole && (strange || as_a_digit)) || (strange && is_restricted(*it))
         };
@@ -167,7 +167,7 @@ impl CharacterProfile {
         let letter = |it: Option<&char>| it.is_some_and(char::is_ascii_alphanumeric);
         let misleads = |(at, it): (usize, &char)| {
             let (before, after) = (at.checked_sub(1).and_then(|it| characters.get(it)), characters.get(at + 1));
-            // A sign beside spaces or foreign letters separates no parts of an address.
+            // A sign beside spaces or foreign characters separates no parts of an address.
             let inside = machine(before) && machine(after) && (letter(before) || letter(after));
             (delimits(*it) && inside && !self.is_at_home(*it)).then_some(*it)
         };

@@ -135,7 +135,7 @@ fn segments(text: &str, treacherous: impl Fn(char) -> bool) -> Vec<TextSegment<'
         marks = match (is_combining_mark(character), character.is_alphabetic()) {
             (true, _) => marks + 1,
             (false, true) => 0,
-            // A combining mark on anything but a letter hides the character below it.
+            // A combining mark hides, except on an alphabetic character, the character below it.
             (false, false) => COMBINING_RUN_MAX,
         };
         let stray_mark = is_combining_mark(character) && marks > COMBINING_RUN_MAX;

@@ -176,7 +176,7 @@ impl SchemaViolationKind {
             Kind::OneOfMultipleValid { .. } => Self::SeveralForms,
             Kind::Not { .. } => Self::FormExcluded,
             Kind::FalseSchema => Self::NothingAdmitted,
-            // An undecided pattern counts as unmatched, so it never lets a value through.
+            // An undecided pattern counts as unmatched, so a value never passes because of it.
             Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } | Kind::Pattern { .. } => {
                 Self::PatternUnmatched
             }

@@ -50,7 +50,7 @@ impl PolicyChanges {
         let Some(token) = self.core.fetch::<Token>(trial.keys, row.principal.as_str()).await? else {
             return Ok(ReplayComparison::Unknown { why: ReplayUnknownCause::NoAsker });
         };
-        // Consecutive proposals often have the same head, so the loaded version is kept.
+        // Consecutive proposals often have the same head, so the loaded version is reused.
         let head = match past.head.take() {
             Some(head) if head.entry.version == past.version => head,
             _ => Arc::new(self.threads.version(trial.keys, &row.thread, past.version).await?),

@@ -11,7 +11,7 @@ pub fn alike(one: &str, other: &str) -> bool {
         return true;
     }
     let small = |name: &str| shape(&name.to_lowercase());
-    // A letter beyond ASCII can have another skeleton in lower case, so both are compared.
+    // A character beyond ASCII can have another skeleton in lower case, so both are compared.
     shape(one) == shape(other) || (!(one.is_ascii() && other.is_ascii()) && small(one) == small(other))
 }
 
@@ -22,7 +22,7 @@ fn shape(name: &str) -> String {
         return shape_of_ascii(name);
     }
     let small = skeleton(name).to_lowercase();
-    // Lower case can turn a letter into one with a skeleton of its own.
+    // Lower case can turn a character into one with a skeleton of its own.
     let letters = skeleton(&small).to_lowercase();
     letters.chars().map(joined).collect()
 }

@@ -7,7 +7,6 @@ mod envelopes;
 mod limits;
 mod mail;
 mod metrics;
-mod network;
 mod oidc;
 mod settings;
 #[cfg(test)]
@@ -22,23 +21,27 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use countersign_adapters::keyring::KeyringSource;
+use countersign_adapters::log_sink::LogExportTarget;
+use countersign_adapters::mail::MailConfig;
+use countersign_adapters::network::Network;
+use countersign_adapters::traces::TracesConfig;
 use countersign_domain::context::Rotation;
 use countersign_domain::operations::halt::LiftQuorum;
 use countersign_domain::primitives::secret::Secret;
 
-use crate::keyring::KeyringSource;
 pub use limits::LimitsConfig;
-pub use mail::{MailConfig, MailTls};
-pub use metrics::{LogExportTarget, MetricsAccess};
-pub use network::Network;
-pub use oidc::{OidcConfig, SignInConfig};
+pub use metrics::MetricsAccess;
+pub use oidc::SignInConfig;
 use settings::ConfigLayers;
-pub use traces::TracesConfig;
 pub use url::PublicUrl;
 pub use webhooks::WebhooksConfig;
 
 /// The default file, with every key and its description.
 pub const DEFAULTS: &str = include_str!("../config.default.toml");
+
+/// The accepted networks, for error messages.
+const NETWORK_EXPECTED: &str = "an IP address like 10.0.0.7, or a network in CIDR notation like 10.1.0.0/16 (not /0)";
 
 /// Command-line flags, which override the file and the environment.
 #[derive(Clone, Debug, Default)]
@@ -236,7 +239,7 @@ impl Config {
             database_authority: oidc::read_file(settings, "database_ca_file")?,
             public_url: settings.optional("public_url", url::EXPECTED, PublicUrl::parse)?,
             issuer: settings.optional("issuer", "a name without spaces, preferably a URI", read_issuer)?,
-            trusted_proxies: settings.list("trusted_proxies", network::EXPECTED, Network::parse)?,
+            trusted_proxies: settings.list("trusted_proxies", NETWORK_EXPECTED, Network::parse)?,
             shutdown: settings.secs("shutdown_secs", 0..=600)?,
             limits: LimitsConfig::read(settings)?,
             node_secrets: envelopes::read(settings)?,
@@ -246,9 +249,9 @@ impl Config {
             metrics: MetricsAccess::read(settings)?,
             docs: settings.flag("docs")?,
             webhooks: WebhooksConfig::read(settings)?,
-            copy_to: LogExportTarget::read(settings)?,
-            mail: MailConfig::read(settings)?,
-            traces: TracesConfig::read(settings)?,
+            copy_to: metrics::read_log_export(settings)?,
+            mail: mail::read(settings)?,
+            traces: traces::read(settings)?,
             worker_interval: Duration::from_millis(settings.number("workers.interval_ms", 10..=60_000)?),
             log: LogConfig {
                 format: settings.text("log.format", "text or json", read_log_format)?,

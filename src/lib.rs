@@ -4,23 +4,12 @@
 //! Each layer is a module: `domain` (rules without I/O), `service` (use cases), `store` (the database), `web` (pages,
 //! API and MCP), `worker` (background jobs) and `cli` (commands). `wiring` connects them.
 
-pub mod archives;
 pub mod cli;
-pub mod clock;
 pub mod config;
 pub mod episode_folder;
-pub mod http_client;
-pub mod keyring;
-pub mod log_sink;
-pub mod mail;
-pub mod metrics;
-pub mod oidc_provider;
-pub mod random;
 pub mod service;
 pub mod state_file;
 pub mod store;
-pub mod tls;
-pub mod traces;
 pub mod web;
 pub mod wiring;
 pub mod worker;

@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_adapters::archives::Archives;
+use countersign_adapters::clock::SystemClock;
+use countersign_adapters::http_client::{HttpClient, HttpClientError, HttpClientSettings};
+use countersign_adapters::keyring::{Keyring, KeyringError};
+use countersign_adapters::oidc_provider::{Provider, ProviderError};
+use countersign_adapters::traces::{TraceSink, TracesError};
 use countersign_domain::identity::login_throttle::LoginThrottleLimits;
 use countersign_domain::json::size::StateLimits;
 use countersign_domain::primitives::secret::Secret;
 
-use crate::archives::Archives;
-use crate::clock::SystemClock;
 use crate::config::{Config, DatabaseConfig};
-use crate::http_client::{HttpClient, HttpClientError, HttpClientSettings};
-use crate::keyring::{Keyring, KeyringError};
-use crate::oidc_provider::{Provider, ProviderError};
 use crate::service::error::Error;
 use crate::service::identity::sign_in_config::LocalAccounts;
 use crate::service::identity::sign_in_config::SignInMethods;
@@ -24,7 +25,6 @@ use crate::store::postgres::{MigrationMode, PostgresOptions, PostgresStore};
 use crate::store::records::GATEWAY_ID;
 use crate::store::row::Table;
 use crate::store::sqlite::{OpenError, SqliteOpenMode, SqliteOptions, SqliteStore};
-use crate::traces::{TraceSink, TracesError};
 
 /// The reason that a gateway does not open.
 #[derive(Debug, thiserror::Error)]

@@ -73,22 +73,20 @@ fn the_repository_is_tidy() {
 #[test]
 fn an_arrow_that_points_up_is_found() {
     for (path, text) in [
-        ("src/clock.rs", "use super::store::Store;"),
-        ("src/store/sqlite/readers.rs", "use super::super::super::service::Service;"),
-        ("src/store/sqlite.rs", "use crate::service::Service;"),
-        ("src/store/sqlite.rs", "use crate::{domain::id::Jti, config::Config};"),
-        ("src/store/mod.rs", "use crate :: keyring :: Keyring;"),
-        ("src/service/mod.rs", "use crate::web::auth::Person;"),
+        ("src/store/sqlite.rs", "use countersign_adapters::keyring::Keyring;"),
+        ("src/store/mod.rs", "use countersign_adapters :: {clock::Clock, random};"),
+        ("src/store/mod.rs", "use countersign_adapters as everything;"),
+        ("src/store/mod.rs", "use countersign_adapters::*;"),
         ("src/web/pages/inbox/list.rs", "use crate::store::Store;"),
         ("src/web/pages/inbox/list.rs", "use crate::{\n    service::Service,\n    store::{Store, Change},\n};"),
-        ("src/worker/expire.rs", "use crate::store::Store;"),
+        ("src/web/pages/inbox/list.rs", "use countersign_adapters::http_client::HttpClient;"),
+        ("src/worker/expire.rs", "use super::super::store::Store;"),
         ("src/web/mod.rs", "use crate::cli::Exit;"),
+        ("src/web/mod.rs", "use crate as everything;"),
+        ("src/web/mod.rs", "use crate::*;"),
         ("src/config.rs", "use crate::service::Service;"),
-        ("src/clock.rs", "use crate::config::Config;"),
         ("src/helpers.rs", "pub fn help() {}"),
         ("src/helpers/mod.rs", "pub fn help() {}"),
-        ("src/store/mod.rs", "use crate as everything;"),
-        ("src/store/mod.rs", "use crate::*;"),
     ] {
         assert_eq!(complaints(rules::arrows, path, text).len(), 1, "{path}: {text}");
     }
@@ -97,14 +95,14 @@ fn an_arrow_that_points_up_is_found() {
 #[test]
 fn an_arrow_that_points_down_is_fine() {
     for (path, text) in [
-        ("src/store/mod.rs", "use crate::clock::Clock; // crate::service"),
+        ("src/store/mod.rs", "use countersign_adapters::clock::Clock; // countersign_adapters::mail"),
         ("src/store/row.rs", "use super::sql::TABLES; use crate::store::Store;"),
-        ("src/store/sqlite.rs", "#[cfg(test)]\nmod tests { use crate::config::Config; }"),
-        ("src/store/sqlite/tests.rs", "use crate::config::Config;"),
-        ("src/service/mod.rs", "use crate::{store::{Store, Change}, config::Config};"),
+        ("src/store/sqlite.rs", "#[cfg(test)]\nmod tests { use countersign_adapters::random; }"),
+        ("src/store/sqlite/tests.rs", "use countersign_adapters::random;"),
+        ("src/wiring.rs", "use crate::{store::{Store, Change}, config::Config};"),
         ("src/web/mod.rs", "use crate::service::Service; const S: &str = \"crate::store\";"),
         ("src/cli/serve.rs", "use crate::{store, web, worker};"),
-        ("src/main.rs", "use countersign::store::Store;"),
+        ("src/main.rs", "use countersign::cli::Exit;"),
         ("crates/domain/src/chain/entry.rs", "use super::super::keys::Keys; use super::hash::Digest;"),
     ] {
         assert_eq!(complaints(rules::arrows, path, text), Vec::<String>::new(), "{path}: {text}");
@@ -327,7 +325,7 @@ fn the_lexer_tells_code_from_texts_and_comments() {
 fn every_module_has_its_allowed_imports() {
     let planned: BTreeSet<&str> = rules::MODULES.iter().map(|it| it.0).collect();
     for (module, below) in rules::MODULES {
-        assert!(below.iter().all(|it| planned.contains(it)), "{module}");
+        assert!(below.iter().all(|it| it.starts_with("adapters") || planned.contains(it)), "{module}");
     }
     // Dependencies have one direction: a lower module must not use a higher one.
     let reaches =

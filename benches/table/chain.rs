@@ -3,10 +3,10 @@
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::primitives::id::{ThreadId, WriteId};
 
-use countersign::clock::{Clock as _, SystemClock};
 use countersign::service::Service;
 use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::writes::verify::VerifyInput;
+use countersign_adapters::clock::{Clock as _, SystemClock};
 use serde_json::json;
 
 use super::house::{BenchGateway, BenchStoreKind};
@@ -57,7 +57,7 @@ pub async fn grown(house: &BenchGateway, versions: usize) -> (ThreadId, Digest) 
 /// Lets a writer through and lets it give up, so that the next can be. How long the first took, in µs.
 async fn ask(house: &BenchGateway, service: &Service, thread: &ThreadId, transition: Digest) -> f64 {
     let token = service.identity.token_of(&house.writer).await.unwrap();
-    let write_id = WriteId::try_from(countersign::random::uuid_v4().to_string().as_str()).unwrap();
+    let write_id = WriteId::try_from(countersign_adapters::random::uuid_v4().to_string().as_str()).unwrap();
     let ask = VerifyInput { thread: thread.clone(), transition, receipt: None, write_id, expect: Vec::new() };
     let begin = SystemClock.instant();
     service.writes.verify(&token, &ask).await.unwrap();

@@ -2,7 +2,7 @@
 
 use countersign_domain::primitives::id::{NodeId, ThreadId};
 
-use countersign::clock::{Clock as _, SystemClock};
+use countersign_adapters::clock::{Clock as _, SystemClock};
 
 use super::chain::grown;
 use super::house::{BenchGateway, BenchStoreKind};

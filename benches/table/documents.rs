@@ -9,7 +9,7 @@ use countersign_domain::json::parse::{ParseLimits, parse};
 use countersign_domain::json::size::StateLimits;
 use countersign_domain::policy::{Policy, judge_initial};
 
-use countersign::clock::{Clock as _, SystemClock};
+use countersign_adapters::clock::{Clock as _, SystemClock};
 
 use super::speed::TURNS;
 use super::{gateway, line, median};

@@ -10,12 +10,12 @@ use countersign_domain::chain::receipt::Verification;
 use countersign_domain::keys::{KeyUse, Keys};
 
 use actix_web::{App, HttpResponse, HttpServer, web};
-use countersign::clock::{Clock as _, SystemClock};
-use countersign::random::uuid_v7;
 use countersign::service::writes::verify::VerifyInput;
 use countersign::store::change::{ChangeSet, FacetChange, RowWrite};
 use countersign::store::row::{Facets, SealedRow, Table};
 use countersign::store::{LIST_ROWS_MAX, RowFilter, Store};
+use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_adapters::random::uuid_v7;
 use serde_json::{Value, json};
 
 use super::bare;

@@ -13,8 +13,6 @@ use countersign_domain::json::size::StateLimits;
 use countersign_domain::primitives::id::{PrincipalId, ThreadId};
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::clock::SystemClock;
-use countersign::keyring::Keyring;
 use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::service::threads::create::NewThread;
@@ -25,6 +23,8 @@ use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use countersign::web::limits::rate_limit::RateLimiter;
 use countersign::web::server::serve;
 use countersign::web::state::{AppState, EdgeConfig};
+use countersign_adapters::clock::SystemClock;
+use countersign_adapters::keyring::Keyring;
 use serde_json::{Value, json};
 
 use super::{bare, gateway, memory, postgres};

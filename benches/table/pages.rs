@@ -18,14 +18,14 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, HoldState};
 use countersign_domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
 
-use countersign::clock::{Clock as _, SystemClock};
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::store::change::Draft;
 use countersign::store::record::{RecordReader, Stored};
 use countersign::store::records::InsightRow;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use countersign::store::{Cursor, RowFilter, Store, StoreError};
+use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_adapters::keyring::Keyring;
 use futures_util::future::join_all;
 
 use super::house::{BenchGateway, listen, settings};
@@ -54,7 +54,7 @@ struct PageSamples {
 }
 
 pub async fn measure() {
-    countersign::tls::ready();
+    countersign_adapters::tls::ready();
     let (open, past) = (number("BENCH_OPEN", 10_000), number("BENCH_PAST", 1_000_000));
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("pages-{open}-{past}"));
     let filled = folder.join("filled");
@@ -191,9 +191,10 @@ async fn bury(store: &dyn Store, reader: &RecordReader<'_>, hold: &Hold, numbers
         let mut statement = transition.record.statement.clone();
         statement.proposed_at = Timestamp::from_millis(at.millis() - 3_600_000);
         let (digest, identity) = (statement.digest(), Digest::of(Tag::Proposal, &[&number.to_be_bytes()]));
-        let review =
-            countersign_domain::primitives::id::ReviewId::try_from(countersign::random::uuid_v7(at).to_string())
-                .unwrap();
+        let review = countersign_domain::primitives::id::ReviewId::try_from(
+            countersign_adapters::random::uuid_v7(at).to_string(),
+        )
+        .unwrap();
         let (state, decision) = ended(number, at);
         let outcome = TransitionOutcome::Ended { review: review.clone(), decision };
         draft.insert(&Transition { digest, identity, statement, outcome, ..transition.record.clone() }).unwrap();

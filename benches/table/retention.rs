@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use countersign_domain::primitives::id::{PrincipalId, ThreadId};
 
-use countersign::clock::{ClockOffset, SystemClock};
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::archive::move_versions::ArchiveScanCursor;
 use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
+use countersign_adapters::clock::{ClockOffset, SystemClock};
+use countersign_adapters::keyring::Keyring;
 use serde_json::json;
 
 use super::house::{BenchGateway, settings};
@@ -105,7 +105,7 @@ async fn grown((versions, uuids): (usize, usize), keys: &str) -> ThreadGrowth {
     let mut half = DiskUsage::default();
     for version in 1..versions {
         // Text that no other version has.
-        let text: String = (0..uuids).map(|_| countersign::random::uuid_v4().to_string()).collect();
+        let text: String = (0..uuids).map(|_| countersign_adapters::random::uuid_v4().to_string()).collect();
         head = match house.propose(&thread, head, "input_parser", json!({"raw_text": text})).await {
             ProposalOutcome::Committed { transition, .. } => transition,
             other => panic!("{other:?}"),

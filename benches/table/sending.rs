@@ -10,12 +10,12 @@ use countersign_domain::delivery::endpoint::EventPattern;
 use countersign_domain::primitives::id::EndpointId;
 use countersign_domain::primitives::secret::Secret;
 
-use countersign::clock::{Clock as _, SystemClock};
 use countersign::service::Stored;
 use countersign::service::delivery::endpoint_kind::NewKind;
 use countersign::service::delivery::endpoints::NewEndpoint;
 use countersign::service::identity::actor::Actor;
 use countersign::worker::{deliver, sequence};
+use countersign_adapters::clock::{Clock as _, SystemClock};
 use futures_util::StreamExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use countersign::clock::{Clock as _, SystemClock};
 use countersign::service::proposals::outcome::ProposalOutcome;
+use countersign_adapters::clock::{Clock as _, SystemClock};
 use serde_json::json;
 
 use super::floor::{self, BaselineCase, RowSelection};
@@ -89,7 +89,7 @@ async fn verify_requests(house: &Arc<BenchGateway>, order: WriterOrder) -> Vec<L
     let mut requests = prepare(house, async |house| {
         let (thread, transition, receipt) = house.approved().await;
         // As docs/integrating.md tells writers to name them: in the order of time.
-        let write_id = countersign::random::uuid_v7(SystemClock.now()).to_string();
+        let write_id = countersign_adapters::random::uuid_v7(SystemClock.now()).to_string();
         let body = json!({"thread": thread, "transition": transition, "receipt": receipt, "write_id": write_id});
         let body = body.to_string();
         (thread, LoadRequest { path: "/v1/verify".to_owned(), token: house.writer.clone(), body, status: 200 })

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use countersign_adapters::archives::{Archives, read_bounded, unpacked};
 use countersign_domain::json::parse::{ParseLimits, parse};
 use countersign_domain::keys::PublicKeys;
 use countersign_domain::threads::archive::{Archive, ArchiveContent, PLAIN_BYTES_MAX, check};
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 use super::args;
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
-use crate::archives::{Archives, read_bounded, unpacked};
 use crate::config::{Config, ConfigError};
 
 /// Runs `archive …`.

@@ -5,15 +5,15 @@ mod export;
 
 use std::fmt::Write as _;
 
+use countersign_adapters::archives::Archives;
+use countersign_adapters::clock::Clock;
+use countersign_adapters::keyring::Keyring;
 use serde_json::json;
 
 use super::args;
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
-use crate::archives::Archives;
-use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
-use crate::keyring::Keyring;
 use crate::service::audit::{AuditReport, audit_with, unreadable};
 use crate::store::StoreError;
 use crate::store::outage::Outage;

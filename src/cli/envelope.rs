@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use countersign_adapters::clock::Clock;
 use countersign_domain::context::{
     Envelope, EnvelopeClaims, EnvelopeCode, ExpectedEnvelope, InputMismatch, InputSchema, NodeSecrets, NodeSecretsView,
     check,
@@ -21,7 +22,6 @@ use zeroize::Zeroizing;
 use super::args;
 use super::output::CommandOutput;
 use super::{CliError, CommandExit};
-use crate::clock::Clock;
 
 /// The variable with the node's secrets, if no file is named.
 const SECRET_VARIABLE: &str = "COUNTERSIGN_ENVELOPE_SECRET";

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use countersign_adapters::random;
 use countersign_domain::episode::event_line::EventRecord;
 use countersign_domain::episode::finding::{RunFinding, RunNote};
 use countersign_domain::episode::verify::{
@@ -23,7 +24,6 @@ use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::{Config, ConfigError};
 use crate::episode_folder;
-use crate::random;
 
 /// The limit on the excerpt of an event, so that it fits into a line of a terminal.
 const EXCERPT_CHARS: usize = 100;

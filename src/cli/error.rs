@@ -4,11 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use countersign_adapters::keyring::KeyringError;
 use countersign_domain::keys::KeysError;
 
 use super::CommandExit;
 use crate::config::ConfigError;
-use crate::keyring::KeyringError;
 use crate::service::error::Error;
 use crate::service::log::clock_check::ClockBehind;
 use crate::wiring::GatewayError;

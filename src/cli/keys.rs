@@ -3,16 +3,16 @@
 
 use std::fmt::Write as _;
 
+use countersign_adapters::clock::Clock;
+use countersign_adapters::keyring::Keyring;
+use countersign_adapters::random;
 use countersign_domain::keys::{KeyUse, Keys};
 use serde_json::{Value, json};
 
 use super::args;
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, causes, open_service};
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::keyring::Keyring;
-use crate::random;
 
 pub fn run(
     command: &args::KeysCommand,

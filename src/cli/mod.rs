@@ -31,9 +31,9 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use countersign_adapters::clock::SystemClock;
 use countersign_domain::primitives::sanitize;
 
-use crate::clock::SystemClock;
 use crate::config::Config;
 use args::{Args, Command};
 pub use error::CliError;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
+use countersign_adapters::log_sink::LogExportTarget;
+use countersign_adapters::mail::Mailer;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, logging, open_service};
-use crate::config::{Config, LimitsConfig, LogExportTarget, PublicUrl};
-use crate::mail::Mailer;
+use crate::config::{Config, LimitsConfig, PublicUrl};
 use crate::service::Service;
 use crate::store::sqlite::SqliteOpenMode;
 use crate::web::api::interrupts;

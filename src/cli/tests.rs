@@ -1,11 +1,11 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use countersign_adapters::clock::SystemClock;
+use countersign_adapters::keyring::Keyring;
 use serde_json::Value;
 
 use super::*;
-use crate::clock::SystemClock;
-use crate::keyring::Keyring;
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 
 fn line(data: &Path, line: &str) -> (CommandExit, String, String) {

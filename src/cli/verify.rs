@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use countersign_adapters::clock::Clock;
 use countersign_domain::chain::opening::Opening;
 use countersign_domain::chain::signed_vote;
 use countersign_domain::chain::statement::Statement;
@@ -21,7 +22,6 @@ use serde_json::{Value, json};
 use super::args::{self, InputSource};
 use super::output::CommandOutput;
 use super::{CliError, CommandExit};
-use crate::clock::Clock;
 
 /// The limit for files. Tokens, statements and key sets have kilobytes, and an opening has at most the size of a state.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;

@@ -3,71 +3,41 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use countersign_adapters::mail::{MailConfig, MailTls};
 use countersign_domain::delivery::mail_contact::MailAddress;
-use countersign_domain::primitives::secret::Secret;
 
 use super::oidc::{read_file, read_secret_of};
 use super::settings::ConfigLayers;
 use super::{ConfigCode, ConfigError};
 
-/// The mail server and how to connect to it.
-#[derive(Clone, Debug)]
-pub struct MailConfig {
-    pub server: String,
-    pub port: u16,
-    pub tls: MailTls,
-    pub login: Option<(String, Secret<String>)>,
-    pub from: MailAddress,
-    /// An additional trusted CA for the server's certificate, as PEM.
-    pub authority: Option<Vec<u8>>,
-    /// The interval between digests.
-    pub digests: Duration,
-}
-
-/// Encryption of the connection to the mail server.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MailTls {
-    /// TLS from the first byte.
-    Tls,
-    /// STARTTLS before any other command. The connection fails if the server does not offer it.
-    StartTls,
-    /// Unencrypted, only for a server on localhost.
-    None,
-}
-
-impl MailConfig {
-    pub(super) fn read(settings: &mut ConfigLayers) -> Result<Option<Self>, ConfigError> {
-        let server = settings.optional("mail.server", "the name or address of a host", read_host)?;
-        let port = settings.number("mail.port", 1..=65_535)?;
-        let tls = settings.text("mail.tls", "starttls, tls or none", read_tls)?;
-        let user = settings.optional("mail.user", "a name", |it| Some(it.to_owned()))?;
-        let password = read_secret_of(settings, "mail.password", "mail.password_file")?;
-        let address = |it: &str| MailAddress::try_from(it.to_owned()).ok();
-        let from = settings.optional("mail.from", "an email address, like countersign@example.org", address)?;
-        let authority = read_file(settings, "mail.ca_file")?;
-        let digests = Duration::from_secs(settings.number::<u64>("mail.digest_minutes", 1..=10_080)? * 60);
-        // All keys are read before this, so that a mistake is reported even if no server is set.
-        let Some(server) = server else { return Ok(None) };
-        let bad = |key, problem| Err(settings.refuse(ConfigCode::BadValue, key, problem));
-        let Some(from) = from else { return bad("mail.from", "it must be set, because `mail.server` is set") };
-        if tls == MailTls::None && !is_here(&server) {
-            let problem = "mail would cross the network unencrypted: use starttls or tls. none works only for a server on \
+pub(super) fn read(settings: &mut ConfigLayers) -> Result<Option<MailConfig>, ConfigError> {
+    let server = settings.optional("mail.server", "the name or address of a host", read_host)?;
+    let port = settings.number("mail.port", 1..=65_535)?;
+    let tls = settings.text("mail.tls", "starttls, tls or none", read_tls)?;
+    let user = settings.optional("mail.user", "a name", |it| Some(it.to_owned()))?;
+    let password = read_secret_of(settings, "mail.password", "mail.password_file")?;
+    let address = |it: &str| MailAddress::try_from(it.to_owned()).ok();
+    let from = settings.optional("mail.from", "an email address, like countersign@example.org", address)?;
+    let authority = read_file(settings, "mail.ca_file")?;
+    let digests = Duration::from_secs(settings.number::<u64>("mail.digest_minutes", 1..=10_080)? * 60);
+    // All keys are read before this, so that a mistake is reported even if no server is set.
+    let Some(server) = server else { return Ok(None) };
+    let bad = |key, problem| Err(settings.refuse(ConfigCode::BadValue, key, problem));
+    let Some(from) = from else { return bad("mail.from", "it must be set, because `mail.server` is set") };
+    if tls == MailTls::None && !is_here(&server) {
+        let problem = "mail would cross the network unencrypted: use starttls or tls. none works only for a server on \
                            localhost (127.0.0.1, ::1, localhost)";
-            return Err(settings.refuse(ConfigCode::PlainHttp, "mail.tls", problem));
-        }
-        let login = match (user, password) {
-            (Some(user), Some(password)) => Some((user, password)),
-            (None, None) => None,
-            (Some(_), None) => {
-                return bad(
-                    "mail.password",
-                    "`mail.user` needs a password: set `mail.password` or `mail.password_file`",
-                );
-            }
-            (None, Some(_)) => return bad("mail.user", "it must be set, because a mail password is set"),
-        };
-        Ok(Some(Self { server, port, tls, login, from, authority, digests }))
+        return Err(settings.refuse(ConfigCode::PlainHttp, "mail.tls", problem));
     }
+    let login = match (user, password) {
+        (Some(user), Some(password)) => Some((user, password)),
+        (None, None) => None,
+        (Some(_), None) => {
+            return bad("mail.password", "`mail.user` needs a password: set `mail.password` or `mail.password_file`");
+        }
+        (None, Some(_)) => return bad("mail.user", "it must be set, because a mail password is set"),
+    };
+    Ok(Some(MailConfig { server, port, tls, login, from, authority, digests }))
 }
 
 fn is_here(server: &str) -> bool {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use countersign_adapters::log_sink::LogExportTarget;
+
 use super::ConfigError;
 use super::settings::ConfigLayers;
 
@@ -15,14 +17,6 @@ pub enum MetricsAccess {
     Open,
 }
 
-/// The target of the log export.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum LogExportTarget {
-    Stdout,
-    /// A file. Lines are appended.
-    File(PathBuf),
-}
-
 impl MetricsAccess {
     pub(super) fn read(settings: &mut ConfigLayers) -> Result<Self, ConfigError> {
         settings.text("metrics.access", "token, open or off", |text| match text {
@@ -34,10 +28,8 @@ impl MetricsAccess {
     }
 }
 
-impl LogExportTarget {
-    pub(super) fn read(settings: &mut ConfigLayers) -> Result<Option<Self>, ConfigError> {
-        settings.optional("siem.output", "empty, `-` or a path", |text| {
-            Some(if text == "-" { Self::Stdout } else { Self::File(PathBuf::from(text)) })
-        })
-    }
+pub(super) fn read_log_export(settings: &mut ConfigLayers) -> Result<Option<LogExportTarget>, ConfigError> {
+    settings.optional("siem.output", "empty, `-` or a path", |text| {
+        Some(if text == "-" { LogExportTarget::Stdout } else { LogExportTarget::File(PathBuf::from(text)) })
+    })
 }

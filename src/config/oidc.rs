@@ -3,8 +3,8 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
+use countersign_adapters::oidc_provider::OidcConfig;
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::identity::oidc_identity::{AdmissionRule, ClaimMapping};
 use countersign_domain::primitives::id::GroupName;
@@ -18,31 +18,6 @@ const FILE_BYTES_MAX: u64 = 256 * 1024;
 
 const BUTTON_CHARS_MAX: usize = 60;
 
-/// The provider, and the rules that map its claims to accounts.
-#[derive(Clone, Debug)]
-pub struct OidcConfig {
-    /// The provider's issuer URL, compared byte for byte.
-    pub issuer: String,
-    /// This gateway's client ID at the provider.
-    pub client_id: String,
-    /// This gateway's client secret. A public client has none.
-    pub client_secret: Option<Secret<String>>,
-    /// An additional trusted CA for the provider's certificate, as PEM.
-    pub authority: Option<Vec<u8>>,
-    /// The requested scopes in addition to `openid`.
-    pub scopes: Vec<String>,
-    /// The label of the button on the sign-in page.
-    pub button: String,
-    /// The claim that becomes the name of a new account.
-    pub name_claim: String,
-    /// The claim with the values that are mapped.
-    pub groups_claim: String,
-    /// The roles and groups of those values.
-    pub mapping: ClaimMapping,
-    /// The lifetime of a session after sign-in with the provider.
-    pub session: Duration,
-}
-
 #[derive(Clone, Debug)]
 pub struct SignInConfig {
     /// Whether sign-in with local passwords and links is enabled.
@@ -54,7 +29,7 @@ pub struct SignInConfig {
 impl SignInConfig {
     pub(super) fn read(settings: &mut ConfigLayers) -> Result<Self, ConfigError> {
         let local_accounts = settings.flag("local_accounts")?;
-        let oidc = OidcConfig::read(settings)?;
+        let oidc = read_provider(settings)?;
         // This combination would lock out every person, including administrators.
         if !local_accounts && oidc.is_none() {
             let problem = "without local accounts no one could sign in: set a provider in `oidc.issuer` first";
@@ -64,49 +39,46 @@ impl SignInConfig {
     }
 }
 
-impl OidcConfig {
-    fn read(settings: &mut ConfigLayers) -> Result<Option<Self>, ConfigError> {
-        let issuer = settings.optional(
-            "oidc.issuer",
-            "the issuer URL of the provider: https:// without a query (http:// only for localhost)",
-            |it| is_issuer(it).then(|| it.to_owned()),
-        )?;
-        let client_id =
-            settings.optional("oidc.client_id", "the client id of this gateway at the provider", read_word)?;
-        let client_secret = read_secret_of(settings, "oidc.client_secret", "oidc.client_secret_file")?;
-        let authority = read_file(settings, "oidc.ca_file")?;
-        let words = "words without spaces";
-        let (scopes, groups_claim, name_claim) = (
-            settings.list("oidc.scopes", words, read_word)?,
-            settings.text("oidc.groups_claim", "the name of a claim", read_word)?,
-            settings.text("oidc.name_claim", "the name of a claim", read_word)?,
-        );
-        let button = settings.text("oidc.button", "1 to 60 characters", read_button)?;
-        let mapping = ClaimMapping {
-            groups: settings.list("oidc.groups", "value=group", read_group)?,
-            roles: settings.list("oidc.roles", "value=reviewer, value=auditor or value=admin", read_role)?,
-            admit: settings.text("oidc.admit", "mapped or anybody", read_admit)?,
-        };
-        let session = settings.secs("oidc.session_secs", 60..=31_536_000)?;
-        // All keys are read before this, so that a mistake is reported even if no provider is set.
-        let Some(issuer) = issuer else { return Ok(None) };
-        let Some(client_id) = client_id else {
-            let problem = "it must be set, because `oidc.issuer` is set";
-            return Err(settings.refuse(ConfigCode::BadValue, "oidc.client_id", problem));
-        };
-        Ok(Some(Self {
-            issuer,
-            client_id,
-            client_secret,
-            authority,
-            scopes,
-            button,
-            name_claim,
-            groups_claim,
-            mapping,
-            session,
-        }))
-    }
+fn read_provider(settings: &mut ConfigLayers) -> Result<Option<OidcConfig>, ConfigError> {
+    let issuer = settings.optional(
+        "oidc.issuer",
+        "the issuer URL of the provider: https:// without a query (http:// only for localhost)",
+        |it| is_issuer(it).then(|| it.to_owned()),
+    )?;
+    let client_id = settings.optional("oidc.client_id", "the client id of this gateway at the provider", read_word)?;
+    let client_secret = read_secret_of(settings, "oidc.client_secret", "oidc.client_secret_file")?;
+    let authority = read_file(settings, "oidc.ca_file")?;
+    let words = "words without spaces";
+    let (scopes, groups_claim, name_claim) = (
+        settings.list("oidc.scopes", words, read_word)?,
+        settings.text("oidc.groups_claim", "the name of a claim", read_word)?,
+        settings.text("oidc.name_claim", "the name of a claim", read_word)?,
+    );
+    let button = settings.text("oidc.button", "1 to 60 characters", read_button)?;
+    let mapping = ClaimMapping {
+        groups: settings.list("oidc.groups", "value=group", read_group)?,
+        roles: settings.list("oidc.roles", "value=reviewer, value=auditor or value=admin", read_role)?,
+        admit: settings.text("oidc.admit", "mapped or anybody", read_admit)?,
+    };
+    let session = settings.secs("oidc.session_secs", 60..=31_536_000)?;
+    // All keys are read before this, so that a mistake is reported even if no provider is set.
+    let Some(issuer) = issuer else { return Ok(None) };
+    let Some(client_id) = client_id else {
+        let problem = "it must be set, because `oidc.issuer` is set";
+        return Err(settings.refuse(ConfigCode::BadValue, "oidc.client_id", problem));
+    };
+    Ok(Some(OidcConfig {
+        issuer,
+        client_id,
+        client_secret,
+        authority,
+        scopes,
+        button,
+        name_claim,
+        groups_claim,
+        mapping,
+        session,
+    }))
 }
 
 /// Reads a secret from its own key or from the file that the other key names.

@@ -1,5 +1,7 @@
 use std::fs;
 
+use countersign_adapters::mail::MailTls;
+
 use super::*;
 
 fn load(file: &str, environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
@@ -244,33 +246,6 @@ fn public_url_is_https_unless_it_is_localhost() {
         "ftp://localhost",
     ] {
         assert!(load(&format!("public_url = '{text}'"), &[]).is_err(), "{text}");
-    }
-}
-
-#[test]
-fn a_network_holds_its_addresses_in_every_spelling() {
-    let holds = |network: &str, address: &str| Network::parse(network).unwrap().contains(address.parse().unwrap());
-    assert!(holds("10.0.0.7", "10.0.0.7"));
-    assert!(holds("10.0.0.7", "::ffff:10.0.0.7"));
-    assert!(!holds("10.0.0.7", "10.0.0.6"));
-    assert!(holds("10.0.0.0/8", "10.255.0.1"));
-    assert!(!holds("10.0.0.0/8", "11.0.0.0"));
-    assert!(holds("fd00::/8", "fdff::1"));
-    assert!(!holds("fd00::/8", "10.0.0.1"));
-    for bad in [
-        "",
-        "10.0.0",
-        "10.0.0.1/8",
-        "10.0.0.0/33",
-        "0.0.0.0/0",
-        "::/0",
-        "10.0.0.0/",
-        "proxy.local",
-        "::/129",
-        "::ffff:0:0/96",
-        "::/1",
-    ] {
-        assert_eq!(Network::parse(bad), None, "{bad}");
     }
 }
 

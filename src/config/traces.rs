@@ -1,40 +1,27 @@
 //! Settings of the OpenTelemetry export.
 
-use countersign_domain::primitives::secret::Secret;
+use countersign_adapters::traces::TracesConfig;
 use url::Url;
 
 use super::oidc::read_secret_of;
 use super::settings::ConfigLayers;
 use super::{ConfigCode, ConfigError};
 
-/// An OpenTelemetry collector that accepts traces over HTTP.
-#[derive(Clone, Debug)]
-pub struct TracesConfig {
-    pub url: Url,
-    /// The value of the `authorization` header for the collector.
-    pub authorization: Option<Secret<String>>,
-    /// The percentage of new traces that are sampled. A request that continues a trace follows the caller's sampling
-    /// decision.
-    pub percent: u8,
-}
-
-impl TracesConfig {
-    pub(super) fn read(settings: &mut ConfigLayers) -> Result<Option<Self>, ConfigError> {
-        let url = settings.optional(
-            "traces.url",
-            "a URL with http:// or https://, a host and a path, like /v1/traces",
-            read_url,
-        )?;
-        let authorization = read_secret_of(settings, "traces.authorization", "traces.authorization_file")?;
-        let percent = settings.number("traces.percent", 0..=100)?;
-        // All keys are read before this, so that a mistake is reported even if no collector is set.
-        let Some(url) = url else { return Ok(None) };
-        if url.scheme() == "http" && authorization.is_some() && !is_here(&url) {
-            let problem = "the authorization header would cross the network unencrypted: use https://";
-            return Err(settings.refuse(ConfigCode::PlainHttp, "traces.url", problem));
-        }
-        Ok(Some(Self { url, authorization, percent }))
+pub(super) fn read(settings: &mut ConfigLayers) -> Result<Option<TracesConfig>, ConfigError> {
+    let url = settings.optional(
+        "traces.url",
+        "a URL with http:// or https://, a host and a path, like /v1/traces",
+        read_url,
+    )?;
+    let authorization = read_secret_of(settings, "traces.authorization", "traces.authorization_file")?;
+    let percent = settings.number("traces.percent", 0..=100)?;
+    // All keys are read before this, so that a mistake is reported even if no collector is set.
+    let Some(url) = url else { return Ok(None) };
+    if url.scheme() == "http" && authorization.is_some() && !is_here(&url) {
+        let problem = "the authorization header would cross the network unencrypted: use https://";
+        return Err(settings.refuse(ConfigCode::PlainHttp, "traces.url", problem));
     }
+    Ok(Some(TracesConfig { url, authorization, percent }))
 }
 
 fn is_here(url: &Url) -> bool {

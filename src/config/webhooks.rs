@@ -1,7 +1,9 @@
 //! Limits on the addresses that webhooks can be sent to.
 
+use countersign_adapters::network::Network;
+
 use super::settings::ConfigLayers;
-use super::{ConfigError, Network, network};
+use super::{ConfigError, NETWORK_EXPECTED};
 
 /// Limits on the addresses of webhooks, against SSRF.
 #[derive(Clone, Debug)]
@@ -15,7 +17,7 @@ pub struct WebhooksConfig {
 impl WebhooksConfig {
     pub(super) fn read(settings: &mut ConfigLayers) -> Result<Self, ConfigError> {
         Ok(Self {
-            allow_networks: settings.list("webhooks.allow_networks", network::EXPECTED, Network::parse)?,
+            allow_networks: settings.list("webhooks.allow_networks", NETWORK_EXPECTED, Network::parse)?,
             plain_http: settings.flag("webhooks.plain_http")?,
         })
     }

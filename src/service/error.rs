@@ -1,5 +1,7 @@
 //! The errors of the use cases. Unless a variant states otherwise, nothing was changed.
 
+use countersign_adapters::archives::ArchiveFileError;
+use countersign_adapters::keyring::KeyringError;
 use countersign_domain::chain::denial::DenialCode;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::identity::oidc_identity::SignInRejected;
@@ -16,8 +18,6 @@ use serde_json::Value;
 
 use super::episodes::envelope_error::{EnvelopeCreationError, EnvelopeRejected};
 use super::platform::rejection_body::RejectionBody;
-use crate::archives::ArchiveFileError;
-use crate::keyring::KeyringError;
 use crate::store::StoreError;
 
 /// The reason why a use case failed.
@@ -141,7 +141,7 @@ pub enum Error {
     #[error("The log export cannot be written. Check its destination in the configuration.")]
     Copy(#[source] std::io::Error),
     #[error("The mail server cannot be used. Check the `mail` section of the configuration.")]
-    Mail(#[source] crate::mail::MailError),
+    Mail(#[source] countersign_adapters::mail::MailError),
     #[error("The keyring cannot be used. Check its file and permissions.")]
     Keyring(#[from] KeyringError),
 }

@@ -25,16 +25,16 @@ pub mod writes;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_adapters::archives::Archives;
+use countersign_adapters::clock::Clock;
+use countersign_adapters::http_client::HttpClient;
+use countersign_adapters::keyring::Keyring;
+use countersign_adapters::traces::TraceSink;
 use countersign_domain::context::Rotation;
 
-use crate::archives::Archives;
-use crate::clock::Clock;
-use crate::http_client::HttpClient;
-use crate::keyring::Keyring;
 use crate::store::Store;
 pub use crate::store::record::Stored;
 use crate::store::watched::WatchedStore;
-use crate::traces::TraceSink;
 use archive::VersionArchive;
 use branches::Branches;
 use delivery::Deliveries;

@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use countersign_adapters::clock::{Clock as _, SystemClock};
 use tokio::sync::watch;
-
-use crate::clock::{Clock as _, SystemClock};
 
 /// A commit within this time may have happened between a caller's read and its wait.
 const RECENT: Duration = Duration::from_secs(1);

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use countersign_adapters::clock::ClockOffset;
 use countersign_domain::primitives::time::Timestamp;
 use deadpool_postgres::Pool;
 use tokio::runtime::Runtime;
@@ -27,7 +28,6 @@ use super::write_queue;
 use super::write_queue::WriteQueue;
 pub use super::write_queue::{CommitPoint, CommitProbe};
 use super::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError, preconditions};
-use crate::clock::ClockOffset;
 use connect::{PostgresAddress, WATCHED};
 use failure::database;
 use reader::{LookupKey, PostgresReader, ReadQuery};

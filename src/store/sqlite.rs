@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use countersign_adapters::clock::{Clock as _, ClockOffset, SystemClock};
 use countersign_domain::primitives::time::Timestamp;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
@@ -29,7 +30,6 @@ use super::{
     Cursor, DAMAGES_MAX, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError, migrate,
     preconditions,
 };
-use crate::clock::{Clock as _, ClockOffset, SystemClock};
 use files::DatabaseFiles;
 use maintenance::MaintenanceThread;
 use place::SqliteLocation;

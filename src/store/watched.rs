@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_domain::primitives::time::Timestamp;
 
 use super::change::ChangeSet;
@@ -12,7 +13,6 @@ use super::label::{Label, LabelledRow};
 use super::outage::Outage;
 use super::row::{SealedRow, Table};
 use super::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError};
-use crate::clock::{Clock as _, SystemClock};
 
 /// The interval of lines about refused calls.
 const LINE_EVERY: Duration = Duration::from_secs(1);

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use countersign_adapters::clock::{Clock as _, SystemClock};
 use tokio::sync::{mpsc, oneshot};
 
 use super::StoreError;
 use super::change::ChangeSet;
 use super::outage::Outage;
-use crate::clock::{Clock as _, SystemClock};
 
 /// The limit of queued changes: a few groups. Callers would give up before more could be answered.
 const QUEUE_CHANGES_MAX: usize = 4_096;

@@ -7,8 +7,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use actix_web::HttpRequest;
 use actix_web::http::header::HeaderMap;
-
-use crate::config::Network;
+use countersign_adapters::network::Network;
 
 /// The limit on proxies in a row. Longer lists come from attackers and are not read to the end.
 const HOPS_MAX: usize = 32;

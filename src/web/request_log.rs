@@ -7,11 +7,11 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{HttpMessage as _, HttpRequest, web};
+use countersign_adapters::metrics::{RequestMetric, known_method};
+use countersign_adapters::random;
 use countersign_domain::platform::trace_parent::TraceParent;
 
 use super::state::AppState;
-use crate::metrics::{RequestMetric, known_method};
-use crate::random;
 use crate::service::platform::trace_context;
 
 #[derive(Clone, Debug)]

@@ -40,8 +40,9 @@ impl ClockWatch {
 
 #[cfg(test)]
 mod tests {
+    use countersign_adapters::clock::{Clock as _, SystemClock};
+
     use super::*;
-    use crate::clock::{Clock as _, SystemClock};
 
     #[test]
     fn warning_comes_once_a_minute() {

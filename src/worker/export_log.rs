@@ -1,7 +1,8 @@
 //! Writes the log export for a SIEM or log collector.
 
-use crate::config::LogExportTarget;
-use crate::log_sink;
+use countersign_adapters::log_sink;
+use countersign_adapters::log_sink::LogExportTarget;
+
 use crate::service::Service;
 use crate::service::error::Result;
 

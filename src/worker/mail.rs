@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::mail::Mailer;
+use countersign_adapters::mail::Mailer;
+
 use crate::service::Service;
 use crate::service::error::Result;
 

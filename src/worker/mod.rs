@@ -23,13 +23,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_adapters::log_sink::LogExportTarget;
+use countersign_adapters::mail::Mailer;
+use countersign_adapters::metrics::WorkerResult;
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::config::LogExportTarget;
-use crate::mail::Mailer;
-use crate::metrics::WorkerResult;
 use crate::service::Service;
 use crate::service::error::{Error, Result};
 use archive::Archiver;

@@ -62,7 +62,7 @@ pub fn ballot(amendment: &Value, verdict: VoteVerdict) -> Ballot {
         delegation: None,
         stage: 0,
         verdict,
-        nonce: countersign::random::uuid_v4().to_string(),
+        nonce: countersign_adapters::random::uuid_v4().to_string(),
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
         proof: VoterProof::default(),

@@ -9,13 +9,13 @@ use countersign_domain::reviews::VoteVerdict;
 
 use countersign::cli::CliError;
 use countersign::cli::serve::{ClockPolicy, RunningGateway};
-use countersign::clock::ClockOffset;
 use countersign::config::{Config, Flags};
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::clock::ClockWatch;
+use countersign_adapters::clock::ClockOffset;
+use countersign_adapters::keyring::Keyring;
 
 use crate::gateway::{MovedClock, TestGateway, person, settings};
 use crate::rules::ApiScenario;

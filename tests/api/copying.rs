@@ -7,8 +7,8 @@ use std::sync::Mutex;
 
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::config::LogExportTarget;
 use countersign::worker::export_log;
+use countersign_adapters::log_sink::LogExportTarget;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use countersign_domain::identity::account::{Account, PersonRole};
 
-use countersign::clock::SystemClock;
-use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::identity::password_sign_in::SignInOrigin;
 use countersign::service::{Service, ServiceSettings, Stored};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::SystemClock;
+use countersign_adapters::keyring::Keyring;
 use futures_util::future::join_all;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};

@@ -80,7 +80,7 @@ struct ScriptlessBrowser {
 impl ScriptlessBrowser {
     fn new(url: &str) -> Self {
         let origin = url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
-        countersign::tls::ready();
+        countersign_adapters::tls::ready();
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         let http = http.pool_max_idle_per_host(0).build().unwrap();
         Self { http, origin, cookies: Vec::new() }

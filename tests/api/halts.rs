@@ -6,8 +6,6 @@ use std::sync::Arc;
 use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
 use countersign_domain::operations::halt::{Halt, LiftQuorum};
 
-use countersign::clock::{Clock as _, SystemClock};
-use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
@@ -19,6 +17,8 @@ use countersign::service::operations::halt::{HaltScope, OPERATOR};
 use countersign::service::operations::halt_request::{HaltPreview, HaltRequest};
 use countersign::service::{PeopleSettings, Service};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_adapters::keyring::Keyring;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -172,7 +172,7 @@ async fn changed_run_is_refused(scene: ApiScenario) {
 
 fn others() -> Keys {
     let now = Timestamp::from_millis(1_795_225_000_000);
-    Keys::generate("https://b.example", now, &mut countersign::random::fill).unwrap()
+    Keys::generate("https://b.example", now, &mut countersign_adapters::random::fill).unwrap()
 }
 
 /// Returns the folder as another gateway would have signed it.

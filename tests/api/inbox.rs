@@ -9,8 +9,6 @@ use countersign_domain::identity::account::Account;
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::reviews::{HoldOutcome, SearchKey, VoteVerdict};
 
-use countersign::clock::{Clock as _, SystemClock};
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::audit::audit;
 use countersign::service::inbox::list::InboxCursor;
@@ -18,6 +16,8 @@ use countersign::service::inbox::list::InboxPageSelection;
 use countersign::service::inbox::list::WaitingCount;
 use countersign::service::inbox::{InboxFilter, InboxOwnerFilter, InboxSearch, InboxStateFilter};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_adapters::keyring::Keyring;
 use serde_json::Value;
 
 use crate::gateway::{MovedClock, POLICY, TestGateway, person, settings, source, spawn_gateway};

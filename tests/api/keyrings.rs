@@ -11,11 +11,11 @@ use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::keys::{KeyUse, Keys, KeysError};
 
 use async_trait::async_trait;
-use countersign::clock::{Clock as _, SystemClock};
-use countersign::keyring::Keyring;
 use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::store::row::Table;
+use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_adapters::keyring::Keyring;
 use serde_json::{Value, json};
 
 use crate::gateway::{POLICY, TestGateway};
@@ -38,11 +38,11 @@ fn update(path: &std::path::Path, change: impl FnOnce(Keys) -> Result<Keys, Keys
 }
 
 fn rotate(path: &std::path::Path) {
-    update(path, |keys| keys.rotate(KeyUse::Chain, SystemClock.now(), &mut countersign::random::fill));
+    update(path, |keys| keys.rotate(KeyUse::Chain, SystemClock.now(), &mut countersign_adapters::random::fill));
 }
 
 fn revoke(path: &std::path::Path, kid: &str) {
-    update(path, |keys| keys.revoke(kid, SystemClock.now(), &mut countersign::random::fill));
+    update(path, |keys| keys.revoke(kid, SystemClock.now(), &mut countersign_adapters::random::fill));
 }
 
 fn signing(g: &TestGateway) -> String {

@@ -7,11 +7,11 @@ use std::time::Duration;
 use countersign_domain::reviews::{Ballot, CheckboxState, VoteVerdict};
 
 use async_trait::async_trait;
-use countersign::clock::ClockOffset;
 use countersign::service::error::Error;
 use countersign::service::writes::verify::VerifyInput;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::ClockOffset;
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, TestGateway, ballot, spawn_on};

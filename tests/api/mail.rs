@@ -11,8 +11,6 @@ use countersign_domain::primitives::id::{AccountId, InterruptId};
 use countersign_domain::primitives::secret::Secret;
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::config::{MailConfig, MailTls};
-use countersign::mail::Mailer;
 use countersign::service::Service;
 use countersign::service::error::Error;
 use countersign::service::identity::revocation::SignInAccess;
@@ -21,6 +19,8 @@ use countersign::store::record::{Record as _, RecordReader, Stored};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::store::{Cursor, LIST_ROWS_MAX, RowFilter, Store as _};
 use countersign::worker::{escalate, mail as letters};
+use countersign_adapters::mail::Mailer;
+use countersign_adapters::mail::{MailConfig, MailTls};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -348,7 +348,7 @@ async fn mail_is_handed_over_encrypted_and_by_login() {
     let mut tls = MailServer::start("tls");
     let login = Some(("gate".to_owned(), Secret::new("sesame".to_owned())));
     let settings = MailConfig { login, ..starttls.settings(MailTls::StartTls) };
-    let one = countersign::mail::MailMessage {
+    let one = countersign_adapters::mail::MailMessage {
         to: address("alice@example.org"),
         id: "one".to_owned(),
         subject: "Grüße".to_owned(),

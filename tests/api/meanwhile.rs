@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use countersign::clock::SystemClock;
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::store::change::ChangeSet;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::store::{Store, StoreError};
+use countersign_adapters::clock::SystemClock;
+use countersign_adapters::keyring::Keyring;
 use futures_util::future::BoxFuture;
 
 use crate::gateway::{MovedClock, TestGateway, settings};

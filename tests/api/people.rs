@@ -6,8 +6,6 @@ use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
 use countersign_domain::operations::halt::LiftQuorum;
 use countersign_domain::primitives::id::GroupName;
 
-use countersign::clock::{Clock as _, SystemClock};
-use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::accounts::{NewAccount, NewToken};
@@ -21,6 +19,8 @@ use countersign::service::operations::halt::HaltScope;
 use countersign::service::operations::halt_request::HaltRequest;
 use countersign::service::{PeopleSettings, Stored};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_adapters::keyring::Keyring;
 use serde_json::Value;
 
 use crate::gateway::{TestGateway, people, spawn_for_people, spawn_gateway};

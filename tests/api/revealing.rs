@@ -11,13 +11,13 @@ use countersign_domain::operations::halt::Halt;
 use countersign_domain::primitives::id::{PrincipalId, ReviewId};
 use countersign_domain::reviews::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, VoteVerdict};
 
-use countersign::clock::ClockOffset;
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::revocation::SignInAccess;
 use countersign::service::operations::halt::HaltScope;
 use countersign::service::reviews::details::ReviewFacts;
 use countersign::service::reviews::reveal::RevealRequest;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::ClockOffset;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

@@ -7,8 +7,6 @@ use countersign_domain::json::size::StateLimits;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::step::StepRow;
 
-use countersign::clock::ClockOffset;
-use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
 use countersign::service::{Service, ServiceSettings};
 use countersign::store::Store;
@@ -16,6 +14,8 @@ use countersign::store::change::Draft;
 use countersign::store::postgres::PostgresStore;
 use countersign::store::record::{Record, RecordReader};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::ClockOffset;
+use countersign_adapters::keyring::Keyring;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

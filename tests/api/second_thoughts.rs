@@ -42,7 +42,7 @@ fn review(held: &Value) -> ReviewId {
 }
 
 fn nonce() -> String {
-    countersign::random::uuid_v4().to_string()
+    countersign_adapters::random::uuid_v4().to_string()
 }
 
 fn withdrawing(held: &Value, vote: usize) -> WithdrawalRequest {

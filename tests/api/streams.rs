@@ -7,8 +7,6 @@ use std::time::Duration;
 use countersign_domain::identity::account::{MachineRole, PersonRole};
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::clock::{ClockOffset, SystemClock};
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::store::Store;
@@ -19,6 +17,8 @@ use countersign::web::limits::sse::EventStreams;
 use countersign::web::server::serve;
 use countersign::web::state::{AppState, EdgeConfig};
 use countersign::worker::sequence;
+use countersign_adapters::clock::{ClockOffset, SystemClock};
+use countersign_adapters::keyring::Keyring;
 use reqwest::Response;
 use serde_json::{Value, json};
 

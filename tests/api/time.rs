@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::clock::ClockOffset;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::ClockOffset;
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, TestGateway, spawn_gateway, spawn_on};

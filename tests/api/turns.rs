@@ -10,13 +10,13 @@ use countersign_domain::identity::party::Party;
 use countersign_domain::primitives::id::{NodeId, PrincipalId, ThreadId};
 
 use async_trait::async_trait;
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::episodes::envelopes::EnvelopeProof;
 use countersign::service::episodes::import::ImportOutcome;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::archive::Archiver;
+use countersign_adapters::keyring::Keyring;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 

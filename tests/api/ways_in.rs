@@ -6,14 +6,14 @@ use std::time::Duration;
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::log::event::EventType;
 
-use countersign::clock::SystemClock;
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::audit::audit;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::{LINK_TTL, NewAccount};
 use countersign::service::identity::revocation::SignInAccess;
 use countersign::store::sqlite::{CommitPoint, CommitProbe, SqliteOptions, SqliteStore};
+use countersign_adapters::clock::SystemClock;
+use countersign_adapters::keyring::Keyring;
 use rusqlite::Connection;
 
 use crate::gateway::{settings, spawn_gateway};

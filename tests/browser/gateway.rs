@@ -18,11 +18,6 @@ use countersign_domain::primitives::id::{FlowId, GroupName, NodeId, PrincipalId}
 use countersign_domain::primitives::time::Timestamp;
 
 use actix_web::dev::ServerHandle;
-use countersign::clock::{Clock, ClockOffset, SystemClock};
-use countersign::config::Network;
-use countersign::http_client::{HttpClient, HttpClientSettings};
-use countersign::keyring::Keyring;
-use countersign::oidc_provider::Provider;
 use countersign::service::identity::accounts::{NewAccount, NewToken};
 use countersign::service::identity::owner_names::NewOwner;
 use countersign::service::identity::sign_in_config::LocalAccounts;
@@ -33,6 +28,11 @@ use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::limits::rate_limit::RateLimiter;
 use countersign::web::server::serve;
 use countersign::web::state::{AppState, EdgeConfig};
+use countersign_adapters::clock::{Clock, ClockOffset, SystemClock};
+use countersign_adapters::http_client::{HttpClient, HttpClientSettings};
+use countersign_adapters::keyring::Keyring;
+use countersign_adapters::network::Network;
+use countersign_adapters::oidc_provider::Provider;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -110,7 +110,7 @@ async fn spawn_behind(
     people: PeopleSettings,
     ways: impl FnOnce(&str, Arc<dyn Clock>) -> SignInMethods,
 ) -> BrowserGateway {
-    countersign::tls::ready();
+    countersign_adapters::tls::ready();
     let folder = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use countersign::clock::Clock;
-use countersign::oidc_provider::Provider;
+use countersign_adapters::clock::Clock;
+use countersign_adapters::oidc_provider::Provider;
 use serde_json::json;
 
 use crate::chromium::Chromium;

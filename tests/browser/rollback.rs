@@ -2,9 +2,9 @@
 
 use countersign_domain::identity::account::PersonRole;
 
-use countersign::keyring::Keyring;
 use countersign::service::audit::audit;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::keyring::Keyring;
 
 use crate::forms::{ManualForm, field, form_of, with};
 use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, spawn_gateway};

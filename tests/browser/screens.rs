@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use countersign_domain::identity::account::PersonRole;
 
-use countersign::oidc_provider::Provider;
+use countersign_adapters::oidc_provider::Provider;
 use serde_json::json;
 
 use crate::amendments::amended;

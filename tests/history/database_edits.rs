@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use countersign_domain::chain::denial::DenialCode;
 
-use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
 use countersign::service::error::Error;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::keyring::Keyring;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -217,7 +217,7 @@ async fn found(folder: &Path) -> Vec<String> {
     let store = SqliteStore::open(folder.join("countersign.db"), SqliteOptions::default()).unwrap();
     let keyring = Keyring::open(&folder.join("keyring.json"), None).unwrap();
     let keys = keyring.current().unwrap();
-    let now = countersign::clock::Clock::now(&countersign::clock::SystemClock);
+    let now = countersign_adapters::clock::Clock::now(&countersign_adapters::clock::SystemClock);
     let archives = lived::archives::in_folder(folder);
     let report = audit_with(&store, Some(&archives), &keys, now).await.unwrap();
     report.findings.iter().map(|it| format!("{} {}: {}", it.table, it.id, it.finding)).collect()

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use countersign::clock::{Clock as _, SystemClock};
-use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
 use countersign::store::ScanPage;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_adapters::keyring::Keyring;
 
 use crate::database_edits::{HistoryTemplate, opened};
 use crate::lived;

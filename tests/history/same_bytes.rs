@@ -13,7 +13,6 @@ use countersign_domain::primitives::id::NodeId;
 use countersign_domain::primitives::time::Timestamp;
 
 use async_trait::async_trait;
-use countersign::clock::SystemClock;
 use countersign::service::Service;
 use countersign::service::audit::audit_with;
 use countersign::store::change::ChangeSet;
@@ -24,6 +23,7 @@ use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::store::{
     Cursor, Direction, LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError,
 };
+use countersign_adapters::clock::SystemClock;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::RwLock;

@@ -10,13 +10,13 @@ use countersign_domain::keys::{KeyUse, Keys};
 use countersign_domain::operations::halt::Halt;
 use countersign_domain::primitives::id::NodeId;
 
-use countersign::clock::{Clock as _, SystemClock};
-use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::operations::halt::HaltScope;
 use countersign::service::writes::revoke_receipt::Revoker;
 use countersign::service::writes::verify::peek_receipt;
 use countersign::store::row::Table;
+use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_adapters::keyring::Keyring;
 use serde_json::json;
 
 use crate::lived::{admin, ask, example, flow, propose, thread, writer};
@@ -214,7 +214,7 @@ fn signing(keyring: &Keyring) -> String {
 }
 
 fn revoke(keyring: &Keyring, kid: &str) {
-    keyring.update(|it| it.revoke(kid, SystemClock.now(), &mut countersign::random::fill)).unwrap();
+    keyring.update(|it| it.revoke(kid, SystemClock.now(), &mut countersign_adapters::random::fill)).unwrap();
 }
 
 async fn a_key_that_was_revoked_counts_at_once(kind: DatabaseKind) {
@@ -229,7 +229,8 @@ async fn a_key_that_signed_the_parent_counts_as_much_as_the_heads_own(kind: Data
         let first = Mutex::new(String::new());
         let pair = GatewayPair::open_after(kind, |keyring| {
             *first.lock().unwrap() = signing(keyring);
-            let rotate = |it: Keys| it.rotate(KeyUse::Chain, SystemClock.now(), &mut countersign::random::fill);
+            let rotate =
+                |it: Keys| it.rotate(KeyUse::Chain, SystemClock.now(), &mut countersign_adapters::random::fill);
             keyring.update(rotate).unwrap();
         })
         .await;

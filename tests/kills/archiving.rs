@@ -14,8 +14,6 @@ use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::primitives::id::{PrincipalId, ThreadId};
 use countersign_domain::threads::usage::Usage;
 
-use countersign::clock::{ClockOffset, SystemClock};
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::archive::move_versions::ArchiveScanCursor;
 use countersign::service::audit::audit_with;
@@ -24,6 +22,8 @@ use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::service::threads::create::NewThread;
 use countersign::store::Store;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::{ClockOffset, SystemClock};
+use countersign_adapters::keyring::Keyring;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

@@ -12,8 +12,6 @@ use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::primitives::id::{AccountId, ReviewId, ThreadId, WriteId};
 use countersign_domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
 
-use countersign::clock::SystemClock;
-use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
@@ -24,6 +22,8 @@ use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::sqlite::{CommitPoint, CommitProbe, SqliteOptions, SqliteStore, Synchronous};
 use countersign::worker::Workers;
+use countersign_adapters::clock::SystemClock;
+use countersign_adapters::keyring::Keyring;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -284,7 +284,7 @@ impl LoadDriver {
             thread: thread.clone(),
             transition,
             receipt: Some(receipt.clone()),
-            write_id: WriteId::try_from(countersign::random::uuid_v4().to_string().as_str()).unwrap(),
+            write_id: WriteId::try_from(countersign_adapters::random::uuid_v4().to_string().as_str()).unwrap(),
             expect: Vec::new(),
         };
         let (one, two) = (ask(), ask());
@@ -332,7 +332,7 @@ fn ballot(transition: Digest, verdict: VoteVerdict) -> Ballot {
         delegation: None,
         stage: 0,
         verdict,
-        nonce: countersign::random::uuid_v4().to_string(),
+        nonce: countersign_adapters::random::uuid_v4().to_string(),
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
         proof: VoterProof::default(),

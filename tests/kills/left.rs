@@ -14,11 +14,11 @@ use countersign_domain::threads::thread::{HeadUse, Thread};
 use countersign_domain::threads::transition::{ChainRow, Rejection, Transition, TransitionOutcome};
 use countersign_domain::writes::write::{Write, WriteState};
 
-use countersign::clock::{Clock as _, SystemClock};
 use countersign::service::audit::audit;
 use countersign::store::record::{Record, RecordReader};
 use countersign::store::records::write_row_id;
 use countersign::store::{Cursor, LIST_ROWS_MAX, RowFilter, Store};
+use countersign_adapters::clock::{Clock as _, SystemClock};
 
 use super::ack::KillAcknowledgement;
 

@@ -13,12 +13,12 @@ use countersign_domain::json::size::StateLimits;
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::PrincipalId;
 
-use countersign::clock::SystemClock;
-use countersign::keyring::Keyring;
 use countersign::service::{PeopleSettings, Service, ServiceSettings};
 use countersign::store::Store;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::SystemClock;
+use countersign_adapters::keyring::Keyring;
 
 use super::ack::KillAcknowledgement;
 use super::child::{KillChildConfig, ORDERS};
@@ -34,7 +34,7 @@ pub enum KillPoint {
 
 /// Half at the named points in turn, half at random; how far on is random for both.
 pub fn rounds(count: usize) -> Vec<KillPoint> {
-    let random = |most: u64| 1 + u64::from_be_bytes(countersign::random::bytes()) % most;
+    let random = |most: u64| 1 + u64::from_be_bytes(countersign_adapters::random::bytes()) % most;
     let points = ["locked", "written", "committed"];
     let round = |turn: usize| match turn % 2 {
         0 => KillPoint::At(points[turn / 2 % points.len()], random(150)),

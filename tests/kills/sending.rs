@@ -15,8 +15,6 @@ use countersign_domain::identity::account::MachineRole;
 use countersign_domain::log::event::Event;
 use countersign_domain::primitives::secret::Secret;
 
-use countersign::clock::SystemClock;
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::delivery::endpoint_kind::NewKind;
 use countersign::service::delivery::endpoints::NewEndpoint;
@@ -27,6 +25,8 @@ use countersign::store::Store;
 use countersign::store::record::RecordReader;
 use countersign::worker::deliver::{self, DeliveryWorker};
 use countersign::worker::sequence;
+use countersign_adapters::clock::SystemClock;
+use countersign_adapters::keyring::Keyring;
 use serde_json::json;
 
 use super::child::{ORDERS, SenderConfig};
@@ -142,7 +142,7 @@ async fn killed_while_sending(house: &KillTestHome, open: impl AsyncFn(&KillTest
     // The healthy receivers together get at least this many deliveries, so every kill happens before the end.
     let all_together = events * receivers.healthy().count() as u64;
     let mut moments: Vec<u64> =
-        (0..KILLS).map(|_| 1 + u64::from_be_bytes(countersign::random::bytes()) % all_together).collect();
+        (0..KILLS).map(|_| 1 + u64::from_be_bytes(countersign_adapters::random::bytes()) % all_together).collect();
     moments.sort_unstable();
     for moment in moments {
         let mut child = start(house, SenderConfig { until: events });

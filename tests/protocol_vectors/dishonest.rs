@@ -3,7 +3,7 @@
 
 use countersign_domain::keys::Keys;
 
-use countersign::archives::packed;
+use countersign_adapters::archives::packed;
 
 use super::*;
 

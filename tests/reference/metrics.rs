@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use countersign::metrics::Metrics;
+use countersign_adapters::metrics::Metrics;
 
 use super::{row, sentence};
 

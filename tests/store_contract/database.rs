@@ -7,12 +7,12 @@ use std::time::Duration;
 use countersign_domain::keys::{Keys, RowKey};
 use countersign_domain::primitives::time::Timestamp;
 
-use countersign::clock::{Clock as _, ClockOffset, SystemClock};
 use countersign::store::Store;
 use countersign::store::change::{ChangeSet, FacetChange, Precondition, RowWrite};
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign::store::row::{Facets, SealedRow, Table};
 use countersign::store::sqlite::{OpenError, SqliteOptions, SqliteStore};
+use countersign_adapters::clock::{Clock as _, ClockOffset, SystemClock};
 use tempfile::TempDir;
 
 use crate::server;
@@ -158,7 +158,7 @@ impl Intruder {
 static KEYS: LazyLock<Keys> = LazyLock::new(another_keyring);
 
 pub fn another_keyring() -> Keys {
-    Keys::generate("https://test.example", now(), &mut countersign::random::fill).unwrap()
+    Keys::generate("https://test.example", now(), &mut countersign_adapters::random::fill).unwrap()
 }
 
 pub fn key() -> &'static RowKey {

@@ -15,12 +15,7 @@ use countersign_domain::primitives::id::PrincipalId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
 
-use countersign::archives::Archives;
-use countersign::clock::{Clock, ClockOffset, SystemClock};
 use countersign::config::MetricsAccess;
-use countersign::config::Network;
-use countersign::http_client::{HttpClient, HttpClientSettings};
-use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::{NewAccount, NewToken};
 use countersign::service::identity::owner_names::NewOwner;
@@ -33,6 +28,11 @@ use countersign::web::client_ip::TrustedProxies;
 use countersign::web::limits::rate_limit::RateLimiter;
 use countersign::web::server::serve;
 use countersign::web::state::{AppState, EdgeConfig};
+use countersign_adapters::archives::Archives;
+use countersign_adapters::clock::{Clock, ClockOffset, SystemClock};
+use countersign_adapters::http_client::{HttpClient, HttpClientSettings};
+use countersign_adapters::keyring::Keyring;
+use countersign_adapters::network::Network;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -141,7 +141,7 @@ pub async fn spawn_letting_in(
     (policy, requests, people): (&str, RateLimiter, PeopleSettings),
     (listener, ways): (TcpListener, SignInMethods),
 ) -> TestGateway {
-    countersign::tls::ready();
+    countersign_adapters::tls::ready();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
     let keyring =
         Keyring::open_or_create(&folder.path().join("keyring.json"), Some("urn:test:gateway"), &SystemClock).unwrap();
@@ -367,7 +367,7 @@ pub fn ballot(held: &Value, verdict: VoteVerdict) -> Ballot {
         delegation: None,
         stage: 0,
         verdict,
-        nonce: countersign::random::uuid_v4().to_string(),
+        nonce: countersign_adapters::random::uuid_v4().to_string(),
         comment: None,
         browser_check: BrowserCheck::NotRecomputed,
         proof: VoterProof::default(),

@@ -10,7 +10,7 @@ use countersign_domain::identity::account::PersonRole;
 use countersign_domain::identity::oidc_identity::{AdmissionRule, ClaimMapping};
 use countersign_domain::primitives::secret::Secret;
 
-use countersign::config::OidcConfig;
+use countersign_adapters::oidc_provider::OidcConfig;
 use serde_json::{Value, json};
 
 use crate::npm;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use countersign::clock::ClockOffset;
 use countersign::store::postgres::{PostgresOptions, PostgresStore};
+use countersign_adapters::clock::ClockOffset;
 use tokio::sync::OnceCell;
 use tokio_postgres::error::SqlState;
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::rules::{in_domain, is_ours, module, squeezed};
+use super::rules::{in_crate, is_ours, module, squeezed};
 use super::source::{File, RustSource};
 
 /// The imports of each module, by names such as `chain::verify`.
@@ -11,9 +11,11 @@ type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// Returns every cycle in a crate once, starting at the first of its modules.
 pub fn circles(files: &[File]) -> Vec<String> {
-    let (domain, root): (Vec<&File>, Vec<&File>) =
-        files.iter().filter(|it| it.path.ends_with(".rs") && is_ours(it)).partition(|it| in_domain(it));
-    [domain, root].iter().flat_map(|it| circles_of(it)).collect()
+    let mut crates: BTreeMap<Option<&str>, Vec<&File>> = BTreeMap::new();
+    for file in files.iter().filter(|it| it.path.ends_with(".rs") && is_ours(it)) {
+        crates.entry(in_crate(file)).or_default().push(file);
+    }
+    crates.values().flat_map(|it| circles_of(it)).collect()
 }
 
 fn circles_of(files: &[&File]) -> Vec<String> {

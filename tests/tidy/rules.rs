@@ -7,88 +7,23 @@ use crate::source::{File, RustSource, words};
 /// A rule for one file.
 pub type TidyRule = fn(&File, &RustSource) -> Vec<String>;
 
-/// The modules of the root package, each with the modules that it may use. All may use the domain, a crate of its own.
+/// The modules of the root package and the store, each with what it may use. All may use the domain. The manifests refuse
+/// every other import between crates.
 pub const MODULES: &[(&str, &[&str])] = &[
-    // The embedded database has no clock except the system's.
-    ("store", &["clock", "tls"]),
-    ("clock", &[]),
-    ("random", &[]),
-    ("keyring", &["clock", "random"]),
-    ("config", &["keyring"]),
+    // The embedded database has no clock except the system's, and no network but its own.
+    ("store", &["adapters::clock", "adapters::tls"]),
+    ("service", &["adapters", "store"]),
+    ("config", &["adapters"]),
     // Guarded states in files. The gateway's own states are in the store.
     ("state_file", &[]),
     // Run artifacts in a folder.
     ("episode_folder", &[]),
-    // Archived states in files.
-    ("archives", &[]),
-    // The log export.
-    ("log_sink", &["config"]),
-    // Email notifications through one server.
-    ("mail", &["config", "tls"]),
-    // Traces to a collector.
-    ("traces", &["config", "tls"]),
-    // Metrics.
-    ("metrics", &[]),
-    // TLS for outgoing connections, selected once.
-    ("tls", &[]),
-    // The OpenID provider, over HTTP.
-    ("oidc_provider", &["clock", "config", "tls"]),
-    // HTTP to URLs that users configure.
-    ("http_client", &["clock", "config", "tls"]),
-    (
-        "service",
-        &[
-            "store",
-            "clock",
-            "random",
-            "keyring",
-            "config",
-            "oidc_provider",
-            "metrics",
-            "mail",
-            "http_client",
-            "traces",
-            "archives",
-        ],
-    ),
-    ("worker", &["service", "clock", "random", "keyring", "config", "metrics", "mail", "http_client", "log_sink"]),
-    ("web", &["service", "clock", "random", "keyring", "config", "metrics", "archives"]),
+    ("worker", &["adapters", "config", "service"]),
+    ("web", &["adapters::archives", "adapters::metrics", "adapters::network", "adapters::random", "config", "service"]),
     // Wiring: builds the service from the configuration.
-    (
-        "wiring",
-        &[
-            "store",
-            "service",
-            "clock",
-            "random",
-            "keyring",
-            "config",
-            "oidc_provider",
-            "http_client",
-            "traces",
-            "archives",
-        ],
-    ),
-    (
-        "cli",
-        &[
-            "wiring",
-            "store",
-            "service",
-            "worker",
-            "web",
-            "clock",
-            "random",
-            "keyring",
-            "config",
-            "state_file",
-            "episode_folder",
-            "archives",
-            "tls",
-            "mail",
-        ],
-    ),
-    ("main", &["cli", "wiring", "store", "service", "worker", "web", "clock", "random", "keyring", "config"]),
+    ("wiring", &["adapters", "config", "service", "store"]),
+    ("cli", &["adapters", "config", "episode_folder", "service", "state_file", "store", "web", "wiring", "worker"]),
+    ("main", &["cli"]),
     ("lib", &[]),
 ];
 
@@ -108,8 +43,6 @@ const OUT_OF_TURN: [&str; 4] = [
     "src/service/identity/password_hash.rs",
     "src/service/archive/restore.rs",
 ];
-
-const DOMAIN: &str = "crates/domain/src/";
 
 /// A shorter hexadecimal text occurs in an id sooner or later.
 const CHANCE_MAX: usize = 8;
@@ -132,11 +65,17 @@ pub fn rust_rules() -> [TidyRule; 11] {
 }
 
 pub fn is_ours(file: &File) -> bool {
-    (file.path.starts_with("src/") || in_domain(file)) && !is_test(file)
+    (file.path.starts_with("src/") || in_crate(file).is_some()) && !is_test(file)
 }
 
-pub fn in_domain(file: &File) -> bool {
-    file.path.starts_with(DOMAIN)
+fn in_domain(file: &File) -> bool {
+    in_crate(file) == Some("domain")
+}
+
+/// Returns the folder of a file's crate in `crates/`, and nothing in the root package.
+pub fn in_crate(file: &File) -> Option<&str> {
+    let (folder, inside) = file.path.strip_prefix("crates/")?.split_once('/')?;
+    inside.starts_with("src/").then_some(folder)
 }
 
 fn is_test(file: &File) -> bool {
@@ -144,9 +83,10 @@ fn is_test(file: &File) -> bool {
     path.starts_with("tests/") || path.ends_with("/tests.rs") || path.ends_with("_tests.rs") || path.contains("/tests/")
 }
 
-/// `src/a/b.rs` is `["a", "b"]`, and `src/a/mod.rs` is `["a"]`.
+/// Returns the path of a module in its crate. `src/a/b.rs` is `["a", "b"]`, and `crates/c/src/a/mod.rs` is `["a"]`.
 pub fn module(file: &File) -> Vec<&str> {
-    let path = file.path.strip_prefix(DOMAIN).or(file.path.strip_prefix("src/")).unwrap_or(&file.path);
+    let path = in_crate(file).map_or(file.path.as_str(), |it| &file.path["crates/".len() + it.len() + 1..]);
+    let path = path.strip_prefix("src/").unwrap_or(path);
     let path = path.strip_suffix("/mod.rs").or_else(|| path.strip_suffix(".rs")).unwrap_or(path);
     path.split('/').collect()
 }
@@ -156,37 +96,58 @@ fn say(file: &File, problem: impl std::fmt::Display) -> String {
 }
 
 pub fn arrows(file: &File, source: &RustSource) -> Vec<String> {
-    if !is_ours(file) || in_domain(file) {
-        return Vec::new();
-    }
     let module = module(file);
-    let Some((own, below)) = MODULES.iter().find(|it| it.0 == module[0]) else {
-        return vec![say(file, format_args!("`{}` is no module of the codebase (ARCHITECTURE.md)", module[0]))];
+    let own = match in_crate(file) {
+        _ if !is_ours(file) => return Vec::new(),
+        Some(own) if !MODULES.iter().any(|it| it.0 == own) => return Vec::new(),
+        Some(own) => own,
+        None => module[0],
     };
-    let allowed = |to: &str| to == *own || below.contains(&to) || !MODULES.iter().any(|it| it.0 == to);
-    let named = roots(&squeezed(&source.code), module.len());
+    let Some((_, below)) = MODULES.iter().find(|it| it.0 == own) else {
+        return vec![say(file, format_args!("`{own}` is no module of the codebase (ARCHITECTURE.md)"))];
+    };
+    let known = |to: &str| to.starts_with("adapters") || MODULES.iter().any(|it| it.0 == to);
+    let allowed = |to: &str| to == own || !known(to) || below.contains(&to) || below.contains(&layer(to));
+    let named = roots(&squeezed(&source.code), in_crate(file).is_none().then_some(module.len()));
     named.iter().filter(|to| !allowed(to)).map(|to| say(file, format_args!("{own} must not use {to}"))).collect()
 }
 
-/// Returns the modules that a file names. A form of naming that cannot be resolved counts as `main`, which no module
-/// may use.
-fn roots(code: &str, depth: usize) -> BTreeSet<String> {
-    let up = format!("{}::", vec!["super"; depth].join("::"));
+fn layer(name: &str) -> &str {
+    name.split("::").next().unwrap_or(name)
+}
+
+/// Returns the modules and crates that a file names. `depth` is the one of a file in the root package. A form of naming
+/// that cannot be resolved counts as `main`, which no module may use.
+fn roots(code: &str, depth: Option<usize>) -> BTreeSet<String> {
     let mut roots = BTreeSet::new();
-    for start in ["crate", "countersign", up.trim_end_matches("::")] {
-        for (at, _) in code.match_indices(start) {
-            let inside = code[..at].ends_with(|it: char| it.is_alphanumeric() || it == '_');
-            let deeper = code[..at].ends_with("super::");
-            match code[at + start.len()..].strip_prefix("::") {
-                _ if inside || deeper => (),
-                Some(rest) if rest.starts_with('{') => roots.extend(heads(rest)),
-                Some(rest) => roots.extend(head(rest)),
-                None if code[at + start.len()..].starts_with(" as ") => drop(roots.insert("main".to_owned())),
-                None => (),
-            }
+    if let Some(depth) = depth {
+        for start in ["crate", "countersign", &vec!["super"; depth].join("::")] {
+            roots.extend(named_below(code, start));
         }
     }
+    roots.extend(named_below(code, "countersign_adapters").into_iter().map(|it| format!("adapters::{it}")));
+    for layer in ["store", "service"] {
+        let named = !named_below(code, &format!("countersign_{layer}")).is_empty();
+        roots.extend(named.then(|| layer.to_owned()));
+    }
     roots
+}
+
+/// Returns the words that follow `start::` in the code.
+fn named_below(code: &str, start: &str) -> BTreeSet<String> {
+    let mut named = BTreeSet::new();
+    for (at, _) in code.match_indices(start) {
+        let inside = code[..at].ends_with(|it: char| it.is_alphanumeric() || it == '_');
+        let deeper = code[..at].ends_with("super::");
+        match code[at + start.len()..].strip_prefix("::") {
+            _ if inside || deeper => (),
+            Some(rest) if rest.starts_with('{') => named.extend(heads(rest)),
+            Some(rest) => named.extend(head(rest)),
+            None if code[at + start.len()..].starts_with(" as ") => drop(named.insert("main".to_owned())),
+            None => (),
+        }
+    }
+    named
 }
 
 /// Returns the first word of a path. A glob imports everything.
@@ -257,7 +218,11 @@ pub fn pure_domain(file: &File, source: &RustSource) -> Vec<String> {
 }
 
 pub fn databases_in_store(file: &File, source: &RustSource) -> Vec<String> {
-    if !is_ours(file) || module(file)[0] == "store" || OTHER_DATABASES.contains(&file.path.as_str()) {
+    if !is_ours(file)
+        || in_crate(file) == Some("store")
+        || file.path.starts_with("src/store")
+        || OTHER_DATABASES.contains(&file.path.as_str())
+    {
         return Vec::new();
     }
     let found = uses(source, &["rusqlite", "tokio_postgres", "deadpool_postgres"]);
@@ -283,7 +248,11 @@ pub fn turns(file: &File, source: &RustSource) -> Vec<String> {
 }
 
 pub fn sql_in_store(file: &File, source: &RustSource) -> Vec<String> {
-    if !is_ours(file) || module(file)[0] == "store" || OTHER_DATABASES.contains(&file.path.as_str()) {
+    if !is_ours(file)
+        || in_crate(file) == Some("store")
+        || file.path.starts_with("src/store")
+        || OTHER_DATABASES.contains(&file.path.as_str())
+    {
         return Vec::new();
     }
     let found = source.texts.iter().filter(|it| is_sql(&it.1));

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use countersign_adapters::random;
 use countersign_domain::identity::account::{MachineRole, PersonRole};
 use countersign_domain::policy::PolicySource;
 use countersign_domain::primitives::id::{AccountId, FlowId, GroupName, NodeId};
@@ -10,7 +11,6 @@ use countersign_domain::primitives::id::{AccountId, FlowId, GroupName, NodeId};
 use super::DemoSetup;
 use super::client::DemoMachine;
 use crate::cli::{CliError, open_service};
-use crate::random;
 use crate::service::Service;
 use crate::service::error::Error;
 use crate::service::identity::accounts::{NewAccount, NewToken};

@@ -1,11 +1,11 @@
 //! A machine of the demo: an HTTP client that prints its requests and their responses.
 
+use countersign_adapters::tls;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::DemoSetup;
 use crate::cli::CliError;
-use crate::tls;
 
 /// The output of the demo. Lines are dropped after the demo was stopped.
 #[derive(Clone)]

@@ -33,7 +33,7 @@ pub(super) async fn keep(
         // The receipt expires, so the printed command names a time at which it was valid.
         "  {program} verify {folder}/receipt.jwt --jwks {folder}/jwks.json --entry {folder}/entry.jwt \
          --statement {folder}/statement.json --at {}",
-        crate::clock::Clock::now(&crate::clock::SystemClock)
+        countersign_adapters::clock::Clock::now(&countersign_adapters::clock::SystemClock)
     ))
 }
 

@@ -15,6 +15,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_adapters::keyring::KeyringSource;
+use countersign_adapters::random;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -22,8 +24,6 @@ use super::output::CommandOutput;
 use super::serve::{self, ClockPolicy, RunningGateway};
 use super::{CliError, CommandExit, open_service};
 use crate::config::{Config, DatabaseConfig};
-use crate::keyring::KeyringSource;
-use crate::random;
 use crate::service::Service;
 use client::DemoOutput;
 

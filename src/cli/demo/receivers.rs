@@ -5,12 +5,13 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use actix_web::{App, HttpResponse, HttpServer, web};
+use countersign_adapters::network::Network;
 use countersign_domain::delivery::endpoint::EventPattern;
 use countersign_domain::primitives::id::AccountId;
 use countersign_domain::primitives::secret::Secret;
 
 use crate::cli::CliError;
-use crate::config::{Network, WebhooksConfig};
+use crate::config::WebhooksConfig;
 use crate::service::Service;
 use crate::service::delivery::endpoint_kind::NewKind;
 use crate::service::delivery::endpoints::NewEndpoint;

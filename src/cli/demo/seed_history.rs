@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_adapters::random;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::episode::goal::EpisodeTerms;
 use countersign_domain::identity::account::{MachineRole, PersonRole, Token};
@@ -22,7 +23,6 @@ use serde_json::{Value, json};
 use super::DemoSetup;
 use super::accounts::{PAYMENTS, new_account};
 use crate::cli::open_service;
-use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::accounts::NewToken;
 use crate::service::identity::delegations::NewDelegation;

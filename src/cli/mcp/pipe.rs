@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use countersign_adapters::tls;
 use countersign_domain::primitives::sanitize;
 use countersign_domain::primitives::secret::Secret;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -17,7 +18,6 @@ use url::Url;
 
 use super::message::{self, McpMessage};
 use crate::cli::CliError;
-use crate::tls;
 
 /// The limit on a message. By default a gateway accepts one megabyte.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;

@@ -1,6 +1,7 @@
 //! Erases archived values as the policy requires. The gateway writes a file without the values, records the decision,
 //! and then deletes the file that had the values. Everything that was signed, and every link of the chain, stays.
 
+use countersign_adapters::archives::packed;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
@@ -10,7 +11,6 @@ use countersign_domain::threads::archive::{Archive, ArchiveContentState, ERASING
 use countersign_domain::threads::thread::Thread;
 
 use super::segments::ALWAYS;
-use crate::archives::packed;
 use crate::service::archive::VersionArchive;
 use crate::service::archive::move_versions::{ArchivalCandidate, require_leadership, told};
 use crate::service::error::{Error, Result};

@@ -1,5 +1,6 @@
 //! Moves old versions into archive files, first into the file and then out of the database.
 
+use countersign_adapters::archives::packed;
 use countersign_domain::chain::entry::Entry;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::jws;
@@ -17,7 +18,6 @@ use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{ChainRow, StateRow, Transition};
 use serde_json::{Value, json};
 
-use crate::archives::packed;
 use crate::service::archive::VersionArchive;
 use crate::service::archive::openings::OPENINGS_BYTES_MAX;
 use crate::service::error::{Error, Result};

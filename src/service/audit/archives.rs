@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use countersign_adapters::archives::Archives;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::primitives::id::ThreadId;
@@ -17,7 +18,6 @@ use countersign_domain::threads::transition::{Transition, ValueLocation};
 use super::event_replay::{ThreadEvents, number, said};
 use super::load::{Everything, LoadedRows};
 use super::{AuditFinding, AuditRun};
-use crate::archives::Archives;
 use crate::store::record::{Record, Stored};
 use crate::store::records::version_id;
 use crate::store::row::Table;

@@ -40,6 +40,7 @@ mod writes;
 
 use std::collections::BTreeMap;
 
+use countersign_adapters::archives::Archives;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::keys::Keys;
 use countersign_domain::policy::{Policy, PolicySource};
@@ -48,7 +49,6 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::join_carryover::ThreadContributions;
 use serde::Serialize;
 
-use crate::archives::Archives;
 use crate::store::row::Table;
 use crate::store::{Store, StoreError};
 pub use damages::unreadable;

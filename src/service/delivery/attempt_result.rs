@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use countersign_adapters::http_client::HttpOutcome;
 use countersign_domain::delivery::delivery_record::{AttemptOutcome, DeliveryAttempt};
 use countersign_domain::primitives::sanitize;
 use countersign_domain::primitives::time::Timestamp;
-
-use crate::http_client::HttpOutcome;
 
 pub struct AttemptReport {
     pub(super) ended: AttemptOutcome,

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
+use countersign_adapters::traces::TraceSpan;
 use countersign_domain::delivery::delivery_record::{Delivery, DeliveryState};
 use countersign_domain::delivery::endpoint::{DeliveryPosition, Endpoint};
 use countersign_domain::keys::Keys;
@@ -23,7 +24,6 @@ use crate::service::log::sequencer::SequencedEvent;
 use crate::store::record::Stored;
 use crate::store::records::{LogRow, deliveries_of, delivery_id, log_id, waiting_of};
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
-use crate::traces::TraceSpan;
 
 /// Number of log lines or waiting deliveries that are read at once.
 const LOOKED_AT: u32 = 100;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use countersign_adapters::random;
 use countersign_domain::delivery::delivery_record::{Delivery, DeliveryAttempt};
 use countersign_domain::delivery::endpoint::DeliveryPosition;
 use countersign_domain::log::event::Event;
@@ -10,7 +11,6 @@ use countersign_domain::primitives::time::Timestamp;
 
 use super::endpoint_health::assess_health;
 use super::request;
-use crate::random;
 use crate::service::delivery::Deliveries;
 use crate::service::delivery::target::DeliveryTarget;
 use crate::service::error::{Error, Result};

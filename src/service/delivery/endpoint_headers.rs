@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use countersign_adapters::http_client::{TRACEPARENT, admits_header};
+use countersign_adapters::random;
 use countersign_domain::delivery::endpoint::Endpoint;
 use countersign_domain::keys::{EncryptedValue, Keys};
 use countersign_domain::primitives::id::EndpointId;
 use countersign_domain::primitives::secret::Secret;
 
-use crate::http_client::{TRACEPARENT, admits_header};
-use crate::random;
 use crate::service::delivery::target::{CONTENT_TYPE, header_place};
 use crate::service::error::{Error, Result};
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use countersign_adapters::random;
 use countersign_domain::delivery::chat::Chat;
 use countersign_domain::delivery::endpoint_kind::{EndpointKind, PayloadVersion};
 use countersign_domain::delivery::template::{PreflightTemplate, Template, needs_of_address, needs_of_body};
@@ -12,7 +13,6 @@ use countersign_domain::primitives::secret::Secret;
 use serde_json::Value;
 use url::Url;
 
-use crate::random;
 use crate::service::delivery::Deliveries;
 use crate::service::delivery::target::{look_place, url_place};
 use crate::service::error::{Error, Result};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use countersign_adapters::random;
 use countersign_domain::delivery::endpoint::{
     DeliveryPosition, DisabledReason, ENDPOINTS_MAX, Endpoint, EndpointState, EventPattern,
 };
@@ -18,7 +19,6 @@ use serde_json::{Value, json};
 
 use super::endpoint_headers::{headers_that_stay, hidden_headers};
 use super::endpoint_kind::NewKind;
-use crate::random;
 use crate::service::delivery::Deliveries;
 use crate::service::delivery::target::{look_place, shown, url_place};
 use crate::service::error::{Error, Result};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_adapters::traces::{TraceSink, TraceSpan};
 use countersign_domain::delivery::delivery_record::{AttemptOutcome, Delivery, DeliveryAttempt, DeliveryState};
 use countersign_domain::delivery::failure::FailureCode;
 use countersign_domain::primitives::id::EventId;
@@ -12,7 +13,6 @@ use super::attempt_result::AttemptReport;
 use crate::service::delivery::tail_cache::TailLine;
 use crate::service::delivery::target::DeliveryTarget;
 use crate::store::record::Stored;
-use crate::traces::{TraceSink, TraceSpan};
 
 /// The next delivery of a cursor.
 pub struct DeliveryJob {

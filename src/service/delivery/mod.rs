@@ -25,7 +25,8 @@ pub mod target;
 
 use std::sync::Arc;
 
-use crate::http_client::HttpClient;
+use countersign_adapters::http_client::HttpClient;
+
 use crate::service::identity::Identity;
 use crate::service::interrupts::Interrupts;
 use crate::service::log::Log;

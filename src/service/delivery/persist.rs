@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use countersign_adapters::random;
 use countersign_domain::delivery::delivery_record::{Delivery, DeliveryState};
 use countersign_domain::delivery::endpoint::{DeliveryPosition, Endpoint};
 use countersign_domain::primitives::id::ThreadId;
@@ -13,7 +14,6 @@ use countersign_domain::primitives::time::Timestamp;
 use super::cursor::EndpointCursor;
 use super::endpoint_health::assess_health;
 use super::job::CompletedJob;
-use crate::random;
 use crate::service::delivery::Deliveries;
 use crate::service::delivery::target::DeliveryTarget;
 use crate::service::error::Result;

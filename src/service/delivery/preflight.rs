@@ -1,5 +1,6 @@
 //! Requests that are sent only if a preflight request shows that the receiver waits for them.
 
+use countersign_adapters::http_client::{BoundedResponse, HttpClient, HttpOutcome, OutboundRequest};
 use countersign_domain::delivery::decision_payload::DecisionPayload;
 use countersign_domain::delivery::delivery_record::AttemptOutcome;
 use countersign_domain::delivery::langgraph;
@@ -8,7 +9,6 @@ use countersign_domain::delivery::template::{PreflightTemplate, filled_address};
 use url::Url;
 
 use super::attempt_result::AttemptReport;
-use crate::http_client::{BoundedResponse, HttpClient, HttpOutcome, OutboundRequest};
 use crate::service::delivery::target::DeliveryTarget;
 
 /// A request with its preflight request.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use countersign_adapters::http_client::{HttpClient, HttpOutcome, OutboundRequest};
 use countersign_domain::delivery::chat::ChatMessage;
 use countersign_domain::delivery::decision_payload::DecisionPayload;
 use countersign_domain::delivery::delivery_record::AttemptOutcome;
@@ -20,7 +21,6 @@ use serde_json::json;
 
 use super::attempt_result::AttemptReport;
 use super::preflight::PreflightedRequest;
-use crate::http_client::{HttpClient, HttpOutcome, OutboundRequest};
 use crate::service::delivery::Deliveries;
 use crate::service::delivery::tail_cache::TailLine;
 use crate::service::delivery::target::DeliveryTarget;

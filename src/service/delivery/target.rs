@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use countersign_adapters::http_client::{HttpClient, OutboundRequest};
 use countersign_domain::delivery::delivery_record::{AttemptOutcome, DeliveryAttempt};
 use countersign_domain::delivery::endpoint::Endpoint;
 use countersign_domain::delivery::endpoint_kind::EndpointKind;
@@ -14,7 +15,6 @@ use countersign_domain::primitives::secret::Secret;
 use serde_json::Value;
 use url::Url;
 
-use crate::http_client::{HttpClient, OutboundRequest};
 use crate::service::delivery::Deliveries;
 use crate::service::error::{Error, Result};
 use crate::store::{LeaderLock, LeaderTask};

@@ -1,5 +1,6 @@
 //! Imports finished episodes from a folder: checks the files, stores them unchanged, and reads them again.
 
+use countersign_adapters::metrics::BlockingWork;
 use countersign_domain::episode::imported::{self, ImportChunk, RunImport, RunSignerStatus};
 use countersign_domain::episode::verify::{FileContent, Folder, RunFolder, RunReport, SignatureRequirement, verify};
 use countersign_domain::keys::{Keys, PublicKeys};
@@ -7,7 +8,6 @@ use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{PrincipalId, ThreadId};
 use countersign_domain::threads::thread::Thread;
 
-use crate::metrics::BlockingWork;
 use crate::service::episodes::Episodes;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

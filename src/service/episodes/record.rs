@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use countersign_adapters::random;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::episode::agent_event::{AgentEvent, POSTED_MAX, Phase};
 use countersign_domain::episode::artefacts::Timeline;
@@ -22,7 +23,6 @@ use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::usage::InvalidUsage;
 use serde_json::{Map, Value, json};
 
-use crate::random;
 use crate::service::episodes::Episodes;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;

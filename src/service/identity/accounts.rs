@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_adapters::random;
 use countersign_domain::identity::account::{
     Account, AccountCredential, LinkPurpose, MachineRole, OneTimeLink, PersonRole, Session, SessionOrigin, Token,
 };
@@ -18,7 +19,6 @@ use super::owner_names::NewOwner;
 use super::password_hash;
 use super::session::{SignedIn, fingerprint, new_secret};
 use super::sign_in_method::SignInMethod;
-use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;

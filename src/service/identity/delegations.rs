@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use countersign_adapters::random;
 use countersign_domain::identity::account::{AccessChange, Account};
 use countersign_domain::identity::delegation::LENGTH_MAX;
 use countersign_domain::identity::delegation::{Delegation, DelegationEnd, DelegationRejected, DelegationRequest};
@@ -13,7 +14,6 @@ use serde_json::{Value, json};
 
 use super::passkeys::{ChallengePurpose, PasskeyConfirmation};
 use super::session::SignedIn;
-use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_adapters::oidc_provider::OidcConfig;
+use countersign_adapters::oidc_provider::{AuthorizationSecrets, Provider};
 use countersign_domain::identity::account::{
     AccessChange, Account, AccountCredential, LinkPurpose, OneTimeLink, PersonRole, Session, SessionOrigin,
 };
@@ -20,9 +22,6 @@ use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
 use super::session::{SignedIn, fingerprint, new_secret};
-use crate::config::OidcConfig;
-pub use crate::oidc_provider::{AuthorizationResponse, AuthorizationResult};
-use crate::oidc_provider::{AuthorizationSecrets, Provider};
 use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::identity::sign_in_config::{LocalAccounts, SignInMethods};
@@ -31,6 +30,7 @@ use crate::service::platform::retry::retrying;
 use crate::store::RowFilter;
 use crate::store::change::Draft;
 use crate::store::record::Stored;
+pub use countersign_adapters::oidc_provider::{AuthorizationResponse, AuthorizationResult};
 
 /// A person needs a minute or two to sign in at the provider, and longer with a lost second factor.
 pub const ERRAND_TTL: Duration = Duration::from_secs(600);

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_adapters::random;
 use countersign_domain::identity::account::{Account, SessionOrigin};
 use countersign_domain::identity::login_throttle::{FailedSignIns, LoginThrottleLimits};
 use countersign_domain::keys::Keys;
@@ -19,7 +20,6 @@ use serde_json::{Value, json};
 use super::password_hash;
 use super::session::SignedIn;
 use super::sign_in_method::SignInMethod;
-use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;

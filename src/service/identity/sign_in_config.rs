@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::oidc_provider::Provider;
+use countersign_adapters::oidc_provider::Provider;
 
 #[derive(Clone)]
 pub struct SignInMethods {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_adapters::random;
 use countersign_domain::identity::account::Token;
 use countersign_domain::identity::party::Party;
 use countersign_domain::interrupts::{
@@ -20,7 +21,6 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, VoteRejected, VoterRoll, can_be_approved};
 use countersign_domain::threads::flow::{Flow, Gateway};
 
-use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::passkeys::{BallotSubject, VoteSignature};
 use crate::service::interrupts::Interrupts;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use countersign_adapters::metrics::{self, DatabaseGauges, LeaseState, Metrics};
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::Event;
 use countersign_domain::primitives::id::EndpointId;
@@ -13,7 +14,6 @@ use countersign_domain::threads::archive::Archive;
 use countersign_domain::threads::thread::Thread;
 
 use super::halt::HaltScope;
-use crate::metrics::{self, DatabaseGauges, LeaseState, Metrics};
 use crate::service::delivery::cursor::UNWRITTEN_MAX;
 use crate::service::error::Result;
 use crate::service::operations::Operations;

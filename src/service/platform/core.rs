@@ -3,6 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use countersign_adapters::archives::Archives;
+use countersign_adapters::clock::Clock;
+use countersign_adapters::keyring::Keyring;
+use countersign_adapters::metrics::{BlockingWork, Metrics};
+use countersign_adapters::traces::TraceSink;
 use countersign_domain::json::size::StateLimits;
 use countersign_domain::keys::Keys;
 use countersign_domain::operations::halt::Halt;
@@ -16,16 +21,11 @@ use super::in_flight_keys::InFlightKeys;
 use super::lease_scan_cursor::LeaseScanCursor;
 use super::row_cache::RowCache;
 use super::settings::{CoreParts, ServiceSettings};
-use crate::archives::Archives;
-use crate::clock::Clock;
-use crate::keyring::Keyring;
-use crate::metrics::{BlockingWork, Metrics};
 use crate::service::error::{Error, Result};
 use crate::store::change::{Draft, PreparedChange};
 use crate::store::record::{CachedRecord, Record, RecordReader, Stored};
 use crate::store::records::GATEWAY_ID;
 use crate::store::{RowFilter, Store};
-use crate::traces::TraceSink;
 
 /// The state that all capabilities share.
 pub struct Core {

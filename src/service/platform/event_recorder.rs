@@ -1,5 +1,6 @@
 //! Records events in the commit that makes them true. Events of a thread have sequence numbers without gaps.
 
+use countersign_adapters::random;
 use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::primitives::id::{EventId, FlowId};
 use countersign_domain::primitives::time::Timestamp;
@@ -7,7 +8,6 @@ use countersign_domain::threads::thread::Thread;
 use serde_json::Value;
 
 use super::trace_context;
-use crate::random;
 use crate::service::error::Result;
 use crate::store::change::Draft;
 use crate::store::records::UnsequencedEvent;

@@ -8,12 +8,12 @@
 use std::any::Any;
 use std::future::Future;
 
+use countersign_adapters::random;
 use countersign_domain::keys::Keys;
 use countersign_domain::platform::idempotency::{
     IdempotencyError, IdempotencyRecord, IdempotentRequest, StoredResponse,
 };
 
-use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::platform::core::Core;
 use crate::store::RowFilter;

@@ -1,16 +1,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_adapters::archives::Archives;
+use countersign_adapters::clock::Clock;
+use countersign_adapters::keyring::Keyring;
+use countersign_adapters::traces::TraceSink;
 use countersign_domain::identity::login_throttle::LoginThrottleLimits;
 use countersign_domain::json::size::StateLimits;
 use countersign_domain::operations::halt::LiftQuorum;
 
 use super::in_flight_keys::ANSWERS_KEPT;
-use crate::archives::Archives;
-use crate::clock::Clock;
-use crate::keyring::Keyring;
 use crate::store::Store;
-use crate::traces::TraceSink;
 
 /// The settings that a deployment chooses.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
+use countersign_adapters::metrics::BlockingWork;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::keys::Keys;
 use countersign_domain::policy::{InitialState, Policy, PolicySource, Violation, judge_initial, parts};
@@ -11,7 +12,6 @@ use countersign_domain::primitives::id::FlowId;
 use countersign_domain::threads::flow::{Flow, PolicyRow};
 use serde_json::Value;
 
-use crate::metrics::BlockingWork;
 use crate::service::error::{Error, Result};
 use crate::service::policies::Policies;
 use crate::service::policies::policy_cache::POLICIES_MAX;

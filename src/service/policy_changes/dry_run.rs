@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use countersign_adapters::metrics::BlockingWork;
 use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::json::size::StateLimits;
 use countersign_domain::policy::{HypotheticalContext, HypotheticalRequest, Policy, PolicySource, WhatIf, what_if};
 use countersign_domain::primitives::id::{FlowId, NodeId};
 use serde_json::Value;
 
-use crate::metrics::BlockingWork;
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::PolicyChanges;
 

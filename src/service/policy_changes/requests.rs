@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use countersign_adapters::random;
 use countersign_domain::identity::account::Token;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
@@ -15,7 +16,6 @@ use countersign_domain::reviews::{Ballot, Vote, VoteRejected, can_be_approved};
 use countersign_domain::threads::flow::Flow;
 use serde_json::{Value, json};
 
-use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::passkeys::{BallotSubject, VoteSignature};
 use crate::service::platform::event_recorder;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use countersign_adapters::random;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::diff::diff;
 use countersign_domain::keys::Keys;
@@ -19,7 +20,6 @@ use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
 use serde_json::json;
 
-use crate::random;
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
 use crate::service::proposals::Proposals;

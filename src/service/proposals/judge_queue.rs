@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use countersign_adapters::metrics::BlockingWork;
 use countersign_domain::json::patch::Patch;
 use countersign_domain::json::size::StateLimits;
 use countersign_domain::policy::{
@@ -13,7 +14,6 @@ use countersign_domain::primitives::id::NodeId;
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::usage::{Totals, Usage};
 
-use crate::metrics::BlockingWork;
 use crate::service::error::Result;
 use crate::service::platform::fair_queue::{FairQueue, QueuePermit};
 use crate::service::proposals::Proposals;

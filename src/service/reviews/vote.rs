@@ -1,5 +1,6 @@
 //! Votes: checks and counts a vote, and applies the decision after the last one.
 
+use countersign_adapters::random;
 use countersign_domain::chain::commitment::LeafSource;
 use countersign_domain::chain::entry::CommitGate;
 use countersign_domain::chain::jws::{self, TokenType};
@@ -17,7 +18,6 @@ use serde_json::{Value, json};
 
 use super::rejudge::RejudgeOutcome;
 use super::voter_roll::LoadedVoterRoll;
-use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::identity::passkeys::{BallotSubject, PasskeyUse, VoteSignature};
 use crate::service::platform::core::ThreadContext;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
+use countersign_adapters::archives::ArchiveFileError;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::ThreadId;
@@ -11,7 +12,6 @@ use countersign_domain::threads::archive::{Archive, ArchiveContent, ArchivedLoca
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{ChainRow, StateRow, Transition, ValueLocation};
 
-use crate::archives::ArchiveFileError;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
 use crate::service::threads::Threads;

@@ -3,12 +3,12 @@
 //! Names are unique in the whole gateway. Names that begin with `flow:` and the name of a flow are private to
 //! the hosts of that flow. Other hosts cannot use them or find out which of them exist.
 
+use countersign_adapters::random;
 use countersign_domain::episode::imported;
 use countersign_domain::primitives::id::{FlowId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::branch::Branch;
 
-use crate::random;
 use crate::service::error::{Error, Result};
 
 /// The prefix of private names. The name of the flow and a name without colons follow.

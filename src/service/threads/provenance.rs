@@ -6,6 +6,7 @@ mod lookup;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use countersign_adapters::metrics::BlockingWork;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::statement::{Statement, TransitionType};
 use countersign_domain::identity::party::Author;
@@ -17,7 +18,6 @@ use countersign_domain::primitives::id::{ProposalId, ThreadId};
 use countersign_domain::threads::transition::Transition;
 use serde_json::Value;
 
-use crate::metrics::BlockingWork;
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
 use crate::service::threads::Threads;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use countersign_adapters::random;
 use countersign_domain::chain::commitment::LeafSource;
 use countersign_domain::chain::hash::{Digest, Tag};
 use countersign_domain::chain::statement::{Statement, TransitionType};
@@ -19,7 +20,6 @@ use countersign_domain::threads::transition::{Transition, TransitionOutcome, Val
 use countersign_domain::threads::usage::Usage;
 use serde_json::Value;
 
-use crate::random;
 use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
 

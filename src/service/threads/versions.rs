@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use countersign_adapters::metrics::BlockingWork;
 use countersign_domain::chain::commitment::{LeafSource, Tree};
 use countersign_domain::chain::entry::Entry;
 use countersign_domain::chain::hash::Digest;
@@ -14,7 +15,6 @@ use countersign_domain::threads::archive::ArchivedVersion;
 use countersign_domain::threads::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
 
 use super::archive_lookup::{ArchiveFiles, ArchivedExtractor, VersionedRow};
-use crate::metrics::BlockingWork;
 use crate::service::error::{Error, Result};
 use crate::service::threads::Threads;
 use crate::service::threads::version::Version;

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_adapters::tls;
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
 };
@@ -18,7 +19,6 @@ use super::super::StoreError;
 use super::super::migrate::{self, OpenError};
 use super::super::outage::Outage;
 use super::failure::database;
-use crate::tls;
 
 /// The size of the pool: some connections write, some read batches, and some read lists.
 const CONNECTIONS_MAX: usize = 12;

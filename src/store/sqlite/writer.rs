@@ -6,6 +6,7 @@ use std::slice;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use countersign_adapters::clock::{Clock as _, ClockOffset, SystemClock};
 use rusqlite::{Connection, OptionalExtension as _, ToSql, Transaction, TransactionBehavior};
 use tokio::sync::mpsc;
 
@@ -17,7 +18,6 @@ use super::super::sql::{LabelStatements, SqlDialect, SqliteStatements};
 use super::database;
 use super::files::DatabaseFiles;
 use super::maintenance::CheckpointSignal;
-use crate::clock::{Clock as _, ClockOffset, SystemClock};
 use crate::store::commit_notify::CommitNotifier;
 use crate::store::preconditions;
 use crate::store::preconditions::{CheckTime, LockedRows};

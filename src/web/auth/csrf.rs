@@ -6,10 +6,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_adapters::random;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
-
-use crate::random;
 
 /// The same length as the session secret.
 const BYTES: usize = 32;

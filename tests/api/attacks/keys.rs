@@ -2,8 +2,8 @@
 
 use countersign_domain::keys::{KeyUse, Keys, KeysError};
 
-use countersign::clock::{Clock as _, SystemClock};
-use countersign::keyring::Keyring;
+use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_adapters::keyring::Keyring;
 use serde_json::{Value, json};
 
 use super::forge::{RECEIPT, attackers, header_of, sign, stolen, take_apart, with_receipt};
@@ -16,11 +16,13 @@ fn update(scene: &AttackScenario, change: impl FnOnce(Keys) -> Result<Keys, Keys
 }
 
 fn rotate(scene: &AttackScenario) {
-    update(scene, |keys| keys.rotate(KeyUse::Chain, SystemClock.now(), &mut countersign::random::fill));
+    update(scene, |keys| keys.rotate(KeyUse::Chain, SystemClock.now(), &mut countersign_adapters::random::fill));
 }
 
 fn revoke(scene: &AttackScenario, kid: &Value) {
-    update(scene, |keys| keys.revoke(kid.as_str().unwrap(), SystemClock.now(), &mut countersign::random::fill));
+    update(scene, |keys| {
+        keys.revoke(kid.as_str().unwrap(), SystemClock.now(), &mut countersign_adapters::random::fill)
+    });
 }
 
 /// Returns the case's own claims, signed by another key under its own ID.

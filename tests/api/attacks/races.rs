@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use countersign::clock::SystemClock;
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::writes::verify::VerifyInput;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::SystemClock;
+use countersign_adapters::keyring::Keyring;
 use futures_util::future::join_all;
 use serde_json::json;
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use countersign::clock::SystemClock;
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::branches::list::{BranchStatus, BranchSummary};
 use countersign::service::threads::list::ThreadListCursor;
 use countersign::store::change::Draft;
 use countersign::store::label::{Label, LabelChange};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::SystemClock;
+use countersign_adapters::keyring::Keyring;
 
 use super::*;
 use crate::gateway::{MovedClock, settings};

@@ -140,7 +140,7 @@ async fn author_neither_votes_as_a_delegate_nor_has_one(scene: ApiScenario) {
 
 async fn take_back(g: &TestGateway, who: &Account, held: &Value, vote: usize) -> Result<()> {
     let transition = held["transition"].as_str().unwrap().try_into().unwrap();
-    let nonce = countersign::random::uuid_v4().to_string();
+    let nonce = countersign_adapters::random::uuid_v4().to_string();
     g.service.reviews.withdraw_vote(&who.id, &review(held), &WithdrawalRequest { transition, vote, nonce }).await
 }
 

@@ -16,7 +16,6 @@ use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, VoteRejected, VoteVerdict, WithdrawalRequest};
 
-use countersign::clock::ClockOffset;
 use countersign::service::error::{Error, Result};
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::identity::delegations::{DelegationOwnerFilter, NewDelegation};
@@ -29,6 +28,7 @@ use countersign::service::inbox::list::WaitingCount;
 use countersign::service::reviews::vote::VoteOutcome;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::api::problem::vote_code;
+use countersign_adapters::clock::ClockOffset;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

@@ -80,7 +80,7 @@ type FileFault = fn(&Path);
 
 #[tokio::test]
 async fn gateway_stops_if_its_files_are_removed() {
-    countersign::tls::ready();
+    countersign_adapters::tls::ready();
     let remove: FileFault = |file| std::fs::remove_file(file).unwrap();
     let replace: FileFault = |file| {
         let copy = file.with_extension("copy");

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use countersign::clock::{Clock as _, SystemClock};
+use countersign_adapters::clock::{Clock as _, SystemClock};
 use serde_json::Value;
 
 use crate::program::{ChildProcess, PROGRAM};

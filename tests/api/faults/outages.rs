@@ -2,7 +2,7 @@
 //! within two seconds in both directions. The server log has one line per second. A repeated request is carried out
 //! once.
 
-use countersign::clock::{Clock as _, SystemClock};
+use countersign_adapters::clock::{Clock as _, SystemClock};
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -58,7 +58,7 @@ impl OutageCaller {
             )
         };
         let (host, agent) = (token("host", &[]), token("agent", &["--node", "planner"]));
-        countersign::tls::ready();
+        countersign_adapters::tls::ready();
         // A connection may end with the outage.
         let http = Client::builder().pool_max_idle_per_host(0).build().unwrap();
         Self { gateway, http, host, agent }

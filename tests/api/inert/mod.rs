@@ -219,7 +219,7 @@ async fn write(g: &TestGateway, thread: &str, said: &str) -> HostileText {
     let denied = asked(g, thread, &head, &format!("{said}?"), 1).await;
     let review: ReviewId = review_of(&denied).as_str().try_into().unwrap();
     let digest = ballot(&denied, VoteVerdict::Deny).transition;
-    let nonce = countersign::random::uuid_v4().to_string();
+    let nonce = countersign_adapters::random::uuid_v4().to_string();
     g.service
         .reviews
         .comment(&g.bob.id, &review, &NewComment { transition: digest, words: said.to_owned(), nonce })

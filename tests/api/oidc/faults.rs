@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::clock::{Clock as _, SystemClock};
+use countersign_adapters::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
 use super::peer::{FakeProvider, ProviderReply, TokenSigning, challenge};

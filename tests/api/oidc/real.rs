@@ -3,9 +3,9 @@
 use countersign_domain::identity::account::{AccountCredential, PersonRole};
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::config::OidcConfig;
 use countersign::service::audit::audit;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::oidc_provider::OidcConfig;
 use serde_json::{Value, json};
 
 use super::provider::{AUTHORITY, RealProvider, settings};

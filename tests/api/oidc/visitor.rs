@@ -21,7 +21,7 @@ pub struct HttpBrowser {
 
 impl HttpBrowser {
     pub fn new() -> Self {
-        countersign::tls::ready();
+        countersign_adapters::tls::ready();
         let http = Client::builder()
             .redirect(Policy::none())
             .no_proxy()

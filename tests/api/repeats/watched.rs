@@ -5,8 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use countersign::clock::ClockOffset;
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::store::change::{ChangeSet, RowWrite};
 use countersign::store::postgres::PostgresStore;
@@ -16,6 +14,8 @@ use countersign::store::{Store, StoreError};
 use countersign::web::client_ip::TrustedProxies;
 use countersign::web::server::serve;
 use countersign::web::state::AppState;
+use countersign_adapters::clock::ClockOffset;
+use countersign_adapters::keyring::Keyring;
 use tokio::sync::Notify;
 
 use crate::gateway::{MovedClock, TestGateway, edge, settings, spawn_on};

@@ -20,7 +20,6 @@ use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{ChainRow, StateContent, StateRow, Transition, ValueLocation};
 use countersign_domain::threads::usage::Usage;
 
-use countersign::archives::{packed, unpacked};
 use countersign::service::Service;
 use countersign::service::branches::list::BranchStatus;
 use countersign::service::error::Error;
@@ -31,6 +30,7 @@ use countersign::store::record::{Record, RecordReader, Stored};
 use countersign::store::row::Table;
 use countersign::store::{LIST_ROWS_MAX, RowFilter};
 use countersign::worker::archive::Archiver;
+use countersign_adapters::archives::{packed, unpacked};
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, SCHEMA, TestGateway, archives_in, source};

@@ -55,7 +55,7 @@ fn gateway(data: &Path, collector: u64, authorization: &str) -> TracingProcess {
 
 /// Creates a thread, waits for its delivery to an endpoint, and ends the gateway in order.
 async fn lived(gateway: &mut TracingProcess, url: &str, (host, admin): (&str, &str), receiver: &WebhookReceiver) {
-    countersign::tls::ready();
+    countersign_adapters::tls::ready();
     let before = receiver.got().len();
     let client = reqwest::Client::new();
     let endpoint = json!({"name": "ops", "url": receiver.url, "events": ["thread.created"]});

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use countersign::clock::ClockOffset;
-use countersign::keyring::Keyring;
 use countersign::service::Service;
 use countersign::service::audit::audit;
 use countersign::store::postgres::PostgresStore;
@@ -11,6 +9,8 @@ use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::store::{RowFilter, Store};
 use countersign::worker::{deliver, sequence};
+use countersign_adapters::clock::ClockOffset;
+use countersign_adapters::keyring::Keyring;
 use serde_json::{Value, json};
 
 use super::receiver::WebhookReceiver;

@@ -23,14 +23,14 @@ use countersign_domain::threads::transition::{ChainRow, Transition};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::archives::Archives;
-use countersign::clock::{Clock as _, SystemClock};
-use countersign::keyring::Keyring;
 use countersign::service::audit::audit_with;
 use countersign::store::record::Record;
 use countersign::store::records::UnsequencedEvent;
 use countersign::store::row::{SealedRow, Table};
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::archives::Archives;
+use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_adapters::keyring::Keyring;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use tempfile::TempDir;

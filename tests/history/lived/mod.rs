@@ -33,8 +33,6 @@ use countersign_domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdi
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::usage::Usage;
 
-use countersign::clock::{Clock, ClockOffset, SystemClock};
-use countersign::keyring::Keyring;
 use countersign::service::identity::accounts::{NewAccount, NewToken};
 use countersign::service::identity::actor::Actor;
 use countersign::service::identity::revocation::SignInAccess;
@@ -55,6 +53,8 @@ use countersign::store::record::Stored;
 use countersign::store::row::Table;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::rejudge;
+use countersign_adapters::clock::{Clock, ClockOffset, SystemClock};
+use countersign_adapters::keyring::Keyring;
 use serde_json::{Value, json};
 
 use stops::{amends, lifts_in_pairs, stops_and_takes_back};
@@ -270,7 +270,7 @@ pub fn ballot(transition: Digest, stage: u32, verdict: VoteVerdict) -> Ballot {
         delegation: None,
         stage,
         verdict,
-        nonce: format!("nonce-{}", countersign::random::uuid_v4()),
+        nonce: format!("nonce-{}", countersign_adapters::random::uuid_v4()),
         comment: None,
         browser_check: BrowserCheck::Match,
         proof: VoterProof::default(),
@@ -384,7 +384,7 @@ async fn rewritten(service: &Service, cast: &HistoryActors) {
 
 /// Ada withdraws her vote, Ben comments, and Ada votes again.
 async fn think_again(service: &Service, cast: &HistoryActors, (review, transition): (&ReviewId, Digest)) {
-    let nonce = || countersign::random::uuid_v4().to_string();
+    let nonce = || countersign_adapters::random::uuid_v4().to_string();
     let withdrawing = WithdrawalRequest { transition, vote: 0, nonce: nonce() };
     service.reviews.withdraw_vote(&cast.ada, review, &withdrawing).await.unwrap();
     let saying = NewComment { transition, words: "is it the right account?".to_owned(), nonce: nonce() };

@@ -6,11 +6,11 @@ use std::time::Duration;
 use countersign_domain::delivery::endpoint::EventPattern;
 use countersign_domain::primitives::secret::Secret;
 
-use countersign::http_client::{HttpClient, HttpClientSettings};
 use countersign::service::Service;
 use countersign::service::delivery::endpoint_kind::NewKind;
 use countersign::service::delivery::endpoints::{EndpointEdit, NewEndpoint};
 use countersign::service::identity::actor::Actor;
+use countersign_adapters::http_client::{HttpClient, HttpClientSettings};
 
 use super::HistoryActors;
 

@@ -9,14 +9,14 @@ use countersign_domain::policy::StateLimits;
 use countersign_domain::primitives::id::Jti;
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::clock::{ClockOffset, SystemClock};
-use countersign::keyring::Keyring;
 use countersign::service::error::Error;
 use countersign::service::writes::verify::peek_receipt;
 use countersign::service::{PeopleSettings, Service, ServiceSettings};
 use countersign::store::Store;
 use countersign::store::postgres::PostgresStore;
 use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_adapters::clock::{ClockOffset, SystemClock};
+use countersign_adapters::keyring::Keyring;
 use rusqlite::Connection;
 use serde_json::json;
 

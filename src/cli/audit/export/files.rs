@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use countersign_adapters::archives::{read_bounded, unpacked};
 use countersign_domain::chain::verify_export::ExportedEntry;
 use countersign_domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
 use countersign_domain::keys::{KeyState, PublicKeys};
@@ -13,7 +14,6 @@ use countersign_domain::threads::archive::PLAIN_BYTES_MAX;
 use serde_json::Value;
 
 use super::{AuditedExport, ExportError, chain};
-use crate::archives::{read_bounded, unpacked};
 use crate::cli::CliError;
 
 /// The limit on nested folders.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
+use countersign_adapters::mail::{MailError, MailMessage};
 use countersign_domain::delivery::endpoint::{Endpoint, EndpointState};
 use countersign_domain::delivery::mail_contact::{MailContact, MailNotification, MailPace, MailTopic};
 use countersign_domain::keys::Keys;
@@ -11,7 +12,6 @@ use countersign_domain::primitives::id::{AccountId, EndpointId, InterruptId, Rev
 use countersign_domain::reviews::{CannotDecide, Hold};
 
 use super::text::{MailItemText, mail};
-use crate::mail::{MailError, MailMessage};
 use crate::service::delivery::Deliveries;
 use crate::service::error::{Error, Result};
 use crate::store::change::Draft;

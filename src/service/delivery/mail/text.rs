@@ -1,11 +1,11 @@
 //! Subjects and texts of email notifications.
 
+use countersign_adapters::mail::MailMessage;
 use countersign_domain::delivery::endpoint::DisabledReason;
 use countersign_domain::delivery::mail_contact::MailContact;
 use countersign_domain::primitives::id::EventId;
 use countersign_domain::primitives::sanitize;
 
-use crate::mail::MailMessage;
 use crate::service::reviews::summary::ReviewSummary;
 
 const END: &str =

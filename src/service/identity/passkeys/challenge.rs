@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_adapters::random;
 use countersign_domain::keys::RowKey;
 use countersign_domain::primitives::time::Timestamp;
-
-use crate::random;
 
 /// Prefix of the MAC input. Seals of rows and nonces of forms use other prefixes.
 const TAG: &[u8] = b"countersign.challenge.v1";

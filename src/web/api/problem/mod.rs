@@ -10,6 +10,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use countersign_adapters::archives::ArchiveFileError;
 use countersign_domain::identity::oidc_identity::SignInRejected;
 use countersign_domain::interrupts::InterruptRejected;
 use countersign_domain::json::parse::JsonCode;
@@ -19,7 +20,6 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::archives::ArchiveFileError;
 use crate::service::error::Error;
 use crate::web::request_log::RequestId;
 use crate::web::state::AppState;

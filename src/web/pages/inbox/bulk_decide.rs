@@ -12,6 +12,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_adapters::random;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::{
@@ -19,7 +20,6 @@ use countersign_domain::reviews::{
 };
 
 use super::bulk_decide_view::{BulkDecisionPage, BulkGroupRow, BulkGroupsPage, BulkReviewRow, ExcludedReviewRow};
-use crate::random;
 use crate::service::error::{Error, Result};
 use crate::service::inbox::bulk_decisions::BulkExclusion;
 use crate::service::reviews::details::ReviewFacts;

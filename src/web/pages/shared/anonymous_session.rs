@@ -5,11 +5,11 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_adapters::random;
 use countersign_domain::identity::account::SessionOrigin;
 
 use super::format::see_other;
 use super::return_path::LocalPath;
-use crate::random;
 use crate::service::identity::password_sign_in::{DEVICE_TTL, SignInOrigin};
 use crate::service::identity::session::SignedIn;
 use crate::web::auth::csrf::CsrfToken;

@@ -4,11 +4,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_adapters::random;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::keys::RowKey;
 use countersign_domain::primitives::id::SessionId;
-
-use crate::random;
 
 /// Domain tag of the MAC. Row seals start with another tag, so neither can replace the other.
 const TAG: &[u8] = b"countersign.nonce.v1";

@@ -2,10 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The accepted values, for error messages.
-pub(super) const EXPECTED: &str =
-    "an IP address like 10.0.0.7, or a network in CIDR notation like 10.1.0.0/16 (not /0)";
-
 /// An address or a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Network {
@@ -49,4 +45,36 @@ fn number(address: IpAddr) -> u128 {
         IpAddr::V6(address) => address,
     };
     Ipv6Addr::to_bits(mapped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_holds_its_addresses_in_every_spelling() {
+        let holds = |network: &str, address: &str| Network::parse(network).unwrap().contains(address.parse().unwrap());
+        assert!(holds("10.0.0.7", "10.0.0.7"));
+        assert!(holds("10.0.0.7", "::ffff:10.0.0.7"));
+        assert!(!holds("10.0.0.7", "10.0.0.6"));
+        assert!(holds("10.0.0.0/8", "10.255.0.1"));
+        assert!(!holds("10.0.0.0/8", "11.0.0.0"));
+        assert!(holds("fd00::/8", "fdff::1"));
+        assert!(!holds("fd00::/8", "10.0.0.1"));
+        for bad in [
+            "",
+            "10.0.0",
+            "10.0.0.1/8",
+            "10.0.0.0/33",
+            "0.0.0.0/0",
+            "::/0",
+            "10.0.0.0/",
+            "proxy.local",
+            "::/129",
+            "::ffff:0:0/96",
+            "::/1",
+        ] {
+            assert_eq!(Network::parse(bad), None, "{bad}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod http_exporter;
 use countersign_domain::delivery::delivery_record::AttemptOutcome;
 use countersign_domain::log::event::EventType;
 use countersign_domain::platform::trace_parent::TraceParent;
+use countersign_domain::primitives::secret::Secret;
 use opentelemetry::trace::{
     Span as _, SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags, TraceId, TraceState,
     Tracer as _, TracerProvider as _,
@@ -14,11 +15,22 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider, Span};
+use url::Url;
 
-use crate::config;
 use http_exporter::TraceHttpExporter;
 
 const SERVICE: &str = "countersign";
+
+/// An OpenTelemetry collector that accepts traces over HTTP.
+#[derive(Clone, Debug)]
+pub struct TracesConfig {
+    pub url: Url,
+    /// The value of the `authorization` header for the collector.
+    pub authorization: Option<Secret<String>>,
+    /// The percentage of new traces that are sampled. A request that continues a trace follows the caller's sampling
+    /// decision.
+    pub percent: u8,
+}
 
 /// The reason that traces cannot be exported.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +58,7 @@ pub struct TraceSpan {
 
 impl TraceSink {
     /// Creates a sink for a collector. The background task runs on the current runtime.
-    pub fn to(settings: &config::TracesConfig) -> Result<Self, TracesError> {
+    pub fn to(settings: &TracesConfig) -> Result<Self, TracesError> {
         let exporter = SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)

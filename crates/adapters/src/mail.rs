@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use countersign_domain::delivery::mail_contact::MailAddress;
 use countersign_domain::primitives::sanitize;
+use countersign_domain::primitives::secret::Secret;
 use lettre::address::Envelope;
 use lettre::message::Mailbox;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
@@ -22,7 +23,6 @@ use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParam
 use lettre::transport::smtp::extension::ClientId;
 use lettre::{Address, Message};
 
-use crate::config::{MailConfig, MailTls};
 use bounded_stream::BoundedStream;
 
 /// The limit for one email. Without it a silent server would delay all others.
@@ -33,6 +33,31 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The limit on the length of an error message.
 const TOLD_CHARS_MAX: usize = 400;
+
+/// The mail server and how to connect to it.
+#[derive(Clone, Debug)]
+pub struct MailConfig {
+    pub server: String,
+    pub port: u16,
+    pub tls: MailTls,
+    pub login: Option<(String, Secret<String>)>,
+    pub from: MailAddress,
+    /// An additional trusted CA for the server's certificate, as PEM.
+    pub authority: Option<Vec<u8>>,
+    /// The interval between digests.
+    pub digests: Duration,
+}
+
+/// Encryption of the connection to the mail server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MailTls {
+    /// TLS from the first byte.
+    Tls,
+    /// STARTTLS before any other command. The connection fails if the server does not offer it.
+    StartTls,
+    /// Unencrypted, only for a server on localhost.
+    None,
+}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MailMessage {

@@ -10,9 +10,9 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
 
-const AUTHORITY: &[u8] = include_bytes!("../../tests/provider/tls/authority.pem");
-const CERTIFICATE: &[u8] = include_bytes!("../../tests/provider/tls/certificate.pem");
-const KEY: &[u8] = include_bytes!("../../tests/provider/tls/key.pem");
+const AUTHORITY: &[u8] = include_bytes!("../../../../tests/provider/tls/authority.pem");
+const CERTIFICATE: &[u8] = include_bytes!("../../../../tests/provider/tls/certificate.pem");
+const KEY: &[u8] = include_bytes!("../../../../tests/provider/tls/key.pem");
 
 /// A short limit, for servers that never answer.
 const SOON: Duration = Duration::from_millis(20);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::config::Network;
+use crate::network::Network;
 
 /// The limit of addresses per name. Each address that does not respond uses a part of the time limit.
 const ADDRESSES_TRIED_MAX: usize = 8;

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::clock::SystemClock;
 
-const AUTHORITY: &[u8] = include_bytes!("../../tests/provider/tls/authority.pem");
-const CERTIFICATE: &[u8] = include_bytes!("../../tests/provider/tls/certificate.pem");
-const KEY: &[u8] = include_bytes!("../../tests/provider/tls/key.pem");
+const AUTHORITY: &[u8] = include_bytes!("../../../../tests/provider/tls/authority.pem");
+const CERTIFICATE: &[u8] = include_bytes!("../../../../tests/provider/tls/certificate.pem");
+const KEY: &[u8] = include_bytes!("../../../../tests/provider/tls/key.pem");
 
 fn said(issuer: &str) -> Value {
     json!({

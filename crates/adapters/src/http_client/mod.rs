@@ -24,7 +24,7 @@ use reqwest::{Client, Method, redirect, retry};
 use url::Url;
 
 use crate::clock::{Clock as _, SystemClock};
-use crate::config::Network;
+use crate::network::Network;
 use crate::tls;
 use ssrf_guard::{AddressScope, DnsResolver, SsrfGuard};
 use url_check::{AddressScopes, UrlScheme};

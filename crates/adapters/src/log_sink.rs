@@ -3,9 +3,15 @@
 use std::fs::OpenOptions;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::config::LogExportTarget;
+/// The target of the log export.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LogExportTarget {
+    Stdout,
+    /// A file. Lines are appended.
+    File(PathBuf),
+}
 
 /// Appends whole lines, and returns after they are synced. Blocks.
 pub fn append(to: &LogExportTarget, lines: &str) -> io::Result<()> {

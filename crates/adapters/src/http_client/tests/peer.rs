@@ -12,9 +12,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A certificate for `localhost` and its CA, shared with the tests of the OpenID provider.
-const CERTIFICATE: &[u8] = include_bytes!("../../../tests/provider/tls/certificate.pem");
-const KEY: &[u8] = include_bytes!("../../../tests/provider/tls/key.pem");
-pub const AUTHORITY: &[u8] = include_bytes!("../../../tests/provider/tls/authority.pem");
+const CERTIFICATE: &[u8] = include_bytes!("../../../../../tests/provider/tls/certificate.pem");
+const KEY: &[u8] = include_bytes!("../../../../../tests/provider/tls/key.pem");
+pub const AUTHORITY: &[u8] = include_bytes!("../../../../../tests/provider/tls/authority.pem");
 
 /// An HTTP server that counts its connections and requests.
 pub struct PeerServer {

@@ -12,7 +12,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_domain::identity::oidc_identity::{OidcIdentity, SignInRejected};
+use countersign_domain::identity::oidc_identity::{ClaimMapping, OidcIdentity, SignInRejected};
 use countersign_domain::primitives::secret::Secret;
 use countersign_domain::primitives::time::Timestamp;
 use openidconnect::core::{
@@ -30,7 +30,6 @@ use tokio::sync::Mutex;
 use url::Url;
 
 use crate::clock::Clock;
-use crate::config::OidcConfig;
 use http::ProviderHttp;
 
 /// The lifetime of the cached metadata, which changes rarely.
@@ -74,6 +73,31 @@ type OidcMetadata = ProviderMetadata<
 
 type OidcClient =
     CoreClient<EndpointSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointMaybeSet, EndpointMaybeSet>;
+
+/// The provider, and the rules that map its claims to accounts.
+#[derive(Clone, Debug)]
+pub struct OidcConfig {
+    /// The provider's issuer URL, compared byte for byte.
+    pub issuer: String,
+    /// This gateway's client ID at the provider.
+    pub client_id: String,
+    /// This gateway's client secret. A public client has none.
+    pub client_secret: Option<Secret<String>>,
+    /// An additional trusted CA for the provider's certificate, as PEM.
+    pub authority: Option<Vec<u8>>,
+    /// The requested scopes in addition to `openid`.
+    pub scopes: Vec<String>,
+    /// The label of the button on the sign-in page.
+    pub button: String,
+    /// The claim that becomes the name of a new account.
+    pub name_claim: String,
+    /// The claim with the values that are mapped.
+    pub groups_claim: String,
+    /// The roles and groups of those values.
+    pub mapping: ClaimMapping,
+    /// The lifetime of a session after sign-in with the provider.
+    pub session: Duration,
+}
 
 #[derive(Clone)]
 struct CachedMetadata {

@@ -9,7 +9,6 @@ pub mod config;
 pub mod episode_folder;
 pub mod service;
 pub mod state_file;
-pub mod store;
 pub mod web;
 pub mod wiring;
 pub mod worker;

@@ -13,18 +13,18 @@ use countersign_adapters::traces::{TraceSink, TracesError};
 use countersign_domain::identity::login_throttle::LoginThrottleLimits;
 use countersign_domain::json::size::StateLimits;
 use countersign_domain::primitives::secret::Secret;
+use countersign_store::Store;
+use countersign_store::StoreError;
+use countersign_store::postgres::{MigrationMode, PostgresOptions, PostgresStore};
+use countersign_store::records::GATEWAY_ID;
+use countersign_store::row::Table;
+use countersign_store::sqlite::{OpenError, SqliteOpenMode, SqliteOptions, SqliteStore};
 
 use crate::config::{Config, DatabaseConfig};
 use crate::service::error::Error;
 use crate::service::identity::sign_in_config::LocalAccounts;
 use crate::service::identity::sign_in_config::SignInMethods;
 use crate::service::{PeopleSettings, Service, ServiceSettings};
-use crate::store::Store;
-use crate::store::StoreError;
-use crate::store::postgres::{MigrationMode, PostgresOptions, PostgresStore};
-use crate::store::records::GATEWAY_ID;
-use crate::store::row::Table;
-use crate::store::sqlite::{OpenError, SqliteOpenMode, SqliteOptions, SqliteStore};
 
 /// The reason that a gateway does not open.
 #[derive(Debug, thiserror::Error)]

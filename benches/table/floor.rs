@@ -11,11 +11,11 @@ use countersign_domain::keys::{KeyUse, Keys};
 
 use actix_web::{App, HttpResponse, HttpServer, web};
 use countersign::service::writes::verify::VerifyInput;
-use countersign::store::change::{ChangeSet, FacetChange, RowWrite};
-use countersign::store::row::{Facets, SealedRow, Table};
-use countersign::store::{LIST_ROWS_MAX, RowFilter, Store};
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::random::uuid_v7;
+use countersign_store::change::{ChangeSet, FacetChange, RowWrite};
+use countersign_store::row::{Facets, SealedRow, Table};
+use countersign_store::{LIST_ROWS_MAX, RowFilter, Store};
 use serde_json::{Value, json};
 
 use super::bare;

@@ -17,14 +17,14 @@ use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::service::threads::create::NewThread;
 use countersign::service::{PeopleSettings, Service, ServiceSettings, Stored};
-use countersign::store::Store;
-use countersign::store::postgres::{PostgresOptions, PostgresStore};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use countersign::web::limits::rate_limit::RateLimiter;
 use countersign::web::server::serve;
 use countersign::web::state::{AppState, EdgeConfig};
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::Store;
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use serde_json::{Value, json};
 
 use super::{bare, gateway, memory, postgres};

@@ -7,11 +7,11 @@ use std::time::Duration;
 use countersign_domain::primitives::time::Timestamp;
 
 use async_trait::async_trait;
-use countersign::store::change::{ChangeSet, RowWrite};
-use countersign::store::label::{Label, LabelledRow};
-use countersign::store::row::{SealedRow, Table};
-use countersign::store::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError};
 use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_store::change::{ChangeSet, RowWrite};
+use countersign_store::label::{Label, LabelledRow};
+use countersign_store::row::{SealedRow, Table};
+use countersign_store::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError};
 
 #[derive(Default)]
 pub struct MemoryStore(Mutex<MemoryRows>);

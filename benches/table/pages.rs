@@ -19,13 +19,13 @@ use countersign_domain::reviews::{Hold, HoldState};
 use countersign_domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
 
 use countersign::service::Service;
-use countersign::store::change::Draft;
-use countersign::store::record::{RecordReader, Stored};
-use countersign::store::records::InsightRow;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
-use countersign::store::{Cursor, RowFilter, Store, StoreError};
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::change::Draft;
+use countersign_store::record::{RecordReader, Stored};
+use countersign_store::records::InsightRow;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
+use countersign_store::{Cursor, RowFilter, Store, StoreError};
 use futures_util::future::join_all;
 
 use super::house::{BenchGateway, listen, settings};
@@ -221,7 +221,7 @@ fn ended(number: usize, at: Timestamp) -> (HoldState, HoldEndReason) {
 }
 
 async fn samples(reader: &RecordReader<'_>) -> PageSamples {
-    use countersign::store::Direction::{Backward, Forward};
+    use countersign_store::Direction::{Backward, Forward};
     let first = async |word: &str, direction, after: Option<&Cursor>| {
         reader.labelled::<Hold>(word, direction, after, 1).await.unwrap().0.remove(0).record
     };

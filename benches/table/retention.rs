@@ -11,10 +11,10 @@ use countersign_domain::primitives::id::{PrincipalId, ThreadId};
 use countersign::service::Service;
 use countersign::service::archive::move_versions::ArchiveScanCursor;
 use countersign::service::proposals::outcome::ProposalOutcome;
-use countersign::store::Store;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use countersign_adapters::clock::{ClockOffset, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::Store;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use serde_json::json;
 
 use super::house::{BenchGateway, settings};

@@ -8,6 +8,9 @@ use std::fmt::Write as _;
 use countersign_adapters::archives::Archives;
 use countersign_adapters::clock::Clock;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::StoreError;
+use countersign_store::outage::Outage;
+use countersign_store::sqlite::OpenError;
 use serde_json::json;
 
 use super::args;
@@ -15,9 +18,6 @@ use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::{Config, ConfigError};
 use crate::service::audit::{AuditReport, audit_with, unreadable};
-use crate::store::StoreError;
-use crate::store::outage::Outage;
-use crate::store::sqlite::OpenError;
 use crate::wiring;
 use crate::wiring::GatewayError;
 

@@ -1,11 +1,11 @@
 //! `migrate`: migrates the database schema, as every start does.
 
+use countersign_store::sqlite::SqliteOpenMode;
 use serde_json::json;
 
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
-use crate::store::sqlite::SqliteOpenMode;
 use crate::wiring;
 
 /// Opens the database, which migrates it or creates it.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use countersign_adapters::log_sink::LogExportTarget;
 use countersign_adapters::mail::Mailer;
+use countersign_store::sqlite::SqliteOpenMode;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -15,7 +16,6 @@ use super::output::CommandOutput;
 use super::{CliError, CommandExit, logging, open_service};
 use crate::config::{Config, LimitsConfig, PublicUrl};
 use crate::service::Service;
-use crate::store::sqlite::SqliteOpenMode;
 use crate::web::api::interrupts;
 use crate::web::client_ip::TrustedProxies;
 use crate::web::limits::quota::CallerQuota;

@@ -3,10 +3,10 @@ use std::path::Path;
 
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::Value;
 
 use super::*;
-use crate::store::sqlite::{SqliteOptions, SqliteStore};
 
 fn line(data: &Path, line: &str) -> (CommandExit, String, String) {
     let words = line.split_whitespace().map(OsString::from);

@@ -14,11 +14,11 @@ use countersign_domain::policy::PolicyError;
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::VoteRejected;
 use countersign_domain::threads::thread::Checkpoint;
+use countersign_store::StoreError;
 use serde_json::Value;
 
 use super::episodes::envelope_error::{EnvelopeCreationError, EnvelopeRejected};
 use super::platform::rejection_body::RejectionBody;
-use crate::store::StoreError;
 
 /// The reason why a use case failed.
 #[derive(Debug, thiserror::Error)]
@@ -229,8 +229,9 @@ pub type EventData = Value;
 
 #[cfg(test)]
 mod tests {
+    use countersign_store::outage::Outage;
+
     use super::*;
-    use crate::store::outage::Outage;
 
     #[test]
     fn only_a_failure_of_the_database_leaves_the_outcome_unknown() {

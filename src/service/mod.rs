@@ -32,11 +32,12 @@ use countersign_adapters::keyring::Keyring;
 use countersign_adapters::traces::TraceSink;
 use countersign_domain::context::Rotation;
 
-use crate::store::Store;
-pub use crate::store::record::Stored;
-use crate::store::watched::WatchedStore;
+use countersign_store::Store;
+use countersign_store::watched::WatchedStore;
+
 use archive::VersionArchive;
 use branches::Branches;
+pub use countersign_store::record::Stored;
 use delivery::Deliveries;
 use episodes::Episodes;
 use error::Result;

@@ -16,10 +16,10 @@ use async_trait::async_trait;
 use countersign::service::Service;
 use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
-use countersign::store::ScanPage;
-use countersign::store::record::Stored;
-use countersign::store::row::Table;
 use countersign::worker::archive::Archiver;
+use countersign_store::ScanPage;
+use countersign_store::record::Stored;
+use countersign_store::row::Table;
 use serde_json::{Value, json};
 
 use crate::gateway::{POLICY, archives_in};

@@ -8,9 +8,9 @@ use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::identity::administration::LINKS_MAX;
 use countersign::service::identity::revocation::{SESSIONS_MAX, SignInAccess};
-use countersign::store::RowFilter;
-use countersign::store::record::{ListBounds, RecordReader, Stored};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::RowFilter;
+use countersign_store::record::{ListBounds, RecordReader, Stored};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::gateway::{TestGateway, spawn_gateway};
 

@@ -12,10 +12,10 @@ use countersign::cli::serve::{ClockPolicy, RunningGateway};
 use countersign::config::{Config, Flags};
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::clock::ClockWatch;
 use countersign_adapters::clock::ClockOffset;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::gateway::{MovedClock, TestGateway, person, settings};
 use crate::rules::ApiScenario;

@@ -16,9 +16,9 @@ use countersign::service::identity::sign_in_config::SignInMethods;
 use countersign::service::operations::halt::{HaltScope, OPERATOR};
 use countersign::service::operations::halt_request::{HaltPreview, HaltRequest};
 use countersign::service::{PeopleSettings, Service};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -18,8 +18,8 @@ use countersign_domain::threads::thread::Thread;
 
 use countersign::service::episodes::import::ImportOutcome;
 use countersign::service::error::Error;
-use countersign::store::record::Record;
-use countersign::store::row::{SealedRow, Table};
+use countersign_store::record::Record;
+use countersign_store::row::{SealedRow, Table};
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -15,9 +15,9 @@ use countersign::service::inbox::list::InboxCursor;
 use countersign::service::inbox::list::InboxPageSelection;
 use countersign::service::inbox::list::WaitingCount;
 use countersign::service::inbox::{InboxFilter, InboxOwnerFilter, InboxSearch, InboxStateFilter};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::Value;
 
 use crate::gateway::{MovedClock, POLICY, TestGateway, person, settings, source, spawn_gateway};

@@ -13,9 +13,9 @@ use countersign_domain::keys::{KeyUse, Keys, KeysError};
 use async_trait::async_trait;
 use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
-use countersign::store::row::Table;
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::row::Table;
 use serde_json::{Value, json};
 
 use crate::gateway::{POLICY, TestGateway};

@@ -9,9 +9,9 @@ use countersign_domain::reviews::{Ballot, CheckboxState, VoteVerdict};
 use async_trait::async_trait;
 use countersign::service::error::Error;
 use countersign::service::writes::verify::VerifyInput;
-use countersign::store::row::Table;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::clock::ClockOffset;
+use countersign_store::row::Table;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, TestGateway, ballot, spawn_on};

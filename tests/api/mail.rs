@@ -14,13 +14,13 @@ use countersign_domain::reviews::VoteVerdict;
 use countersign::service::Service;
 use countersign::service::error::Error;
 use countersign::service::identity::revocation::SignInAccess;
-use countersign::store::change::Draft;
-use countersign::store::record::{Record as _, RecordReader, Stored};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Cursor, LIST_ROWS_MAX, RowFilter, Store as _};
 use countersign::worker::{escalate, mail as letters};
 use countersign_adapters::mail::Mailer;
 use countersign_adapters::mail::{MailConfig, MailTls};
+use countersign_store::change::Draft;
+use countersign_store::record::{Record as _, RecordReader, Stored};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::{Cursor, LIST_ROWS_MAX, RowFilter, Store as _};
 use reqwest::Method;
 use serde_json::{Value, json};
 

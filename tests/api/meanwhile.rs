@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use countersign::service::Service;
-use countersign::store::change::ChangeSet;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Store, StoreError};
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::change::ChangeSet;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::{Store, StoreError};
 use futures_util::future::BoxFuture;
 
 use crate::gateway::{MovedClock, TestGateway, settings};

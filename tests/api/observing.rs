@@ -7,7 +7,7 @@ use countersign_domain::chain::hash::Digest;
 use serde_json::{Value, json};
 
 use countersign::service::audit::{AuditFinding, audit};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::gateway::{POLICY, TestGateway, source, spawn_with_policy};
 

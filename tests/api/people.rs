@@ -18,9 +18,9 @@ use countersign::service::identity::session::SignedIn;
 use countersign::service::operations::halt::HaltScope;
 use countersign::service::operations::halt_request::HaltRequest;
 use countersign::service::{PeopleSettings, Stored};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::Value;
 
 use crate::gateway::{TestGateway, people, spawn_for_people, spawn_gateway};

@@ -7,8 +7,8 @@ use countersign_domain::operations::halt::Halt;
 use countersign::service::audit::audit;
 use countersign::service::error::Error;
 use countersign::service::operations::halt::HaltScope;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::sequence;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use serde_json::json;
 

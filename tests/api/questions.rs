@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::store::records::LOG;
-use countersign::store::row::Table;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::{expire_leases, rejudge};
 use countersign_adapters::clock::{Clock as _, ClockOffset, SystemClock};
+use countersign_store::records::LOG;
+use countersign_store::row::Table;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 
 use serde_json::{Value, json};
 

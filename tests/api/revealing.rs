@@ -16,8 +16,8 @@ use countersign::service::identity::revocation::SignInAccess;
 use countersign::service::operations::halt::HaltScope;
 use countersign::service::reviews::details::ReviewFacts;
 use countersign::service::reviews::reveal::RevealRequest;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::clock::ClockOffset;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

@@ -9,13 +9,13 @@ use countersign_domain::threads::step::StepRow;
 
 use countersign::service::audit::audit_with;
 use countersign::service::{Service, ServiceSettings};
-use countersign::store::Store;
-use countersign::store::change::Draft;
-use countersign::store::postgres::PostgresStore;
-use countersign::store::record::{Record, RecordReader};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::clock::ClockOffset;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::Store;
+use countersign_store::change::Draft;
+use countersign_store::postgres::PostgresStore;
+use countersign_store::record::{Record, RecordReader};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

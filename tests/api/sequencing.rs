@@ -4,10 +4,10 @@
 use countersign_domain::log::event::Event;
 
 use countersign::service::error::Error;
-use countersign::store::change::Draft;
-use countersign::store::record::{RecordReader, Stored};
-use countersign::store::records::UnsequencedEvent;
-use countersign::store::{LIST_ROWS_MAX, RowFilter};
+use countersign_store::change::Draft;
+use countersign_store::record::{RecordReader, Stored};
+use countersign_store::records::UnsequencedEvent;
+use countersign_store::{LIST_ROWS_MAX, RowFilter};
 use serde_json::{Value, json};
 
 use crate::gateway::{POLICY, TestGateway};

@@ -9,9 +9,6 @@ use countersign_domain::reviews::VoteVerdict;
 
 use countersign::service::Service;
 use countersign::service::identity::accounts::NewAccount;
-use countersign::store::Store;
-use countersign::store::postgres::PostgresStore;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::client_ip::TrustedProxies;
 use countersign::web::limits::sse::EventStreams;
 use countersign::web::server::serve;
@@ -19,6 +16,9 @@ use countersign::web::state::{AppState, EdgeConfig};
 use countersign::worker::sequence;
 use countersign_adapters::clock::{ClockOffset, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::Store;
+use countersign_store::postgres::PostgresStore;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use reqwest::Response;
 use serde_json::{Value, json};
 

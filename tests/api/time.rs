@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::clock::ClockOffset;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, TestGateway, spawn_gateway, spawn_on};

@@ -13,10 +13,10 @@ use async_trait::async_trait;
 use countersign::service::Service;
 use countersign::service::episodes::envelopes::EnvelopeProof;
 use countersign::service::episodes::import::ImportOutcome;
-use countersign::store::row::Table;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::archive::Archiver;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::row::Table;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 

@@ -11,9 +11,9 @@ use countersign::service::audit::audit;
 use countersign::service::error::Error;
 use countersign::service::identity::accounts::{LINK_TTL, NewAccount};
 use countersign::service::identity::revocation::SignInAccess;
-use countersign::store::sqlite::{CommitPoint, CommitProbe, SqliteOptions, SqliteStore};
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::sqlite::{CommitPoint, CommitProbe, SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 
 use crate::gateway::{settings, spawn_gateway};

@@ -23,8 +23,6 @@ use countersign::service::identity::owner_names::NewOwner;
 use countersign::service::identity::sign_in_config::LocalAccounts;
 use countersign::service::identity::sign_in_config::SignInMethods;
 use countersign::service::{PeopleSettings, Service, ServiceSettings};
-use countersign::store::Store;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::limits::rate_limit::RateLimiter;
 use countersign::web::server::serve;
 use countersign::web::state::{AppState, EdgeConfig};
@@ -33,6 +31,8 @@ use countersign_adapters::http_client::{HttpClient, HttpClientSettings};
 use countersign_adapters::keyring::Keyring;
 use countersign_adapters::network::Network;
 use countersign_adapters::oidc_provider::Provider;
+use countersign_store::Store;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -3,8 +3,8 @@
 use countersign_domain::identity::account::PersonRole;
 
 use countersign::service::audit::audit;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::forms::{ManualForm, field, form_of, with};
 use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, spawn_gateway};

@@ -18,9 +18,9 @@ use countersign_domain::chain::denial::DenialCode;
 
 use countersign::service::audit::audit_with;
 use countersign::service::error::Error;
-use countersign::store::row::Table;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::row::Table;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 

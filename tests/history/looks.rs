@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use countersign::service::audit::audit_with;
-use countersign::store::ScanPage;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::ScanPage;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::database_edits::{HistoryTemplate, opened};
 use crate::lived;

@@ -15,15 +15,15 @@ use countersign_domain::primitives::time::Timestamp;
 use async_trait::async_trait;
 use countersign::service::Service;
 use countersign::service::audit::audit_with;
-use countersign::store::change::ChangeSet;
-use countersign::store::label::{Label, LabelledRow};
-use countersign::store::postgres::{PostgresOptions, PostgresStore};
-use countersign::store::row::{SealedRow, Table};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{
+use countersign_adapters::clock::SystemClock;
+use countersign_store::change::ChangeSet;
+use countersign_store::label::{Label, LabelledRow};
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_store::row::{SealedRow, Table};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::{
     Cursor, Direction, LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError,
 };
-use countersign_adapters::clock::SystemClock;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::RwLock;

@@ -14,9 +14,9 @@ use countersign::service::error::Error;
 use countersign::service::operations::halt::HaltScope;
 use countersign::service::writes::revoke_receipt::Revoker;
 use countersign::service::writes::verify::peek_receipt;
-use countersign::store::row::Table;
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::row::Table;
 use serde_json::json;
 
 use crate::lived::{admin, ask, example, flow, propose, thread, writer};

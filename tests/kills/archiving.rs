@@ -20,10 +20,10 @@ use countersign::service::audit::audit_with;
 use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::service::threads::create::NewThread;
-use countersign::store::Store;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::clock::{ClockOffset, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::Store;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

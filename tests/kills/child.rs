@@ -18,12 +18,12 @@ use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::service::threads::create::NewThread;
 use countersign::service::writes::verify::VerifyInput;
 use countersign::service::{Service, Stored};
-use countersign::store::Store;
-use countersign::store::postgres::{PostgresOptions, PostgresStore};
-use countersign::store::sqlite::{CommitPoint, CommitProbe, SqliteOptions, SqliteStore, Synchronous};
 use countersign::worker::Workers;
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::Store;
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_store::sqlite::{CommitPoint, CommitProbe, SqliteOptions, SqliteStore, Synchronous};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -323,7 +323,7 @@ impl LoadDriver {
 }
 
 fn name(write: &countersign_domain::writes::write::Write) -> String {
-    countersign::store::records::write_row_id(&write.key)
+    countersign_store::records::write_row_id(&write.key)
 }
 
 fn ballot(transition: Digest, verdict: VoteVerdict) -> Ballot {

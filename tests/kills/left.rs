@@ -15,10 +15,10 @@ use countersign_domain::threads::transition::{ChainRow, Rejection, Transition, T
 use countersign_domain::writes::write::{Write, WriteState};
 
 use countersign::service::audit::audit;
-use countersign::store::record::{Record, RecordReader};
-use countersign::store::records::write_row_id;
-use countersign::store::{Cursor, LIST_ROWS_MAX, RowFilter, Store};
 use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_store::record::{Record, RecordReader};
+use countersign_store::records::write_row_id;
+use countersign_store::{Cursor, LIST_ROWS_MAX, RowFilter, Store};
 
 use super::ack::KillAcknowledgement;
 

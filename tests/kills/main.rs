@@ -24,10 +24,11 @@ mod receivers;
 mod sending;
 mod unsynced;
 
+use countersign_store::Store;
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+
 use ack::KillAcknowledgement;
-use countersign::store::Store;
-use countersign::store::postgres::{PostgresOptions, PostgresStore};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use parent::{KillPoint, KillTestHome, rounds};
 
 /// A database is killed this often before a new one takes its place: looking at all that is left takes longer each time.

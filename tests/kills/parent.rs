@@ -14,11 +14,11 @@ use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::PrincipalId;
 
 use countersign::service::{PeopleSettings, Service, ServiceSettings};
-use countersign::store::Store;
-use countersign::store::postgres::{PostgresOptions, PostgresStore};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::Store;
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 
 use super::ack::KillAcknowledgement;
 use super::child::{KillChildConfig, ORDERS};

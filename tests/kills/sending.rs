@@ -21,12 +21,12 @@ use countersign::service::delivery::endpoints::NewEndpoint;
 use countersign::service::error::Error;
 use countersign::service::identity::actor::Actor;
 use countersign::service::threads::create::NewThread;
-use countersign::store::Store;
-use countersign::store::record::RecordReader;
 use countersign::worker::deliver::{self, DeliveryWorker};
 use countersign::worker::sequence;
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::Store;
+use countersign_store::record::RecordReader;
 use serde_json::json;
 
 use super::child::{ORDERS, SenderConfig};

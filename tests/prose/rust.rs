@@ -46,7 +46,7 @@ pub fn strings(path: &str, text: &str) -> Vec<Passage> {
     let source = RustSource::read(text);
     let spans = error_spans(&source);
     let all_errors = ERROR_FILES.iter().any(|it| path.ends_with(it));
-    let in_store = path.starts_with("src/store");
+    let in_store = path.starts_with("crates/store");
     let mut found = Vec::new();
     for (line, text) in &source.texts {
         let error = all_errors || spans.iter().any(|it| it.contains(line));

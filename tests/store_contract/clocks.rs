@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use countersign_domain::primitives::time::Timestamp;
-
-use countersign::store::change::{ChangeSet, Precondition, RowWrite};
-use countersign::store::{CLOCK_SKEW_MILLIS_MAX, StoreError};
+use countersign_store::change::{ChangeSet, Precondition, RowWrite};
+use countersign_store::{CLOCK_SKEW_MILLIS_MAX, StoreError};
 
 use crate::database::{TestDatabase, change, now, row};
 
@@ -29,7 +28,7 @@ pub async fn a_change_is_refused_from_its_deadline_on_by_the_databases_clock(dat
     assert!(matches!(passed, Err(StoreError::TooLate)), "{passed:?}");
     store.commit(before(deadline.plus(MINUTE), later, "later, in time")).await.unwrap();
     for (id, kept) in [("in time", true), ("passed", false), ("a minute later", false), ("later, in time", true)] {
-        let found = store.get(countersign::store::row::Table::Threads, id).await.unwrap();
+        let found = store.get(countersign_store::row::Table::Threads, id).await.unwrap();
         assert_eq!(found.is_some(), kept, "{id}");
     }
 }

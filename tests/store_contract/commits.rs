@@ -1,8 +1,8 @@
 //! The contract of commits.
 
-use countersign::store::change::RowWrite;
-use countersign::store::row::{Facets, SealedRow, Table};
-use countersign::store::{Store, StoreError};
+use countersign_store::change::RowWrite;
+use countersign_store::row::{Facets, SealedRow, Table};
+use countersign_store::{Store, StoreError};
 use futures_util::future::join_all;
 
 use crate::database::{

@@ -7,12 +7,12 @@ use std::time::Duration;
 use countersign_domain::keys::{Keys, RowKey};
 use countersign_domain::primitives::time::Timestamp;
 
-use countersign::store::Store;
-use countersign::store::change::{ChangeSet, FacetChange, Precondition, RowWrite};
-use countersign::store::postgres::{PostgresOptions, PostgresStore};
-use countersign::store::row::{Facets, SealedRow, Table};
-use countersign::store::sqlite::{OpenError, SqliteOptions, SqliteStore};
 use countersign_adapters::clock::{Clock as _, ClockOffset, SystemClock};
+use countersign_store::Store;
+use countersign_store::change::{ChangeSet, FacetChange, Precondition, RowWrite};
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_store::row::{Facets, SealedRow, Table};
+use countersign_store::sqlite::{OpenError, SqliteOptions, SqliteStore};
 use tempfile::TempDir;
 
 use crate::server;

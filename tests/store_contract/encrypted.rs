@@ -6,9 +6,9 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, LazyLock};
 
-use countersign::store::postgres::{OpenError, PostgresOptions, PostgresStore};
-use countersign::store::row::Table;
-use countersign::store::{LeaderTask, ScanPage, Store};
+use countersign_store::postgres::{OpenError, PostgresOptions, PostgresStore};
+use countersign_store::row::Table;
+use countersign_store::{LeaderTask, ScanPage, Store};
 
 use crate::database::{insert, row};
 use crate::server::{binaries, connect, unprivileged};

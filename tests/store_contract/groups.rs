@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use countersign_domain::primitives::time::Timestamp;
 
-use countersign::store::change::{ChangeSet, Precondition, RowWrite};
-use countersign::store::row::{SealedRow, Table};
-use countersign::store::{Store, StoreError};
+use countersign_store::change::{ChangeSet, Precondition, RowWrite};
+use countersign_store::row::{SealedRow, Table};
+use countersign_store::{Store, StoreError};
 use futures_util::future::join_all;
 use tokio::time::timeout;
 

@@ -1,9 +1,9 @@
 //! The contract of labels: they change together with their row, and lists by label are ordered in both directions.
 
-use countersign::store::change::ChangeSet;
-use countersign::store::label::{Label, LabelChange, Labels};
-use countersign::store::row::{Facets, SealedRow, Table};
-use countersign::store::{Cursor, Direction, LIST_ROWS_MAX, Store, StoreError};
+use countersign_store::change::ChangeSet;
+use countersign_store::label::{Label, LabelChange, Labels};
+use countersign_store::row::{Facets, SealedRow, Table};
+use countersign_store::{Cursor, Direction, LIST_ROWS_MAX, Store, StoreError};
 
 use crate::database::{TestDatabase, insert, next, replace, sealed, unchanged};
 

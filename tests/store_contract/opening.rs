@@ -1,7 +1,7 @@
 //! The contract of opening a database.
 
-use countersign::store::row::Table;
-use countersign::store::sqlite::OpenError;
+use countersign_store::row::Table;
+use countersign_store::sqlite::OpenError;
 use futures_util::future::join_all;
 
 use crate::database::{TestDatabase, insert, row};

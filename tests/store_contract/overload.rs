@@ -2,8 +2,8 @@
 
 use std::pin::pin;
 
-use countersign::store::StoreError;
-use countersign::store::row::SealedRow;
+use countersign_store::StoreError;
+use countersign_store::row::SealedRow;
 use futures_util::future::join_all;
 use futures_util::poll;
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use countersign::store::change::{ChangeSet, RowWrite};
-use countersign::store::label::{Label, LabelChange};
-use countersign::store::outage::Outage;
-use countersign::store::postgres::{OpenError, PostgresOptions, PostgresStore};
-use countersign::store::row::{Facets, Table};
-use countersign::store::{Direction, RowFilter, Store as _, StoreError};
+use countersign_store::change::{ChangeSet, RowWrite};
+use countersign_store::label::{Label, LabelChange};
+use countersign_store::outage::Outage;
+use countersign_store::postgres::{OpenError, PostgresOptions, PostgresStore};
+use countersign_store::row::{Facets, Table};
+use countersign_store::{Direction, RowFilter, Store as _, StoreError};
 
 use crate::database::{TestDatabase, change, insert, next, replace, row, sealed, unchanged};
 

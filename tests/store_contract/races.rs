@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use countersign::store::change::{ChangeSet, RowWrite};
-use countersign::store::row::{Facets, SealedRow, Table};
-use countersign::store::{Store, StoreError};
 use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_store::change::{ChangeSet, RowWrite};
+use countersign_store::row::{Facets, SealedRow, Table};
+use countersign_store::{Store, StoreError};
 use futures_util::future::join_all;
 
 use crate::database::{TestDatabase, change, insert, named_row, next, over, remove, replace, row, sealed, unchanged};

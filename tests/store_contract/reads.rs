@@ -1,9 +1,8 @@
 //! The contract of lists and look-ups.
 
 use countersign_domain::primitives::time::Timestamp;
-
-use countersign::store::row::{Facets, SealedRow, Table};
-use countersign::store::{Cursor, LIST_ROWS_MAX, RowFilter, Store, StoreError};
+use countersign_store::row::{Facets, SealedRow, Table};
+use countersign_store::{Cursor, LIST_ROWS_MAX, RowFilter, Store, StoreError};
 
 use crate::database::{TestDatabase, insert, named_row, row, sealed};
 

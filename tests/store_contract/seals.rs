@@ -1,7 +1,7 @@
 //! The seal detects direct edits of the database.
 
-use countersign::store::row::{Facets, SealedRow, Table};
-use countersign::store::{RowFilter, Store, StoreError};
+use countersign_store::row::{Facets, SealedRow, Table};
+use countersign_store::{RowFilter, Store, StoreError};
 
 use crate::database::{Intruder, TestDatabase, another_keyring, insert, key, sealed};
 

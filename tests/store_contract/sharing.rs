@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::store::row::{SealedRow, Table};
-use countersign::store::{LeaderTask, Store};
 use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_store::row::{SealedRow, Table};
+use countersign_store::{LeaderTask, Store};
 use futures_util::future::join_all;
 
 use crate::database::{TestDatabase, insert, next, replace, row};

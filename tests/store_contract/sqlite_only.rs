@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use countersign::store::outage::Outage;
-use countersign::store::row::{Facets, SealedRow, Table};
-use countersign::store::sqlite::SqliteStore;
-use countersign::store::{LeaderTask, Store as _, StoreError};
+use countersign_store::outage::Outage;
+use countersign_store::row::{Facets, SealedRow, Table};
+use countersign_store::sqlite::SqliteStore;
+use countersign_store::{LeaderTask, Store as _, StoreError};
 
 use crate::database::{TestDatabase, insert, key, row};
 

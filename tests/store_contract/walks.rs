@@ -1,9 +1,9 @@
 //! The contract of a walk: it returns every row and label as of one moment.
 
-use countersign::store::change::{ChangeSet, RowWrite};
-use countersign::store::label::{Label, LabelChange, Labels};
-use countersign::store::row::{Facets, SealedRow, Table};
-use countersign::store::{LIST_ROWS_MAX, ScanPage, Store};
+use countersign_store::change::{ChangeSet, RowWrite};
+use countersign_store::label::{Label, LabelChange, Labels};
+use countersign_store::row::{Facets, SealedRow, Table};
+use countersign_store::{LIST_ROWS_MAX, ScanPage, Store};
 
 use crate::database::{TestDatabase, change, insert, next, over, remove, sealed};
 

@@ -22,8 +22,6 @@ use countersign::service::identity::owner_names::NewOwner;
 use countersign::service::identity::sign_in_config::SignInMethods;
 use countersign::service::reviews::vote::VoteOutcome;
 use countersign::service::{PeopleSettings, Service, ServiceSettings};
-use countersign::store::Store;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::client_ip::TrustedProxies;
 use countersign::web::limits::rate_limit::RateLimiter;
 use countersign::web::server::serve;
@@ -33,6 +31,8 @@ use countersign_adapters::clock::{Clock, ClockOffset, SystemClock};
 use countersign_adapters::http_client::{HttpClient, HttpClientSettings};
 use countersign_adapters::keyring::Keyring;
 use countersign_adapters::network::Network;
+use countersign_store::Store;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 

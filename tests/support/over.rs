@@ -7,10 +7,10 @@ use std::time::Duration;
 use countersign_domain::primitives::time::Timestamp;
 
 use async_trait::async_trait;
-use countersign::store::change::ChangeSet;
-use countersign::store::label::{Label, LabelledRow};
-use countersign::store::row::{SealedRow, Table};
-use countersign::store::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError};
+use countersign_store::change::ChangeSet;
+use countersign_store::label::{Label, LabelledRow};
+use countersign_store::row::{SealedRow, Table};
+use countersign_store::{Cursor, Direction, LeaderLock, LeaderTask, RowFilter, ScanPage, Store, StoreError};
 
 /// Calls of a store that tests observe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use countersign::store::postgres::{PostgresOptions, PostgresStore};
 use countersign_adapters::clock::ClockOffset;
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use tokio::sync::OnceCell;
 use tokio_postgres::error::SqlState;
 

@@ -218,15 +218,11 @@ pub fn pure_domain(file: &File, source: &RustSource) -> Vec<String> {
 }
 
 pub fn databases_in_store(file: &File, source: &RustSource) -> Vec<String> {
-    if !is_ours(file)
-        || in_crate(file) == Some("store")
-        || file.path.starts_with("src/store")
-        || OTHER_DATABASES.contains(&file.path.as_str())
-    {
+    if !is_ours(file) || in_crate(file) == Some("store") || OTHER_DATABASES.contains(&file.path.as_str()) {
         return Vec::new();
     }
     let found = uses(source, &["rusqlite", "tokio_postgres", "deadpool_postgres"]);
-    found.into_iter().map(|it| say(file, format_args!("{it} belongs into src/store"))).collect()
+    found.into_iter().map(|it| say(file, format_args!("{it} belongs into crates/store"))).collect()
 }
 
 /// Form fields are only accessible together with the check of the CSRF token.
@@ -248,15 +244,11 @@ pub fn turns(file: &File, source: &RustSource) -> Vec<String> {
 }
 
 pub fn sql_in_store(file: &File, source: &RustSource) -> Vec<String> {
-    if !is_ours(file)
-        || in_crate(file) == Some("store")
-        || file.path.starts_with("src/store")
-        || OTHER_DATABASES.contains(&file.path.as_str())
-    {
+    if !is_ours(file) || in_crate(file) == Some("store") || OTHER_DATABASES.contains(&file.path.as_str()) {
         return Vec::new();
     }
     let found = source.texts.iter().filter(|it| is_sql(&it.1));
-    found.map(|(line, _)| say(file, format_args!("line {line}: SQL belongs into src/store"))).collect()
+    found.map(|(line, _)| say(file, format_args!("line {line}: SQL belongs into crates/store"))).collect()
 }
 
 fn is_sql(text: &str) -> bool {

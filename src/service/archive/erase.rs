@@ -9,15 +9,15 @@ use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::archive::{Archive, ArchiveContentState, ERASING};
 use countersign_domain::threads::thread::Thread;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::{LIST_ROWS_MAX, LeaderLock, RowFilter};
 
 use super::segments::ALWAYS;
 use crate::service::archive::VersionArchive;
 use crate::service::archive::move_versions::{ArchivalCandidate, require_leadership, told};
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::{LIST_ROWS_MAX, LeaderLock, RowFilter};
 
 /// Maximum number of rows that one change empties. One row can have several megabytes.
 const EMPTIED_AT_ONCE: usize = 16;

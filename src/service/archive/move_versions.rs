@@ -16,6 +16,9 @@ use countersign_domain::threads::archive::{
 use countersign_domain::threads::flow::Flow;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{ChainRow, StateRow, Transition};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::{Cursor, LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter};
 use serde_json::{Value, json};
 
 use crate::service::archive::VersionArchive;
@@ -23,9 +26,6 @@ use crate::service::archive::openings::OPENINGS_BYTES_MAX;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::{Cursor, LIST_ROWS_MAX, LeaderLock, LeaderTask, RowFilter};
 
 /// Number of threads that one pass processes.
 const THREADS_AT_ONCE: u32 = 100;

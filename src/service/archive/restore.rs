@@ -5,6 +5,9 @@ use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{PrincipalId, ThreadId};
 use countersign_domain::threads::archive::{Archive, ArchiveContent, ArchivedLocation};
 use countersign_domain::threads::transition::Transition;
+use countersign_store::change::Draft;
+use countersign_store::record::{ListBounds, Stored};
+use countersign_store::{LeaderLock, LeaderTask, RowFilter};
 use serde_json::Value;
 
 use crate::service::archive::VersionArchive;
@@ -13,9 +16,6 @@ use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::threads::archive_lookup::ArchiveFiles;
-use crate::store::change::Draft;
-use crate::store::record::{ListBounds, Stored};
-use crate::store::{LeaderLock, LeaderTask, RowFilter};
 
 /// Pages of one list of archives.
 const PAGES_MAX: usize = 100;

@@ -13,14 +13,14 @@ use countersign_domain::threads::archive::VERSIONS_MIN;
 use countersign_domain::threads::transition::{
     ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition, TransitionOutcome, ValueLocation,
 };
+use countersign_store::record::Stored;
+use countersign_store::records::held_since;
+use countersign_store::{CLOCK_SKEW_MILLIS_MAX, Cursor, LIST_ROWS_MAX, RowFilter};
 use serde::Serialize;
 
 use crate::service::archive::VersionArchive;
 use crate::service::archive::move_versions::{ArchivalCandidate, ArchiveSegment, VERSIONS_AT_ONCE, committed_in};
 use crate::service::error::{Error, Result};
-use crate::store::record::Stored;
-use crate::store::records::held_since;
-use crate::store::{CLOCK_SKEW_MILLIS_MAX, Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// Maximum number of versions to look at. A full state follows another after a limited number of versions, and a
 /// segment ends with the first one after [`VERSIONS_MIN`].

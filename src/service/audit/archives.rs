@@ -14,14 +14,14 @@ use countersign_domain::threads::archive::{
 };
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Transition, ValueLocation};
+use countersign_store::record::{Record, Stored};
+use countersign_store::records::version_id;
+use countersign_store::row::Table;
+use countersign_store::{Store, StoreError};
 
 use super::event_replay::{ThreadEvents, number, said};
 use super::load::{Everything, LoadedRows};
 use super::{AuditFinding, AuditRun};
-use crate::store::record::{Record, Stored};
-use crate::store::records::version_id;
-use crate::store::row::Table;
-use crate::store::{Store, StoreError};
 
 /// Puts the content of the archive files back in memory, so that the replay covers it like rows that never left the
 /// database. Returns the archives whose files do not match their rows.

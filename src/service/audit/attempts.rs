@@ -4,10 +4,10 @@ use countersign_domain::chain::hash::Digest;
 use countersign_domain::reviews::Hold;
 use countersign_domain::reviews::change_fingerprint::RequestedEffect;
 use countersign_domain::threads::transition::{Transition, ValueLocation};
+use countersign_store::row::Table;
 
 use super::AuditRun;
 use super::load::ThreadRows;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     /// Checks that a review has the effect of its transition, and that its node had an attempt left when the review was

@@ -14,6 +14,8 @@ use countersign_domain::threads::join_carryover::{JoinCarryover, ThreadContribut
 use countersign_domain::threads::rejected_request::{RejectedJoin, RejectedRequest};
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Rejection, StateContent, Transition};
+use countersign_store::records::version_id;
+use countersign_store::row::Table;
 use serde_json::Value;
 
 use super::AuditRun;
@@ -21,8 +23,6 @@ use super::event_replay::{ThreadEvents, said};
 use super::load::ThreadRows;
 use crate::service::proposals::join_merge::replayed;
 use crate::service::proposals::join_request::JoinProposal;
-use crate::store::records::version_id;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     /// Returns the contributions to a thread after one more version, or `None` if they cannot be determined.

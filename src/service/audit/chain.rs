@@ -18,6 +18,8 @@ use countersign_domain::threads::thread::{HeadUse, Thread, ThreadClosure};
 use countersign_domain::threads::transition::{ProposalIdentity, StateContent, Transition, patch_digest};
 use countersign_domain::threads::unapproved_policies::UnapprovedPolicies;
 use countersign_domain::writes::write::WriteState;
+use countersign_store::records::{version_id, write_row_id};
+use countersign_store::row::Table;
 use serde_json::{Value, json};
 
 use super::AuditRun;
@@ -26,8 +28,6 @@ use super::load::ThreadRows;
 use crate::service::branches::fork::fork_identity;
 use crate::service::reviews::decision::review_of;
 use crate::service::threads::commit::head_of;
-use crate::store::records::{version_id, write_row_id};
-use crate::store::row::Table;
 
 /// A version that the replay has reached.
 pub(super) struct ReplayedVersion {

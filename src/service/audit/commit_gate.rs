@@ -8,13 +8,13 @@ use countersign_domain::reviews::HoldState;
 use countersign_domain::threads::thread::WriteKey;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
 use countersign_domain::writes::write::WriteState;
+use countersign_store::records::{version_id, write_row_id};
+use countersign_store::row::Table;
 use serde_json::Value;
 
 use super::AuditRun;
 use super::chain::ReplayedVersion;
 use super::event_replay::ThreadEvents;
-use crate::store::records::{version_id, write_row_id};
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     /// Checks that the review, the receipt or the write that the gate names matches the entry.

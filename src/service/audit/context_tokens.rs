@@ -1,9 +1,9 @@
 //! Counts the tokens of the context that nodes received again, with the policy and the state of that time.
 
 use countersign_domain::threads::transition::Transition;
+use countersign_store::row::Table;
 
 use super::AuditRun;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     /// Checks that the context token count of a transition matches the part of its start state that its node could

@@ -1,8 +1,9 @@
 //! Asks the database to check its own files before the replay. A damaged page may contain no row that the replay reads.
 
+use countersign_store::outage::Outage;
+use countersign_store::{DAMAGES_MAX, Store, StoreError};
+
 use super::{AuditFinding, AuditReport};
-use crate::store::outage::Outage;
-use crate::store::{DAMAGES_MAX, Store, StoreError};
 
 /// Table name in findings about the whole database.
 const DATABASE: &str = "database";

@@ -1,11 +1,11 @@
 //! Checks each extension of a deadline against the events and against the limits for extensions.
 
 use countersign_domain::reviews::{EXTENSIONS_MAX, Hold};
+use countersign_store::row::Table;
 
 use super::AuditRun;
 use super::event_replay::HoldEvents;
 use crate::service::reviews::extend::extension_data;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     pub(super) fn check_deadline(&mut self, hold: &Hold, told: &HoldEvents<'_>) {

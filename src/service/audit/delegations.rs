@@ -8,13 +8,13 @@ use countersign_domain::identity::passkey::Passkey;
 use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, Vote};
+use countersign_store::CLOCK_SKEW_MILLIS_MAX;
+use countersign_store::row::Table;
 use serde_json::Value;
 
 use super::AuditRun;
 use super::identity::{RowHistories, changed, made, text};
 use crate::service::identity::delegations::{delegated_data, ended_data};
-use crate::store::CLOCK_SKEW_MILLIS_MAX;
-use crate::store::row::Table;
 
 /// Maximum difference between the clock of a gateway and that of the database.
 const CLOCK_SKEW_MAX: Duration = Duration::from_millis(CLOCK_SKEW_MILLIS_MAX.unsigned_abs());

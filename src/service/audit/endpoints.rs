@@ -1,12 +1,12 @@
 //! Checks endpoints against their events, delivery cursors against the audit log, and deliveries against both.
 
 use countersign_domain::log::event::{Event, EventType};
+use countersign_store::records::log_id;
+use countersign_store::row::Table;
 use serde_json::Value;
 
 use super::AuditRun;
 use super::identity::{RowHistories, changed, made, text};
-use crate::store::records::log_id;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     pub(super) fn check_endpoints(&mut self, outside: &[&Event]) {

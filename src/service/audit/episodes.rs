@@ -4,13 +4,13 @@ use countersign_domain::episode::goal::EpisodeEnd;
 use countersign_domain::episode::state::RunStatus;
 use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::threads::thread::Thread;
+use countersign_store::records::posted_row_id;
+use countersign_store::row::Table;
 use serde_json::json;
 
 use super::AuditRun;
 use super::load::ThreadRows;
 use crate::service::episodes::record::posted_data;
-use crate::store::records::posted_row_id;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     /// Checks that each agent event has its row. The thread row must count them and match the recorded start and end of

@@ -1,11 +1,11 @@
 //! Checks the reminders and escalations of a review against its policy and its events.
 
 use countersign_domain::reviews::{DueReminder, Hold, HoldReminders};
+use countersign_store::row::Table;
 
 use super::AuditRun;
 use super::event_replay::HoldEvents;
 use crate::service::reviews::escalate::notice_data;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     pub(super) fn check_notices(&mut self, hold: &Hold, told: &HoldEvents<'_>) {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use countersign_domain::log::event::Event;
 use countersign_domain::primitives::id::ThreadId;
+use countersign_store::row::Table;
 
 use super::AuditRun;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     pub(super) fn check_events(&mut self) {

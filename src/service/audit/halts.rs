@@ -7,11 +7,11 @@ use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::operations::halt::{ActiveHalts, Halt, HaltRecord, LiftQuorum, LiftRequest, lifts};
 use countersign_domain::primitives::id::{AccountId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::row::Table;
 use serde_json::Value;
 
 use super::AuditRun;
 use crate::service::operations::halt::OPERATOR;
-use crate::store::row::Table;
 
 /// A halt, rebuilt from its events.
 #[derive(Default)]

@@ -13,6 +13,7 @@ use countersign_domain::threads::flow::ReceiptRow;
 use countersign_domain::threads::rejected_request::RejectedRequest;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{HoldEndReason, Rejection, TransitionOutcome};
+use countersign_store::row::Table;
 
 use super::AuditRun;
 use super::event_replay::{HoldEvents, ThreadEvents, said};
@@ -22,7 +23,6 @@ use crate::service::proposals::reject::{count, event_data};
 use crate::service::reviews::comment::comment_data;
 use crate::service::reviews::reveal::look_data;
 use crate::service::threads::hold::end_data;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     pub(super) fn check_holds(&mut self, thread: &Thread, own: &ThreadRows<'_>, story: &ThreadEvents<'_>) {

@@ -1,8 +1,9 @@
 //! Checks the responses that are stored for idempotent requests. The token of each must exist, and the encrypted
 //! response must belong to its row.
 
+use countersign_store::row::Table;
+
 use super::AuditRun;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     pub(super) fn check_answers(&mut self) {

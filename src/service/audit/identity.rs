@@ -9,13 +9,13 @@ use countersign_domain::identity::account::OneTimeLink;
 use countersign_domain::interrupts::signed_post::SigningSecretRef;
 use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::records::{GATEWAY_ID, READY};
+use countersign_store::row::Table;
 use serde_json::{Value, json};
 
 use super::AuditRun;
 use crate::service::identity::oidc_sign_in::added_data;
 use crate::service::policy_changes::activate::activation_data;
-use crate::store::records::{GATEWAY_ID, READY};
-use crate::store::row::Table;
 
 /// The event that created a row, and the number of changes since then.
 #[derive(Default)]

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use countersign_domain::episode::imported::{ImportChunk, RunImport, RunSignerStatus};
 use countersign_domain::episode::verify::{SignatureRequirement, verify};
 use countersign_domain::log::event::{Event, EventType};
+use countersign_store::records::piece_id;
+use countersign_store::row::Table;
 
 use super::AuditRun;
 use super::identity::text;
-use crate::store::records::piece_id;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     pub(super) fn check_imports(&mut self, outside: &[&Event]) {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use countersign_domain::log::insight::{CountProgress, CountedEvent, InsightRows, PeriodFigures};
+use countersign_store::record::Stored;
+use countersign_store::records::{COUNTED, InsightRow};
+use countersign_store::row::Table;
 
 use super::AuditRun;
-use crate::store::record::Stored;
-use crate::store::records::{COUNTED, InsightRow};
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     pub(super) fn check_figures(&mut self) {

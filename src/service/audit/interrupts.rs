@@ -7,12 +7,12 @@ use countersign_domain::chain::receipt::{ApprovalClaim, DenialClaim};
 use countersign_domain::interrupts::{Interrupt, InterruptAnswer, InterruptDecision, InterruptDecisionInput};
 use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::reviews::{Vote, VoteVerdict};
+use countersign_store::row::Table;
 
 use super::AuditRun;
 use super::identity::{in_any_order, text};
 use crate::service::interrupts::lifecycle::approval_requirements;
 use crate::service::interrupts::{end_data, end_event, posted_data, received_data, vote_data};
-use crate::store::row::Table;
 
 #[derive(Default)]
 struct InterruptEvents<'a> {

@@ -2,11 +2,11 @@
 
 use countersign_domain::keys::{KeyState, KeyUse, PublicKey};
 use countersign_domain::log::event::{Event, EventType};
+use countersign_store::CLOCK_SKEW_MILLIS_MAX;
+use countersign_store::row::Table;
 
 use super::AuditRun;
 use super::identity::text;
-use crate::store::CLOCK_SKEW_MILLIS_MAX;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     /// Checks that each key that an event revoked is revoked, and that each key that started to sign is known and

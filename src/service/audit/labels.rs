@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::thread::Thread;
+use countersign_store::label::Label;
+use countersign_store::record::Record;
+use countersign_store::row::Table;
 
 use super::{AuditFinding, AuditRun};
 use crate::service::platform::label_backfill::settled;
-use crate::store::label::Label;
-use crate::store::record::Record;
-use crate::store::row::Table;
 
 const LABELS: &str = "labels";
 

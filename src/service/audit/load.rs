@@ -24,13 +24,13 @@ use countersign_domain::threads::step::StepRow;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{ChainRow, Rejection, StateRow, Transition};
 use countersign_domain::writes::write::Write;
+use countersign_store::label::Label;
+use countersign_store::record::{Record, Stored, open};
+use countersign_store::records::{InsightRow, LastSeenRow, LogCursor, LogRow, UnsequencedEvent};
+use countersign_store::row::SealedRow;
+use countersign_store::{ScanPage, Store, StoreError};
 
 use super::AuditFinding;
-use crate::store::label::Label;
-use crate::store::record::{Record, Stored, open};
-use crate::store::records::{InsightRow, LastSeenRow, LogCursor, LogRow, UnsequencedEvent};
-use crate::store::row::SealedRow;
-use crate::store::{ScanPage, Store, StoreError};
 
 pub(super) type LoadedRows<R> = BTreeMap<String, Stored<R>>;
 

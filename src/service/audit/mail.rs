@@ -1,9 +1,9 @@
 //! Checks that email contacts and notifications belong to existing accounts and events.
 
 use countersign_domain::delivery::mail_contact::MailTopic;
+use countersign_store::row::Table;
 
 use super::AuditRun;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     pub(super) fn check_contacts(&mut self) {

@@ -47,10 +47,10 @@ use countersign_domain::policy::{Policy, PolicySource};
 use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::join_carryover::ThreadContributions;
+use countersign_store::row::Table;
+use countersign_store::{Store, StoreError};
 use serde::Serialize;
 
-use crate::store::row::Table;
-use crate::store::{Store, StoreError};
 pub use damages::unreadable;
 use event_replay::ThreadEvents;
 use load::Everything;

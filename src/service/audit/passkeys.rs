@@ -11,13 +11,13 @@ use countersign_domain::policy_changes::change_request::PolicyChangeRequest;
 use countersign_domain::primitives::id::PasskeyId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, Vote, VoterProof};
+use countersign_store::row::Table;
 use serde_json::json;
 
 use super::AuditRun;
 use super::delegations::counted;
 use super::identity::{RowHistories, changed, made, text};
 use crate::service::identity::passkeys::{added_data, evidence_of, interrupt_evidence_of, policy_evidence_of};
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     pub(super) fn check_passkeys(&mut self) {

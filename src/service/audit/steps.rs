@@ -9,11 +9,11 @@ use countersign_domain::threads::rejected_request::RejectedRequest;
 use countersign_domain::threads::step::{StepAttemptResult, content_of};
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Transition, ValueLocation};
+use countersign_store::row::Table;
 
 use super::AuditRun;
 use super::event_replay::said;
 use super::load::ThreadRows;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     /// Compares the steps of one thread with its events.

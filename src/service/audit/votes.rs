@@ -6,6 +6,7 @@ use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::primitives::id::AccountId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, HoldState, Vote, VoteVerdict};
+use countersign_store::row::Table;
 use serde_json::Value;
 
 use super::AuditRun;
@@ -13,7 +14,6 @@ use super::event_replay::{HoldEvents, number, said};
 use super::identity::text;
 use crate::service::reviews::vote::vote_data;
 use crate::service::reviews::withdraw::withdrawal_data;
-use crate::store::row::Table;
 
 /// Data and time of a vote, and of its withdrawal.
 type VoteEvents = (Value, Timestamp, Option<(Value, Timestamp)>);

@@ -4,12 +4,12 @@ use countersign_domain::chain::jws::TokenType;
 use countersign_domain::chain::receipt::Verification;
 use countersign_domain::log::event::EventType;
 use countersign_domain::writes::write::{Write, WriteState};
+use countersign_store::records::write_row_id;
+use countersign_store::row::Table;
 
 use super::AuditRun;
 use super::event_replay::{ThreadEvents, WriteEvents, number, said};
 use super::load::ThreadRows;
-use crate::store::records::write_row_id;
-use crate::store::row::Table;
 
 impl AuditRun<'_> {
     pub(super) fn check_writes(&mut self, own: &ThreadRows<'_>, story: &ThreadEvents<'_>) {

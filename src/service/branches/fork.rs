@@ -20,6 +20,8 @@ use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{
     ProposalIdentity, StateContent, Transition, TransitionOutcome, ValueLocation, patch_digest,
 };
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::json;
 
 use crate::service::branches::Branches;
@@ -30,8 +32,6 @@ use crate::service::threads::commit::{CommitBase, GatedTransition, head_of, owes
 use crate::service::threads::create::unsigned;
 use crate::service::threads::statement::{StatedTransition, new_proposal_id};
 use crate::service::threads::version::Version;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 #[derive(Clone, Debug)]
 pub struct NewBranches {

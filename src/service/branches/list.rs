@@ -9,14 +9,14 @@ use countersign_domain::reviews::Hold;
 use countersign_domain::threads::branch::JoinStatement;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::Transition;
+use countersign_store::Direction;
+use countersign_store::record::Stored;
+use countersign_store::records::branches_word;
 
 use crate::service::branches::Branches;
 use crate::service::error::Result;
 use crate::service::threads::archive_lookup::ArchiveFiles;
 use crate::service::threads::list::ThreadListCursor;
-use crate::store::Direction;
-use crate::store::record::Stored;
-use crate::store::records::branches_word;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BranchSummary {

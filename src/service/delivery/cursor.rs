@@ -13,6 +13,9 @@ use countersign_domain::keys::Keys;
 use countersign_domain::log::event::Event;
 use countersign_domain::primitives::id::{EndpointId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::record::Stored;
+use countersign_store::records::{LogRow, deliveries_of, delivery_id, log_id, waiting_of};
+use countersign_store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 use super::job::DeliveryJob;
 use super::request::DeliveryAction;
@@ -21,9 +24,6 @@ use crate::service::delivery::tail_cache::TailLine;
 use crate::service::delivery::target::DeliveryTarget;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::SequencedEvent;
-use crate::store::record::Stored;
-use crate::store::records::{LogRow, deliveries_of, delivery_id, log_id, waiting_of};
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// Number of log lines or waiting deliveries that are read at once.
 const LOOKED_AT: u32 = 100;

@@ -8,6 +8,10 @@ use countersign_domain::delivery::endpoint::DeliveryPosition;
 use countersign_domain::log::event::Event;
 use countersign_domain::primitives::id::{EndpointId, EventId};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::{deliveries_of, delivery_id, ended_of, waiting_of};
+use countersign_store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 use super::endpoint_health::assess_health;
 use super::request;
@@ -17,10 +21,6 @@ use crate::service::error::{Error, Result};
 use crate::service::identity::actor::Actor;
 use crate::service::log::sequencer::SequencedEvent;
 use crate::service::platform::retry::retrying;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::{deliveries_of, delivery_id, ended_of, waiting_of};
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// Number of rows that one change replaces or deletes.
 const AT_ONCE: u32 = 250;

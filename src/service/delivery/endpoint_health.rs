@@ -3,12 +3,12 @@
 use countersign_domain::delivery::endpoint::{DeliveryPosition, DisabledReason, Endpoint, EndpointState};
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::json;
 
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 /// Returns the changed endpoint if attempts disable it or show that it recovered.
 pub(super) fn assess_health(

@@ -15,6 +15,9 @@ use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{EndpointId, FlowId};
 use countersign_domain::primitives::secret::Secret;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::RowFilter;
+use countersign_store::change::Draft;
+use countersign_store::record::{ListBounds, Stored};
 use serde_json::{Value, json};
 
 use super::endpoint_headers::{headers_that_stay, hidden_headers};
@@ -25,9 +28,6 @@ use crate::service::error::{Error, Result};
 use crate::service::identity::actor::Actor;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::RowFilter;
-use crate::store::change::Draft;
-use crate::store::record::{ListBounds, Stored};
 
 /// Same limit as for accounts. Names are shown in lists.
 const NAME_CHARS_MAX: usize = 64;

@@ -8,11 +8,11 @@ use countersign_domain::delivery::delivery_record::{AttemptOutcome, Delivery, De
 use countersign_domain::delivery::failure::FailureCode;
 use countersign_domain::primitives::id::EventId;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::record::Stored;
 
 use super::attempt_result::AttemptReport;
 use crate::service::delivery::tail_cache::TailLine;
 use crate::service::delivery::target::DeliveryTarget;
-use crate::store::record::Stored;
 
 /// The next delivery of a cursor.
 pub struct DeliveryJob {

@@ -10,6 +10,10 @@ use countersign_domain::delivery::delivery_record::{Delivery, DeliveryState};
 use countersign_domain::delivery::endpoint::{DeliveryPosition, Endpoint};
 use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::RowFilter;
+use countersign_store::change::{Draft, PreparedChange};
+use countersign_store::record::{RecordReader, Stored};
+use countersign_store::records::{behind_in, delivery_id};
 
 use super::cursor::EndpointCursor;
 use super::endpoint_health::assess_health;
@@ -18,10 +22,6 @@ use crate::service::delivery::Deliveries;
 use crate::service::delivery::target::DeliveryTarget;
 use crate::service::error::Result;
 use crate::service::platform::retry::ATTEMPTS_MAX;
-use crate::store::RowFilter;
-use crate::store::change::{Draft, PreparedChange};
-use crate::store::record::{RecordReader, Stored};
-use crate::store::records::{behind_in, delivery_id};
 
 /// Results that a cursor has to write.
 struct PendingPersist {

@@ -12,12 +12,12 @@ use countersign_domain::delivery::template::plain_parts;
 use countersign_domain::keys::{EncryptedValue, Keys};
 use countersign_domain::primitives::id::EndpointId;
 use countersign_domain::primitives::secret::Secret;
+use countersign_store::{LeaderLock, LeaderTask};
 use serde_json::Value;
 use url::Url;
 
 use crate::service::delivery::Deliveries;
 use crate::service::error::{Error, Result};
-use crate::store::{LeaderLock, LeaderTask};
 
 /// Deliveries can be read and sent again for a month.
 const DELIVERIES_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);

@@ -6,12 +6,12 @@ use countersign_domain::context::{EnvelopeCode, EnvelopeRefusalKind, RefusalCoun
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
 use countersign_domain::threads::thread::Checkpoint;
+use countersign_store::change::Draft;
 use serde_json::{Value, json};
 
 use crate::service::episodes::Episodes;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
-use crate::store::change::Draft;
 
 /// Thread and node of the refused view. `None` if the envelope is not known to be from this gateway.
 pub(in crate::service) type RejectedView<'a> = Option<(&'a ThreadId, &'a NodeId)>;

@@ -12,6 +12,8 @@ use countersign_domain::log::event::EventType;
 use countersign_domain::policy::project;
 use countersign_domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
 use countersign_domain::threads::thread::{Checkpoint, Thread};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use super::envelope_error::{EnvelopeCreationCause, EnvelopeCreationError, EnvelopeRejected, told};
@@ -21,8 +23,6 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::fair_queue::QueuePermit;
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::context_tokens::COUNTING;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EnvelopeProof {

@@ -7,15 +7,15 @@ use countersign_domain::keys::{Keys, PublicKeys};
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{PrincipalId, ThreadId};
 use countersign_domain::threads::thread::Thread;
+use countersign_store::RowFilter;
+use countersign_store::change::Draft;
+use countersign_store::records::piece_id;
 
 use crate::service::episodes::Episodes;
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::rejection_list::OlderCursor;
-use crate::store::RowFilter;
-use crate::store::change::Draft;
-use crate::store::records::piece_id;
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum ImportOutcome {

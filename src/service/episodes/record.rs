@@ -21,6 +21,10 @@ use countersign_domain::reviews::Hold;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::usage::InvalidUsage;
+use countersign_store::LIST_ROWS_MAX;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::{HUNDRED, posted_row_id};
 use serde_json::{Map, Value, json};
 
 use crate::service::episodes::Episodes;
@@ -29,10 +33,6 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::threads::lease_expiry::record_expired_lease;
 use crate::service::threads::redaction::Redaction;
-use crate::store::LIST_ROWS_MAX;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::{HUNDRED, posted_row_id};
 
 #[derive(Clone, Debug)]
 pub struct NewEvent {

@@ -11,6 +11,9 @@ use countersign_domain::identity::account::{
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{AccountId, FlowId, GroupName, NodeId, SessionId, TokenId};
+use countersign_store::RowFilter;
+use countersign_store::change::Draft;
+use countersign_store::record::{ListBounds, Stored};
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
@@ -22,9 +25,6 @@ use super::sign_in_method::SignInMethod;
 use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
-use crate::store::RowFilter;
-use crate::store::change::Draft;
-use crate::store::record::{ListBounds, Stored};
 
 /// Long enough to find the terminal again.
 pub const LINK_TTL: Duration = Duration::from_secs(3600);

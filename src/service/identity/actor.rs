@@ -2,9 +2,8 @@
 
 use countersign_domain::identity::account::{Account, Token};
 use countersign_domain::primitives::id::PrincipalId;
-
-use crate::store::change::Draft;
-use crate::store::record::Stored;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 
 /// The person or token that halts or resumes.
 #[derive(Clone, Copy, Debug)]

@@ -12,6 +12,10 @@ use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::confusable::alike;
 use countersign_domain::primitives::id::{AccountId, GroupName, SessionId};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::RowFilter;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::OPEN;
 use serde_json::json;
 
 use super::accounts::{NewAccount, check_name};
@@ -23,10 +27,6 @@ use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::RowFilter;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::OPEN;
 
 /// Long enough for a weekend between sending and opening.
 pub const INVITATION_TTL: Duration = Duration::from_secs(3 * 24 * 3600);

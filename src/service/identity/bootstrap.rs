@@ -4,6 +4,9 @@ use countersign_domain::identity::account::{Account, LinkPurpose, OneTimeLink};
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::SessionId;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::{Cursor, LIST_ROWS_MAX, RowFilter};
 use serde_json::json;
 
 use super::accounts::NewAccount;
@@ -13,9 +16,6 @@ use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::identity::sign_in_config::LocalAccounts;
 use crate::service::platform::event_recorder;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 impl Identity {
     /// Returns the secret of a one-time set-up link, or `None` if an account exists already.

@@ -3,9 +3,8 @@
 use countersign_domain::identity::account::{AccessChange, Account};
 use countersign_domain::primitives::id::PrincipalId;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
-
-use crate::store::record::Stored;
 
 /// Returns the administrator who changes an account, with the time.
 pub(in crate::service) fn changed_by(by: &Stored<Account>, at: Timestamp) -> AccessChange {

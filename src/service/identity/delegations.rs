@@ -10,6 +10,10 @@ use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{AccountId, DelegationId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::{OPEN, delegations_from};
+use countersign_store::{Cursor, LIST_ROWS_MAX, RowFilter};
 use serde_json::{Value, json};
 
 use super::passkeys::{ChallengePurpose, PasskeyConfirmation};
@@ -18,10 +22,6 @@ use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::{OPEN, delegations_from};
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewDelegation {

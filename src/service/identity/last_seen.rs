@@ -7,14 +7,14 @@ use std::collections::HashMap;
 
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::LIST_ROWS_MAX;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::LastSeenRow;
 
 use crate::service::error::Result;
 use crate::service::identity::Identity;
 use crate::service::identity::last_seen_times::GRAIN;
-use crate::store::LIST_ROWS_MAX;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::LastSeenRow;
 
 impl Identity {
     /// Records that something was seen: `token/…`, `account/…` or `session/…`.

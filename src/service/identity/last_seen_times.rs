@@ -6,8 +6,7 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use countersign_domain::primitives::time::Timestamp;
-
-use crate::store::records::LastSeenRow;
+use countersign_store::records::LastSeenRow;
 
 /// Last-seen times in this process, and the times that are already written.
 #[derive(Debug, Default)]

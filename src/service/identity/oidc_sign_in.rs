@@ -18,6 +18,9 @@ use countersign_domain::primitives::confusable::alike;
 use countersign_domain::primitives::id::{AccountId, SessionId};
 use countersign_domain::primitives::secret::Secret;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::RowFilter;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
@@ -27,9 +30,6 @@ use crate::service::identity::Identity;
 use crate::service::identity::sign_in_config::{LocalAccounts, SignInMethods};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::RowFilter;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 pub use countersign_adapters::oidc_provider::{AuthorizationResponse, AuthorizationResult};
 
 /// A person needs a minute or two to sign in at the provider, and longer with a lost second factor.

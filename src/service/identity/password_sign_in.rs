@@ -15,6 +15,8 @@ use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::AccountId;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use super::password_hash;
@@ -24,8 +26,6 @@ use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 /// An address has this many times the attempts of one account, because a whole office may share it.
 const ADDRESS_SHARE: u32 = 5;

@@ -5,6 +5,9 @@ use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{AccountId, PasskeyId, SessionId, TokenId};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::change::Draft;
+use countersign_store::record::{ListBounds, Record, Stored};
+use countersign_store::{Cursor, RowFilter};
 use serde_json::json;
 
 use super::change_event::{change_event, changed_by};
@@ -12,9 +15,6 @@ use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::change::Draft;
-use crate::store::record::{ListBounds, Record, Stored};
-use crate::store::{Cursor, RowFilter};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SignInAccess {

@@ -3,6 +3,8 @@
 use countersign_domain::identity::account::{Account, AccountCredential, Session};
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{AccountId, SessionId};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 
 use super::change_event::{change_event, changed_by};
 use super::password_hash;
@@ -12,8 +14,6 @@ use crate::service::error::{Error, Result};
 use crate::service::identity::Identity;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PasswordChangeOutcome {

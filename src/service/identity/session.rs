@@ -5,9 +5,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_adapters::random;
 use countersign_domain::identity::account::{Account, Session};
 use countersign_domain::primitives::id::SessionId;
+use countersign_store::record::Stored;
 use sha2::{Digest as _, Sha256};
-
-use crate::store::record::Stored;
 
 /// A signed-in person.
 #[derive(Clone, Debug)]

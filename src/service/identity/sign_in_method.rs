@@ -1,9 +1,9 @@
 //! The methods that open a session.
 
 use countersign_domain::identity::account::{OneTimeLink, PasskeyUsed};
+use countersign_store::record::Stored;
 
 use super::passkeys::vote_signature::PasskeyUse;
-use crate::store::record::Stored;
 
 pub(in crate::service) enum SignInMethod {
     /// By name and password, or by a set-up link that sets a password.

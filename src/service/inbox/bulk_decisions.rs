@@ -8,13 +8,13 @@ use countersign_domain::primitives::id::{AccountId, ReviewId};
 use countersign_domain::reviews::{
     Ballot, BulkGroupKey, CHANGES_AMONG_SEVERAL_MAX, CannotDecide, Hold, NotBulkDecidable, SEVERAL_MAX,
 };
+use countersign_store::record::Stored;
 
 use crate::service::error::{Error, Result};
 use crate::service::inbox::Inbox;
 use crate::service::inbox::list::InboxItem;
 use crate::service::reviews::details::ReviewFacts;
 use crate::service::reviews::vote::VoteOutcome;
-use crate::store::record::Stored;
 
 /// Reviews that a person wants to decide at once.
 pub struct BulkGroups {

@@ -6,8 +6,7 @@ use countersign_domain::identity::account::Account;
 use countersign_domain::primitives::id::{FlowId, GroupName, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, HoldOutcome, HoldPhase, SearchKey, SearchWord, VoterRoll};
-
-use crate::store::{Cursor, Direction};
+use countersign_store::{Cursor, Direction};
 
 /// Maximum number of groups that are searched by label. For a person with more groups, including delegated ones, the
 /// whole list is searched.

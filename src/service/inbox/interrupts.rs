@@ -1,13 +1,13 @@
 //! Lists open interrupts from host applications, page by page.
 
 use countersign_domain::interrupts::Interrupt;
+use countersign_store::records::OPEN;
+use countersign_store::{Cursor, RowFilter};
 
 use crate::service::error::Result;
 use crate::service::inbox::Inbox;
 use crate::service::inbox::list::InboxCursor;
 use crate::service::interrupts::InterruptView;
-use crate::store::records::OPEN;
-use crate::store::{Cursor, RowFilter};
 
 /// A page of interrupts.
 pub struct InterruptListing {

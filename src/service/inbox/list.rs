@@ -11,13 +11,13 @@ use countersign_domain::primitives::id::{FlowId, ThreadId};
 use countersign_domain::reviews::{Hold, HoldState, Ineligible, SearchWord, VoterRoll, VotingSeat};
 use countersign_domain::threads::flow::Flow;
 use countersign_domain::threads::transition::{Transition, ValueLocation};
+use countersign_store::record::{Record as _, Stored};
+use countersign_store::{Cursor, Direction};
 
 use crate::service::error::{Error, Result};
 use crate::service::inbox::Inbox;
 use crate::service::inbox::filter::{InboxFilter, InboxRange, InboxSearch, InboxStateFilter};
 use crate::service::threads::provenance::TraceStart;
-use crate::store::record::{Record as _, Stored};
-use crate::store::{Cursor, Direction};
 
 pub struct InboxItem {
     pub hold: Hold,

@@ -6,14 +6,14 @@ use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::policy::Policy;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::{interrupt_alias, post_id};
 
 use super::posted_data;
 use crate::service::error::Result;
 use crate::service::interrupts::Interrupts;
 use crate::service::platform::event_recorder;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::{interrupt_alias, post_id};
 
 impl Interrupts {
     /// Returns the interrupt that the host application already requested with this content or this post.

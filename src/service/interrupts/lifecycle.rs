@@ -20,6 +20,9 @@ use countersign_domain::primitives::id::{AccountId, FlowId, InterruptId, Princip
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, VoteRejected, VoterRoll, can_be_approved};
 use countersign_domain::threads::flow::{Flow, Gateway};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::OPEN;
 
 use crate::service::error::{Error, Result};
 use crate::service::identity::passkeys::{BallotSubject, VoteSignature};
@@ -30,9 +33,6 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::proposals::hold::stages_of;
 use crate::service::reviews::vote::{VoteOutcome, new_jti};
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::OPEN;
 
 /// The rows on which a decision about an interrupt depends.
 struct InterruptContext {

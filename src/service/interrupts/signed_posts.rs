@@ -6,14 +6,14 @@ use countersign_domain::interrupts::signed_post::{PostRejected, SignedPost, Sign
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::TokenId;
 use countersign_domain::primitives::secret::Secret;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use crate::service::error::{Error, Result};
 use crate::service::interrupts::Interrupts;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 impl Interrupts {
     /// Creates the next signing secret for a token of a host application. The secret appears only in this response.

@@ -12,6 +12,8 @@ use countersign_domain::primitives::id::{EventId, FlowId, PrincipalId, ThreadId}
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::ReceiptRow;
 use countersign_domain::threads::thread::Thread;
+use countersign_store::records::{HUNDRED, LogRow, events_alias, log_id};
+use countersign_store::{Cursor, LIST_ROWS_MAX, RowFilter};
 use serde_json::{Value, json};
 
 use super::clock_check::event_ids_from;
@@ -20,8 +22,6 @@ use crate::service::identity::requester_names::RequesterName;
 use crate::service::log::Log;
 use crate::service::platform::reason::WITHHELD;
 use crate::service::threads::redaction::{Redaction, RedactionDetail};
-use crate::store::records::{HUNDRED, LogRow, events_alias, log_id};
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 /// The criteria of a search. An event has to match all of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use countersign_domain::log::event::Event;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_store::records::{LOG, LogRow};
+use countersign_store::{CLOCK_SKEW_MILLIS_MAX, Cursor, RowFilter};
 
 use crate::service::error::Result;
 use crate::service::log::Log;
-use crate::store::records::{LOG, LogRow};
-use crate::store::{CLOCK_SKEW_MILLIS_MAX, Cursor, RowFilter};
 
 /// Two gateways may each differ from the database's clock by the allowed skew, in opposite directions.
 const APART: Duration = Duration::from_millis(2 * CLOCK_SKEW_MILLIS_MAX.unsigned_abs());

@@ -4,13 +4,13 @@ use std::future::Future;
 use std::io;
 
 use countersign_domain::primitives::sanitize;
+use countersign_store::LeaderTask;
+use countersign_store::change::Draft;
+use countersign_store::records::{LogCursor, LogFollower};
 
 use super::sequencer::SequencedEvent;
 use crate::service::error::{Error, Result};
 use crate::service::log::Log;
-use crate::store::LeaderTask;
-use crate::store::change::Draft;
-use crate::store::records::{LogCursor, LogFollower};
 
 /// Events in one write. A crash between the write and the stored cursor repeats these.
 const COPIED_AT_ONCE: u32 = 250;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use countersign_domain::identity::account::Token;
+use countersign_store::record::Stored;
 
 use crate::service::error::Result;
 use crate::service::identity::session::SignedIn;
 use crate::service::log::Log;
-use crate::store::record::Stored;
 
 /// How old the shared log length may be. With it, a thousand waiting clients cause ten queries a second in
 /// total.

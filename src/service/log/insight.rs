@@ -10,13 +10,13 @@ use countersign_domain::log::insight::{
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Hold;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::{COUNTED, InsightRow, LOG, LogRow, log_id};
+use countersign_store::{Cursor, RowFilter};
 
 use crate::service::error::{Error, Result};
 use crate::service::log::Log;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::{COUNTED, InsightRow, LOG, LogRow, log_id};
-use crate::store::{Cursor, RowFilter};
 
 /// Events in one counting batch: enough to catch up with a busy log, in some milliseconds of work.
 const COUNTED_AT_ONCE: u32 = 500;
@@ -125,7 +125,7 @@ impl Log {
         let names: BTreeSet<String> = periods.map(|it| it.name()).collect();
         let mut found = BTreeMap::new();
         let names: Vec<String> = names.into_iter().collect();
-        for chunk in names.chunks(crate::store::LIST_ROWS_MAX as usize) {
+        for chunk in names.chunks(countersign_store::LIST_ROWS_MAX as usize) {
             for stored in self.core.reader(keys).get_many::<InsightRow>(chunk).await? {
                 if let InsightRow::Figures(figures) = &stored.record {
                     let figures = figures.clone();

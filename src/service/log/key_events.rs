@@ -3,13 +3,13 @@
 use countersign_domain::keys::KeyUse;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::PrincipalId;
+use countersign_store::change::Draft;
 use serde_json::json;
 
 use crate::service::error::Result;
 use crate::service::log::Log;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::change::Draft;
 
 impl Log {
     /// Logs that another key signs for a use, or that a key was revoked.

@@ -5,14 +5,14 @@ use countersign_domain::keys::Keys;
 use countersign_domain::log::event::Event;
 use countersign_domain::platform::trace_parent::TraceParent;
 use countersign_domain::primitives::id::FlowId;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::{LOG, LogRow, UnsequencedEvent, log_id};
+use countersign_store::{Cursor, LIST_ROWS_MAX, LeaderTask, RowFilter};
 use serde_json::{Value, json};
 
 use crate::service::error::{Error, Result};
 use crate::service::log::Log;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::{LOG, LogRow, UnsequencedEvent, log_id};
-use crate::store::{Cursor, LIST_ROWS_MAX, LeaderTask, RowFilter};
 
 /// An event with its position in the log.
 #[derive(Clone, Debug)]
@@ -129,7 +129,7 @@ impl Log {
         thread: &countersign_domain::primitives::id::ThreadId,
         seq: u64,
     ) -> Result<bool> {
-        let alias = crate::store::records::event_alias(thread, seq);
+        let alias = countersign_store::records::event_alias(thread, seq);
         let Some(event) = self.core.reader(keys).get_by_alias::<Event>(&alias).await? else { return Ok(false) };
         Ok(self.core.reader(keys).get_by_alias::<LogRow>(event.record.id.as_str()).await?.is_some())
     }

@@ -12,14 +12,14 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::archive::Archive;
 use countersign_domain::threads::thread::Thread;
+use countersign_store::record::{ListBounds, Record, Stored};
+use countersign_store::records::{COUNTED, InsightRow, LogRow, OPEN, RESERVED, UnsequencedEvent, log_id};
+use countersign_store::{LIST_ROWS_MAX, RowFilter};
 
 use super::halt::HaltScope;
 use crate::service::delivery::cursor::UNWRITTEN_MAX;
 use crate::service::error::Result;
 use crate::service::operations::Operations;
-use crate::store::record::{ListBounds, Record, Stored};
-use crate::store::records::{COUNTED, InsightRow, LogRow, OPEN, RESERVED, UnsequencedEvent, log_id};
-use crate::store::{LIST_ROWS_MAX, RowFilter};
 
 /// How long a result is reused. Prometheus scrapes every 15 seconds, and a thousand concurrent scrapes cause
 /// one query.

@@ -10,6 +10,9 @@ use countersign_domain::operations::halt::{
 use countersign_domain::primitives::id::{AccountId, FlowId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::{Flow, Gateway};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::{LIST_ROWS_MAX, RowFilter};
 use serde_json::{Value, json};
 
 pub use super::halt_request::{HaltPreview, HaltRequest};
@@ -19,9 +22,6 @@ use crate::service::operations::Operations;
 use crate::service::platform::event_recorder;
 use crate::service::platform::reason::cut_reason;
 use crate::service::platform::retry::retrying;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::{LIST_ROWS_MAX, RowFilter};
 
 /// The name of an operator with shell access to the gateway's host and its keyring. Only an operator can lift
 /// a halt alone if two people are needed.

@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use countersign_domain::keys::Keys;
+use countersign_store::StoreError;
+use countersign_store::change::Draft;
+use countersign_store::outage::Outage;
+use countersign_store::records::{LastSeenRow, READY};
 
 use crate::service::error::{Error, Result};
 use crate::service::operations::Operations;
-use crate::store::StoreError;
-use crate::store::change::Draft;
-use crate::store::outage::Outage;
-use crate::store::records::{LastSeenRow, READY};
 
 /// How long one result is reused. The endpoint needs no authentication, and each check writes to the disk.
 const FRESH: Duration = Duration::from_millis(250);

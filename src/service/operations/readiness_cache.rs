@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
+use countersign_store::outage::Outage;
 use tokio::sync::Mutex;
-
-use crate::store::outage::Outage;
 
 /// The last check, and its outage.
 #[derive(Debug, Default)]

@@ -15,6 +15,10 @@ use countersign_domain::primitives::id::{FlowId, NodeId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::{Flow, Gateway};
 use countersign_domain::threads::thread::Thread;
+use countersign_store::change::{Draft, PreparedChange};
+use countersign_store::record::{CachedRecord, Record, RecordReader, Stored};
+use countersign_store::records::GATEWAY_ID;
+use countersign_store::{RowFilter, Store};
 
 use super::fair_queue::{FairQueues, QueuePermit};
 use super::in_flight_keys::InFlightKeys;
@@ -22,10 +26,6 @@ use super::lease_scan_cursor::LeaseScanCursor;
 use super::row_cache::RowCache;
 use super::settings::{CoreParts, ServiceSettings};
 use crate::service::error::{Error, Result};
-use crate::store::change::{Draft, PreparedChange};
-use crate::store::record::{CachedRecord, Record, RecordReader, Stored};
-use crate::store::records::GATEWAY_ID;
-use crate::store::{RowFilter, Store};
 
 /// The state that all capabilities share.
 pub struct Core {

@@ -6,13 +6,13 @@ use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::{ReviewId, ThreadId};
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::thread::Thread;
+use countersign_store::record::{BoundedList, ListBounds, Record, Stored};
+use countersign_store::records::{OPEN, RESERVED};
+use countersign_store::{Cursor, RowFilter};
 
 use crate::service::error::Result;
 use crate::service::platform::core::Core;
 use crate::service::platform::lease_scan_cursor::LeaseScanTimes;
-use crate::store::record::{BoundedList, ListBounds, Record, Stored};
-use crate::store::records::{OPEN, RESERVED};
-use crate::store::{Cursor, RowFilter};
 
 /// Rows that are in memory at once. An interrupt may have a hundred kilobytes, and all of them can be due
 /// together.

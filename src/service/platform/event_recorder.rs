@@ -5,12 +5,12 @@ use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::primitives::id::{EventId, FlowId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::thread::Thread;
+use countersign_store::change::Draft;
+use countersign_store::records::UnsequencedEvent;
 use serde_json::Value;
 
 use super::trace_context;
 use crate::service::error::Result;
-use crate::store::change::Draft;
-use crate::store::records::UnsequencedEvent;
 
 fn event_id(now: Timestamp) -> EventId {
     EventId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name")

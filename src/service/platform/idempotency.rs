@@ -13,13 +13,13 @@ use countersign_domain::keys::Keys;
 use countersign_domain::platform::idempotency::{
     IdempotencyError, IdempotencyRecord, IdempotentRequest, StoredResponse,
 };
+use countersign_store::RowFilter;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::KEPT;
 
 use crate::service::error::{Error, Result};
 use crate::service::platform::core::Core;
-use crate::store::RowFilter;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::KEPT;
 
 /// The longest stored response of a request that changed nothing. Such requests cost a client nothing and
 /// could fill the database. A longer response is computed again, which is safe because nothing is done twice.

@@ -3,14 +3,14 @@
 use countersign_domain::keys::Keys;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::thread::Thread;
+use countersign_store::change::Draft;
+use countersign_store::label::{Label, LabelChange};
+use countersign_store::record::{Record, Stored};
+use countersign_store::{Cursor, RowFilter, Store, StoreError};
 
 use super::retry::retrying;
 use crate::service::error::Result;
 use crate::service::platform::core::Core;
-use crate::store::change::Draft;
-use crate::store::label::{Label, LabelChange};
-use crate::store::record::{Record, Stored};
-use crate::store::{Cursor, RowFilter, Store, StoreError};
 
 /// The edition of the labels that records compute. A change of the labels increments it, and the next start
 /// labels every row again.

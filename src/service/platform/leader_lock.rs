@@ -2,9 +2,10 @@
 
 use std::future::Future;
 
+use countersign_store::LeaderTask;
+
 use crate::service::error::Result;
 use crate::service::platform::core::Core;
-use crate::store::LeaderTask;
 
 impl Core {
     /// Runs a task under its leader lock. Returns `None` if another gateway holds the lock. The lock is

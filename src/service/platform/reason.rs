@@ -4,10 +4,10 @@ use countersign_domain::episode::imported;
 use countersign_domain::episode::imported::RunImport;
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::ThreadId;
+use countersign_store::record::Stored;
 
 use crate::service::error::{Error, Result};
 use crate::service::platform::core::Core;
-use crate::store::record::Stored;
 
 impl Core {
     /// Returns the error for a thread that does not exist. An imported episode may have its id.

@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use countersign_domain::chain::receipt::IssuedReceipt;
 use countersign_domain::primitives::id::Jti;
-
-use crate::store::record::{CachedRecord, Record, Stored};
-use crate::store::row::Table;
+use countersign_store::record::{CachedRecord, Record, Stored};
+use countersign_store::row::Table;
 
 /// Bytes of row content in the cache for each table.
 const TABLE_BYTES_MAX: usize = 32 * 1024 * 1024;

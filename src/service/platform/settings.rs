@@ -8,9 +8,9 @@ use countersign_adapters::traces::TraceSink;
 use countersign_domain::identity::login_throttle::LoginThrottleLimits;
 use countersign_domain::json::size::StateLimits;
 use countersign_domain::operations::halt::LiftQuorum;
+use countersign_store::Store;
 
 use super::in_flight_keys::ANSWERS_KEPT;
-use crate::store::Store;
 
 /// The settings that a deployment chooses.
 #[derive(Clone, Debug)]

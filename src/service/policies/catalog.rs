@@ -10,13 +10,13 @@ use countersign_domain::policy::{InitialState, Policy, PolicySource, Violation, 
 use countersign_domain::policy_changes::change_request::ReplacedPolicy;
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::threads::flow::{Flow, PolicyRow};
+use countersign_store::record::{ListBounds, Stored};
+use countersign_store::{LIST_ROWS_MAX, RowFilter};
 use serde_json::Value;
 
 use crate::service::error::{Error, Result};
 use crate::service::policies::Policies;
 use crate::service::policies::policy_cache::POLICIES_MAX;
-use crate::store::record::{ListBounds, Stored};
-use crate::store::{LIST_ROWS_MAX, RowFilter};
 
 /// Pages of the list of flows.
 const FLOW_PAGES_MAX: usize = 100;

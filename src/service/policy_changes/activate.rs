@@ -12,15 +12,15 @@ use countersign_domain::primitives::id::{AmendmentId, FlowId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::{Flow, PolicyRow};
 use countersign_domain::threads::thread::Thread;
+use countersign_store::RowFilter;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::json;
 
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::policy_changes::PolicyChanges;
-use crate::store::RowFilter;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 impl PolicyChanges {
     /// Activates a policy for its flow, or requests approval for it. The first policy of a new flow creates

@@ -14,6 +14,10 @@ use countersign_domain::primitives::id::{AccountId, AmendmentId, FlowId, Princip
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, Vote, VoteRejected, can_be_approved};
 use countersign_domain::threads::flow::Flow;
+use countersign_store::change::Draft;
+use countersign_store::record::{ListBounds, Stored};
+use countersign_store::records::OPEN;
+use countersign_store::{LIST_ROWS_MAX, RowFilter};
 use serde_json::{Value, json};
 
 use crate::service::error::{Error, Result};
@@ -24,10 +28,6 @@ use crate::service::platform::retry::retrying;
 use crate::service::policy_changes::PolicyChanges;
 use crate::service::policy_changes::activate::{ActivationOutcome, activated_flow, activation_data};
 use crate::service::reviews::vote::{VoteOutcome, with_passkey};
-use crate::store::change::Draft;
-use crate::store::record::{ListBounds, Stored};
-use crate::store::records::OPEN;
-use crate::store::{LIST_ROWS_MAX, RowFilter};
 
 /// Pending policy change requests of one flow. Reviewers read each of them whole.
 const OPEN_MAX: usize = 16;

@@ -8,13 +8,13 @@ use countersign_domain::policy::Policy;
 use countersign_domain::primitives::id::StepKey;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::step::StepRow;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 
 use super::proposer::Proposer;
 use super::request::Proposal;
 use crate::service::platform::core::ThreadContext;
 use crate::service::threads::version::Version;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 /// An attempt of a step, with its row as it was read.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ use countersign_domain::primitives::id::AccountId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::change_fingerprint::RequestedEffect;
 use countersign_domain::reviews::{Hold, HoldReason, HoldState, SearchWord, VoteVerdict};
+use countersign_store::{Cursor, Direction};
 
 use super::context::ProposalContext;
 use crate::service::error::{Error, Result};
@@ -19,7 +20,6 @@ use crate::service::platform::reason::WITHHELD;
 use crate::service::proposals::Proposals;
 use crate::service::proposals::hold::hold_reason;
 use crate::service::threads::statement::JudgedEffect;
-use crate::store::{Cursor, Direction};
 
 /// Returns the violation for a node that requested the same change too often.
 pub(in crate::service) fn effect_attempts_exhausted() -> Violation {

@@ -18,6 +18,7 @@ use countersign_domain::reviews::{
 };
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
+use countersign_store::change::Draft;
 use serde_json::json;
 
 use crate::service::error::Result;
@@ -29,7 +30,6 @@ use crate::service::proposals::steps::record_step_attempt;
 use crate::service::threads::commit::with_warnings;
 use crate::service::threads::lease_expiry::record_expired_lease;
 use crate::service::threads::statement::StatedTransition;
-use crate::store::change::Draft;
 
 /// Returns the reminder and the escalation of a review that opens now, as its policy defines them.
 pub(in crate::service) fn notices_of(approval: &ApprovalPolicy, opened_at: Timestamp) -> HoldReminders {

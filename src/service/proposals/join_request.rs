@@ -11,11 +11,11 @@ use countersign_domain::threads::join_carryover::JoinCarryover;
 use countersign_domain::threads::rejected_request::{RejectedJoin, RejectedRequest};
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::Transition;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
-use crate::store::record::Stored;
 
 /// A request to join branches.
 #[derive(Clone, Debug)]

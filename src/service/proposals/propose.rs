@@ -13,6 +13,7 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::Mode;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
+use countersign_store::record::Stored;
 
 use crate::service::error::{Error, Result};
 use crate::service::platform::core::ThreadContext;
@@ -30,7 +31,6 @@ use crate::service::proposals::request::{Proposal, ProposalKind, RATIONALE_CHARS
 use crate::service::proposals::steps::{PriorStep, record_step_attempt, step_attempts_exhausted};
 use crate::service::threads::commit::{GatedTransition, TransitionEffect};
 use crate::service::threads::statement::{JudgedEffect, StatedTransition, StatementInput};
-use crate::store::record::Stored;
 
 impl Proposals {
     /// Commits, holds or rejects a proposal. The same proposal again gets the same response.

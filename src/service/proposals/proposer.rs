@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use countersign_domain::identity::account::{Account, Token};
 use countersign_domain::policy::ComparedValues;
 use countersign_domain::primitives::id::{NodeId, PrincipalId};
-
-use crate::store::change::Draft;
-use crate::store::record::Stored;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 
 /// A person is no node, so no value is readable to a person as a node.
 static NO_NODES: BTreeSet<NodeId> = BTreeSet::new();

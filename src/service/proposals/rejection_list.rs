@@ -3,10 +3,10 @@
 use countersign_domain::identity::party::Party;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::transition::Rejection;
+use countersign_store::{Cursor, RowFilter};
 
 use crate::service::error::Result;
 use crate::service::proposals::Proposals;
-use crate::store::{Cursor, RowFilter};
 
 /// The cursor of a list with the latest entry first.
 #[derive(Clone, PartialEq, Eq, Debug)]

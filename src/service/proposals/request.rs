@@ -10,11 +10,11 @@ use countersign_domain::threads::rejected_request::{RejectedJoin, RejectedReques
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::transition::Transition;
 use countersign_domain::threads::usage::Usage;
+use countersign_store::change::Draft;
 use serde_json::{Value, json};
 
 use super::join_request::JoinProposal;
 use crate::service::error::Result;
-use crate::store::change::Draft;
 
 /// The maximum length of a rationale.
 pub const RATIONALE_CHARS_MAX: usize = 8_000;

@@ -10,15 +10,15 @@ use countersign_domain::reviews::{Hold, HoldState};
 use countersign_domain::threads::step::{StepAttemptResult, StepRow, content_of};
 use countersign_domain::threads::thread::{Checkpoint, Thread};
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::step_row_id;
 
 use super::context::{ProposalContext, StepAttempt};
 use super::request::Proposal;
 use crate::service::error::{Error, Result};
 use crate::service::proposals::Proposals;
 use crate::service::proposals::outcome::ProposalOutcome;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::step_row_id;
 
 /// How many times a held transition can be superseded. Reviewers can edit it five times in a row, and each
 /// activation of a policy may restate it.

@@ -5,14 +5,14 @@ use countersign_domain::identity::account::Account;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{AccountId, ReviewId};
 use countersign_domain::reviews::{CommentRejected, Hold, Ineligible, ReviewComment, VoteRejected};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::reviews::Reviews;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewComment {

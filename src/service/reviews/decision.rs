@@ -15,12 +15,12 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, HoldState, Vote, VoteVerdict};
 use countersign_domain::threads::flow::ReceiptRow;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
+use countersign_store::record::Stored;
 use serde::{Deserialize, Serialize};
 
 use crate::service::error::Result;
 use crate::service::reviews::Reviews;
 use crate::service::threads::transition_view::TransitionView;
-use crate::store::record::Stored;
 
 /// The decision on a transition, which an agent resumes with.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]

@@ -22,6 +22,7 @@ use countersign_domain::threads::flow::ReceiptRow;
 use countersign_domain::threads::thread::{Thread, ThreadStatusCode};
 use countersign_domain::threads::transition::{ChainRow, Transition};
 use countersign_domain::writes::write::Write;
+use countersign_store::records::event_alias;
 use serde_json::Value;
 
 use super::eligible_voters::can_decide;
@@ -37,7 +38,6 @@ use crate::service::threads::provenance::TraceStart;
 use crate::service::threads::redacted_fields::{RedactedField, hidden_places, set_since};
 use crate::service::threads::redaction::{Redaction, TextComparisonScope, beside};
 use crate::service::threads::tool_call_view::RedactedToolCall;
-use crate::store::records::event_alias;
 
 /// The view of one writer if the change is approved and written.
 #[derive(Clone, Debug)]

@@ -18,6 +18,7 @@ use countersign_domain::reviews::edit::{EDITS_MAX, EditRejected, ReviewEdit, edi
 use countersign_domain::reviews::{Hold, HoldState, VoteRejected, can_be_approved};
 use countersign_domain::threads::transition::{HoldEndReason, Transition};
 use countersign_domain::threads::usage::Usage;
+use countersign_store::record::Stored;
 use serde_json::Value;
 
 use super::rejudge::RejudgeOutcome;
@@ -34,7 +35,6 @@ use crate::service::reviews::Reviews;
 use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::provenance::TraceStart;
 use crate::service::threads::statement::JudgedEffect;
-use crate::store::record::Stored;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct EditRequest {

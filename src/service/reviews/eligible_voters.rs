@@ -3,11 +3,11 @@
 use countersign_domain::identity::account::{Account, PersonRole};
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::{CannotDecide, Hold, VoterRoll, VotingSeat};
+use countersign_store::record::Stored;
 
 use crate::service::error::Result;
 use crate::service::platform::core::ThreadContext;
 use crate::service::reviews::Reviews;
-use crate::store::record::Stored;
 
 #[derive(Clone, Debug)]
 pub struct EligibleVoter {

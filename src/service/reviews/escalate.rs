@@ -4,14 +4,14 @@
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::{DueReminder, Hold};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::reviews::Reviews;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 impl Reviews {
     /// Records the reminder or escalation of a review that is due, if any.

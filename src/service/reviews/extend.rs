@@ -6,14 +6,14 @@ use countersign_domain::primitives::id::{AccountId, ReviewId};
 use countersign_domain::reviews::{
     EXTENSION_REASON_CHARS_MAX, Extension, ExtensionRejected, ExtensionRequest, Hold, VoteRejected,
 };
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::reviews::Reviews;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 impl Reviews {
     /// Extends the deadline of a review. It is also allowed in a halted flow, because it decides nothing and

@@ -21,6 +21,8 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, HoldReason, HoldState};
 use countersign_domain::threads::flow::Mode;
 use countersign_domain::threads::transition::{HoldEndReason, Rejection, Transition};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 
 use crate::service::error::{Error, Result};
 use crate::service::platform::core::ThreadContext;
@@ -34,8 +36,6 @@ use crate::service::proposals::request::Proposal;
 use crate::service::reviews::Reviews;
 use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::statement::JudgedEffect;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 /// The result of rejudging a review.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

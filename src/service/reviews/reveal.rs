@@ -10,6 +10,8 @@ use countersign_domain::json::pointer::Pointer;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{AccountId, GroupName, ReviewId};
 use countersign_domain::reviews::{Hold, REVEAL_REASON_CHARS_MAX, Reveal, RevealRejected, groups_to_reveal_to};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use super::details::ReviewFacts;
@@ -17,8 +19,6 @@ use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::reviews::Reviews;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RevealRequest {

@@ -14,6 +14,8 @@ use countersign_domain::reviews::{Ballot, Hold, HoldState, HoldTally, Vote, Vote
 use countersign_domain::threads::flow::ReceiptRow;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use super::rejudge::RejudgeOutcome;
@@ -29,8 +31,6 @@ use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::lease_expiry::record_expired_lease;
 use crate::service::threads::statement::StatedTransition;
 use crate::service::threads::version::Version;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 /// The result of a counted vote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

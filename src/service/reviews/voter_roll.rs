@@ -7,11 +7,11 @@ use countersign_domain::identity::delegation::Delegation;
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::{AccountId, DelegationId};
 use countersign_domain::reviews::{Vote, VoterRoll};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 
 use crate::service::error::Result;
 use crate::service::reviews::Reviews;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 /// A voter roll, with the rows that it was loaded from.
 pub(in crate::service) struct LoadedVoterRoll {

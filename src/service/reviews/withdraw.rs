@@ -4,14 +4,14 @@ use countersign_domain::identity::account::Account;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{AccountId, ReviewId};
 use countersign_domain::reviews::{Hold, Ineligible, Vote, VoteRejected, WithdrawalRequest};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::reviews::Reviews;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 impl Reviews {
     /// Withdraws a person's own vote, or one that a delegate cast for that person, unless the review has

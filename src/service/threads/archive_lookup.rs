@@ -11,13 +11,13 @@ use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::threads::archive::{Archive, ArchiveContent, ArchivedLocation, ArchivedVersion};
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{ChainRow, StateRow, Transition, ValueLocation};
+use countersign_store::record::{Record, Stored};
+use countersign_store::records::version_id;
+use countersign_store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
 use crate::service::threads::Threads;
-use crate::store::record::{Record, Stored};
-use crate::store::records::version_id;
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
 const BROKEN: Error = Error::Broken("an archive");
 

@@ -5,6 +5,8 @@ use countersign_domain::primitives::id::{PrincipalId, ThreadId};
 use countersign_domain::reviews::{Hold, HoldState};
 use countersign_domain::threads::thread::{ThreadClosure, ThreadStatusCode};
 use countersign_domain::threads::transition::HoldEndReason;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::json;
 
 use super::hold_end::HoldEnd;
@@ -14,8 +16,6 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::reason::cut_reason;
 use crate::service::platform::retry::retrying;
 use crate::service::threads::Threads;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 impl Threads {
     /// Closes a thread. It accepts no proposals, votes or writes until it is reopened.

@@ -10,6 +10,8 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::Flow;
 use countersign_domain::threads::thread::{Head, HeadUse, Thread};
 use countersign_domain::threads::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
+use countersign_store::StoreError;
+use countersign_store::change::Draft;
 use serde_json::{Value, json};
 
 use super::lease_expiry::record_expired_lease;
@@ -18,8 +20,6 @@ use crate::service::error::{Error, Result};
 use crate::service::platform::event_recorder;
 use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
-use crate::store::StoreError;
-use crate::store::change::Draft;
 
 /// The base of a commit.
 #[derive(Clone, Copy)]

@@ -22,6 +22,8 @@ use countersign_domain::threads::transition::{
     ProposalIdentity, StateContent, Transition, TransitionOutcome, ValueLocation, patch_digest,
 };
 use countersign_domain::threads::usage::InvalidUsage;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use crate::service::error::{Error, Result};
@@ -32,8 +34,6 @@ use crate::service::threads::Threads;
 use crate::service::threads::commit::{GatedTransition, head_of};
 use crate::service::threads::statement::{StatedTransition, new_proposal_id};
 use crate::service::threads::version::Version;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 #[derive(Clone, Debug)]
 pub struct NewThread {

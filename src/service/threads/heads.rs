@@ -9,13 +9,13 @@ use countersign_domain::log::event::Event;
 use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{STATE_DELTAS_MAX, StateContent, StateRow, Transition};
+use countersign_store::records::{event_alias, version_id};
+use countersign_store::{LIST_ROWS_MAX, StoreError};
 use serde_json::Value;
 
 use crate::service::error::{Error, Result};
 use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
-use crate::store::records::{event_alias, version_id};
-use crate::store::{LIST_ROWS_MAX, StoreError};
 
 const BROKEN: Error = Error::Broken("the chain");
 

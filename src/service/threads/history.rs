@@ -21,6 +21,7 @@ use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::transition::Transition;
 use countersign_domain::writes::write::Write;
+use countersign_store::records::event_alias;
 use serde_json::Value;
 
 use super::provenance::TraceStart;
@@ -31,7 +32,6 @@ use crate::service::error::{Error, Result};
 use crate::service::identity::requester_names::RequesterName;
 use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
-use crate::store::records::event_alias;
 
 /// A version in the history of a thread.
 pub struct HistoryItem {

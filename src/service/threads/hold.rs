@@ -8,6 +8,8 @@ use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::{Hold, HoldState};
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::json;
 
 use super::hold_end::HoldEnd;
@@ -16,8 +18,6 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::reason::cut_reason;
 use crate::service::platform::retry::retrying;
 use crate::service::threads::Threads;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 impl Threads {
     /// Ends the thread's review if its deadline has passed by the database's clock, which also decides about

@@ -4,13 +4,13 @@ use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::thread::{HeadUse, Thread};
+use countersign_store::change::Draft;
 use serde_json::json;
 
 use crate::service::error::Result;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::threads::Threads;
-use crate::store::change::Draft;
 
 /// Records an expired lease before another change of the head, and relies on its expiry by the database's
 /// clock. Later the event could not be recorded, because the new head hides the lease. Without an expired

@@ -4,12 +4,12 @@ use countersign_domain::primitives::id::{FlowId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::thread::{Thread, ThreadStatusCode};
+use countersign_store::record::{Record as _, Stored};
+use countersign_store::records::{OPEN, RESERVED};
+use countersign_store::{Cursor, RowFilter};
 
 use crate::service::error::Result;
 use crate::service::threads::Threads;
-use crate::store::record::{Record as _, Stored};
-use crate::store::records::{OPEN, RESERVED};
-use crate::store::{Cursor, RowFilter};
 
 /// The criteria of a search. A thread has to match all of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -12,13 +12,13 @@ use countersign_domain::primitives::id::FlowId;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::archive::ArchivedLocation;
 use countersign_domain::threads::transition::{Transition, ValueLocation};
+use countersign_store::LIST_ROWS_MAX;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use crate::service::error::{Error, Result};
 use crate::service::threads::Threads;
 use crate::service::threads::archive_lookup::ArchiveFiles;
-use crate::store::LIST_ROWS_MAX;
-use crate::store::record::Stored;
 
 impl Threads {
     /// Returns the transitions with these digests in one query, with their values unless they are erased.

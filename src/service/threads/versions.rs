@@ -13,14 +13,14 @@ use countersign_domain::keys::{KeyState, KeyUse, Keys, ThreadSecret};
 use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::threads::archive::ArchivedVersion;
 use countersign_domain::threads::transition::{ChainRow, STATE_DELTAS_MAX, StateContent, StateRow, Transition};
+use countersign_store::LIST_ROWS_MAX;
+use countersign_store::record::{Record, Stored};
+use countersign_store::records::version_id;
 
 use super::archive_lookup::{ArchiveFiles, ArchivedExtractor, VersionedRow};
 use crate::service::error::{Error, Result};
 use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
-use crate::store::LIST_ROWS_MAX;
-use crate::store::record::{Record, Stored};
-use crate::store::records::version_id;
 
 /// How many versions one call loads. Their rows, the one before and the base states each fit into one list.
 pub(in crate::service) const VERSIONS_MAX: u64 = LIST_ROWS_MAX as u64 - STATE_DELTAS_MAX - 1;

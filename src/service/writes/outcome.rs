@@ -18,6 +18,9 @@ use countersign_domain::threads::transition::{
 };
 use countersign_domain::threads::usage::Usage;
 use countersign_domain::writes::write::{ConfirmEffect, ResultError, Write, WriteResolution, WriteState};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::write_row_id;
 use serde_json::{Value, json};
 
 use super::verify::writer_node;
@@ -33,9 +36,6 @@ use crate::service::threads::hold_end::HoldEnd;
 use crate::service::threads::statement::{JudgedEffect, StatementInput};
 use crate::service::threads::version::Version;
 use crate::service::writes::Writes;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::write_row_id;
 
 /// The context of a write while it ends.
 struct WriteEndContext {

@@ -4,6 +4,8 @@ use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{Jti, PrincipalId};
 use countersign_domain::threads::flow::{ReceiptRow, Revoked};
 use countersign_domain::threads::thread::{HeadUse, Thread};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::json;
 
 use super::verify::peek_receipt;
@@ -12,8 +14,6 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::reason::cut_reason;
 use crate::service::platform::retry::retrying;
 use crate::service::writes::Writes;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 /// The person or token that revokes a receipt.
 #[derive(Clone, Debug)]

@@ -20,6 +20,11 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::{Flow, ReceiptRow};
 use countersign_domain::threads::thread::{Thread, WriteKey};
 use countersign_domain::writes::write::{ReservationInput, Write};
+use countersign_store::StoreError;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::{GATEWAY_ID, write_row_id};
+use countersign_store::row::Table;
 use serde_json::{Map, Value, json};
 
 use crate::service::error::{Error, Result};
@@ -28,11 +33,6 @@ use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
 use crate::service::threads::version::Version;
 use crate::service::writes::Writes;
-use crate::store::StoreError;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::{GATEWAY_ID, write_row_id};
-use crate::store::row::Table;
 
 #[derive(Clone, Debug)]
 pub struct VerifyInput {

@@ -116,8 +116,9 @@ fn step_after(error: &Error) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use countersign_store::StoreError;
+
     use super::*;
-    use crate::store::StoreError;
 
     #[test]
     fn failed_database_does_not_promise_that_nothing_was_changed() {

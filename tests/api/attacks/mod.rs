@@ -22,8 +22,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::store::postgres::PostgresStore;
 use countersign_adapters::clock::ClockOffset;
+use countersign_store::postgres::PostgresStore;
 pub use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use serde_json::{Value, json};

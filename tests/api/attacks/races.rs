@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use countersign::service::Service;
 use countersign::service::writes::verify::VerifyInput;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
 use serde_json::json;
 

@@ -8,10 +8,10 @@ use countersign::service::error::Error;
 use countersign::service::identity::accounts::NewAccount;
 use countersign::service::reviews::vote::VoteOutcome;
 use countersign::service::threads::redaction::RedactionDetail;
-use countersign::store::Store as _;
-use countersign::store::row::{SealedRow, Table};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::api::problem::vote_code;
+use countersign_store::Store as _;
+use countersign_store::row::{SealedRow, Table};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use super::{AttackScenario, BoxFuture, policy_with};

@@ -2,12 +2,12 @@
 
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::reviews::VoteVerdict;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use super::{AttackScenario, approve, cases};
 use crate::gateway::{POLICY, token};
 use countersign::service::audit::audit;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::expire_leases;
 
 async fn reserve(scene: &AttackScenario) {

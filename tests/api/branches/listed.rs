@@ -6,11 +6,11 @@ use std::sync::Arc;
 use countersign::service::Service;
 use countersign::service::branches::list::{BranchStatus, BranchSummary};
 use countersign::service::threads::list::ThreadListCursor;
-use countersign::store::change::Draft;
-use countersign::store::label::{Label, LabelChange};
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::change::Draft;
+use countersign_store::label::{Label, LabelChange};
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 
 use super::*;
 use crate::gateway::{MovedClock, settings};

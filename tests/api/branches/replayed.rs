@@ -1,9 +1,8 @@
 //! Tests replays of changes on branches and of their joins under another policy.
 
 use countersign_domain::threads::transition::Rejection;
-
-use countersign::store::RowFilter;
-use countersign::store::record::RecordReader;
+use countersign_store::RowFilter;
+use countersign_store::record::RecordReader;
 
 use super::*;
 use crate::imports::put;

@@ -26,9 +26,9 @@ use countersign::service::inbox::InboxFilter;
 use countersign::service::inbox::list::InboxPageSelection;
 use countersign::service::inbox::list::WaitingCount;
 use countersign::service::reviews::vote::VoteOutcome;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::web::api::problem::vote_code;
 use countersign_adapters::clock::ClockOffset;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

@@ -17,8 +17,8 @@ use countersign_domain::threads::thread::Thread;
 
 use countersign::service::branches::list::BranchStatus;
 use countersign::service::error::Error;
-use countersign::store::record::RecordReader;
-use countersign::store::records::{event_alias, posted_row_id};
+use countersign_store::record::RecordReader;
+use countersign_store::records::{event_alias, posted_row_id};
 use futures_util::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};

@@ -3,8 +3,7 @@
 use countersign_domain::episode::goal::{Episode, EpisodeEnd};
 use countersign_domain::episode::state::RunStatus;
 use countersign_domain::identity::party::Party;
-
-use countersign::store::row::Table;
+use countersign_store::row::Table;
 
 use super::*;
 use crate::imports::{found, sealed};

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use countersign::store::sqlite::{OpenError, SqliteOpenMode, SqliteOptions, SqliteStore};
+use countersign_store::sqlite::{OpenError, SqliteOpenMode, SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use super::{FaultyGateway, POLICY, serve};

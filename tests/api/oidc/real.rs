@@ -4,8 +4,8 @@ use countersign_domain::identity::account::{AccountCredential, PersonRole};
 use countersign_domain::reviews::VoteVerdict;
 
 use countersign::service::audit::audit;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::oidc_provider::OidcConfig;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use super::provider::{AUTHORITY, RealProvider, settings};

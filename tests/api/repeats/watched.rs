@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use countersign::service::Service;
-use countersign::store::change::{ChangeSet, RowWrite};
-use countersign::store::postgres::PostgresStore;
-use countersign::store::row::Table;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{Store, StoreError};
 use countersign::web::client_ip::TrustedProxies;
 use countersign::web::server::serve;
 use countersign::web::state::AppState;
 use countersign_adapters::clock::ClockOffset;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::change::{ChangeSet, RowWrite};
+use countersign_store::postgres::PostgresStore;
+use countersign_store::row::Table;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::{Store, StoreError};
 use tokio::sync::Notify;
 
 use crate::gateway::{MovedClock, TestGateway, edge, settings, spawn_on};

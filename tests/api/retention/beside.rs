@@ -8,8 +8,8 @@ use countersign_domain::identity::account::Token;
 use countersign_domain::primitives::id::ThreadId;
 
 use async_trait::async_trait;
-use countersign::store::change::ChangeSet;
-use countersign::store::{LeaderLock, LeaderTask, Store, StoreError};
+use countersign_store::change::ChangeSet;
+use countersign_store::{LeaderLock, LeaderTask, Store, StoreError};
 use tokio::sync::Mutex;
 
 use super::*;

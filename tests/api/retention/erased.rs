@@ -8,8 +8,8 @@ use countersign_domain::identity::party::Party;
 use countersign_domain::primitives::time::Timestamp;
 
 use async_trait::async_trait;
-use countersign::store::change::ChangeSet;
-use countersign::store::{Store, StoreError};
+use countersign_store::change::ChangeSet;
+use countersign_store::{Store, StoreError};
 
 use super::*;
 use crate::over::StoreInterceptor;

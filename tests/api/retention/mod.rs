@@ -25,12 +25,12 @@ use countersign::service::branches::list::BranchStatus;
 use countersign::service::error::Error;
 use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign::service::proposals::request::{Proposal, ProposalKind};
-use countersign::store::change::Draft;
-use countersign::store::record::{Record, RecordReader, Stored};
-use countersign::store::row::Table;
-use countersign::store::{LIST_ROWS_MAX, RowFilter};
 use countersign::worker::archive::Archiver;
 use countersign_adapters::archives::{packed, unpacked};
+use countersign_store::change::Draft;
+use countersign_store::record::{Record, RecordReader, Stored};
+use countersign_store::row::Table;
+use countersign_store::{LIST_ROWS_MAX, RowFilter};
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, SCHEMA, TestGateway, archives_in, source};

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use countersign_domain::primitives::id::ThreadId;
 
 use async_trait::async_trait;
-use countersign::store::change::ChangeSet;
-use countersign::store::{LeaderLock, LeaderTask, Store, StoreError};
 use countersign_adapters::clock::ClockOffset;
+use countersign_store::change::ChangeSet;
+use countersign_store::{LeaderLock, LeaderTask, Store, StoreError};
 
 use super::*;
 use crate::over::StoreOperation;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use countersign::service::Service;
 use countersign::service::audit::audit;
-use countersign::store::postgres::PostgresStore;
-use countersign::store::row::Table;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
-use countersign::store::{RowFilter, Store};
 use countersign::worker::{deliver, sequence};
 use countersign_adapters::clock::ClockOffset;
 use countersign_adapters::keyring::Keyring;
+use countersign_store::postgres::PostgresStore;
+use countersign_store::row::Table;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::{RowFilter, Store};
 use serde_json::{Value, json};
 
 use super::receiver::WebhookReceiver;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use countersign_domain::keys::Keys;
 
 use countersign::service::audit::audit_with;
-use countersign::store::postgres::{PostgresOptions, PostgresStore};
-use countersign::store::row::Table;
 use countersign_adapters::archives::Archives;
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::postgres::{PostgresOptions, PostgresStore};
+use countersign_store::row::Table;
 use tempfile::TempDir;
 use tokio_postgres::Client;
 

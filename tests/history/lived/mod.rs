@@ -48,13 +48,13 @@ use countersign::service::threads::create::NewThread;
 use countersign::service::writes::revoke_receipt::Revoker;
 use countersign::service::writes::verify::VerifyInput;
 use countersign::service::{PeopleSettings, Service, ServiceSettings};
-use countersign::store::Store;
-use countersign::store::record::Stored;
-use countersign::store::row::Table;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign::worker::rejudge;
 use countersign_adapters::clock::{Clock, ClockOffset, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::Store;
+use countersign_store::record::Stored;
+use countersign_store::row::Table;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use stops::{amends, lifts_in_pairs, stops_and_takes_back};

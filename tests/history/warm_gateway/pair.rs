@@ -12,11 +12,11 @@ use countersign_domain::reviews::VoteVerdict;
 use countersign::service::error::Error;
 use countersign::service::writes::verify::peek_receipt;
 use countersign::service::{PeopleSettings, Service, ServiceSettings};
-use countersign::store::Store;
-use countersign::store::postgres::PostgresStore;
-use countersign::store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_adapters::clock::{ClockOffset, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_store::Store;
+use countersign_store::postgres::PostgresStore;
+use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use serde_json::json;
 

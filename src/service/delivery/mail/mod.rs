@@ -14,14 +14,14 @@ use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{AccountId, GroupName, InterruptId, ReviewId};
 use countersign_domain::reviews::{CannotDecide, Hold};
+use countersign_store::change::Draft;
+use countersign_store::record::{Record as _, Stored};
+use countersign_store::records::{LogCursor, LogFollower};
+use countersign_store::{LIST_ROWS_MAX, LeaderTask};
 
 use crate::service::delivery::Deliveries;
 use crate::service::error::{Error, Result};
 use crate::service::log::sequencer::SequencedEvent;
-use crate::store::change::Draft;
-use crate::store::record::{Record as _, Stored};
-use crate::store::records::{LogCursor, LogFollower};
-use crate::store::{LIST_ROWS_MAX, LeaderTask};
 
 /// Maximum number of events in one change. A change with many recipients has fewer.
 const LOOKED_AT_ONCE: u32 = 250;

@@ -10,14 +10,14 @@ use countersign_domain::delivery::mail_contact::{MailContact, MailNotification, 
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::{AccountId, EndpointId, InterruptId, ReviewId};
 use countersign_domain::reviews::{CannotDecide, Hold};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::OPEN;
+use countersign_store::{LeaderLock, LeaderTask, RowFilter};
 
 use super::text::{MailItemText, mail};
 use crate::service::delivery::Deliveries;
 use crate::service::error::{Error, Result};
-use crate::store::change::Draft;
-use crate::store::record::Stored;
-use crate::store::records::OPEN;
-use crate::store::{LeaderLock, LeaderTask, RowFilter};
 
 /// Maximum number of notifications in one run.
 const SENT_AT_ONCE: u32 = 200;

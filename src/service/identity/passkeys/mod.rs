@@ -9,6 +9,9 @@ use countersign_domain::identity::passkey::{Assertion, AssertionRejected, Passke
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{AccountId, PasskeyId, PrincipalId};
+use countersign_store::RowFilter;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use super::change_event::changed_by;
@@ -20,9 +23,6 @@ use crate::service::identity::Identity;
 use crate::service::identity::requester_names::RequesterName;
 use crate::service::platform::event_recorder;
 use crate::service::platform::retry::retrying;
-use crate::store::RowFilter;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 pub use challenge::{CHALLENGE_TTL, ChallengePurpose};
 pub use vote_signature::VoteSignature;
 pub(in crate::service) use vote_signature::{

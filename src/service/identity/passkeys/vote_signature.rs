@@ -12,11 +12,11 @@ use countersign_domain::policy_changes::change_request::PolicyChangeRequest;
 use countersign_domain::primitives::id::{AccountId, AmendmentId, InterruptId, PasskeyId, ReviewId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, Hold, Vote, VoteRejected, VoterProof};
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
 
 use crate::service::error::Result;
 use crate::service::identity::Identity;
-use crate::store::change::Draft;
-use crate::store::record::Stored;
 
 /// Signature of a passkey over a vote, as submitted with a form.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -11,11 +11,11 @@ use countersign_domain::policy::{Effort, PolicySource, RecordedOutcome, ReplayCo
 use countersign_domain::primitives::id::{FlowId, NodeId, PrincipalId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::thread::Thread;
+use countersign_store::{Cursor, RowFilter};
 use serde::Serialize;
 
 use crate::service::error::{Error, Result};
 use crate::service::policy_changes::PolicyChanges;
-use crate::store::{Cursor, RowFilter};
 use walk::ReplayContext;
 
 /// Rows of one call. Each is judged, and some need a state to be reconstructed.

@@ -17,6 +17,7 @@ use countersign_domain::threads::rejected_request::RejectedRequest;
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Rejection, Transition, TransitionOutcome, ValueLocation};
 use countersign_domain::threads::usage::{Totals, Usage};
+use countersign_store::records::event_alias;
 
 use super::{ReplayProgress, ReplayedProposal};
 use crate::service::error::{Error, Result};
@@ -24,7 +25,6 @@ use crate::service::policy_changes::PolicyChanges;
 use crate::service::proposals::join_request::JoinProposal;
 use crate::service::proposals::request::{Proposal, ProposalKind};
 use crate::service::threads::version::Version;
-use crate::store::records::event_alias;
 
 /// How many events of a thread are walked. A page that starts in the middle of a thread walks from the first
 /// event again, so this limits the work before the first row.

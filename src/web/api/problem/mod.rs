@@ -376,8 +376,9 @@ fn detail_of(error: &Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use countersign_store::StoreError;
+
     use super::*;
-    use crate::store::StoreError;
 
     #[test]
     fn failed_database_does_not_promise_that_nothing_was_changed() {

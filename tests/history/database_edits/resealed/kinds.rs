@@ -22,9 +22,9 @@ use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{ChainRow, Rejection, StateRow, Transition};
 use countersign_domain::writes::write::Write;
 
-use countersign::store::record::Record;
-use countersign::store::records::{InsightRow, LastSeenRow, LogCursor, LogRow, UnsequencedEvent};
-use countersign::store::row::{SealedRow, Table};
+use countersign_store::record::Record;
+use countersign_store::records::{InsightRow, LastSeenRow, LogCursor, LogRow, UnsequencedEvent};
+use countersign_store::row::{SealedRow, Table};
 use serde_json::Value;
 
 pub type SealFn = fn(&RowKey, &Value, i64) -> Option<SealedRow>;

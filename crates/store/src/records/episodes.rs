@@ -5,8 +5,8 @@ use countersign_domain::episode::imported::{ImportChunk, RunImport};
 use countersign_domain::primitives::id::ThreadId;
 
 use super::event_alias;
-use crate::store::record::Record;
-use crate::store::row::{Facets, Table};
+use crate::record::Record;
+use crate::row::{Facets, Table};
 
 pub fn posted_row_id(thread: &ThreadId, number: u64) -> String {
     event_alias(thread, number)

@@ -13,8 +13,8 @@ use rusqlite::Connection;
 use super::files::DatabaseFiles;
 use super::place::SqliteLocation;
 use super::{BUSY_TIMEOUT, beside, database};
-use crate::store::StoreError;
-use crate::store::commit_notify::CommitNotifier;
+use crate::StoreError;
+use crate::commit_notify::CommitNotifier;
 
 /// The interval of checks for commits of other processes. A check takes about a microsecond.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -25,11 +25,11 @@ use super::connect::{ANSWER_PATIENCE, PooledConnection, silent};
 use super::failure::{database, is_lost, of_change, outage_of};
 use super::listen::CHANNEL;
 use super::reader::NOW;
-use crate::store::commit_notify::CommitNotifier;
-use crate::store::preconditions;
-use crate::store::preconditions::CheckTime;
-use crate::store::write_queue;
-use crate::store::write_queue::{BatchOutcomes, CommitPoint, QueuedChange};
+use crate::commit_notify::CommitNotifier;
+use crate::preconditions;
+use crate::preconditions::CheckTime;
+use crate::write_queue;
+use crate::write_queue::{BatchOutcomes, CommitPoint, QueuedChange};
 
 /// The number of concurrent writers. While one waits for the disk, the other prepares.
 const WRITERS: usize = 2;

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use sha2::{Digest as _, Sha256};
 use tokio_postgres::types::ToSql;
 
-use crate::store::StoreError;
-use crate::store::change::{ChangeSet, Precondition, RowWrite};
-use crate::store::label::{Label, LabelChange};
-use crate::store::preconditions::LockedRows;
-use crate::store::row::{Seal, SealedRow, Table};
-use crate::store::sql::{LabelStatements, PostgresStatements, SqlDialect};
+use crate::StoreError;
+use crate::change::{ChangeSet, Precondition, RowWrite};
+use crate::label::{Label, LabelChange};
+use crate::preconditions::LockedRows;
+use crate::row::{Seal, SealedRow, Table};
+use crate::sql::{LabelStatements, PostgresStatements, SqlDialect};
 
 /// The strength of a row lock. If a group requests two strengths, the greater one applies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -286,8 +286,8 @@ pub(super) fn writings<'c>(changes: impl Iterator<Item = &'c ChangeSet>) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::change::FacetChange;
-    use crate::store::row::Facets;
+    use crate::change::FacetChange;
+    use crate::row::Facets;
     use countersign_domain::primitives::time::Timestamp;
 
     fn row(table: Table, id: &str) -> SealedRow {

@@ -2,8 +2,8 @@
 
 use countersign_domain::platform::idempotency::IdempotencyRecord;
 
-use crate::store::record::Record;
-use crate::store::row::{Facets, Table};
+use crate::record::Record;
+use crate::row::{Facets, Table};
 
 /// The state of all responses. With the due time it finds expired ones.
 pub const KEPT: &str = "kept";

@@ -13,7 +13,7 @@ use super::super::{Cursor, Direction, LIST_ROWS_MAX, RowFilter, StoreError};
 use super::files::DatabaseFiles;
 use super::place::SqliteLocation;
 use super::{database, decode};
-use crate::store::preconditions::{
+use crate::preconditions::{
     before, beginning, beyond, can_be_asked, can_be_labelled, can_be_listed, can_have_last, few_enough,
 };
 

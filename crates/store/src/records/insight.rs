@@ -3,8 +3,8 @@
 use countersign_domain::log::insight::{CountProgress, PeriodFigures};
 use serde::{Deserialize, Serialize};
 
-use crate::store::record::Record;
-use crate::store::row::{Facets, Table};
+use crate::record::Record;
+use crate::row::{Facets, Table};
 
 /// The id of the only row for the progress of counting.
 pub const COUNTED: &str = "counted";

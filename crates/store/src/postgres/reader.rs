@@ -17,8 +17,8 @@ use super::super::row::{Facets, SealedRow, Table};
 use super::super::sql::{LabelStatements, PostgresStatements, ReadStatements, SqlDialect};
 use super::connect::{ANSWER_PATIENCE, PooledConnection, silent};
 use super::failure::{database, is_lost};
-use crate::store::preconditions::{before, beginning, beyond, can_be_asked};
-use crate::store::{Cursor, Direction, LIST_ROWS_MAX, RowFilter, StoreError, write_queue};
+use crate::preconditions::{before, beginning, beyond, can_be_asked};
+use crate::{Cursor, Direction, LIST_ROWS_MAX, RowFilter, StoreError, write_queue};
 
 /// The number of concurrent fetchers. While one waits for the database, new requests gather for the other.
 const FETCHERS: usize = 2;

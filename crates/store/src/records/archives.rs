@@ -4,9 +4,9 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::archive::{Archive, ArchivedLocation};
 
 use super::{owned, version_id};
-use crate::store::CLOCK_SKEW_MILLIS_MAX;
-use crate::store::record::Record;
-use crate::store::row::{Facets, Table};
+use crate::CLOCK_SKEW_MILLIS_MAX;
+use crate::record::Record;
+use crate::row::{Facets, Table};
 
 /// Returns a text that sorts before the ids of all reviews since a time. Ids start with their time.
 pub fn held_since(moment: Timestamp) -> String {

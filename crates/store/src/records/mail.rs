@@ -3,8 +3,8 @@
 use countersign_domain::delivery::mail_contact::{MailContact, MailNotification};
 
 use super::OPEN;
-use crate::store::record::Record;
-use crate::store::row::{Facets, Table};
+use crate::record::Record;
+use crate::row::{Facets, Table};
 
 impl Record for MailContact {
     const TABLE: Table = Table::Contacts;

@@ -66,7 +66,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    pub(crate) fn unavailable(outage: Outage, detail: impl Into<String>) -> Self {
+    pub fn unavailable(outage: Outage, detail: impl Into<String>) -> Self {
         Self::Unavailable { outage, detail: detail.into() }
     }
 

@@ -19,7 +19,7 @@ macro_rules! migrations {
         &[$(Migration {
             version: $version,
             name: $name,
-            sql: include_str!(concat!("../../migrations/", $folder, "/", $name, ".sql")),
+            sql: include_str!(concat!("../../../migrations/", $folder, "/", $name, ".sql")),
         },)*]
     };
 }

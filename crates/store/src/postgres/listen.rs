@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_postgres::{AsyncMessage, Error};
 
 use super::connect::PostgresAddress;
-use crate::store::commit_notify::CommitNotifier;
+use crate::commit_notify::CommitNotifier;
 
 /// The name of the channel. Channels are separate per database.
 pub(super) const CHANNEL: &str = "countersign_changes";

@@ -3,8 +3,8 @@
 use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
 
 use super::OPEN;
-use crate::store::record::Record;
-use crate::store::row::{Facets, Table};
+use crate::record::Record;
+use crate::row::{Facets, Table};
 
 impl Record for PolicyChangeRequest {
     const TABLE: Table = Table::Amendments;

@@ -8,7 +8,7 @@ use super::super::row::Table;
 use super::connect::PooledConnection;
 use super::failure::database;
 use super::reader::{self, ReadQuery};
-use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter, ScanPage, StoreError, write_queue};
+use crate::{Cursor, LIST_ROWS_MAX, RowFilter, ScanPage, StoreError, write_queue};
 
 /// The snapshot is taken at the first read. The longer idle timeout gives the consumer time to process a page.
 const BEGIN: &str = "

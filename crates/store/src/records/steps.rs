@@ -3,8 +3,8 @@
 use countersign_domain::primitives::id::{NodeId, StepKey, ThreadId};
 use countersign_domain::threads::step::StepRow;
 
-use crate::store::record::Record;
-use crate::store::row::{Facets, Table};
+use crate::record::Record;
+use crate::row::{Facets, Table};
 
 /// Returns the id of a step's row. It is unique because no name contains a slash.
 pub fn step_row_id(thread: &ThreadId, node: &NodeId, step: &StepKey) -> String {

@@ -18,11 +18,11 @@ use super::super::sql::{LabelStatements, SqlDialect, SqliteStatements};
 use super::database;
 use super::files::DatabaseFiles;
 use super::maintenance::CheckpointSignal;
-use crate::store::commit_notify::CommitNotifier;
-use crate::store::preconditions;
-use crate::store::preconditions::{CheckTime, LockedRows};
-use crate::store::write_queue;
-use crate::store::write_queue::{BatchOutcomes, CommitPoint, CommitProbe, QueuedChange, WriteQueue};
+use crate::commit_notify::CommitNotifier;
+use crate::preconditions;
+use crate::preconditions::{CheckTime, LockedRows};
+use crate::write_queue;
+use crate::write_queue::{BatchOutcomes, CommitPoint, CommitProbe, QueuedChange, WriteQueue};
 
 /// The limit of changes per group. A larger group would only delay its first change.
 const GROUP_CHANGES_MAX: usize = 1_024;

@@ -4,8 +4,8 @@ use countersign_domain::identity::delegation::Delegation;
 use countersign_domain::primitives::id::AccountId;
 
 use super::OPEN;
-use crate::store::record::Record;
-use crate::store::row::{Facets, Table};
+use crate::record::Record;
+use crate::row::{Facets, Table};
 
 /// Returns the alias of a delegation. The delegations of one person share a prefix and sort in the order in which they
 /// were given.

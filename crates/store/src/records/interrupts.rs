@@ -4,8 +4,8 @@ use countersign_domain::interrupts::{Interrupt, InterruptState, SignedPostRecord
 use countersign_domain::primitives::id::PrincipalId;
 
 use super::OPEN;
-use crate::store::record::Record;
-use crate::store::row::{Facets, Table};
+use crate::record::Record;
+use crate::row::{Facets, Table};
 
 /// Returns the alias of an interrupt. It makes an interrupt unique per source, digest and attempt.
 pub fn interrupt_alias(source: &PrincipalId, attempt: u32, digest: &str) -> String {

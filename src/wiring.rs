@@ -13,6 +13,10 @@ use countersign_adapters::traces::{TraceSink, TracesError};
 use countersign_domain::identity::login_throttle::LoginThrottleLimits;
 use countersign_domain::json::size::StateLimits;
 use countersign_domain::primitives::secret::Secret;
+use countersign_service::error::Error;
+use countersign_service::identity::sign_in_config::LocalAccounts;
+use countersign_service::identity::sign_in_config::SignInMethods;
+use countersign_service::{PeopleSettings, Service, ServiceSettings};
 use countersign_store::Store;
 use countersign_store::StoreError;
 use countersign_store::postgres::{MigrationMode, PostgresOptions, PostgresStore};
@@ -21,10 +25,6 @@ use countersign_store::row::Table;
 use countersign_store::sqlite::{OpenError, SqliteOpenMode, SqliteOptions, SqliteStore};
 
 use crate::config::{Config, DatabaseConfig};
-use crate::service::error::Error;
-use crate::service::identity::sign_in_config::LocalAccounts;
-use crate::service::identity::sign_in_config::SignInMethods;
-use crate::service::{PeopleSettings, Service, ServiceSettings};
 
 /// The reason that a gateway does not open.
 #[derive(Debug, thiserror::Error)]

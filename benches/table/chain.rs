@@ -3,10 +3,10 @@
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::primitives::id::{ThreadId, WriteId};
 
-use countersign::service::Service;
-use countersign::service::proposals::outcome::ProposalOutcome;
-use countersign::service::writes::verify::VerifyInput;
 use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_service::Service;
+use countersign_service::proposals::outcome::ProposalOutcome;
+use countersign_service::writes::verify::VerifyInput;
 use serde_json::json;
 
 use super::house::{BenchGateway, BenchStoreKind};

@@ -10,9 +10,9 @@ use countersign_domain::chain::receipt::Verification;
 use countersign_domain::keys::{KeyUse, Keys};
 
 use actix_web::{App, HttpResponse, HttpServer, web};
-use countersign::service::writes::verify::VerifyInput;
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::random::uuid_v7;
+use countersign_service::writes::verify::VerifyInput;
 use countersign_store::change::{ChangeSet, FacetChange, RowWrite};
 use countersign_store::row::{Facets, SealedRow, Table};
 use countersign_store::{LIST_ROWS_MAX, RowFilter, Store};

@@ -18,9 +18,9 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, HoldState};
 use countersign_domain::threads::transition::{HoldEndReason, Transition, TransitionOutcome};
 
-use countersign::service::Service;
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_service::Service;
 use countersign_store::change::Draft;
 use countersign_store::record::{RecordReader, Stored};
 use countersign_store::records::InsightRow;

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use countersign_domain::primitives::id::{PrincipalId, ThreadId};
 
-use countersign::service::Service;
-use countersign::service::archive::move_versions::ArchiveScanCursor;
-use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign_adapters::clock::{ClockOffset, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_service::Service;
+use countersign_service::archive::move_versions::ArchiveScanCursor;
+use countersign_service::proposals::outcome::ProposalOutcome;
 use countersign_store::Store;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use serde_json::json;

@@ -10,12 +10,12 @@ use countersign_domain::delivery::endpoint::EventPattern;
 use countersign_domain::primitives::id::EndpointId;
 use countersign_domain::primitives::secret::Secret;
 
-use countersign::service::Stored;
-use countersign::service::delivery::endpoint_kind::NewKind;
-use countersign::service::delivery::endpoints::NewEndpoint;
-use countersign::service::identity::actor::Actor;
 use countersign::worker::{deliver, sequence};
 use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_service::Stored;
+use countersign_service::delivery::endpoint_kind::NewKind;
+use countersign_service::delivery::endpoints::NewEndpoint;
+use countersign_service::identity::actor::Actor;
 use futures_util::StreamExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -146,7 +146,7 @@ async fn bodies(house: &BenchGateway, endpoint: &EndpointId) -> Vec<String> {
     let mut bodies = Vec::new();
     let mut after = None;
     loop {
-        let all = countersign::service::delivery::deliveries::DeliveryFilter::All;
+        let all = countersign_service::delivery::deliveries::DeliveryFilter::All;
         let (page, next) = house.service.delivery.deliveries(endpoint, all, after, 200).await.unwrap();
         for it in &page {
             assert_eq!(it.attempts.len(), 1, "each arrived at once");

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use countersign::service::proposals::outcome::ProposalOutcome;
 use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_service::proposals::outcome::ProposalOutcome;
 use serde_json::json;
 
 use super::floor::{self, BaselineCase, RowSelection};

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use countersign_adapters::archives::Archives;
 use countersign_adapters::clock::Clock;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::audit::{AuditReport, audit_with, unreadable};
 use countersign_store::StoreError;
 use countersign_store::outage::Outage;
 use countersign_store::sqlite::OpenError;
@@ -17,7 +18,6 @@ use super::args;
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::{Config, ConfigError};
-use crate::service::audit::{AuditReport, audit_with, unreadable};
 use crate::wiring;
 use crate::wiring::GatewayError;
 

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use countersign_adapters::keyring::KeyringError;
 use countersign_domain::keys::KeysError;
+use countersign_service::error::Error;
+use countersign_service::log::clock_check::ClockBehind;
 
 use super::CommandExit;
 use crate::config::ConfigError;
-use crate::service::error::Error;
-use crate::service::log::clock_check::ClockBehind;
 use crate::wiring::GatewayError;
 
 /// The reason that a command has no result.

@@ -1,13 +1,13 @@
 //! `halt set|lift`: halts and resumes proposals or writes, for one flow or for all flows.
 
 use countersign_domain::operations::halt::Halt;
+use countersign_service::operations::halt;
 use serde_json::json;
 
 use super::args::{self, HaltAspectArg, HaltScopeArg};
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
-use crate::service::operations::halt;
 
 pub fn run(command: &args::HaltCommand, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;

@@ -5,13 +5,13 @@ use std::future::Future;
 use std::sync::Arc;
 
 use countersign_domain::primitives::id::PrincipalId;
+use countersign_service::Service;
+use countersign_service::error::Result;
+use countersign_service::operations::halt::OPERATOR;
 use countersign_store::sqlite::SqliteOpenMode;
 
 use super::CliError;
 use crate::config::{Config, DatabaseConfig};
-use crate::service::Service;
-use crate::service::error::Result;
-use crate::service::operations::halt::OPERATOR;
 use crate::wiring;
 
 /// Returns the principal of commands: the operator of the host, who has access to the keyring.

@@ -17,14 +17,14 @@ use countersign_domain::policy::{
 };
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::usage::{InvalidUsage, Totals, Usage};
+use countersign_service::error::Error;
+use countersign_service::policy_changes::activate::ActivationOutcome;
 use serde_json::{Value, json};
 
 use super::args;
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::{Config, ConfigError};
-use crate::service::error::Error;
-use crate::service::policy_changes::activate::ActivationOutcome;
 
 /// The limit for files. The limit of the domain is lower and has a better error message.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;

@@ -1,12 +1,12 @@
 //! `receipt revoke`: revokes a receipt, which then authorizes no write.
 
+use countersign_service::writes::revoke_receipt::Revoker;
 use serde_json::json;
 
 use super::args::ReceiptRevoke;
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
-use crate::service::writes::revoke_receipt::Revoker;
 
 pub fn revoke(revoke: &ReceiptRevoke, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     open_service::need_database(config)?;

@@ -1,14 +1,14 @@
 //! `token add|list|revoke|webhook-secret`: manages machine tokens. A token is printed once and never stored.
 
 use countersign_domain::identity::account::Token;
+use countersign_service::identity::accounts::NewToken;
+use countersign_service::identity::owner_names::{NewOwner, excluded_by};
 use serde_json::{Value, json};
 
 use super::args::{TokenAdd, TokenCommand, TokenRevoke};
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
-use crate::service::identity::accounts::NewToken;
-use crate::service::identity::owner_names::{NewOwner, excluded_by};
 
 pub fn run(command: &TokenCommand, config: &Config, out: &mut CommandOutput<'_>) -> Result<CommandExit, CliError> {
     match command {

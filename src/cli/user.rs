@@ -2,14 +2,14 @@
 
 use std::io::{BufRead, Read as _};
 
+use countersign_service::identity::accounts::NewAccount;
+use countersign_service::identity::revocation::SignInAccess;
 use serde_json::json;
 
 use super::args::{UserAdd, UserCommand, UserName};
 use super::output::CommandOutput;
 use super::{CliError, CommandExit, open_service};
 use crate::config::Config;
-use crate::service::identity::accounts::NewAccount;
-use crate::service::identity::revocation::SignInAccess;
 
 /// The limit on a password, so that a large file on standard input is not read to its end.
 const PASSWORD_BYTES_MAX: u64 = 4 * 1024;

@@ -16,6 +16,8 @@ use actix_web::http::header::HeaderName;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use countersign_domain::platform::trace_parent::TraceParent;
+use countersign_service::error::Error;
+use countersign_service::platform::trace_context;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -30,8 +32,6 @@ use super::api::problem::Problem;
 use super::auth::extractors::Machine;
 use super::request_log::RequestId;
 use super::state::AppState;
-use crate::service::error::Error;
-use crate::service::platform::trace_context;
 use tools::McpTools;
 
 pub type McpHttpService = StreamableHttpService<McpTools, NeverSessionManager>;

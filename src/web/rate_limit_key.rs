@@ -1,9 +1,9 @@
 //! Attributes responses to callers, for the middleware that limits their memory.
 
 use actix_web::{HttpMessage as _, HttpRequest};
+use countersign_service::error::Error;
 
 use super::state::AppState;
-use crate::service::error::Error;
 
 /// The caller of a response: a token or an account.
 pub(super) struct RateLimitKey(pub(super) String);

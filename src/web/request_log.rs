@@ -10,9 +10,9 @@ use actix_web::{HttpMessage as _, HttpRequest, web};
 use countersign_adapters::metrics::{RequestMetric, known_method};
 use countersign_adapters::random;
 use countersign_domain::platform::trace_parent::TraceParent;
+use countersign_service::platform::trace_context;
 
 use super::state::AppState;
-use crate::service::platform::trace_context;
 
 #[derive(Clone, Debug)]
 pub struct RequestId(String);

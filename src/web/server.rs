@@ -8,12 +8,12 @@ use actix_web::error::QueryPayloadError;
 use actix_web::http::header::CONTENT_ENCODING;
 use actix_web::middleware::{Compress, Next, from_fn};
 use actix_web::{App as ActixApp, HttpRequest, HttpServer, ResponseError as _, web};
+use countersign_service::error::Error;
 
 use super::api::problem::Problem;
 use super::limits::response_buffer;
 use super::state::AppState;
 use super::{api, assets, mcp, pages, request_log};
-use crate::service::error::Error;
 
 /// Serves on a bound listener. The caller binds it, so that a used port is detected first.
 pub fn serve(

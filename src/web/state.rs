@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_service::Service;
+
 use super::client_ip::TrustedProxies;
 use super::limits::quota::CallerQuota;
 use super::limits::rate_limit::RateLimiter;
 use super::limits::request_body::RequestBodyLimits;
 use super::limits::sse::EventStreams;
 use crate::config::MetricsAccess;
-use crate::service::Service;
 
 /// The state that every handler can access.
 #[derive(Clone)]

@@ -1,10 +1,9 @@
 //! Moves states to archives and erases them, as the retention of their policy says.
 
+use countersign_service::Service;
+use countersign_service::archive::move_versions::ArchiveScanCursor;
+use countersign_service::error::Result;
 use tokio::sync::Mutex;
-
-use crate::service::Service;
-use crate::service::archive::move_versions::ArchiveScanCursor;
-use crate::service::error::Result;
 
 /// Scans in one run, so that a busy gateway can still stop.
 const LOOKS_MAX: usize = 20;

@@ -4,8 +4,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::service::Service;
-use crate::service::error::Result;
+use countersign_service::Service;
+use countersign_service::error::Result;
 
 /// Often enough for an operator, without flooding the server log.
 const WARNED_EVERY: Duration = Duration::from_secs(60);

@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use countersign_domain::primitives::id::EndpointId;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::Service;
+use countersign_service::delivery::cursor::EndpointCursor;
+use countersign_service::delivery::job::{CompletedJob, DeliveryJob};
+use countersign_service::delivery::target::DeliveryLeadership;
+use countersign_service::error::{Error, Result};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{self, JoinError, JoinSet};
-
-use crate::service::Service;
-use crate::service::delivery::cursor::EndpointCursor;
-use crate::service::delivery::job::{CompletedJob, DeliveryJob};
-use crate::service::delivery::target::DeliveryLeadership;
-use crate::service::error::{Error, Result};
 
 /// Concurrent requests to one healthy endpoint. A failing endpoint gets one at a time.
 pub const LANE_WIDTH_MAX: usize = 8;

@@ -1,7 +1,7 @@
 //! Records reminders and escalations that are due.
 
-use crate::service::Service;
-use crate::service::error::Result;
+use countersign_service::Service;
+use countersign_service::error::Result;
 
 /// Records everything that is due. Returns the number of reviews.
 pub async fn run_once(service: &Service) -> Result<usize> {

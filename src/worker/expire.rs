@@ -1,8 +1,8 @@
 //! Expires reviews, policy change requests and interrupts whose deadline has passed, so that waiting clients
 //! are notified.
 
-use crate::service::Service;
-use crate::service::error::Result;
+use countersign_service::Service;
+use countersign_service::error::Result;
 
 /// Expires everything that is due. Returns how many.
 pub async fn run_once(service: &Service) -> Result<usize> {

@@ -1,7 +1,7 @@
 //! Logs leases that expired without an outcome from their writer.
 
-use crate::service::Service;
-use crate::service::error::Result;
+use countersign_service::Service;
+use countersign_service::error::Result;
 
 /// Logs every expired lease that is not logged yet. Returns how many.
 pub async fn run_once(service: &Service) -> Result<usize> {

@@ -2,9 +2,8 @@
 
 use countersign_adapters::log_sink;
 use countersign_adapters::log_sink::LogExportTarget;
-
-use crate::service::Service;
-use crate::service::error::Result;
+use countersign_service::Service;
+use countersign_service::error::Result;
 
 /// Batches in one run, so that a busy gateway can still stop.
 const BATCHES_MAX: usize = 100;

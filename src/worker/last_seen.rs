@@ -1,7 +1,7 @@
 //! Stores when tokens, people and sessions were last seen.
 
-use crate::service::Service;
-use crate::service::error::Result;
+use countersign_service::Service;
+use countersign_service::error::Result;
 
 /// Stores what is due. Returns how many rows.
 pub async fn run_once(service: &Service) -> Result<usize> {

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use countersign_adapters::mail::Mailer;
-
-use crate::service::Service;
-use crate::service::error::Result;
+use countersign_service::Service;
+use countersign_service::error::Result;
 
 /// Batches in one run, so that a busy gateway can still stop.
 const BATCHES_MAX: usize = 20;

@@ -26,12 +26,12 @@ use std::time::Duration;
 use countersign_adapters::log_sink::LogExportTarget;
 use countersign_adapters::mail::Mailer;
 use countersign_adapters::metrics::WorkerResult;
+use countersign_service::Service;
+use countersign_service::error::{Error, Result};
 use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::service::Service;
-use crate::service::error::{Error, Result};
 use archive::Archiver;
 use clock::ClockWatch;
 use deliver::DeliveryWorker;

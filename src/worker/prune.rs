@@ -1,7 +1,7 @@
 //! Deletes old deliveries and stored responses. Events of the audit log are never deleted.
 
-use crate::service::Service;
-use crate::service::error::Result;
+use countersign_service::Service;
+use countersign_service::error::Result;
 
 /// Batches in one run, so that a busy gateway can still stop.
 const BATCHES_MAX: usize = 100;

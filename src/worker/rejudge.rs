@@ -1,7 +1,7 @@
 //! Judges open items again after a policy activation, so that reviewers see the new terms at once.
 
-use crate::service::Service;
-use crate::service::error::Result;
+use countersign_service::Service;
+use countersign_service::error::Result;
 
 /// Judges every pending review under an older policy again, and ends interrupts whose reviewers have changed.
 /// Returns how many items it processed.

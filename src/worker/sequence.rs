@@ -1,7 +1,7 @@
 //! Assigns log positions to events.
 
-use crate::service::Service;
-use crate::service::error::Result;
+use countersign_service::Service;
+use countersign_service::error::Result;
 
 /// Batches in one run, so that a busy gateway can still stop.
 const BATCHES_MAX: usize = 100;

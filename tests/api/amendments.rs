@@ -9,11 +9,11 @@ use countersign_domain::reviews::{
     Ballot, BrowserCheck, CheckboxState, Ineligible, VoteRejected, VoteVerdict, VoterProof,
 };
 
-use countersign::service::error::Error;
-use countersign::service::identity::revocation::SignInAccess;
-use countersign::service::policy_changes::activate::ActivationOutcome;
-use countersign::service::reviews::vote::VoteOutcome;
 use countersign::worker::expire;
+use countersign_service::error::Error;
+use countersign_service::identity::revocation::SignInAccess;
+use countersign_service::policy_changes::activate::ActivationOutcome;
+use countersign_service::reviews::vote::VoteOutcome;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

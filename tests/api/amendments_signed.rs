@@ -11,10 +11,10 @@ use countersign_domain::reviews::{Ballot, VoteRejected, VoteVerdict, VoterProof}
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::service::error::{Error, Result};
-use countersign::service::identity::passkeys::VoteSignature;
-use countersign::service::identity::session::SignedIn;
-use countersign::service::reviews::vote::VoteOutcome;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::passkeys::VoteSignature;
+use countersign_service::identity::session::SignedIn;
+use countersign_service::reviews::vote::VoteOutcome;
 use serde_json::{Value, json};
 
 use crate::amendments::{activates, active, ballot, guarded, now, security};

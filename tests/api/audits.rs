@@ -13,10 +13,10 @@ use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::usage::Usage;
 
 use async_trait::async_trait;
-use countersign::service::Service;
-use countersign::service::proposals::outcome::ProposalOutcome;
-use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::worker::archive::Archiver;
+use countersign_service::Service;
+use countersign_service::proposals::outcome::ProposalOutcome;
+use countersign_service::proposals::request::{Proposal, ProposalKind};
 use countersign_store::ScanPage;
 use countersign_store::record::Stored;
 use countersign_store::row::Table;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use countersign_domain::identity::account::{Account, PersonRole, Session};
 
-use countersign::service::error::Error;
-use countersign::service::identity::accounts::NewAccount;
-use countersign::service::identity::administration::LINKS_MAX;
-use countersign::service::identity::revocation::{SESSIONS_MAX, SignInAccess};
+use countersign_service::error::Error;
+use countersign_service::identity::accounts::NewAccount;
+use countersign_service::identity::administration::LINKS_MAX;
+use countersign_service::identity::revocation::{SESSIONS_MAX, SignInAccess};
 use countersign_store::RowFilter;
 use countersign_store::record::{ListBounds, RecordReader, Stored};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};

@@ -10,11 +10,11 @@ use countersign_domain::reviews::VoteVerdict;
 use countersign::cli::CliError;
 use countersign::cli::serve::{ClockPolicy, RunningGateway};
 use countersign::config::{Config, Flags};
-use countersign::service::Service;
-use countersign::service::identity::accounts::NewAccount;
 use countersign::worker::clock::ClockWatch;
 use countersign_adapters::clock::ClockOffset;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::Service;
+use countersign_service::identity::accounts::NewAccount;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::gateway::{MovedClock, TestGateway, person, settings};

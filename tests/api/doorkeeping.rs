@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use countersign_domain::identity::account::{Account, PersonRole};
 
-use countersign::service::error::Error;
-use countersign::service::identity::accounts::NewAccount;
-use countersign::service::identity::password_sign_in::SignInOrigin;
-use countersign::service::{Service, ServiceSettings, Stored};
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::error::Error;
+use countersign_service::identity::accounts::NewAccount;
+use countersign_service::identity::password_sign_in::SignInOrigin;
+use countersign_service::{Service, ServiceSettings, Stored};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -82,7 +82,7 @@ async fn known_browser_signs_in_while_other_clients_wait() {
         assert_eq!(tries(&g.service, "alice", "not the one", &known).await, "wrong");
     }
     assert_eq!(tries(&g.service, "alice", PASSWORD, &known).await, "wait");
-    g.pass(countersign::service::identity::password_sign_in::DEVICE_TTL);
+    g.pass(countersign_service::identity::password_sign_in::DEVICE_TTL);
     assert_eq!(tries(&g.service, "alice", PASSWORD, &known).await, "in", "as anybody: nothing counts any more");
 }
 
@@ -221,7 +221,7 @@ async fn last_use_of_a_token_is_written_once_every_few_minutes() {
     g.get("/v1/threads/none", &g.writer).await;
     assert_eq!(g.service.identity.flush_last_seen().await.unwrap(), 0, "it is written already, nearly");
     let before = g.service.identity.last_seen(&ids).await.unwrap()[&id];
-    g.pass(countersign::service::identity::last_seen_times::GRAIN);
+    g.pass(countersign_service::identity::last_seen_times::GRAIN);
     g.get("/v1/threads/none", &g.writer).await;
     assert_eq!(g.service.identity.flush_last_seen().await.unwrap(), 1);
     assert!(g.service.identity.last_seen(&ids).await.unwrap()[&id] > before);

@@ -8,12 +8,12 @@ use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::edit::{EDITS_MAX, ReviewEdit};
 use countersign_domain::reviews::{HoldState, VoteVerdict};
 
-use countersign::service::error::{Error, Result};
-use countersign::service::identity::accounts::NewAccount;
-use countersign::service::reviews::edit::{EditRequest, EditResult};
-use countersign::service::reviews::vote::VoteOutcome;
-use countersign::service::threads::redaction::RedactionDetail;
 use countersign::web::api::problem::vote_code;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::accounts::NewAccount;
+use countersign_service::reviews::edit::{EditRequest, EditResult};
+use countersign_service::reviews::vote::VoteOutcome;
+use countersign_service::threads::redaction::RedactionDetail;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
@@ -157,7 +157,7 @@ async fn edit_that_the_policy_would_reject_is_refused(scene: ApiScenario) {
     assert!(why(rewrite(g, &g.alice, &held, &same).await).contains("the edit changes nothing"));
     g.service
         .identity
-        .set_admission("bob", countersign::service::identity::revocation::SignInAccess::Barred)
+        .set_admission("bob", countersign_service::identity::revocation::SignInAccess::Barred)
         .await
         .unwrap();
     assert!(why(rewrite(g, &g.alice, &held, &user(&held, 43)).await).contains("no reviewer would be left"));

@@ -3,8 +3,8 @@
 
 use countersign_domain::reviews::{Hold, HoldReason, VoteVerdict};
 
-use countersign::service::reviews::vote::VoteOutcome;
 use countersign::worker::rejudge;
+use countersign_service::reviews::vote::VoteOutcome;
 use serde_json::{Value, json};
 
 use crate::gateway::TestGateway;

@@ -16,8 +16,8 @@ use countersign_domain::primitives::id::{PrincipalId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::thread::Thread;
 
-use countersign::service::episodes::import::ImportOutcome;
-use countersign::service::error::Error;
+use countersign_service::episodes::import::ImportOutcome;
+use countersign_service::error::Error;
 use countersign_store::record::Record;
 use countersign_store::row::{SealedRow, Table};
 use reqwest::Method;

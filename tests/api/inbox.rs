@@ -9,14 +9,14 @@ use countersign_domain::identity::account::Account;
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::reviews::{HoldOutcome, SearchKey, VoteVerdict};
 
-use countersign::service::Service;
-use countersign::service::audit::audit;
-use countersign::service::inbox::list::InboxCursor;
-use countersign::service::inbox::list::InboxPageSelection;
-use countersign::service::inbox::list::WaitingCount;
-use countersign::service::inbox::{InboxFilter, InboxOwnerFilter, InboxSearch, InboxStateFilter};
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_service::Service;
+use countersign_service::audit::audit;
+use countersign_service::inbox::list::InboxCursor;
+use countersign_service::inbox::list::InboxPageSelection;
+use countersign_service::inbox::list::WaitingCount;
+use countersign_service::inbox::{InboxFilter, InboxOwnerFilter, InboxSearch, InboxStateFilter};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::Value;
 

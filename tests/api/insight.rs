@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign_domain::log::insight::{BucketWidth, Counts, FlowCounts};
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::service::log::insight::InsightFacts;
+use countersign_service::log::insight::InsightFacts;
 use serde_json::json;
 
 use crate::rules::ApiScenario;

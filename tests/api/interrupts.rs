@@ -12,11 +12,11 @@ use countersign_domain::operations::halt::Halt;
 use countersign_domain::primitives::id::InterruptId;
 use countersign_domain::reviews::{Ballot, Ineligible, VoteRejected, VoteVerdict};
 
-use countersign::service::error::Error;
-use countersign::service::identity::revocation::SignInAccess;
-use countersign::service::operations::halt::HaltScope;
-use countersign::service::reviews::vote::VoteOutcome;
 use countersign::worker::{expire, rejudge};
+use countersign_service::error::Error;
+use countersign_service::identity::revocation::SignInAccess;
+use countersign_service::operations::halt::HaltScope;
+use countersign_service::reviews::vote::VoteOutcome;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

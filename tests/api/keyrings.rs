@@ -11,10 +11,10 @@ use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::keys::{KeyUse, Keys, KeysError};
 
 use async_trait::async_trait;
-use countersign::service::proposals::outcome::ProposalOutcome;
-use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_service::proposals::outcome::ProposalOutcome;
+use countersign_service::proposals::request::{Proposal, ProposalKind};
 use countersign_store::row::Table;
 use serde_json::{Value, json};
 

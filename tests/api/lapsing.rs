@@ -7,9 +7,9 @@ use std::time::Duration;
 use countersign_domain::reviews::{Ballot, CheckboxState, VoteVerdict};
 
 use async_trait::async_trait;
-use countersign::service::error::Error;
-use countersign::service::writes::verify::VerifyInput;
 use countersign_adapters::clock::ClockOffset;
+use countersign_service::error::Error;
+use countersign_service::writes::verify::VerifyInput;
 use countersign_store::row::Table;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};

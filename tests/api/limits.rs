@@ -6,13 +6,13 @@ use std::time::Duration;
 use countersign_domain::reviews::HoldState;
 
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
-use countersign::service::log::browse::{LogAudience, LogFilter};
 use countersign::web::client_ip::TrustedProxies;
 use countersign::web::limits::quota::CallerQuota;
 use countersign::web::limits::rate_limit::RateLimiter;
 use countersign::web::server::{serve, site};
 use countersign::web::state::{AppState, EdgeConfig};
 use countersign_adapters::clock::ClockOffset;
+use countersign_service::log::browse::{LogAudience, LogFilter};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 

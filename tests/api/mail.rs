@@ -11,12 +11,12 @@ use countersign_domain::primitives::id::{AccountId, InterruptId};
 use countersign_domain::primitives::secret::Secret;
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::service::Service;
-use countersign::service::error::Error;
-use countersign::service::identity::revocation::SignInAccess;
 use countersign::worker::{escalate, mail as letters};
 use countersign_adapters::mail::Mailer;
 use countersign_adapters::mail::{MailConfig, MailTls};
+use countersign_service::Service;
+use countersign_service::error::Error;
+use countersign_service::identity::revocation::SignInAccess;
 use countersign_store::change::Draft;
 use countersign_store::record::{Record as _, RecordReader, Stored};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use countersign::service::Service;
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::Service;
 use countersign_store::change::ChangeSet;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_store::{Store, StoreError};

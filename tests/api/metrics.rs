@@ -9,11 +9,11 @@ use countersign_domain::reviews::VoteVerdict;
 
 use actix_web::test::{TestRequest, call_service, init_service};
 use countersign::config::MetricsAccess;
-use countersign::service::operations::halt::HaltScope;
 use countersign::web::client_ip::TrustedProxies;
 use countersign::web::server::site;
 use countersign::web::state::{AppState, EdgeConfig};
 use countersign::worker::Workers;
+use countersign_service::operations::halt::HaltScope;
 use reqwest::Method;
 use rusqlite::Connection;
 use serde_json::{Value, json};

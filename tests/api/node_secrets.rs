@@ -9,7 +9,7 @@ use countersign_domain::keys::PublicKeys;
 use countersign_domain::primitives::id::{NodeId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 
-use countersign::service::identity::accounts::NewToken;
+use countersign_service::identity::accounts::NewToken;
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, TestGateway, owned_token, source};
@@ -128,7 +128,7 @@ async fn secret_is_given_only_to_the_agent_of_its_node(scene: ApiScenario) {
     let new = NewToken {
         name: "elsewhere".to_owned(),
         role: MachineRole::Agent,
-        owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
+        owner: countersign_service::identity::owner_names::NewOwner::Group("platform".to_owned()),
         flow: Some("refunds".try_into().unwrap()),
         nodes: BTreeSet::from(["planner".try_into().unwrap()]),
     };

@@ -7,12 +7,12 @@ use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::service::error::{Error, Result};
-use countersign::service::identity::revocation::SignInAccess;
-use countersign::service::inbox::InboxFilter;
-use countersign::service::inbox::list::InboxPageSelection;
-use countersign::service::reviews::vote::VoteOutcome;
 use countersign::worker::{escalate, expire};
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::revocation::SignInAccess;
+use countersign_service::inbox::InboxFilter;
+use countersign_service::inbox::list::InboxPageSelection;
+use countersign_service::reviews::vote::VoteOutcome;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use countersign_domain::chain::hash::Digest;
 use serde_json::{Value, json};
 
-use countersign::service::audit::{AuditFinding, audit};
+use countersign_service::audit::{AuditFinding, audit};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::gateway::{POLICY, TestGateway, source, spawn_with_policy};

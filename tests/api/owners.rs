@@ -7,9 +7,9 @@ use std::process::Output;
 use countersign_domain::identity::account::{MachineRole, PersonRole};
 use countersign_domain::reviews::{Ineligible, VoteVerdict};
 
-use countersign::service::error::{Error, Result};
-use countersign::service::identity::accounts::{NewAccount, NewToken};
-use countersign::service::identity::owner_names::NewOwner;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::accounts::{NewAccount, NewToken};
+use countersign_service::identity::owner_names::NewOwner;
 use serde_json::json;
 
 use crate::gateway::{TestGateway, owned_token, person, spawn_gateway};

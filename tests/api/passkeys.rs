@@ -16,11 +16,11 @@ use countersign_domain::reviews::{Ballot, VoteRejected, VoteVerdict, VoterProof}
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::service::error::{Error, Result};
-use countersign::service::identity::passkeys::{ChallengePurpose, PasskeyConfirmation, PasskeySignIn, VoteSignature};
-use countersign::service::identity::revocation::SignInAccess;
-use countersign::service::identity::session::SignedIn;
-use countersign::service::reviews::vote::VoteOutcome;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::passkeys::{ChallengePurpose, PasskeyConfirmation, PasskeySignIn, VoteSignature};
+use countersign_service::identity::revocation::SignInAccess;
+use countersign_service::identity::session::SignedIn;
+use countersign_service::reviews::vote::VoteOutcome;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use countersign_domain::operations::halt::Halt;
 
-use countersign::service::audit::audit;
-use countersign::service::error::Error;
-use countersign::service::operations::halt::HaltScope;
 use countersign::worker::sequence;
+use countersign_service::audit::audit;
+use countersign_service::error::Error;
+use countersign_service::operations::halt::HaltScope;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 use serde_json::json;

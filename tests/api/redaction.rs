@@ -5,11 +5,11 @@ use countersign_domain::json::canonical::canonical;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::service::inbox::InboxFilter;
-use countersign::service::inbox::list::InboxPageSelection;
-use countersign::service::reviews::details::ReviewFacts;
-use countersign::service::reviews::reveal::RevealRequest;
-use countersign::service::threads::tool_call_view::RedactedArguments;
+use countersign_service::inbox::InboxFilter;
+use countersign_service::inbox::list::InboxPageSelection;
+use countersign_service::reviews::details::ReviewFacts;
+use countersign_service::reviews::reveal::RevealRequest;
+use countersign_service::threads::tool_call_view::RedactedArguments;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

@@ -11,12 +11,12 @@ use countersign_domain::operations::halt::Halt;
 use countersign_domain::primitives::id::{PrincipalId, ReviewId};
 use countersign_domain::reviews::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, VoteVerdict};
 
-use countersign::service::error::{Error, Result};
-use countersign::service::identity::revocation::SignInAccess;
-use countersign::service::operations::halt::HaltScope;
-use countersign::service::reviews::details::ReviewFacts;
-use countersign::service::reviews::reveal::RevealRequest;
 use countersign_adapters::clock::ClockOffset;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::revocation::SignInAccess;
+use countersign_service::operations::halt::HaltScope;
+use countersign_service::reviews::details::ReviewFacts;
+use countersign_service::reviews::reveal::RevealRequest;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use countersign_domain::identity::account::{MachineRole, PersonRole};
 
-use countersign::service::identity::accounts::{NewAccount, NewToken};
 use countersign::web::auth::permissions::TABLE;
+use countersign_service::identity::accounts::{NewAccount, NewToken};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -260,7 +260,7 @@ pub async fn other_flows(g: &TestGateway, name: &str, role: MachineRole, nodes: 
     let new = NewToken {
         name: name.to_owned(),
         role,
-        owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
+        owner: countersign_service::identity::owner_names::NewOwner::Group("platform".to_owned()),
         flow: Some("refunds".try_into().unwrap()),
         nodes: nodes.iter().map(|it| (*it).try_into().unwrap()).collect(),
     };

@@ -7,10 +7,10 @@ use countersign_domain::json::size::StateLimits;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::step::StepRow;
 
-use countersign::service::audit::audit_with;
-use countersign::service::{Service, ServiceSettings};
 use countersign_adapters::clock::ClockOffset;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::audit::audit_with;
+use countersign_service::{Service, ServiceSettings};
 use countersign_store::Store;
 use countersign_store::change::Draft;
 use countersign_store::postgres::PostgresStore;

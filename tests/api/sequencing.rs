@@ -3,7 +3,7 @@
 
 use countersign_domain::log::event::Event;
 
-use countersign::service::error::Error;
+use countersign_service::error::Error;
 use countersign_store::change::Draft;
 use countersign_store::record::{RecordReader, Stored};
 use countersign_store::records::UnsequencedEvent;

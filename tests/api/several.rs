@@ -3,8 +3,8 @@
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::{Ballot, NotBulkDecidable, VoteRejected, VoteVerdict, VoterProof};
 
-use countersign::service::error::Error;
-use countersign::service::reviews::vote::VoteOutcome;
+use countersign_service::error::Error;
+use countersign_service::reviews::vote::VoteOutcome;
 use serde_json::Value;
 
 use crate::attacks::policy_with;

@@ -179,7 +179,7 @@ async fn concurrent_step_on_two_gateways_has_one_effect(scene: ApiScenario) {
                 assert!(told.starts_with("Committed { version: 1,"), "{told}");
                 done += 1;
             }
-            Err(error) => assert!(matches!(error, countersign::service::error::Error::Busy), "{error:?}"),
+            Err(error) => assert!(matches!(error, countersign_service::error::Error::Busy), "{error:?}"),
         }
     }
     assert!(done > 0);

@@ -7,8 +7,6 @@ use std::time::Duration;
 use countersign_domain::identity::account::{MachineRole, PersonRole};
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::service::Service;
-use countersign::service::identity::accounts::NewAccount;
 use countersign::web::client_ip::TrustedProxies;
 use countersign::web::limits::sse::EventStreams;
 use countersign::web::server::serve;
@@ -16,6 +14,8 @@ use countersign::web::state::{AppState, EdgeConfig};
 use countersign::worker::sequence;
 use countersign_adapters::clock::{ClockOffset, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_service::Service;
+use countersign_service::identity::accounts::NewAccount;
 use countersign_store::Store;
 use countersign_store::postgres::PostgresStore;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use countersign_domain::primitives::id::TokenId;
 use countersign_domain::reviews::{Ineligible, VoteRejected, VoteVerdict};
 
-use countersign::service::error::Error;
+use countersign_service::error::Error;
 use reqwest::header::COOKIE;
 use serde_json::{Value, json};
 

@@ -5,9 +5,9 @@ use countersign_domain::identity::account::Account;
 use countersign_domain::primitives::id::{InterruptId, ReviewId};
 use countersign_domain::reviews::{Ballot, NotBulkDecidable, VotePreview, VoteRejected, VoteVerdict};
 
-use countersign::service::error::{Error, Result};
-use countersign::service::reviews::comment::NewComment;
-use countersign::service::reviews::vote::VoteOutcome;
+use countersign_service::error::{Error, Result};
+use countersign_service::reviews::comment::NewComment;
+use countersign_service::reviews::vote::VoteOutcome;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

@@ -10,11 +10,11 @@ use countersign_domain::identity::party::Party;
 use countersign_domain::primitives::id::{NodeId, PrincipalId, ThreadId};
 
 use async_trait::async_trait;
-use countersign::service::Service;
-use countersign::service::episodes::envelopes::EnvelopeProof;
-use countersign::service::episodes::import::ImportOutcome;
 use countersign::worker::archive::Archiver;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::Service;
+use countersign_service::episodes::envelopes::EnvelopeProof;
+use countersign_service::episodes::import::ImportOutcome;
 use countersign_store::row::Table;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::Value;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::reviews::{HoldState, VoteRejected, VoteVerdict};
 
-use countersign::service::error::Error;
-use countersign::service::proposals::rollback::RollbackInput;
-use countersign::service::reviews::vote::VoteOutcome;
 use countersign::worker::rejudge;
+use countersign_service::error::Error;
+use countersign_service::proposals::rollback::RollbackInput;
+use countersign_service::reviews::vote::VoteOutcome;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::log::event::EventType;
 
-use countersign::service::Service;
-use countersign::service::audit::audit;
-use countersign::service::error::Error;
-use countersign::service::identity::accounts::{LINK_TTL, NewAccount};
-use countersign::service::identity::revocation::SignInAccess;
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::Service;
+use countersign_service::audit::audit;
+use countersign_service::error::Error;
+use countersign_service::identity::accounts::{LINK_TTL, NewAccount};
+use countersign_service::identity::revocation::SignInAccess;
 use countersign_store::sqlite::{CommitPoint, CommitProbe, SqliteOptions, SqliteStore};
 use rusqlite::Connection;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign_domain::identity::account::PersonRole;
 
-use countersign::service::identity::accounts::LINK_TTL;
+use countersign_service::identity::accounts::LINK_TTL;
 use reqwest::header;
 use serde_json::json;
 

@@ -2,8 +2,7 @@
 
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::operations::halt::LiftQuorum;
-
-use countersign::service::PeopleSettings;
+use countersign_service::PeopleSettings;
 
 use crate::chromium::Chromium;
 use crate::forms::{ManualForm, field};

@@ -218,7 +218,7 @@ async fn auditors_only_read_endpoints_and_reviewers_have_no_access() {
     let told = gateway.service.delivery.endpoints().await.unwrap().remove(0);
     let place = gateway.service.delivery.deliveries(
         &told.endpoint.id,
-        countersign::service::delivery::deliveries::DeliveryFilter::All,
+        countersign_service::delivery::deliveries::DeliveryFilter::All,
         None,
         1,
     );

@@ -6,7 +6,7 @@ use countersign_domain::episode::verify::{FileContent, Folder};
 use countersign_domain::identity::party::Party;
 use countersign_domain::primitives::id::{PrincipalId, ThreadId};
 
-use countersign::service::episodes::import::ImportOutcome;
+use countersign_service::episodes::import::ImportOutcome;
 use serde_json::{Value, json};
 
 use crate::chromium::Chromium;

@@ -18,11 +18,6 @@ use countersign_domain::primitives::id::{FlowId, GroupName, NodeId, PrincipalId}
 use countersign_domain::primitives::time::Timestamp;
 
 use actix_web::dev::ServerHandle;
-use countersign::service::identity::accounts::{NewAccount, NewToken};
-use countersign::service::identity::owner_names::NewOwner;
-use countersign::service::identity::sign_in_config::LocalAccounts;
-use countersign::service::identity::sign_in_config::SignInMethods;
-use countersign::service::{PeopleSettings, Service, ServiceSettings};
 use countersign::web::limits::rate_limit::RateLimiter;
 use countersign::web::server::serve;
 use countersign::web::state::{AppState, EdgeConfig};
@@ -31,6 +26,11 @@ use countersign_adapters::http_client::{HttpClient, HttpClientSettings};
 use countersign_adapters::keyring::Keyring;
 use countersign_adapters::network::Network;
 use countersign_adapters::oidc_provider::Provider;
+use countersign_service::identity::accounts::{NewAccount, NewToken};
+use countersign_service::identity::owner_names::NewOwner;
+use countersign_service::identity::sign_in_config::LocalAccounts;
+use countersign_service::identity::sign_in_config::SignInMethods;
+use countersign_service::{PeopleSettings, Service, ServiceSettings};
 use countersign_store::Store;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};

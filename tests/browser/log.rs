@@ -3,7 +3,7 @@
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::primitives::id::{Jti, ReviewId};
 
-use countersign::service::writes::revoke_receipt::Revoker;
+use countersign_service::writes::revoke_receipt::Revoker;
 use serde_json::{Value, json};
 
 use crate::forms::ManualForm;

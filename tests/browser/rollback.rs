@@ -2,8 +2,8 @@
 
 use countersign_domain::identity::account::PersonRole;
 
-use countersign::service::audit::audit;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::audit::audit;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::forms::{ManualForm, field, form_of, with};

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use countersign_domain::primitives::time::Timestamp;
 
-use countersign::service::audit::{audit, audit_with};
-use countersign::service::delivery::endpoints::EndpointEdit;
-use countersign::service::identity::actor::Actor;
 use countersign_adapters::clock::{Clock, SystemClock};
+use countersign_service::audit::{audit, audit_with};
+use countersign_service::delivery::endpoints::EndpointEdit;
+use countersign_service::identity::actor::Actor;
 
 use crate::lived::{self, HistoryGateway, TestClock, live_through};
 

@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use countersign_domain::chain::denial::DenialCode;
 
-use countersign::service::audit::audit_with;
-use countersign::service::error::Error;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::audit::audit_with;
+use countersign_service::error::Error;
 use countersign_store::row::Table;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use rusqlite::Connection;

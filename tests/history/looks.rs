@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use countersign::service::audit::audit_with;
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_service::audit::audit_with;
 use countersign_store::ScanPage;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 

@@ -13,9 +13,9 @@ use countersign_domain::primitives::id::NodeId;
 use countersign_domain::primitives::time::Timestamp;
 
 use async_trait::async_trait;
-use countersign::service::Service;
-use countersign::service::audit::audit_with;
 use countersign_adapters::clock::SystemClock;
+use countersign_service::Service;
+use countersign_service::audit::audit_with;
 use countersign_store::change::ChangeSet;
 use countersign_store::label::{Label, LabelledRow};
 use countersign_store::postgres::{PostgresOptions, PostgresStore};

@@ -10,12 +10,12 @@ use countersign_domain::keys::{KeyUse, Keys};
 use countersign_domain::operations::halt::Halt;
 use countersign_domain::primitives::id::NodeId;
 
-use countersign::service::error::Error;
-use countersign::service::operations::halt::HaltScope;
-use countersign::service::writes::revoke_receipt::Revoker;
-use countersign::service::writes::verify::peek_receipt;
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_service::error::Error;
+use countersign_service::operations::halt::HaltScope;
+use countersign_service::writes::revoke_receipt::Revoker;
+use countersign_service::writes::verify::peek_receipt;
 use countersign_store::row::Table;
 use serde_json::json;
 

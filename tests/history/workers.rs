@@ -1,8 +1,8 @@
 //! Tests of the background workers, one run at a time.
 
 use countersign_domain::identity::party::Party;
+use countersign_service::audit::{audit, audit_with};
 
-use countersign::service::audit::{audit, audit_with};
 use countersign::worker::{Workers, expire, expire_leases, sequence};
 use serde_json::json;
 use std::time::Duration;

@@ -14,8 +14,8 @@ use countersign_domain::threads::thread::{HeadUse, Thread};
 use countersign_domain::threads::transition::{ChainRow, Rejection, Transition, TransitionOutcome};
 use countersign_domain::writes::write::{Write, WriteState};
 
-use countersign::service::audit::audit;
 use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_service::audit::audit;
 use countersign_store::record::{Record, RecordReader};
 use countersign_store::records::write_row_id;
 use countersign_store::{Cursor, LIST_ROWS_MAX, RowFilter, Store};

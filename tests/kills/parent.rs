@@ -13,9 +13,9 @@ use countersign_domain::json::size::StateLimits;
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::PrincipalId;
 
-use countersign::service::{PeopleSettings, Service, ServiceSettings};
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::{PeopleSettings, Service, ServiceSettings};
 use countersign_store::Store;
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};

@@ -111,7 +111,7 @@ fn sources(folder: &Path, found: &mut Vec<String>) {
 fn page_lists_every_code_of_votes_and_of_the_state_guard() {
     let page = fs::read_to_string(root().join("docs/reference/errors.md")).unwrap();
     let mut all = Vec::new();
-    for folder in ["src", "crates/domain/src"] {
+    for folder in ["src", "crates"] {
         sources(&root().join(folder), &mut all);
     }
     let part = |start: &str, end: &str| {

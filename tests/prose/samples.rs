@@ -245,8 +245,8 @@ fn description_is_read_wherever_it_is() {
 #[test]
 fn area_survives_a_move_inside_of_it() {
     for (path, expected) in [
-        ("src/service/a.rs", "src/service"),
-        ("src/service/threads/a.rs", "src/service"),
+        ("crates/service/src/a.rs", "crates/service"),
+        ("crates/service/src/threads/a.rs", "crates/service"),
         ("src/feed.rs", "src/feed"),
         ("src/feed/a.rs", "src/feed"),
         ("docs/guides/a.md", "docs"),

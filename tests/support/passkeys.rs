@@ -7,17 +7,18 @@ use countersign_domain::identity::passkey::{Assertion, Passkey};
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::Ballot;
 
+use countersign_service::Service;
+use countersign_service::error::Result;
+use countersign_service::identity::delegations::NewDelegation;
+use countersign_service::identity::passkeys::{
+    ChallengePurpose, NewPasskey, PasskeyConfirmation, PasskeySignIn, VoteSignature,
+};
+use countersign_service::identity::session::SignedIn;
+use countersign_service::reviews::vote::VoteOutcome;
+
 use authenticator::{Authenticator, AuthenticatorRequest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::service::Service;
-use countersign::service::error::Result;
-use countersign::service::identity::delegations::NewDelegation;
-use countersign::service::identity::passkeys::{
-    ChallengePurpose, NewPasskey, PasskeyConfirmation, PasskeySignIn, VoteSignature,
-};
-use countersign::service::identity::session::SignedIn;
-use countersign::service::reviews::vote::VoteOutcome;
 
 /// As a browser at the gateway would ask.
 pub fn get(service: &Service, challenge: &str) -> AuthenticatorRequest {

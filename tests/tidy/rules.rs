@@ -7,12 +7,13 @@ use crate::source::{File, RustSource, words};
 /// A rule for one file.
 pub type TidyRule = fn(&File, &RustSource) -> Vec<String>;
 
-/// The modules of the root package and the store, each with what it may use. All may use the domain. The manifests refuse
-/// every other import between crates.
+/// The crates above the domain, which all may use. The manifests say who may use which crate.
+pub const CRATES: [&str; 3] = ["adapters", "service", "store"];
+
+/// Each module of the root package, with what it may use. The store is here because it may use only two adapters.
 pub const MODULES: &[(&str, &[&str])] = &[
     // The embedded database has no clock except the system's, and no network but its own.
     ("store", &["adapters::clock", "adapters::tls"]),
-    ("service", &["adapters", "store"]),
     ("config", &["adapters"]),
     // Guarded states in files. The gateway's own states are in the store.
     ("state_file", &[]),
@@ -38,10 +39,10 @@ const OTHER_DATABASES: [&str; 1] = ["src/cli/demo/target_database.rs"];
 /// Slow work that no request starts, such as archiving. Also password hashing, which has its own concurrency limit
 /// because it runs before the caller is known.
 const OUT_OF_TURN: [&str; 4] = [
-    "src/service/archive/move_versions.rs",
-    "src/service/archive/erase.rs",
-    "src/service/identity/password_hash.rs",
-    "src/service/archive/restore.rs",
+    "crates/service/src/archive/move_versions.rs",
+    "crates/service/src/archive/erase.rs",
+    "crates/service/src/identity/password_hash.rs",
+    "crates/service/src/archive/restore.rs",
 ];
 
 /// A shorter hexadecimal text occurs in an id sooner or later.
@@ -106,13 +107,14 @@ pub fn arrows(file: &File, source: &RustSource) -> Vec<String> {
     let Some((_, below)) = MODULES.iter().find(|it| it.0 == own) else {
         return vec![say(file, format_args!("`{own}` is no module of the codebase (ARCHITECTURE.md)"))];
     };
-    let known = |to: &str| to.starts_with("adapters") || MODULES.iter().any(|it| it.0 == to);
+    let known = |to: &str| CRATES.contains(&layer(to)) || MODULES.iter().any(|it| it.0 == to);
     let allowed = |to: &str| to == own || !known(to) || below.contains(&to) || below.contains(&layer(to));
     let named = roots(&squeezed(&source.code), in_crate(file).is_none().then_some(module.len()));
     named.iter().filter(|to| !allowed(to)).map(|to| say(file, format_args!("{own} must not use {to}"))).collect()
 }
 
-fn layer(name: &str) -> &str {
+/// `adapters::clock` is in the layer `adapters`.
+pub fn layer(name: &str) -> &str {
     name.split("::").next().unwrap_or(name)
 }
 
@@ -235,8 +237,8 @@ pub fn forms(file: &File, source: &RustSource) -> Vec<String> {
 
 /// Blocking work of a request must run under the concurrency limit of its caller.
 pub fn turns(file: &File, source: &RustSource) -> Vec<String> {
-    let taken = file.path == "src/service/platform/fair_queue.rs" || OUT_OF_TURN.contains(&file.path.as_str());
-    if !is_ours(file) || module(file)[0] != "service" || taken {
+    let taken = file.path == "crates/service/src/platform/fair_queue.rs" || OUT_OF_TURN.contains(&file.path.as_str());
+    if !is_ours(file) || in_crate(file) != Some("service") || taken {
         return Vec::new();
     }
     let found = uses(source, &["spawn_blocking"]);

@@ -7,14 +7,14 @@ use countersign_adapters::random;
 use countersign_domain::identity::account::{MachineRole, PersonRole};
 use countersign_domain::policy::PolicySource;
 use countersign_domain::primitives::id::{AccountId, FlowId, GroupName, NodeId};
+use countersign_service::Service;
+use countersign_service::error::Error;
+use countersign_service::identity::accounts::{NewAccount, NewToken};
+use countersign_service::identity::owner_names::NewOwner;
 
 use super::DemoSetup;
 use super::client::DemoMachine;
 use crate::cli::{CliError, open_service};
-use crate::service::Service;
-use crate::service::error::Error;
-use crate::service::identity::accounts::{NewAccount, NewToken};
-use crate::service::identity::owner_names::NewOwner;
 
 pub(super) struct DemoMachines {
     pub(super) host: DemoMachine,

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use countersign_adapters::keyring::KeyringSource;
 use countersign_adapters::random;
+use countersign_service::Service;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -24,7 +25,6 @@ use super::output::CommandOutput;
 use super::serve::{self, ClockPolicy, RunningGateway};
 use super::{CliError, CommandExit, open_service};
 use crate::config::{Config, DatabaseConfig};
-use crate::service::Service;
 use client::DemoOutput;
 
 /// The pause between two steps of the scenario.

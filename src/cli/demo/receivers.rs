@@ -9,14 +9,14 @@ use countersign_adapters::network::Network;
 use countersign_domain::delivery::endpoint::EventPattern;
 use countersign_domain::primitives::id::AccountId;
 use countersign_domain::primitives::secret::Secret;
+use countersign_service::Service;
+use countersign_service::delivery::endpoint_kind::NewKind;
+use countersign_service::delivery::endpoints::NewEndpoint;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::actor::Actor;
 
 use crate::cli::CliError;
 use crate::config::WebhooksConfig;
-use crate::service::Service;
-use crate::service::delivery::endpoint_kind::NewKind;
-use crate::service::delivery::endpoints::NewEndpoint;
-use crate::service::error::{Error, Result};
-use crate::service::identity::actor::Actor;
 
 const HERE: &str = "127.0.0.1";
 

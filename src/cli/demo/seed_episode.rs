@@ -6,14 +6,14 @@ use countersign_domain::episode::agent_event::Phase;
 use countersign_domain::identity::party::Party;
 use countersign_domain::primitives::id::{EventId, ThreadId};
 use countersign_domain::reviews::VoteVerdict;
+use countersign_service::episodes::record::NewEvent;
+use countersign_service::error::{Error, Result};
 use serde_json::{Value, json};
 
 use super::seed_history::{DemoHistoryActors, name};
 use crate::cli::CliError;
 use crate::cli::episode::{read, written};
 use crate::cli::open_service::principal;
-use crate::service::episodes::record::NewEvent;
-use crate::service::error::{Error, Result};
 
 const THREAD: &str = "refund-109";
 

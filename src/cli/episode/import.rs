@@ -2,6 +2,7 @@
 
 use countersign_domain::episode::imported::{RunImport, RunSigner};
 use countersign_domain::primitives::sanitize::printed_line;
+use countersign_service::episodes::import::ImportOutcome;
 use serde_json::{Value, json};
 
 use super::{exit, keys, read, told};
@@ -9,7 +10,6 @@ use crate::cli::args;
 use crate::cli::output::CommandOutput;
 use crate::cli::{CliError, CommandExit, open_service};
 use crate::config::Config;
-use crate::service::episodes::import::ImportOutcome;
 
 /// Verifies the folder, and imports it if it has no errors.
 pub(super) fn run(

@@ -1,13 +1,13 @@
 //! `policy replay`: evaluates a policy on the recorded proposals of a flow.
 
 use countersign_domain::policy::{HypotheticalOutcome, Policy, RecordedOutcome, ReplayComparison};
+use countersign_service::policy_changes::replay::{REPLAYED_MAX, ReplayCursor, ReplayedProposal};
 use serde_json::json;
 
 use super::{canonical_ascii, source_of, unsound};
 use crate::cli::output::CommandOutput;
 use crate::cli::{CliError, CommandExit, args, open_service};
 use crate::config::Config;
-use crate::service::policy_changes::replay::{REPLAYED_MAX, ReplayCursor, ReplayedProposal};
 
 /// The sum of all pages. Only the listed rows are stored.
 #[derive(Default)]

@@ -9,6 +9,12 @@ use countersign_domain::chain::hash::Digest;
 use countersign_domain::operations::halt::Halt;
 use countersign_domain::policy::PolicySource;
 use countersign_domain::primitives::id::{FlowId, Jti};
+use countersign_service::error::Result;
+use countersign_service::identity::actor::Actor;
+use countersign_service::operations::halt::HaltScope;
+use countersign_service::operations::halt_request::HaltRequest;
+use countersign_service::policy_changes::activate::ActivationOutcome;
+use countersign_service::writes::revoke_receipt::Revoker;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -17,12 +23,6 @@ use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::policy_changes;
 use super::threads::ReasonRequest;
-use crate::service::error::Result;
-use crate::service::identity::actor::Actor;
-use crate::service::operations::halt::HaltScope;
-use crate::service::operations::halt_request::HaltRequest;
-use crate::service::policy_changes::activate::ActivationOutcome;
-use crate::service::writes::revoke_receipt::Revoker;
 
 /// The body of `POST /v1/flows/{flow}/policies`.
 #[derive(Debug, Deserialize, ToSchema)]

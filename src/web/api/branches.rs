@@ -7,6 +7,10 @@ use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::primitives::id::{BranchName, NodeId, StepKey, ThreadId};
 use countersign_domain::threads::branch::Strategy;
+use countersign_service::branches::fork::{CreatedBranch, CreatedBranches, NewBranches};
+use countersign_service::error::Result;
+use countersign_service::proposals::join_request::JoinProposal;
+use countersign_service::proposals::request::{Proposal, ProposalKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -15,10 +19,6 @@ use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::transitions::read_along;
 use super::transitions::view::answer;
-use crate::service::branches::fork::{CreatedBranch, CreatedBranches, NewBranches};
-use crate::service::error::Result;
-use crate::service::proposals::join_request::JoinProposal;
-use crate::service::proposals::request::{Proposal, ProposalKind};
 use crate::web::state::AppState;
 
 /// The body of `POST /v1/threads/{thread}/forks`.

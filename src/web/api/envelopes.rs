@@ -5,6 +5,8 @@ use actix_web::web::{Data, Path, Query};
 use countersign_domain::context::Envelope;
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::primitives::id::{FlowId, NodeId, ThreadId};
+use countersign_service::episodes::envelopes::{EnvelopeExpectation, EnvelopeProof};
+use countersign_service::error::{Error, Result};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
@@ -12,8 +14,6 @@ use utoipa::{IntoParams, ToSchema};
 use super::idempotency_key::IdempotentPost;
 use super::json_body;
 use super::of_own_flow;
-use crate::service::episodes::envelopes::{EnvelopeExpectation, EnvelopeProof};
-use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
 

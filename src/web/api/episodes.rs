@@ -6,6 +6,8 @@ use actix_web::web::{Data, Path};
 use countersign_domain::episode::Artefact;
 use countersign_domain::episode::agent_event::{AgentEvent, POSTED_MAX, Phase};
 use countersign_domain::primitives::id::{EventId, NodeId, ThreadId};
+use countersign_service::episodes::record::NewEvent;
+use countersign_service::error::{Error, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -13,8 +15,6 @@ use utoipa::ToSchema;
 use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::of_own_flow;
-use crate::service::episodes::record::NewEvent;
-use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
 

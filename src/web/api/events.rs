@@ -3,12 +3,12 @@
 use actix_web::web::{Data, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use countersign_domain::identity::account::Token;
+use countersign_service::Stored;
+use countersign_service::error::{Error, Result};
+use countersign_service::log::sequencer::SequencedEvent;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::service::Stored;
-use crate::service::error::{Error, Result};
-use crate::service::log::sequencer::SequencedEvent;
 use crate::web::auth::extractors::Machine;
 use crate::web::limits::sse;
 use crate::web::limits::sse::{BEAT, EventSource, EventStreamChunk};

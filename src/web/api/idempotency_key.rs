@@ -13,15 +13,15 @@ use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use countersign_domain::identity::account::Token;
 use countersign_domain::platform::idempotency::{IdempotencyKey, IdempotentRequest, StoredResponse};
 use countersign_domain::primitives::secret::Secret;
+use countersign_service::Stored;
+use countersign_service::error::{Error, Result};
+use countersign_service::platform::idempotency::IdempotentResponse;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::json_body;
 use super::json_body::JsonBytes;
 use super::problem::Problem;
-use crate::service::Stored;
-use crate::service::error::{Error, Result};
-use crate::service::platform::idempotency::IdempotentResponse;
 use crate::web::auth::extractors::{Machine, app_of, read_body};
 use crate::web::state::AppState;
 

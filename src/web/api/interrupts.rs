@@ -8,13 +8,13 @@ use actix_web::{HttpRequest, HttpResponse};
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::interrupts::{HostAssertion, Interrupt, InterruptKind};
 use countersign_domain::primitives::id::InterruptId;
+use countersign_service::error::{Error, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::idempotency_key::{IdempotentPost, told};
 use super::{long_poll, of_own_flow};
-use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::{Machine, PostCaller};
 use crate::web::limits::rate_limit::RateLimiter;
 use crate::web::state::AppState;

@@ -7,11 +7,11 @@ use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest, web};
 use countersign_domain::json::parse::{JsonCode, JsonError, ParseLimits, parse};
 use countersign_domain::json::pointer::Pointer;
+use countersign_service::error::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::problem::Problem;
-use crate::service::error::{Error, Result};
 use crate::web::state::AppState;
 
 /// A request body. If it is too large, the error is a JSON error like the others.

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use countersign_domain::identity::account::Token;
+use countersign_service::Stored;
+use countersign_service::error::{Error, Result};
 use tokio::sync::Semaphore;
 
-use crate::service::Stored;
-use crate::service::error::{Error, Result};
 use crate::web::state::AppState;
 
 /// The interval of checks without a commit, so that an expired deadline is noticed in time.

@@ -3,10 +3,10 @@
 use actix_web::http::header;
 use actix_web::web::Data;
 use actix_web::{FromRequest as _, HttpRequest, HttpResponse};
+use countersign_service::error::Error;
 
 use super::problem::Problem;
 use crate::config::MetricsAccess;
-use crate::service::error::Error;
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
 

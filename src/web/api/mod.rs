@@ -30,11 +30,11 @@ pub mod writes;
 use actix_web::web::{ServiceConfig, get, post, put};
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 use countersign_domain::primitives::id::FlowId;
+use countersign_service::error::{Error, Result};
 
 use super::auth::extractors::Machine;
 use super::auth::permissions;
 use super::mcp;
-use crate::service::error::{Error, Result};
 use problem::Problem;
 use problem::responder::ProblemResponder;
 

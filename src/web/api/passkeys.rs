@@ -4,10 +4,10 @@ use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};
 use countersign_domain::chain::verify_receipt_offline::PinnedPasskey;
 use countersign_domain::primitives::id::Jti;
+use countersign_service::error::Result;
 use serde_json::json;
 
 use super::json_body;
-use crate::service::error::Result;
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
 

@@ -7,12 +7,12 @@ use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, Po
 use countersign_domain::primitives::id::{AmendmentId, FlowId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Vote;
+use countersign_service::error::{Error, Result};
 use serde_json::{Value, json};
 
 use super::idempotency_key::{IdempotentPost, told as telling};
 use super::json_body;
 use super::threads::ReasonRequest;
-use crate::service::error::{Error, Result};
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
 

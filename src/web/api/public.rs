@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 use actix_web::HttpResponse;
 use actix_web::http::header;
 use actix_web::web::Data;
+use countersign_service::error::Result;
 use serde_json::json;
 
 use super::openapi::description;
-use crate::service::error::Result;
 use crate::web::state::AppState;
 
 /// The OpenAPI document as text, built once.

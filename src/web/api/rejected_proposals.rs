@@ -4,11 +4,11 @@ use actix_web::HttpResponse;
 use actix_web::web::{Data, Query};
 use countersign_domain::policy::Instruction;
 use countersign_domain::threads::transition::Rejection;
+use countersign_service::error::{Error, Result};
+use countersign_service::proposals::rejection_list::OlderCursor;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::service::error::{Error, Result};
-use crate::service::proposals::rejection_list::OlderCursor;
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
 

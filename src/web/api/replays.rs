@@ -7,14 +7,14 @@ use actix_web::http::StatusCode;
 use actix_web::web::Path;
 use countersign_domain::policy::PolicySource;
 use countersign_domain::primitives::id::FlowId;
+use countersign_service::error::{Error, Result};
+use countersign_service::policy_changes::replay::{ReplayCursor, ReplayResult};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
 use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
-use crate::service::error::{Error, Result};
-use crate::service::policy_changes::replay::{ReplayCursor, ReplayResult};
 
 /// The body of `POST /v1/flows/{flow}/replays`.
 #[derive(Debug, Deserialize, ToSchema)]

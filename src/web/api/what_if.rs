@@ -8,14 +8,14 @@ use actix_web::web::Path;
 use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::policy::{HypotheticalContext, PolicySource, WhatIf};
 use countersign_domain::primitives::id::{FlowId, NodeId};
+use countersign_service::error::{Error, Result};
+use countersign_service::policy_changes::dry_run::DryRun;
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
-use crate::service::error::{Error, Result};
-use crate::service::policy_changes::dry_run::DryRun;
 
 /// The body of `POST /v1/flows/{flow}/judgements`.
 #[derive(Debug, Deserialize, ToSchema)]

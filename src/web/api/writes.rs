@@ -9,6 +9,8 @@ use countersign_domain::primitives::id::{PrincipalId, ThreadId, WriteId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::thread::WriteKey;
 use countersign_domain::writes::write::{Write, WriteResolution, WriteState};
+use countersign_service::error::{Error, Result};
+use countersign_service::writes::verify::{VerifyInput, read_expectations};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -16,8 +18,6 @@ use utoipa::ToSchema;
 use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::threads::ReasonRequest;
-use crate::service::error::{Error, Result};
-use crate::service::writes::verify::{VerifyInput, read_expectations};
 use crate::web::auth::extractors::CachedTokenMachine;
 use crate::web::state::AppState;
 

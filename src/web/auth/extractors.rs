@@ -12,14 +12,14 @@ use countersign_domain::identity::account::Token;
 use countersign_domain::interrupts::SignedPostId;
 use countersign_domain::interrupts::signed_post::SignedPost;
 use countersign_domain::primitives::id::TokenId;
+use countersign_service::Stored;
+use countersign_service::error::Error;
+use countersign_service::identity::session::SignedIn;
 use serde::Deserialize;
 
 use super::csrf::CsrfToken;
 use super::permissions;
 use super::permissions::CallerRole;
-use crate::service::Stored;
-use crate::service::error::Error;
-use crate::service::identity::session::SignedIn;
 use crate::web::api::json_body::JsonBytes;
 use crate::web::api::problem::Problem;
 use crate::web::limits::request_body::{BodyAllowance, BodySender};

@@ -3,8 +3,7 @@
 use actix_web::http::Method;
 use countersign_domain::chain::denial::DenialCode;
 use countersign_domain::identity::account::{MachineRole, PersonRole};
-
-use crate::service::error::Error;
+use countersign_service::error::Error;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallerRole {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::http::header::CONTENT_LENGTH;
+use countersign_service::error::Error;
 
 use super::quota::{CallerQuota, QuotaPermit};
-use crate::service::error::Error;
 
 /// The time limit for a body. It protects against slow senders that block memory (slowloris).
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -9,9 +9,9 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
 use actix_web::web::{self, Bytes};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _};
+use countersign_service::error::Error;
 
 use super::quota::QuotaPermit;
-use crate::service::error::Error;
 use crate::web::api::problem::Problem;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::rate_limit_key::RateLimitKey;

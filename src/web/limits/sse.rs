@@ -8,12 +8,12 @@ use std::time::Duration;
 use actix_web::http::header;
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
+use countersign_service::error::{Error, Result};
 use futures_util::stream;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::quota::{CallerQuota, QuotaPermit};
-use crate::service::error::{Error, Result};
 
 /// The limit on all streams. Each holds a connection and reads the database for every batch.
 const STREAMS_MAX: usize = 1_000;

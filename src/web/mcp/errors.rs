@@ -1,12 +1,12 @@
 //! Errors for models: the problem that every client gets, with the next step.
 
 use countersign_domain::json::parse::JsonError;
+use countersign_service::error::Error;
 use rmcp::model::{CallToolResult, RequestId as MessageId, ServerJsonRpcMessage, ServerResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::McpCaller;
-use crate::service::error::Error;
 use crate::web::api::problem::{ProblemBody, count_broken};
 use crate::web::state::AppState;
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign_service::error::{Error, Result};
+use countersign_service::platform::trace_context;
 use http::request::Parts;
 use rmcp::handler::server::ServerHandler;
 use rmcp::handler::server::common::schema_for_type;
@@ -19,8 +21,6 @@ use serde_json::{Map, Value, json};
 use super::McpCaller;
 use super::errors;
 use super::inputs::{LookAtHoldInput, ProposeInput, ReadViewInput, TakeBackInput, WaitForDecisionInput};
-use crate::service::error::{Error, Result};
-use crate::service::platform::trace_context;
 use crate::web::api::transitions::view;
 use crate::web::api::{json_body, threads, transitions};
 use crate::web::state::AppState;

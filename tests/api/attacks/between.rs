@@ -9,17 +9,17 @@ use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, VoteRejected, VoteVerdict};
 
-use countersign::service::error::Error;
-use countersign::service::identity::delegations::NewDelegation;
-use countersign::service::identity::passkeys::PasskeyConfirmation;
-use countersign::service::identity::revocation::SignInAccess;
-use countersign::service::operations::halt::HaltScope;
-use countersign::service::proposals::outcome::ProposalOutcome;
-use countersign::service::proposals::request::{Proposal, ProposalKind};
-use countersign::service::reviews::vote::VoteOutcome;
-use countersign::service::threads::create::CreatedThread;
-use countersign::service::threads::create::NewThread;
-use countersign::service::writes::verify::VerifyInput;
+use countersign_service::error::Error;
+use countersign_service::identity::delegations::NewDelegation;
+use countersign_service::identity::passkeys::PasskeyConfirmation;
+use countersign_service::identity::revocation::SignInAccess;
+use countersign_service::operations::halt::HaltScope;
+use countersign_service::proposals::outcome::ProposalOutcome;
+use countersign_service::proposals::request::{Proposal, ProposalKind};
+use countersign_service::reviews::vote::VoteOutcome;
+use countersign_service::threads::create::CreatedThread;
+use countersign_service::threads::create::NewThread;
+use countersign_service::writes::verify::VerifyInput;
 use serde_json::{Value, json};
 
 use super::AttackScenario;
@@ -106,7 +106,7 @@ async fn a_receipt_revoked_between_decision_and_commit_counts() {
     let jti = scene.case.decision["nonce"].as_str().unwrap().try_into().unwrap();
     let revokes: InterleavedAction = Box::new(move || {
         Box::pin(async move {
-            let by = countersign::service::writes::revoke_receipt::Revoker::Admin("tests".try_into().unwrap());
+            let by = countersign_service::writes::revoke_receipt::Revoker::Admin("tests".try_into().unwrap());
             service.writes.revoke_receipt(&by, &jti, "now").await.unwrap();
         })
     });

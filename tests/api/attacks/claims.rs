@@ -3,7 +3,7 @@
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::service::identity::accounts::NewToken;
+use countersign_service::identity::accounts::NewToken;
 use serde_json::{Value, json};
 
 use super::forge::{with_claims, with_receipt};
@@ -26,7 +26,7 @@ async fn approved_in_refunds(scene: &AttackScenario) -> String {
         let new = NewToken {
             name: format!("refunds-{}", role.as_str()),
             role,
-            owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
+            owner: countersign_service::identity::owner_names::NewOwner::Group("platform".to_owned()),
             flow: Some("refunds".try_into().unwrap()),
             nodes: nodes.iter().map(|it| (*it).try_into().unwrap()).collect(),
         };

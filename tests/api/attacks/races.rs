@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use countersign::service::Service;
-use countersign::service::writes::verify::VerifyInput;
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::Service;
+use countersign_service::writes::verify::VerifyInput;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use futures_util::future::join_all;
 use serde_json::json;

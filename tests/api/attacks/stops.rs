@@ -93,10 +93,10 @@ async fn only_the_writer_of_the_flow_is_allowed() {
         .activate_policy(&"tests".try_into().unwrap(), None, crate::gateway::source(&refunds), Default::default())
         .await
         .unwrap();
-    let new = countersign::service::identity::accounts::NewToken {
+    let new = countersign_service::identity::accounts::NewToken {
         name: "refunder".to_owned(),
         role: MachineRole::Writer,
-        owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
+        owner: countersign_service::identity::owner_names::NewOwner::Group("platform".to_owned()),
         flow: Some("refunds".try_into().unwrap()),
         nodes: ["database_writer".try_into().unwrap()].into(),
     };
@@ -166,7 +166,7 @@ async fn token_revoked_between_read_and_commit_is_refused() {
     let stale = scene.g.service.identity.token_of(&second).await.unwrap();
     scene.g.service.identity.revoke_token(&token_id(&second)).await.unwrap();
     let case = &scene.case;
-    let ask = countersign::service::writes::verify::VerifyInput {
+    let ask = countersign_service::writes::verify::VerifyInput {
         thread: case.id().as_str().unwrap().try_into().unwrap(),
         transition: case.held["transition"].as_str().unwrap().try_into().unwrap(),
         receipt: Some(case.receipt().to_owned()),

@@ -4,11 +4,11 @@ use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
 use countersign_domain::identity::party::Party;
 use countersign_domain::reviews::{Ballot, BrowserCheck, VoteVerdict};
 
-use countersign::service::error::Error;
-use countersign::service::identity::accounts::NewAccount;
-use countersign::service::reviews::vote::VoteOutcome;
-use countersign::service::threads::redaction::RedactionDetail;
 use countersign::web::api::problem::vote_code;
+use countersign_service::error::Error;
+use countersign_service::identity::accounts::NewAccount;
+use countersign_service::reviews::vote::VoteOutcome;
+use countersign_service::threads::redaction::RedactionDetail;
 use countersign_store::Store as _;
 use countersign_store::row::{SealedRow, Table};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};

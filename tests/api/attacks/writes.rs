@@ -2,12 +2,12 @@
 
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::reviews::VoteVerdict;
+use countersign_service::audit::audit;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use super::{AttackScenario, approve, cases};
 use crate::gateway::{POLICY, token};
-use countersign::service::audit::audit;
 use countersign::worker::expire_leases;
 
 async fn reserve(scene: &AttackScenario) {
@@ -160,7 +160,7 @@ async fn active_lease_blocks_commits_and_votes() {
     let ask = json!({"thread": thread["thread"], "transition": thread["transition"], "write_id": "w1"});
     scene.write(&ask).await.expect(200);
     let refused = scene.g.vote(&scene.g.alice, &held, VoteVerdict::Approve).await.unwrap_err();
-    assert!(matches!(refused, countersign::service::error::Error::WriteInProgress), "{refused:?}");
+    assert!(matches!(refused, countersign_service::error::Error::WriteInProgress), "{refused:?}");
     let node = (scene.g.parser.as_str(), "input_parser");
     let other = scene.g.propose(&thread["thread"], &thread["transition"], node, json!({"raw_text": "x"})).await;
     assert_eq!((other.status, other.code()), (409, "write_in_progress"));

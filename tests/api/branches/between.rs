@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::threads::branch::Strategy;
-
-use countersign::service::Service;
-use countersign::service::proposals::join_request::JoinProposal;
-use countersign::service::proposals::request::{Proposal, ProposalKind};
+use countersign_service::Service;
+use countersign_service::proposals::join_request::JoinProposal;
+use countersign_service::proposals::request::{Proposal, ProposalKind};
 
 use super::*;
 use crate::gateway::spawn_with_policy;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use countersign::service::Service;
-use countersign::service::branches::list::{BranchStatus, BranchSummary};
-use countersign::service::threads::list::ThreadListCursor;
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::Service;
+use countersign_service::branches::list::{BranchStatus, BranchSummary};
+use countersign_service::threads::list::ThreadListCursor;
 use countersign_store::change::Draft;
 use countersign_store::label::{Label, LabelChange};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};

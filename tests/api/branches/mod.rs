@@ -8,9 +8,9 @@ use countersign_domain::identity::account::MachineRole;
 use countersign_domain::reviews::{VoteRejected, VoteVerdict};
 use countersign_domain::threads::branch::Branch;
 
-use countersign::service::error::Error;
-use countersign::service::proposals::rollback::RollbackInput;
-use countersign::service::reviews::vote::VoteOutcome;
+use countersign_service::error::Error;
+use countersign_service::proposals::rollback::RollbackInput;
+use countersign_service::reviews::vote::VoteOutcome;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 

@@ -16,18 +16,18 @@ use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, VoteRejected, VoteVerdict, WithdrawalRequest};
 
-use countersign::service::error::{Error, Result};
-use countersign::service::identity::accounts::NewAccount;
-use countersign::service::identity::delegations::{DelegationOwnerFilter, NewDelegation};
-use countersign::service::identity::passkeys::{ChallengePurpose, PasskeyConfirmation};
-use countersign::service::identity::revocation::SignInAccess;
-use countersign::service::identity::session::SignedIn;
-use countersign::service::inbox::InboxFilter;
-use countersign::service::inbox::list::InboxPageSelection;
-use countersign::service::inbox::list::WaitingCount;
-use countersign::service::reviews::vote::VoteOutcome;
 use countersign::web::api::problem::vote_code;
 use countersign_adapters::clock::ClockOffset;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::accounts::NewAccount;
+use countersign_service::identity::delegations::{DelegationOwnerFilter, NewDelegation};
+use countersign_service::identity::passkeys::{ChallengePurpose, PasskeyConfirmation};
+use countersign_service::identity::revocation::SignInAccess;
+use countersign_service::identity::session::SignedIn;
+use countersign_service::inbox::InboxFilter;
+use countersign_service::inbox::list::InboxPageSelection;
+use countersign_service::inbox::list::WaitingCount;
+use countersign_service::reviews::vote::VoteOutcome;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 

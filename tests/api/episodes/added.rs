@@ -6,12 +6,11 @@ use std::sync::Arc;
 use countersign_domain::episode::agent_event::Phase;
 use countersign_domain::operations::halt::Halt;
 use countersign_domain::primitives::id::PrincipalId;
-
-use countersign::service::episodes::record::NewEvent;
-use countersign::service::identity::accounts::NewToken;
-use countersign::service::identity::actor::Actor;
-use countersign::service::operations::halt::HaltScope;
-use countersign::service::operations::halt_request::HaltRequest;
+use countersign_service::episodes::record::NewEvent;
+use countersign_service::identity::accounts::NewToken;
+use countersign_service::identity::actor::Actor;
+use countersign_service::operations::halt::HaltScope;
+use countersign_service::operations::halt_request::HaltRequest;
 
 use super::*;
 use crate::gateway::{source, spawn_gateway};
@@ -83,7 +82,7 @@ async fn run_is_unknown_to_tokens_of_another_flow(scene: ApiScenario) {
     let new = NewToken {
         name: "elsewhere".to_owned(),
         role: MachineRole::Agent,
-        owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
+        owner: countersign_service::identity::owner_names::NewOwner::Group("platform".to_owned()),
         flow: Some("refunds".try_into().unwrap()),
         nodes: BTreeSet::from(["planner".try_into().unwrap()]),
     };

@@ -15,8 +15,8 @@ use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::reviews::VoteVerdict;
 use countersign_domain::threads::thread::Thread;
 
-use countersign::service::branches::list::BranchStatus;
-use countersign::service::error::Error;
+use countersign_service::branches::list::BranchStatus;
+use countersign_service::error::Error;
 use countersign_store::record::RecordReader;
 use countersign_store::records::{event_alias, posted_row_id};
 use futures_util::future::join_all;

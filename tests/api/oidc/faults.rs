@@ -179,7 +179,7 @@ async fn callback_is_valid_once_in_time_and_in_the_same_browser() {
 
     let mut visitor = HttpBrowser::new();
     let late = peer.signs_in(&visitor.sent_to(&g.url, "/").await);
-    g.pass(countersign::service::identity::oidc_sign_in::ERRAND_TTL);
+    g.pass(countersign_service::identity::oidc_sign_in::ERRAND_TTL);
     assert_eq!(visitor.get(&late).await.status, 400);
     assert_eq!(last_reason(&g).await, "unknown_state");
 }

@@ -16,14 +16,14 @@ use std::time::Duration;
 use countersign_domain::identity::account::Account;
 use countersign_domain::log::event::Event;
 
-use countersign::service::identity::sign_in_config::LocalAccounts;
-use countersign::service::identity::sign_in_config::SignInMethods;
-use countersign::service::{PeopleSettings, Service};
 use countersign::web::limits::rate_limit::RateLimiter;
 use countersign_adapters::clock::ClockOffset;
 use countersign_adapters::keyring::Keyring;
 use countersign_adapters::oidc_provider::OidcConfig;
 use countersign_adapters::oidc_provider::Provider;
+use countersign_service::identity::sign_in_config::LocalAccounts;
+use countersign_service::identity::sign_in_config::SignInMethods;
+use countersign_service::{PeopleSettings, Service};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::gateway::{MovedClock, POLICY, TestGateway, settings, spawn_letting_in};

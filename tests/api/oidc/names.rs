@@ -2,7 +2,7 @@
 
 use countersign_domain::identity::account::{AccountCredential, PersonRole};
 
-use countersign::service::identity::revocation::SignInAccess;
+use countersign_service::identity::revocation::SignInAccess;
 use serde_json::json;
 
 use super::faults::{try_once, with_peer};

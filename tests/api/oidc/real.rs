@@ -3,8 +3,8 @@
 use countersign_domain::identity::account::{AccountCredential, PersonRole};
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::service::audit::audit;
 use countersign_adapters::oidc_provider::OidcConfig;
+use countersign_service::audit::audit;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 

@@ -2,11 +2,10 @@
 
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::reviews::VoteVerdict;
-
-use countersign::service::error::Error;
-use countersign::service::identity::accounts::NewAccount;
-use countersign::service::identity::sign_in_config::LocalAccounts;
-use countersign::service::identity::sign_in_config::SignInMethods;
+use countersign_service::error::Error;
+use countersign_service::identity::accounts::NewAccount;
+use countersign_service::identity::sign_in_config::LocalAccounts;
+use countersign_service::identity::sign_in_config::SignInMethods;
 
 use super::faults::{try_once, with_peer};
 use super::provider::settings;

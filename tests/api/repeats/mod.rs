@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use countersign_domain::identity::account::MachineRole;
 
-use countersign::service::audit::audit;
 use countersign::web::api::openapi::KEYLESS;
 use countersign::web::auth::permissions::TABLE;
 use countersign::worker::{deliver, prune};
+use countersign_service::audit::audit;
 use countersign_store::row::Table;
 use countersign_store::{RowFilter, Store as _};
 use futures_util::future::join_all;

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use countersign::service::Service;
 use countersign::web::client_ip::TrustedProxies;
 use countersign::web::server::serve;
 use countersign::web::state::AppState;
 use countersign_adapters::clock::ClockOffset;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::Service;
 use countersign_store::change::{ChangeSet, RowWrite};
 use countersign_store::postgres::PostgresStore;
 use countersign_store::row::Table;

@@ -2,8 +2,7 @@
 //! an attacker sealed the rows.
 
 use countersign_domain::identity::party::Party;
-
-use countersign::service::inbox::list::InboxItem;
+use countersign_service::inbox::list::InboxItem;
 
 use super::*;
 

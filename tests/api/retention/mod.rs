@@ -20,13 +20,13 @@ use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{ChainRow, StateContent, StateRow, Transition, ValueLocation};
 use countersign_domain::threads::usage::Usage;
 
-use countersign::service::Service;
-use countersign::service::branches::list::BranchStatus;
-use countersign::service::error::Error;
-use countersign::service::proposals::outcome::ProposalOutcome;
-use countersign::service::proposals::request::{Proposal, ProposalKind};
 use countersign::worker::archive::Archiver;
 use countersign_adapters::archives::{packed, unpacked};
+use countersign_service::Service;
+use countersign_service::branches::list::BranchStatus;
+use countersign_service::error::Error;
+use countersign_service::proposals::outcome::ProposalOutcome;
+use countersign_service::proposals::request::{Proposal, ProposalKind};
 use countersign_store::change::Draft;
 use countersign_store::record::{Record, RecordReader, Stored};
 use countersign_store::row::Table;

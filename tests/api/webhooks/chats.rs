@@ -6,7 +6,7 @@ use std::time::Duration;
 use countersign_domain::primitives::id::InterruptId;
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::service::identity::revocation::SignInAccess;
+use countersign_service::identity::revocation::SignInAccess;
 use serde_json::{Value, json};
 
 use super::receiver::{BROKEN, FINE, ReceiverReply, WebhookReceiver};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use countersign::service::Service;
-use countersign::service::audit::audit;
 use countersign::worker::{deliver, sequence};
 use countersign_adapters::clock::ClockOffset;
 use countersign_adapters::keyring::Keyring;
+use countersign_service::Service;
+use countersign_service::audit::audit;
 use countersign_store::postgres::PostgresStore;
 use countersign_store::row::Table;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};

@@ -3,8 +3,8 @@
 use countersign_domain::delivery::mail_contact::MailPace;
 use countersign_domain::identity::account::{Account, PersonRole};
 
-use countersign::service::Service;
-use countersign::service::identity::accounts::NewAccount;
+use countersign_service::Service;
+use countersign_service::identity::accounts::NewAccount;
 use serde_json::json;
 
 use super::receiver::{FINE, ReceiverReply, WebhookReceiver};
@@ -29,7 +29,7 @@ async fn ready(s: &WebhookScenario) {
     administrator(&s.g.service, "gil").await;
     s.g.service
         .identity
-        .set_admission("gil", countersign::service::identity::revocation::SignInAccess::Barred)
+        .set_admission("gil", countersign_service::identity::revocation::SignInAccess::Barred)
         .await
         .unwrap();
     told_at(&s.g.service, &s.g.alice, "alice@example.org", MailPace::Each).await;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use countersign_domain::keys::Keys;
 
-use countersign::service::audit::audit_with;
 use countersign_adapters::archives::Archives;
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_service::audit::audit_with;
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_store::row::Table;
 use tempfile::TempDir;

@@ -23,10 +23,10 @@ use countersign_domain::threads::transition::{ChainRow, Transition};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::service::audit::audit_with;
 use countersign_adapters::archives::Archives;
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_service::audit::audit_with;
 use countersign_store::record::Record;
 use countersign_store::records::UnsequencedEvent;
 use countersign_store::row::{SealedRow, Table};
@@ -293,7 +293,7 @@ fn unlabelled(bench: &mut ResealHarness) {
 /// Every sentence that the audit's source has, up to where something is put in. Damage to the file itself is for
 /// `tests/api/faults/audits.rs`: rows that are sealed again leave the file sound.
 fn sentences() -> BTreeSet<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/service/audit");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/service/src/audit");
     let mut all = BTreeSet::new();
     let files = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());
     for file in files.filter(|it| !it.ends_with("damages.rs")) {

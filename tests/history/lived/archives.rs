@@ -5,9 +5,9 @@ use std::path::Path;
 
 use countersign_domain::identity::account::MachineRole;
 
-use countersign::service::Service;
-use countersign::service::archive::move_versions::ArchiveScanCursor;
 use countersign_adapters::archives::Archives;
+use countersign_service::Service;
+use countersign_service::archive::move_versions::ArchiveScanCursor;
 use serde_json::json;
 
 use super::{HistoryActors, admin, example, make, propose, token};

@@ -4,11 +4,11 @@ use countersign_domain::primitives::id::{BranchName, NodeId, StepKey};
 use countersign_domain::reviews::VoteVerdict;
 use countersign_domain::threads::branch::Strategy;
 
-use countersign::service::Service;
-use countersign::service::branches::fork::{CreatedBranches, NewBranches};
-use countersign::service::proposals::join_request::JoinProposal;
-use countersign::service::proposals::outcome::ProposalOutcome;
-use countersign::service::proposals::request::{Proposal, ProposalKind};
+use countersign_service::Service;
+use countersign_service::branches::fork::{CreatedBranches, NewBranches};
+use countersign_service::proposals::join_request::JoinProposal;
+use countersign_service::proposals::outcome::ProposalOutcome;
+use countersign_service::proposals::request::{Proposal, ProposalKind};
 use serde_json::{Value, json};
 
 use super::{Digest, HistoryActors, Usage, ballot, held, make, propose, thread};

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use countersign_domain::reviews::{Ballot, ExtensionRequest, VoteVerdict, WithdrawalRequest};
 
-use countersign::service::Service;
-use countersign::service::identity::delegations::{DelegationOwnerFilter, NewDelegation};
-use countersign::service::identity::passkeys::PasskeyConfirmation;
-use countersign::service::identity::session::SignedIn;
+use countersign_service::Service;
+use countersign_service::identity::delegations::{DelegationOwnerFilter, NewDelegation};
+use countersign_service::identity::passkeys::PasskeyConfirmation;
+use countersign_service::identity::session::SignedIn;
 use serde_json::json;
 
 use super::passkeys::authenticator::Authenticator;

@@ -8,10 +8,10 @@ use countersign_domain::identity::party::Party;
 use countersign_domain::primitives::id::{EventId, NodeId};
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::service::Service;
-use countersign::service::episodes::import::ImportOutcome;
-use countersign::service::episodes::record::NewEvent;
-use countersign::service::threads::create::NewThread;
+use countersign_service::Service;
+use countersign_service::episodes::import::ImportOutcome;
+use countersign_service::episodes::record::NewEvent;
+use countersign_service::threads::create::NewThread;
 use serde_json::{Value, json};
 
 use super::{HistoryActors, admin, ballot, first_state, held, propose, thread};

@@ -7,8 +7,8 @@ use countersign_domain::interrupts::{HostAssertion, Interrupt, SignedPostId};
 use countersign_domain::primitives::id::AccountId;
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::service::Service;
 use countersign::worker::rejudge;
+use countersign_service::Service;
 use serde_json::json;
 
 use super::{HistoryActors, admin, ballot, example};

@@ -33,24 +33,24 @@ use countersign_domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdi
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::usage::Usage;
 
-use countersign::service::identity::accounts::{NewAccount, NewToken};
-use countersign::service::identity::actor::Actor;
-use countersign::service::identity::revocation::SignInAccess;
-use countersign::service::operations::halt::HaltScope;
-use countersign::service::operations::halt_request::HaltRequest;
-use countersign::service::policy_changes::activate::ActivationOutcome;
-use countersign::service::proposals::outcome::ProposalOutcome;
-use countersign::service::proposals::request::{Proposal, ProposalKind};
-use countersign::service::reviews::comment::NewComment;
-use countersign::service::reviews::edit::{EditRequest, EditResult};
-use countersign::service::reviews::reveal::RevealRequest;
-use countersign::service::threads::create::NewThread;
-use countersign::service::writes::revoke_receipt::Revoker;
-use countersign::service::writes::verify::VerifyInput;
-use countersign::service::{PeopleSettings, Service, ServiceSettings};
 use countersign::worker::rejudge;
 use countersign_adapters::clock::{Clock, ClockOffset, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_service::identity::accounts::{NewAccount, NewToken};
+use countersign_service::identity::actor::Actor;
+use countersign_service::identity::revocation::SignInAccess;
+use countersign_service::operations::halt::HaltScope;
+use countersign_service::operations::halt_request::HaltRequest;
+use countersign_service::policy_changes::activate::ActivationOutcome;
+use countersign_service::proposals::outcome::ProposalOutcome;
+use countersign_service::proposals::request::{Proposal, ProposalKind};
+use countersign_service::reviews::comment::NewComment;
+use countersign_service::reviews::edit::{EditRequest, EditResult};
+use countersign_service::reviews::reveal::RevealRequest;
+use countersign_service::threads::create::NewThread;
+use countersign_service::writes::revoke_receipt::Revoker;
+use countersign_service::writes::verify::VerifyInput;
+use countersign_service::{PeopleSettings, Service, ServiceSettings};
 use countersign_store::Store;
 use countersign_store::record::Stored;
 use countersign_store::row::Table;
@@ -181,7 +181,7 @@ async fn token(service: &Service, role: MachineRole, of: &str, nodes: &[&str]) -
     let new = NewToken {
         name: format!("{of}-{}", role.as_str()),
         role,
-        owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
+        owner: countersign_service::identity::owner_names::NewOwner::Group("platform".to_owned()),
         flow: Some(flow(of)),
         nodes,
     };
@@ -399,7 +399,7 @@ pub fn writer() -> NewToken {
     NewToken {
         name,
         role: MachineRole::Writer,
-        owner: countersign::service::identity::owner_names::NewOwner::Group("platform".to_owned()),
+        owner: countersign_service::identity::owner_names::NewOwner::Group("platform".to_owned()),
         flow: Some(flow("payments")),
         nodes,
     }

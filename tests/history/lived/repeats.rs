@@ -3,11 +3,11 @@
 use countersign_domain::platform::idempotency::{IdempotencyKey, IdempotentRequest, StoredResponse};
 use countersign_domain::primitives::secret::Secret;
 
-use countersign::service::Service;
-use countersign::service::error::Result;
-use countersign::service::platform::idempotency::IdempotentResponse;
-use countersign::service::threads::create::CreatedThread;
-use countersign::service::threads::create::NewThread;
+use countersign_service::Service;
+use countersign_service::error::Result;
+use countersign_service::platform::idempotency::IdempotentResponse;
+use countersign_service::threads::create::CreatedThread;
+use countersign_service::threads::create::NewThread;
 use serde_json::json;
 
 use super::{HistoryActors, first_state};

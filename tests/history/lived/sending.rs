@@ -6,11 +6,11 @@ use std::time::Duration;
 use countersign_domain::delivery::endpoint::EventPattern;
 use countersign_domain::primitives::secret::Secret;
 
-use countersign::service::Service;
-use countersign::service::delivery::endpoint_kind::NewKind;
-use countersign::service::delivery::endpoints::{EndpointEdit, NewEndpoint};
-use countersign::service::identity::actor::Actor;
 use countersign_adapters::http_client::{HttpClient, HttpClientSettings};
+use countersign_service::Service;
+use countersign_service::delivery::endpoint_kind::NewKind;
+use countersign_service::delivery::endpoints::{EndpointEdit, NewEndpoint};
+use countersign_service::identity::actor::Actor;
 
 use super::HistoryActors;
 

@@ -8,10 +8,10 @@ use countersign_domain::identity::oidc_identity::{AdmissionRule, ClaimMapping, O
 use countersign_domain::primitives::id::GroupName;
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::service::Service;
-use countersign::service::identity::accounts::NewAccount;
-use countersign::service::identity::self_service::PasswordChangeOutcome;
 use countersign_adapters::oidc_provider::OidcConfig;
+use countersign_service::Service;
+use countersign_service::identity::accounts::NewAccount;
+use countersign_service::identity::self_service::PasswordChangeOutcome;
 use serde_json::json;
 
 use super::passkeys::authenticator::Authenticator;

@@ -9,11 +9,11 @@ use countersign_domain::policy::StateLimits;
 use countersign_domain::primitives::id::Jti;
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::service::error::Error;
-use countersign::service::writes::verify::peek_receipt;
-use countersign::service::{PeopleSettings, Service, ServiceSettings};
 use countersign_adapters::clock::{ClockOffset, SystemClock};
 use countersign_adapters::keyring::Keyring;
+use countersign_service::error::Error;
+use countersign_service::writes::verify::peek_receipt;
+use countersign_service::{PeopleSettings, Service, ServiceSettings};
 use countersign_store::Store;
 use countersign_store::postgres::PostgresStore;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};

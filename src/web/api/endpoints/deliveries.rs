@@ -6,15 +6,15 @@ use actix_web::web::{Data, Path, Query};
 use countersign_domain::delivery::delivery_record::Delivery;
 use countersign_domain::primitives::id::EndpointId;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::delivery::deliveries::{DeliveryCursor, DeliveryFilter, RedeliveryRange};
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::actor::Actor;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::view::delivery_json;
 use super::{EmptyRequest, id};
-use crate::service::delivery::deliveries::{DeliveryCursor, DeliveryFilter, RedeliveryRange};
-use crate::service::error::{Error, Result};
-use crate::service::identity::actor::Actor;
 use crate::web::api::idempotency_key::{IdempotentPost, told};
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;

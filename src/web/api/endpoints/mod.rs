@@ -18,18 +18,18 @@ use countersign_domain::identity::account::MachineRole;
 use countersign_domain::primitives::id::{EndpointId, FlowId};
 use countersign_domain::primitives::secret::Secret;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate};
+use countersign_service::delivery::endpoints::{
+    DeliveryActivation, EndpointDetails, EndpointEdit, NewEndpoint, OVERLAP_MAX,
+};
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::actor::Actor;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::idempotency_key::{IdempotentPost, told};
 use super::problem::responder::ProblemResponder;
-use crate::service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate};
-use crate::service::delivery::endpoints::{
-    DeliveryActivation, EndpointDetails, EndpointEdit, NewEndpoint, OVERLAP_MAX,
-};
-use crate::service::error::{Error, Result};
-use crate::service::identity::actor::Actor;
 use crate::web::auth::extractors::Machine;
 use crate::web::state::AppState;
 use template_body::TemplateBody;

@@ -4,9 +4,8 @@ use countersign_domain::delivery::delivery_record::{AttemptOutcome, Delivery, De
 use countersign_domain::delivery::endpoint::EndpointState;
 use countersign_domain::delivery::endpoint_kind::EndpointKind;
 use countersign_domain::primitives::secret::Secret;
+use countersign_service::delivery::endpoints::EndpointDetails;
 use serde_json::{Value, json};
-
-use crate::service::delivery::endpoints::EndpointDetails;
 
 /// How much of an endpoint's URL is shown. A URL can be a secret: anyone with a chat's webhook URL can post to the
 /// chat.

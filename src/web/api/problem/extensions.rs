@@ -5,12 +5,12 @@ use countersign_domain::json::parse::JsonCode;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::threads::thread::Checkpoint;
 use countersign_domain::writes::write::ResultError;
+use countersign_service::episodes::envelope_error::{EnvelopeCreationCause, EnvelopeCreationError};
+use countersign_service::error::Error;
+use countersign_service::platform::rejection_body::RejectionBody;
 use serde_json::{Map, Value, json};
 
 use super::FieldError;
-use crate::service::episodes::envelope_error::{EnvelopeCreationCause, EnvelopeCreationError};
-use crate::service::error::Error;
-use crate::service::platform::rejection_body::RejectionBody;
 
 /// Returns the items of `errors`.
 pub(super) fn faults_of(error: &Error) -> Vec<FieldError> {

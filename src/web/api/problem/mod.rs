@@ -16,11 +16,11 @@ use countersign_domain::interrupts::InterruptRejected;
 use countersign_domain::json::parse::JsonCode;
 use countersign_domain::platform::idempotency::IdempotencyError;
 use countersign_domain::reviews::VoteRejected;
+use countersign_service::error::Error;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::service::error::Error;
 use crate::web::request_log::RequestId;
 use crate::web::state::AppState;
 

@@ -1,10 +1,10 @@
 //! Converts errors of handlers to problem responses.
 
 use actix_web::{Handler, HttpRequest, Responder};
+use countersign_service::error::Result as Done;
 use futures_util::future::LocalBoxFuture;
 
 use super::Problem;
-use crate::service::error::Result as Done;
 
 /// A handler whose errors become problem responses.
 #[derive(Clone, Copy, Debug)]

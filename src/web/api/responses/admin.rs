@@ -6,10 +6,9 @@ use countersign_domain::primitives::id::{EventId, FlowId, Jti, NodeId, Principal
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::writes::write::ResultError;
 use countersign_domain::writes::write::WriteResolution;
+use countersign_service::policy_changes::replay::ReplayedProposal;
 use serde_json::Value;
 use utoipa::ToSchema;
-
-use crate::service::policy_changes::replay::ReplayedProposal;
 
 /// The recorded outcome of a write whose lease expired.
 #[derive(Debug, ToSchema)]

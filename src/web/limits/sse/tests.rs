@@ -1,8 +1,8 @@
 use actix_web::test::TestRequest;
+use countersign_service::error::Error;
 use serde_json::json;
 
 use super::{EventStreams, STREAMS_MAX, STREAMS_OF_ONE_MAX, frame, is_wanted, last_seen};
-use crate::service::error::Error;
 
 #[test]
 fn streams_per_caller_are_limited() {

@@ -3,13 +3,13 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::actor::Actor;
 
 use super::delivery_rows::{attempt_row, delivery_row};
 use super::endpoint::id;
 use super::endpoints::may_change;
 use super::endpoints_view::DeliveryPage;
-use crate::service::error::{Error, Result};
-use crate::service::identity::actor::Actor;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::flash::{FlashQuery, refusal};
 use crate::web::pages::shared::form::EmptyForm;

@@ -15,13 +15,13 @@ use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{EndpointId, FlowId};
 use countersign_domain::primitives::secret::Secret;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate};
+use countersign_service::delivery::endpoints::{EndpointDetails, NewEndpoint};
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::actor::Actor;
 use serde::Deserialize;
 
 use super::endpoints_view::{EndpointFormInput, EndpointRow, EndpointsPage, HealthBadge};
-use crate::service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate};
-use crate::service::delivery::endpoints::{EndpointDetails, NewEndpoint};
-use crate::service::error::{Error, Result};
-use crate::service::identity::actor::Actor;
 use crate::web::pages::identity::people_view::SecretPage;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::flash::{FlashQuery, refusal};

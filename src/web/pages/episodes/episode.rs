@@ -9,11 +9,11 @@ use countersign_domain::episode::state::{self};
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{ReviewId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::episodes::record::EpisodeRecord;
+use countersign_service::error::{Error, Result};
 
 use super::episode_view::{EpisodeEventRow, EpisodeHeadView, EpisodePage};
 use super::run_parts::{EVENTS_SHOWN, file, outcomes, plan, says, standing, steps, summary};
-use crate::service::episodes::record::EpisodeRecord;
-use crate::service::error::{Error, Result};
 use crate::web::pages::log::event_names;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::format::moment;

@@ -5,12 +5,12 @@ use countersign_domain::episode::finding::RunNote;
 use countersign_domain::episode::imported::{RunSigner, RunSignerStatus, cut};
 use countersign_domain::episode::verify::{CheckExtent, RunReport, RunSection};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::episodes::import::ImportedRun;
 
 use super::episode_view::{
     EpisodeEventRow, EpisodeHeadView, EpisodePage, ImportHeader, ImportSignerView, UnverifiedRow,
 };
 use super::run_parts::{EVENTS_SHOWN, TEXT_CHARS_SHOWN, ended, file, outcomes, plan, says, shown, steps, summary};
-use crate::service::episodes::import::ImportedRun;
 use crate::web::pages::shared::format::moment;
 use crate::web::pages::shared::layout::{PageLayout, Tone};
 use crate::web::pages::shared::safe_text::SafeLine;

@@ -3,12 +3,12 @@
 use actix_web::web;
 use countersign_domain::episode::imported::{RunImport, RunSigner};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::error::{Error, Result};
+use countersign_service::proposals::rejection_list::OlderCursor;
 use serde::Deserialize;
 
 use super::imports_view::{ImportRow, ImportsPage};
 use super::run_parts::ended;
-use crate::service::error::{Error, Result};
-use crate::service::proposals::rejection_list::OlderCursor;
 use crate::web::pages::shared::format::moment;
 use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;

@@ -7,12 +7,12 @@ use countersign_domain::delivery::mail_contact::{MailAddress, MailContact, MailP
 use countersign_domain::identity::account::Session;
 use countersign_domain::primitives::id::SessionId;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::password_hash::PASSWORD_CHARS_MIN;
+use countersign_service::identity::self_service::PasswordChangeOutcome;
 use serde::Deserialize;
 
 use super::account_view::{AccountPage, SessionRow};
-use crate::service::error::{Error, Result};
-use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
-use crate::service::identity::self_service::PasswordChangeOutcome;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::flash::{FlashQuery, refusal};
 use crate::web::pages::shared::form::SignedInForm;

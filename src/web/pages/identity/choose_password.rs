@@ -4,11 +4,11 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::LinkPurpose;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::password_hash::PASSWORD_CHARS_MIN;
 use serde::Deserialize;
 
 use super::account_view::PasswordPage;
-use crate::service::error::{Error, Result};
-use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
 use crate::web::pages::shared::anonymous_session;
 use crate::web::pages::shared::anonymous_session::{AnonymousSession, let_in};
 use crate::web::pages::shared::error_page::PageError;

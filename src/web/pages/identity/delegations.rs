@@ -9,6 +9,9 @@ use countersign_domain::identity::account::PersonRole;
 use countersign_domain::identity::delegation::Delegation;
 use countersign_domain::primitives::id::DelegationId;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::delegations::{DelegationOwnerFilter, NewDelegation};
+use countersign_service::identity::passkeys::{ChallengePurpose, PasskeyConfirmation};
 use serde::Deserialize;
 
 use super::delegations_view::{
@@ -17,9 +20,6 @@ use super::delegations_view::{
 };
 use super::passkeys::{ids, parsed};
 use super::passkeys_view::{PasskeyChallengeView, PasskeyConfirmationView};
-use crate::service::error::{Error, Result};
-use crate::service::identity::delegations::{DelegationOwnerFilter, NewDelegation};
-use crate::service::identity::passkeys::{ChallengePurpose, PasskeyConfirmation};
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::flash::{FlashQuery, refusal};
 use crate::web::pages::shared::form::{EmptyForm, SignedInForm};

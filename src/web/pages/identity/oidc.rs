@@ -6,12 +6,12 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::primitives::secret::Secret;
+use countersign_service::error::Error;
+use countersign_service::identity::oidc_sign_in::OidcCallback;
+use countersign_service::identity::oidc_sign_in::{AuthorizationResponse, AuthorizationResult};
 use serde::Deserialize;
 
 use super::sign_in_view::RedirectPage;
-use crate::service::error::Error;
-use crate::service::identity::oidc_sign_in::OidcCallback;
-use crate::service::identity::oidc_sign_in::{AuthorizationResponse, AuthorizationResult};
 use crate::web::limits::rate_limit::RateLimiter;
 use crate::web::pages::shared::anonymous_session::{AnonymousSession, let_in, sign_in_origin};
 use crate::web::pages::shared::error_page::PageError;

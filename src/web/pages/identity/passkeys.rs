@@ -5,14 +5,14 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::passkey::{Assertion, Passkey, Registration};
 use countersign_domain::primitives::id::PasskeyId;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::passkeys::{ChallengePurpose, NewPasskey, PasskeyConfirmation, PasskeySignIn};
 use serde::Deserialize;
 
 use super::passkeys_view::{
     AddPasskeyForm, PasskeyAvailability, PasskeyChallengeView, PasskeyConfirmationView, PasskeyRow, PasskeysPage,
 };
 use super::sign_in::page_again;
-use crate::service::error::{Error, Result};
-use crate::service::identity::passkeys::{ChallengePurpose, NewPasskey, PasskeyConfirmation, PasskeySignIn};
 use crate::web::pages::shared::anonymous_session;
 use crate::web::pages::shared::anonymous_session::let_in;
 use crate::web::pages::shared::error_page::PageError;

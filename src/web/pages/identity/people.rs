@@ -8,12 +8,12 @@ use askama::Template as _;
 use countersign_domain::identity::account::{Account, AccountCredential, LinkPurpose, PersonRole};
 use countersign_domain::primitives::id::{GroupName, SessionId};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::accounts::NewAccount;
+use countersign_service::identity::administration::{INVITATION_TTL, OpenLink};
 use serde::Deserialize;
 
 use super::people_view::{LinkRow, PeoplePage, PersonFormInput, PersonRow, SecretPage};
-use crate::service::error::{Error, Result};
-use crate::service::identity::accounts::NewAccount;
-use crate::service::identity::administration::{INVITATION_TTL, OpenLink};
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::flash::{FlashQuery, refusal};
 use crate::web::pages::shared::form::{EmptyForm, SignedInForm};

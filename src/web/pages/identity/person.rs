@@ -5,13 +5,13 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::{Account, PersonRole};
 use countersign_domain::primitives::id::AccountId;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::administration::RESET_TTL;
+use countersign_service::identity::revocation::SignInAccess;
 use serde::Deserialize;
 
 use super::people::{groups_of, person_row, role_of};
 use super::people_view::{PersonEditability, PersonFormInput, PersonPage, SecretPage};
-use crate::service::error::{Error, Result};
-use crate::service::identity::administration::RESET_TTL;
-use crate::service::identity::revocation::SignInAccess;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::flash::{FlashQuery, refusal};
 use crate::web::pages::shared::form::{EmptyForm, SignedInForm};

@@ -7,12 +7,12 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::{LinkPurpose, PersonRole};
 use countersign_domain::primitives::id::GroupName;
+use countersign_service::error::Error;
+use countersign_service::identity::accounts::NewAccount;
+use countersign_service::identity::password_hash::PASSWORD_CHARS_MIN;
 use serde::Deserialize;
 
 use super::sign_in_view::{RoleChoice, SetUpPage};
-use crate::service::error::Error;
-use crate::service::identity::accounts::NewAccount;
-use crate::service::identity::password_hash::PASSWORD_CHARS_MIN;
 use crate::web::pages::shared::anonymous_session;
 use crate::web::pages::shared::anonymous_session::{AnonymousSession, let_in};
 use crate::web::pages::shared::error_page::PageError;

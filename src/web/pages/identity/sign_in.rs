@@ -5,14 +5,14 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::LinkPurpose;
+use countersign_service::error::Error;
+use countersign_service::identity::passkeys::ChallengePurpose;
+use countersign_service::identity::sign_in_config::LocalAccounts;
 use serde::Deserialize;
 
 use super::oidc::redirect_page;
 use super::passkeys_view::PasskeyChallengeView;
 use super::sign_in_view::{SignInLinkPage, SignInPage};
-use crate::service::error::Error;
-use crate::service::identity::passkeys::ChallengePurpose;
-use crate::service::identity::sign_in_config::LocalAccounts;
 use crate::web::auth::extractors::cookie_name;
 use crate::web::pages::shared::anonymous_session;
 use crate::web::pages::shared::anonymous_session::{AnonymousSession, let_in};

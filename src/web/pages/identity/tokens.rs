@@ -8,12 +8,12 @@ use askama::Template as _;
 use countersign_domain::identity::account::{Account, MachineRole, PersonRole, Token};
 use countersign_domain::primitives::id::{FlowId, NodeId, TokenId};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::accounts::NewToken;
+use countersign_service::identity::owner_names::{NewOwner, excluded_by};
 use serde::Deserialize;
 
 use super::people_view::{SecretPage, TokenFormInput, TokenRow, TokensPage};
-use crate::service::error::{Error, Result};
-use crate::service::identity::accounts::NewToken;
-use crate::service::identity::owner_names::{NewOwner, excluded_by};
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::flash::{FlashQuery, refusal};
 use crate::web::pages::shared::form::{EmptyForm, SignedInForm};

@@ -18,11 +18,11 @@ use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::{
     Ballot, BrowserCheck, CheckboxState, VoteRejected, VoteVerdict, VoterProof, VotingSeat,
 };
+use countersign_service::error::{Error, Result};
+use countersign_service::inbox::bulk_decisions::BulkExclusion;
+use countersign_service::reviews::details::ReviewFacts;
 
 use super::bulk_decide_view::{BulkDecisionPage, BulkGroupRow, BulkGroupsPage, BulkReviewRow, ExcludedReviewRow};
-use crate::service::error::{Error, Result};
-use crate::service::inbox::bulk_decisions::BulkExclusion;
-use crate::service::reviews::details::ReviewFacts;
 use crate::web::pages::reviews::decide::{alone_words, committed};
 use crate::web::pages::reviews::review::{change, progress};
 use crate::web::pages::shared::error_page::PageError;
@@ -242,7 +242,7 @@ impl BulkDecisionContext<'_> {
         let reviews: Vec<ReviewId> = self.sent.rows.iter().map(|it| it.review.clone()).collect();
         let before = self.app.service.inbox.several(&reviews, self.visitor.account()).await?;
         let silent = self.sent.comment.trim().is_empty();
-        let asks = |(row, item): (&BulkDecisionRow, &crate::service::inbox::list::InboxItem)| {
+        let asks = |(row, item): (&BulkDecisionRow, &countersign_service::inbox::list::InboxItem)| {
             item.hold.stages.get(row.stage as usize).is_some_and(|it| it.comment_required)
         };
         // The check comes before the first vote, so that a missing comment counts no vote at all.

@@ -7,20 +7,20 @@ use countersign_domain::identity::account::Account;
 use countersign_domain::primitives::id::{FlowId, GroupName, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, Ineligible, SearchKey, VoteVerdict, VotingSeat};
+use countersign_service::Service;
+use countersign_service::error::{Error, Result};
+use countersign_service::inbox::list::DIGEST_DIGITS_MIN;
+use countersign_service::inbox::list::InboxCursor;
+use countersign_service::inbox::list::InboxItem;
+use countersign_service::inbox::list::InboxListing;
+use countersign_service::inbox::list::InboxPageSelection;
+use countersign_service::inbox::{InboxFilter, InboxSearch, InboxStateFilter};
 use serde::Deserialize;
 
 use super::list_view::{
     ActiveMark, DecidedRow, InboxFilterOption, InboxPage, InboxScope, InboxTab, InboxTabKind, SearchForm,
     StageVotesView, WaitingRow,
 };
-use crate::service::Service;
-use crate::service::error::{Error, Result};
-use crate::service::inbox::list::DIGEST_DIGITS_MIN;
-use crate::service::inbox::list::InboxCursor;
-use crate::service::inbox::list::InboxItem;
-use crate::service::inbox::list::InboxListing;
-use crate::service::inbox::list::InboxPageSelection;
-use crate::service::inbox::{InboxFilter, InboxSearch, InboxStateFilter};
 use crate::web::pages::interrupts;
 use crate::web::pages::policies::list;
 use crate::web::pages::shared::format::{

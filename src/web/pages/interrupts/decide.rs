@@ -4,11 +4,11 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::reviews::{Ballot, VotePreview, VoteRejected};
+use countersign_service::error::{Error, Result};
+use countersign_service::interrupts::InterruptView;
 
 use super::view::InterruptConfirmPage;
 use super::{find, page, said};
-use crate::service::error::{Error, Result};
-use crate::service::interrupts::InterruptView;
 use crate::web::pages::reviews::decide::{MissingPasskeySignature, signing, words};
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::form::SignedInForm;

@@ -11,6 +11,8 @@ use countersign_domain::policy::RedactedLeaf;
 use countersign_domain::primitives::id::{AccountId, InterruptId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{CannotDecide, VoteVerdict, VoterRoll};
+use countersign_service::error::{Error, Result};
+use countersign_service::interrupts::InterruptView;
 
 use super::shared::decision_form::{CommentRequirement, DecideForm, DecideFormView, StageProgressView};
 use super::shared::form_nonce::{Nonce, NonceBinding};
@@ -21,8 +23,6 @@ use super::shared::visitor::Visitor;
 use super::shared::vote_form::VoteFormState;
 use super::shared::widgets::ReviewBadge;
 use super::shared::widgets::TimelineItem;
-use crate::service::error::{Error, Result};
-use crate::service::interrupts::InterruptView;
 use crate::web::state::AppState;
 pub use decide::submit;
 use view::{HostAssertionView, InterruptPage, InterruptRow, InterruptValueRow};

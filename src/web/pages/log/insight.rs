@@ -9,13 +9,13 @@ use actix_web::web;
 use chrono::DateTime;
 use countersign_domain::log::insight::{BucketWidth, Counts, FlowCounts, Histogram, Period};
 use countersign_domain::primitives::id::FlowId;
+use countersign_service::error::{Error, Result};
+use countersign_service::log::insight::InsightFacts;
 use serde::Deserialize;
 
 use super::insight_view::{
     Chart, ChartTable, InsightContent, InsightFigures, InsightGroupRow, InsightGroups, InsightPage, OutcomeRow,
 };
-use crate::service::error::{Error, Result};
-use crate::service::log::insight::InsightFacts;
 use crate::web::pages::inbox::list_view::{ActiveMark, InboxTab};
 use crate::web::pages::shared::format::moment;
 use crate::web::pages::shared::return_path::encoded;

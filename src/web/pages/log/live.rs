@@ -2,13 +2,13 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use countersign_domain::log::event::EventType;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::session::SignedIn;
+use countersign_service::log::browse::LogAudience;
+use countersign_service::log::sequencer::SequencedEvent;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::service::error::{Error, Result};
-use crate::service::identity::session::SignedIn;
-use crate::service::log::browse::LogAudience;
-use crate::service::log::sequencer::SequencedEvent;
 use crate::web::limits::sse;
 use crate::web::limits::sse::{BEAT, EventSource, EventStreamChunk};
 use crate::web::pages::shared::error_page::PageError;

@@ -9,14 +9,14 @@ use countersign_domain::chain::verify_receipt_offline::{CheckOutcome, Conclusion
 use countersign_domain::json::parse::{ParseLimits, parse};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::writes::write::WriteState;
+use countersign_service::error::Result;
+use countersign_service::writes::receipt_lookup::{IssuedReceiptState, PresentedReceipt, ReceiptLookupResult};
+use countersign_service::writes::verify::peek_receipt;
 use serde::Deserialize;
 
 use super::receipt_verifier_view::{
     CheckRow, GatewayFactRow, ReceiptCheckResult, ReceiptClaimRow, VerifierInputView, VerifierPage,
 };
-use crate::service::error::Result;
-use crate::service::writes::receipt_lookup::{IssuedReceiptState, PresentedReceipt, ReceiptLookupResult};
-use crate::service::writes::verify::peek_receipt;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{html, moment};

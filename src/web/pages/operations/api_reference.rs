@@ -4,9 +4,9 @@ use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template as _;
+use countersign_service::error::Error;
 
 use super::api_reference_view::{REFERENCE, ReferencePage};
-use crate::service::error::Error;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::format::html;
 use crate::web::pages::shared::layout::PageLayout;

@@ -7,13 +7,13 @@ use countersign_domain::identity::account::PersonRole;
 use countersign_domain::operations::halt::{Halt, HaltRecord, LiftQuorum};
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::actor::Actor;
+use countersign_service::operations::halt::{HaltScope, HaltState};
+use countersign_service::operations::halt_request::{HaltPreview, HaltRequest};
 use serde::Deserialize;
 
 use super::halt_view::{ActiveHaltRow, HaltConfirmPage, HaltPage, LiftOption, LiftRequestRow, ScopeCard};
-use crate::service::error::{Error, Result};
-use crate::service::identity::actor::Actor;
-use crate::service::operations::halt::{HaltScope, HaltState};
-use crate::service::operations::halt_request::{HaltPreview, HaltRequest};
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::flash::{FlashQuery, refusal};
 use crate::web::pages::shared::form::SignedInForm;

@@ -5,9 +5,9 @@ use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, Po
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::Mode;
+use countersign_service::error::Result;
 
 use super::list_view::{FlowCard, PoliciesPage, PolicyChangeRow};
-use crate::service::error::Result;
 use crate::web::pages::shared::format::moment;
 use crate::web::pages::shared::layout::{DigestText, Tone};
 use crate::web::pages::shared::safe_text::SafeLine;

@@ -4,11 +4,11 @@ use actix_web::web;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::transition::Rejection;
 use countersign_domain::writes::write::ResultError;
+use countersign_service::error::{Error, Result};
+use countersign_service::proposals::rejection_list::OlderCursor;
 use serde::Deserialize;
 
 use super::rejections_view::{RejectedRow, RejectionsPage};
-use crate::service::error::{Error, Result};
-use crate::service::proposals::rejection_list::OlderCursor;
 use crate::web::pages::shared::format::{error_row, moment};
 use crate::web::pages::shared::layout::DigestText;
 use crate::web::pages::shared::safe_text::{SafeJson, SafeLine};

@@ -9,14 +9,14 @@ use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::policy::{HypotheticalContext, JudgedOutcome, RedactedChange, WhatIf};
 use countersign_domain::primitives::id::{FlowId, NodeId};
 use countersign_domain::threads::usage::InvalidUsage;
+use countersign_service::error::{Error, Result};
+use countersign_service::policy_changes::dry_run::DryRun;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::what_if_view::{
     ChangeRow, FlowChoice, JudgementView, WhatIfInputView, WhatIfOptionState, WhatIfPage, WhatIfSideView,
 };
-use crate::service::error::{Error, Result};
-use crate::service::policy_changes::dry_run::DryRun;
 use crate::web::auth::permissions;
 use crate::web::auth::permissions::CallerRole;
 use crate::web::pages::shared::error_page::PageError;

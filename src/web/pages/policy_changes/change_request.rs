@@ -10,10 +10,10 @@ use countersign_domain::policy::PolicySource;
 use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
 use countersign_domain::primitives::id::AmendmentId;
 use countersign_domain::reviews::{Ballot, VoteVerdict, VoterRoll};
+use countersign_service::error::{Error, Result};
 use similar::{ChangeTag, TextDiff};
 
 use super::change_request_view::{DiffLine, DiffLineKind, FileDiff, PolicyChangePage, SignPolicyPage};
-use crate::service::error::{Error, Result};
 use crate::web::pages::policies::list::standing;
 use crate::web::pages::reviews::decide::{MissingPasskeySignature, signing, vote_words};
 use crate::web::pages::shared::decision_form::{CommentRequirement, DecideForm, DecideFormView, StageProgressView};

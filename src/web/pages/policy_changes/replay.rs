@@ -6,11 +6,11 @@ use askama::Template as _;
 use countersign_domain::policy::{HypotheticalOutcome, PolicySource, ReplayComparison, ReplayOutcome};
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::error::{Error, Result};
+use countersign_service::policy_changes::replay::{ReplayCursor, ReplayResult, ReplayedProposal};
 use serde::Deserialize;
 
 use super::replay_view::{ReplayResultView, ReplayRow, ReplaySummary, ReplaysPage};
-use crate::service::error::{Error, Result};
-use crate::service::policy_changes::replay::{ReplayCursor, ReplayResult, ReplayedProposal};
 use crate::web::pages::policies::what_if_view::{FlowChoice, WhatIfOptionState};
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::form::SignedInForm;

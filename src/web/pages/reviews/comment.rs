@@ -5,14 +5,14 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::reviews::VoteRejected;
+use countersign_service::error::{Error, Result};
+use countersign_service::reviews::comment::NewComment;
+use countersign_service::reviews::details::ReviewFacts;
 use serde::Deserialize;
 
 use super::decide::vote_words;
 use super::review;
 use super::review::{ReviewFormState, forms};
-use crate::service::error::{Error, Result};
-use crate::service::reviews::comment::NewComment;
-use crate::service::reviews::details::ReviewFacts;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::form_nonce::Nonce;

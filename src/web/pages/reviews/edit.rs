@@ -14,15 +14,15 @@ use countersign_domain::policy::{RedactedChange, Violation};
 use countersign_domain::primitives::sanitize;
 use countersign_domain::reviews::VoteRejected;
 use countersign_domain::reviews::edit::ReviewEdit;
+use countersign_service::error::{Error, Result};
+use countersign_service::reviews::details::ReviewFacts;
+use countersign_service::reviews::edit::{EditRequest, EditResult};
 use serde_json::Value;
 
 use super::decide::vote_words;
 use super::edit_view::{EditField, EditPage};
 use super::review;
 use super::review::forms;
-use crate::service::error::{Error, Result};
-use crate::service::reviews::details::ReviewFacts;
-use crate::service::reviews::edit::{EditRequest, EditResult};
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{error_row, headline, html, place_sent, see_other};

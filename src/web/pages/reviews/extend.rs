@@ -6,13 +6,13 @@ use askama::Template as _;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{ExtensionRequest, VoteRejected};
+use countersign_service::error::{Error, Result};
+use countersign_service::reviews::details::ReviewFacts;
 use serde::Deserialize;
 
 use super::decide::vote_words;
 use super::review;
 use super::review::{ReviewFormState, forms};
-use crate::service::error::{Error, Result};
-use crate::service::reviews::details::ReviewFacts;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::{html, see_other};

@@ -6,13 +6,13 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::chain::hash::Digest;
+use countersign_service::error::{Error, Result};
+use countersign_service::reviews::details::ReviewFacts;
+use countersign_service::reviews::reveal::RevealRequest;
 use serde::Deserialize;
 
 use super::review;
 use super::review::ReviewFormState;
-use crate::service::error::{Error, Result};
-use crate::service::reviews::details::ReviewFacts;
-use crate::service::reviews::reveal::RevealRequest;
 use crate::web::limits::rate_limit::RateLimiter;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::form::SignedInForm;

@@ -11,12 +11,12 @@ use countersign_domain::identity::delegation::Delegation;
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{HoldState, Ineligible, VoteVerdict, VotingSeat};
+use countersign_service::error::{Error, Result};
+use countersign_service::reviews::details::ReviewFacts;
 use serde::Deserialize;
 
 use super::review_view::{DecisionForm, ReviewDecisionView, ReviewPage};
 use super::revoke_receipt_view::RevocationForm;
-use crate::service::error::{Error, Result};
-use crate::service::reviews::details::ReviewFacts;
 use crate::web::pages::shared::form_nonce::{Nonce, NonceBinding};
 use crate::web::pages::shared::format::{cannot_decide, moment, see_other};
 use crate::web::pages::shared::layout::{FlashNotice, Tone};

@@ -7,11 +7,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_adapters::random;
 use countersign_domain::identity::account::SessionOrigin;
+use countersign_service::identity::password_sign_in::{DEVICE_TTL, SignInOrigin};
+use countersign_service::identity::session::SignedIn;
 
 use super::format::see_other;
 use super::return_path::LocalPath;
-use crate::service::identity::password_sign_in::{DEVICE_TTL, SignInOrigin};
-use crate::service::identity::session::SignedIn;
 use crate::web::auth::csrf::CsrfToken;
 use crate::web::auth::extractors::session_cookie;
 use crate::web::state::AppState;

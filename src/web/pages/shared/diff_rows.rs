@@ -6,11 +6,11 @@ use countersign_domain::chain::opening::Opening;
 use countersign_domain::json::canonical::canonical;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::policy::RedactedValueKind;
+use countersign_service::error::{Error, Result};
+use countersign_service::threads::history::StateDifference;
+use countersign_service::threads::redacted_fields::RedactedField;
 
 use super::proof_rows::OpeningRows;
-use crate::service::error::{Error, Result};
-use crate::service::threads::history::StateDifference;
-use crate::service::threads::redacted_fields::RedactedField;
 
 /// Returns the rows of an opening. Redacted values are already closed in it, so no other part of the states can leak.
 pub fn rows(opening: &Opening, hidden: &[RedactedField], protects: &dyn Fn(&Pointer) -> bool) -> Result<OpeningRows> {

@@ -6,12 +6,12 @@ use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use askama::Template as _;
 use countersign_domain::identity::oidc_identity::SignInRejected;
+use countersign_service::error::Error;
 
 use super::error_view::{ErrorAction, ErrorPage};
 use super::format::html;
 use super::layout::PageLayout;
 use super::return_path::LocalPath;
-use crate::service::error::Error;
 use crate::web::api::{self, problem::Problem};
 
 #[derive(Debug)]

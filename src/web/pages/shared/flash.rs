@@ -1,9 +1,9 @@
 //! Notices after a redirect. The URL has a code, and the page shows its own text for a known code.
 
+use countersign_service::error::{Error, Result};
 use serde::Deserialize;
 
 use super::layout::{FlashNotice, Tone};
-use crate::service::error::{Error, Result};
 
 /// `?done=`.
 #[derive(Deserialize, Default)]

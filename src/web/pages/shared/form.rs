@@ -6,6 +6,7 @@ use std::future::ready;
 use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest, web};
+use countersign_service::error::Error;
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -14,7 +15,6 @@ use url::form_urlencoded;
 use super::anonymous_session::AnonymousSession;
 use super::error_page::PageError;
 use super::visitor::Visitor;
-use crate::service::error::Error;
 use crate::web::auth::csrf::CsrfToken;
 use crate::web::state::AppState;
 

@@ -1,8 +1,9 @@
 //! The frame of every page: header, navigation and notices.
 
+use countersign_service::inbox::list::WaitingCount;
+
 use super::nav::Navigation;
 use super::safe_text::SafeLine;
-use crate::service::inbox::list::WaitingCount;
 
 #[derive(Clone, Debug, Default)]
 pub struct PageLayout {

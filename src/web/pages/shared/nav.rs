@@ -2,8 +2,8 @@
 
 use actix_web::http::Method;
 use countersign_domain::identity::account::PersonRole;
+use countersign_service::inbox::list::WaitingCount;
 
-use crate::service::inbox::list::WaitingCount;
 use crate::web::auth::permissions;
 use crate::web::auth::permissions::CallerRole;
 

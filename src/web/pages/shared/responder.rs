@@ -3,11 +3,11 @@
 use actix_web::http::StatusCode;
 use actix_web::{Handler, HttpRequest, HttpResponse};
 use askama::Template;
+use countersign_service::error::Result as Done;
 use futures_util::future::LocalBoxFuture;
 
 use super::error_page::PageError;
 use super::format::html;
-use crate::service::error::Result as Done;
 
 /// A handler whose views and errors become pages.
 #[derive(Clone, Copy, Debug)]

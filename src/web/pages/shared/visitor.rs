@@ -6,15 +6,15 @@ use std::pin::Pin;
 use actix_web::dev::Payload;
 use actix_web::http::Method;
 use actix_web::{FromRequest, HttpRequest, web};
+use countersign_service::Service;
+use countersign_service::error::{Error, Result};
+use countersign_service::inbox::list::WaitingCount;
 
 use super::error_page::PageError;
 use super::layout::{FlashNotice, PageLayout, SignedInView};
 use super::nav::Navigation;
 use super::return_path::LocalPath;
 use super::safe_text::SafeLine;
-use crate::service::Service;
-use crate::service::error::{Error, Result};
-use crate::service::inbox::list::WaitingCount;
 use crate::web::auth::extractors::Person;
 use crate::web::auth::permissions;
 use crate::web::state::AppState;

@@ -6,13 +6,13 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{
     Ballot, BrowserCheck, CheckboxState, VotePreview, VoteRejected, VoteVerdict, VoterProof,
 };
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::passkeys::VoteSignature;
 use serde::Deserialize;
 
 use super::form_nonce::{Nonce, NonceBinding};
 use super::visitor::Visitor;
 use super::widgets::VerdictView;
-use crate::service::error::{Error, Result};
-use crate::service::identity::passkeys::VoteSignature;
 use crate::web::pages::identity::passkeys::parsed;
 use crate::web::state::AppState;
 

@@ -3,10 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_domain::identity::account::PersonRole;
+use countersign_service::inbox::list::WaitingCount;
 use serde_json::{Value, json};
 
 use super::commitment_rows::{TreeExcerpt, canonical, half, hash, touches};
-use crate::service::inbox::list::WaitingCount;
 use crate::web::pages::reviews::discussion_view::{DeadlineOption, ExtensionForm};
 use crate::web::pages::reviews::review_view::{
     DecisionForm, EarlierDenialsView, Rationale, ReviewDecisionView, ReviewPage, ReviewStatusView, StageProgress,

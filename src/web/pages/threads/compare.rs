@@ -2,10 +2,10 @@
 
 use actix_web::web;
 use countersign_domain::primitives::id::ThreadId;
+use countersign_service::error::{Error, Result};
 use serde::Deserialize;
 
 use super::compare_view::ComparePage;
-use crate::service::error::{Error, Result};
 use crate::web::pages::shared::diff_rows::rows_of;
 use crate::web::pages::shared::safe_text::SafeLine;
 use crate::web::pages::shared::visitor::Visitor;

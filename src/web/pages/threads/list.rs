@@ -4,12 +4,12 @@ use actix_web::web;
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::thread::{Thread, ThreadStatusCode};
+use countersign_service::error::{Error, Result};
+use countersign_service::threads::list::{ThreadFilter, ThreadListCursor, ThreadSearchResult};
 use serde::Deserialize;
 
 use super::list_view::{FilterState, SelectOption, ThreadRow, ThreadsPage};
 use super::thread::status_of;
-use crate::service::error::{Error, Result};
-use crate::service::threads::list::{ThreadFilter, ThreadListCursor, ThreadSearchResult};
 use crate::web::pages::shared::format::moment;
 use crate::web::pages::shared::return_path::encoded;
 use crate::web::pages::shared::safe_text::SafeLine;

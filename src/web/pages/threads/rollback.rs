@@ -3,10 +3,10 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::primitives::id::{NodeId, ThreadId};
+use countersign_service::error::{Error, Result};
+use countersign_service::proposals::rollback::RollbackInput;
 use serde::Deserialize;
 
-use crate::service::error::{Error, Result};
-use crate::service::proposals::rollback::RollbackInput;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::form::SignedInForm;
 use crate::web::pages::shared::format::see_other;

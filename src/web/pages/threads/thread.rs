@@ -11,18 +11,18 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::branch::Branch;
 use countersign_domain::threads::flow::Mode;
 use countersign_domain::threads::thread::{HeadUse, Thread, ThreadStatusCode};
+use countersign_service::branches::list::{BranchList, BranchStatus, BranchSummary};
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::requester_names::RequesterName;
+use countersign_service::inbox::list::InboxItem;
+use countersign_service::threads::history::HistoryItem;
+use countersign_service::threads::list::ThreadListCursor;
 use serde::Deserialize;
 
 use super::thread_view::{
     BranchRow, BranchStatusView, EndedReviewRow, EntryRow, OriginRow, ThreadPage, ThreadStatusView, WriteStatusView,
 };
 use super::version::{asker, step_words};
-use crate::service::branches::list::{BranchList, BranchStatus, BranchSummary};
-use crate::service::error::{Error, Result};
-use crate::service::identity::requester_names::RequesterName;
-use crate::service::inbox::list::InboxItem;
-use crate::service::threads::history::HistoryItem;
-use crate::service::threads::list::ThreadListCursor;
 use crate::web::pages::shared::error_page::PageError;
 use crate::web::pages::shared::format::{deciders, ending, head_change, headline, html, moment, see_other};
 use crate::web::pages::shared::layout::{DigestText, Tone};

@@ -9,12 +9,12 @@ use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::transition::TransitionOutcome;
 use countersign_domain::writes::write::{Write, WriteResolution, WriteState};
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::requester_names::RequesterName;
+use countersign_service::threads::history::VersionFacts;
+use countersign_service::writes::verify::peek_receipt;
 
 use super::version_view::{CompareLink, RollbackForm, VersionCheckRow, VersionEventRow, VersionPage};
-use crate::service::error::{Error, Result};
-use crate::service::identity::requester_names::RequesterName;
-use crate::service::threads::history::VersionFacts;
-use crate::service::writes::verify::peek_receipt;
 use crate::web::auth::permissions;
 use crate::web::auth::permissions::CallerRole;
 use crate::web::pages::reviews::review::change;
@@ -114,7 +114,7 @@ fn gate(facts: &VersionFacts) -> GateView {
     }
 }
 
-/// Lists the checks of [`crate::service::Service::version_facts`], which returns an error if one of them fails.
+/// Lists the checks of [`countersign_service::Service::version_facts`], which returns an error if one of them fails.
 fn checks(facts: &VersionFacts) -> Vec<VersionCheckRow> {
     let but = (facts.key == KeyState::Retired).then(|| "The key has been retired since then.".to_owned());
     let parent = if facts.entry.version == 0 {

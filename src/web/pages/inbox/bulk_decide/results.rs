@@ -6,11 +6,11 @@ use askama::Template as _;
 use countersign_domain::primitives::id::{AccountId, ReviewId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, HoldState, VoteVerdict};
+use countersign_service::error::{Error, Result};
+use countersign_service::inbox::list::InboxItem;
+use countersign_service::reviews::vote::VoteOutcome;
 
 use super::BulkDecisionContext;
-use crate::service::error::{Error, Result};
-use crate::service::inbox::list::InboxItem;
-use crate::service::reviews::vote::VoteOutcome;
 use crate::web::api::problem::Problem;
 use crate::web::pages::inbox::bulk_decide_view::{BulkResultPage, BulkResultRow};
 use crate::web::pages::reviews::decide::words;

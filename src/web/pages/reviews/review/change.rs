@@ -11,11 +11,11 @@ use countersign_domain::json::canonical::canonical;
 use countersign_domain::policy::{JudgedWarning, RedactedLeaf};
 use countersign_domain::reviews::HoldReason;
 use countersign_domain::threads::usage::Usage;
+use countersign_service::error::{Error, Result};
+use countersign_service::reviews::details::{ReviewFacts, WriterView};
+use countersign_service::threads::tool_call_view as service;
 use serde_json::Value;
 
-use crate::service::error::{Error, Result};
-use crate::service::reviews::details::{ReviewFacts, WriterView};
-use crate::service::threads::tool_call_view as service;
 use crate::web::pages::reviews::review_view::{Rationale, StatementProofView, StatementRow};
 use crate::web::pages::shared::diff_rows;
 use crate::web::pages::shared::diff_rows::named;

@@ -7,9 +7,9 @@ use countersign_domain::chain::statement::TransitionType;
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{EXTENSIONS_MAX, Vote};
+use countersign_service::error::Result;
+use countersign_service::reviews::details::ReviewFacts;
 
-use crate::service::error::Result;
-use crate::service::reviews::details::ReviewFacts;
 use crate::web::pages::reviews::discussion_view::{CommentForm, DeadlineOption, ExtensionForm, WithdrawalForm};
 use crate::web::pages::reviews::reveal_view::RevealForm;
 use crate::web::pages::shared::form_nonce::{Nonce, NonceBinding};

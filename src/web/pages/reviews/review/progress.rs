@@ -3,10 +3,10 @@
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{HoldState, Vote, VoteVerdict, VotingSeat};
 use countersign_domain::writes::write::{WriteResolution, WriteState};
+use countersign_service::proposals::denied_attempts::EarlierDenials;
+use countersign_service::reviews::details::ReviewFacts;
+use countersign_service::writes::verify::peek_receipt;
 
-use crate::service::proposals::denied_attempts::EarlierDenials;
-use crate::service::reviews::details::ReviewFacts;
-use crate::service::writes::verify::peek_receipt;
 use crate::web::pages::reviews::review_view as view;
 use crate::web::pages::reviews::review_view::{ReviewStatusView, StageProgress, StageView};
 use crate::web::pages::shared::format::{deciders, ending, lines, listed, moment, span, urgency, voted_by};

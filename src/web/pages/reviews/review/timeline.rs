@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{BrowserCheck, Extension, HoldState, Reveal, ReviewComment, Vote, VoteVerdict};
 use countersign_domain::writes::write::WriteState;
+use countersign_service::identity::requester_names::RequesterName;
+use countersign_service::reviews::details::ReviewFacts;
 
 use super::progress::groups;
-use crate::service::identity::requester_names::RequesterName;
-use crate::service::reviews::details::ReviewFacts;
 use crate::web::pages::shared::format::{listed, moment};
 use crate::web::pages::shared::layout::Tone;
 use crate::web::pages::shared::safe_text::{SafeLine, SafePath, SafeText};

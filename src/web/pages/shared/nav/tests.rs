@@ -1,7 +1,7 @@
 use countersign_domain::identity::account::PersonRole;
+use countersign_service::inbox::list::WaitingCount;
 
 use super::{GROUPS, NavLink, NavLocation, Navigation, SCREENS};
-use crate::service::inbox::list::WaitingCount;
 use crate::web::auth::permissions::TABLE;
 
 const ROLES: [PersonRole; 3] = [PersonRole::Reviewer, PersonRole::Admin, PersonRole::Auditor];

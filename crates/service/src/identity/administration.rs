@@ -1,0 +1,361 @@
+//! Administration of accounts: inviting, changing, disabling, and password reset links. Every change is an event, and
+//! the account names the administrator who made the last one.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use countersign_domain::identity::account::{
+    AccessChange, Account, AccountCredential, LinkPurpose, OneTimeLink, PersonRole, SessionOrigin,
+};
+use countersign_domain::keys::Keys;
+use countersign_domain::log::event::EventType;
+use countersign_domain::primitives::confusable::alike;
+use countersign_domain::primitives::id::{AccountId, GroupName, SessionId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_store::RowFilter;
+use countersign_store::change::Draft;
+use countersign_store::record::Stored;
+use countersign_store::records::OPEN;
+use serde_json::json;
+
+use super::accounts::{NewAccount, check_name};
+use super::change_event::{change_event, changed_by};
+use super::password_hash;
+use super::session::{SignedIn, fingerprint, new_secret};
+use super::sign_in_method::SignInMethod;
+use crate::error::{Error, Result};
+use crate::identity::Identity;
+use crate::platform::event_recorder;
+use crate::platform::retry::retrying;
+
+/// Long enough for a weekend between sending and opening.
+pub const INVITATION_TTL: Duration = Duration::from_secs(3 * 24 * 3600);
+
+/// Shorter than an invitation, because the person waits for the link.
+pub const RESET_TTL: Duration = Duration::from_secs(24 * 3600);
+
+/// With more groups, a list is no longer readable.
+const GROUPS_MAX: usize = 32;
+
+/// Maximum number of unused links of one person.
+pub const LINKS_MAX: usize = 100;
+
+const TOO_MANY_LINKS: &str =
+    "you have 100 open invitations and reset links, which is the maximum: withdraw some, or wait until they are used";
+const LAST: &str = "this is the last administrator who can sign in: add another administrator first";
+const ONESELF: &str = "you cannot change your own access: ask another administrator";
+const ELSEWHERE: &str =
+    "this person signs in with the OpenID provider and has no password here: reset it at the provider";
+
+/// An open link, without its secret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenLink {
+    /// Id of the link. The link cannot be derived from it.
+    pub id: SessionId,
+    pub purpose: LinkPurpose,
+    pub expires_at: Timestamp,
+}
+
+impl Identity {
+    pub async fn people(&self) -> Result<Vec<Account>> {
+        let keys = self.core.keys()?;
+        let mut people = self.accounts_all(&keys).await?;
+        people.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(people)
+    }
+
+    /// Returns the invitations and reset links that can still be used, the next to expire first.
+    pub async fn open_links(&self) -> Result<Vec<OpenLink>> {
+        let keys = self.core.keys()?;
+        let (mut open, people) = (self.valid_links(&keys).await?, self.accounts_all(&keys).await?);
+        let makers: BTreeSet<&str> = people.iter().filter(|it| self.may_invite(it)).map(|it| it.id.as_str()).collect();
+        open.retain(|it| it.record.purpose.made_by().is_none_or(|by| makers.contains(by.by.as_str())));
+        let told = |it: OneTimeLink| OpenLink { id: it.id, purpose: it.purpose, expires_at: it.expires_at };
+        Ok(open.into_iter().map(|it| told(it.record)).collect())
+    }
+
+    /// Lists only links that expire later than now, so that expired links do not use up the limit.
+    async fn valid_links(&self, keys: &Keys) -> Result<Vec<Stored<OneTimeLink>>> {
+        self.all_due_after(keys, RowFilter::State(OPEN), self.core.now()).await
+    }
+
+    /// Checks the limit of open links. The limit keeps all links of one person small enough to withdraw in one change.
+    async fn check_link_limit(&self, keys: &Keys, by: &Account) -> Result<()> {
+        let open = self.valid_links(keys).await?;
+        let own =
+            open.iter().filter_map(|it| it.record.purpose.made_by()).filter(|it| it.by.as_str() == by.id.as_str());
+        if own.count() < LINKS_MAX { Ok(()) } else { Err(Error::WrongState(TOO_MANY_LINKS)) }
+    }
+
+    /// Creates a link that lets a new person create their account. The secret appears only in this response.
+    pub async fn invite(&self, by: &Stored<Account>, new: &NewAccount) -> Result<String> {
+        self.require_local_accounts()?;
+        check_name("/name", &new.name)?;
+        if new.groups.len() > GROUPS_MAX {
+            return Err(Error::invalid(
+                "/groups",
+                format!("a person can be in at most {GROUPS_MAX} groups: name fewer"),
+            ));
+        }
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        self.check_names(&keys, &new.name, &new.groups).await?;
+        // Two invitations with similar names could otherwise create accounts that reviewers confuse.
+        let like = |it: &OpenLink| matches!(&it.purpose, LinkPurpose::Invite { name, .. } if alike(name, &new.name));
+        if self.open_links().await?.iter().any(like) {
+            return Err(Error::Exists(
+                "an open invitation has this name or a similar one: withdraw that invitation first",
+            ));
+        }
+        let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
+        let purpose = LinkPurpose::Invite { name, role, groups, by: changed_by(by, now) };
+        self.put_link(&keys, by, EventType::Invited, purpose, INVITATION_TTL).await
+    }
+
+    /// Creates a link that lets a person choose another password. Their sessions end now, and again when they use the
+    /// link.
+    pub async fn reset_link(&self, by: &Stored<Account>, of: &AccountId) -> Result<String> {
+        self.require_local_accounts()?;
+        let keys = self.core.keys()?;
+        let account: Stored<Account> = self.core.need(&keys, of.as_str(), "account").await?;
+        // A stolen administrator session must not be able to change that administrator's own password.
+        if by.record.id == account.record.id {
+            return Err(Error::WrongState(ONESELF));
+        }
+        if account.record.password_hash().is_none() {
+            return Err(Error::WrongState(ELSEWHERE));
+        }
+        let purpose = LinkPurpose::Reset { account: of.clone(), by: changed_by(by, self.core.now()) };
+        self.put_link(&keys, by, EventType::ResetLinkMade, purpose, RESET_TTL).await
+    }
+
+    /// Returns the administrator who made a link. A link acts in the name of this administrator, so it is invalid once
+    /// the person is no administrator any more or cannot sign in.
+    pub(crate) async fn link_issuer(&self, keys: &Keys, link: &OneTimeLink) -> Result<Option<Stored<Account>>> {
+        let Some(by) = link.purpose.made_by() else { return Ok(None) };
+        let maker = self.core.fetch::<Account>(keys, by.by.as_str()).await?;
+        maker.filter(|it| self.may_invite(&it.record)).map(Some).ok_or(Error::NotFound("link"))
+    }
+
+    /// Returns the administrator who made a link, and requires that this does not change before the commit.
+    pub(crate) async fn require_link_issuer(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        link: &OneTimeLink,
+    ) -> Result<()> {
+        if let Some(maker) = self.link_issuer(keys, link).await? {
+            draft.require_unchanged(&maker);
+        }
+        Ok(())
+    }
+
+    fn may_invite(&self, maker: &Account) -> bool {
+        maker.role == PersonRole::Admin && self.can_sign_in(maker)
+    }
+
+    async fn put_link(
+        &self,
+        keys: &Keys,
+        by: &Stored<Account>,
+        kind: EventType,
+        purpose: LinkPurpose,
+        ttl: Duration,
+    ) -> Result<String> {
+        self.check_link_limit(keys, &by.record).await?;
+        let (now, secret) = (self.core.now(), new_secret());
+        let link = OneTimeLink { id: fingerprint(&secret), purpose, expires_at: now.plus(ttl), used: false };
+        let mut draft = Draft::new(keys.row(), now);
+        // The commit fails if the administrator was disabled or lost the role in the meantime.
+        draft.require_unchanged(by);
+        draft.insert(&link)?;
+        let data = json!({"link": link.id, "expires_at": link.expires_at, "for": link.purpose});
+        event_recorder::outside(&mut draft, None, now, kind, data)?;
+        if let LinkPurpose::Reset { account, .. } = &link.purpose {
+            // The reset may be a reaction to a stolen password, so nothing that depends on it stays valid.
+            self.end_sessions(&mut draft, keys, account, None).await?;
+            self.end_delegations_made_by_password(&mut draft, keys, account, &changed_by(by, now), None).await?;
+        }
+        self.core.commit(draft.finish()).await?;
+        Ok(secret)
+    }
+
+    /// Withdraws an invitation or a reset link.
+    pub async fn withdraw_link(&self, by: &Stored<Account>, id: &SessionId) -> Result<()> {
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let link: Stored<OneTimeLink> = self.core.need(&keys, id.as_str(), "link").await?;
+            // Other kinds of links belong to a running sign-in, and no administrator made them.
+            if !matches!(link.record.purpose, LinkPurpose::Invite { .. } | LinkPurpose::Reset { .. }) {
+                return Err(Error::NotFound("link"));
+            }
+            if link.record.used {
+                return Err(Error::WrongState("the link was already used or withdrawn"));
+            }
+            let mut draft = Draft::new(keys.row(), now);
+            draft.require_unchanged(by);
+            draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
+            let data = json!({"link": id, "by": by.record.id, "by_name": by.record.name});
+            event_recorder::outside(&mut draft, None, now, EventType::LinkWithdrawn, data)?;
+            self.core.commit(draft.finish()).await
+        })
+    }
+
+    /// Uses an invitation or a reset link: the person chooses a password and is signed in.
+    pub async fn choose_password(
+        &self,
+        secret: &str,
+        password: String,
+        origin: Option<SessionOrigin>,
+    ) -> Result<(SignedIn, String)> {
+        let link = self.link_of(secret).await?;
+        let account = match link.record.purpose.clone() {
+            LinkPurpose::Invite { name, role, groups, by } => {
+                let account = self.new_account(&NewAccount { name, role, groups }, password).await?;
+                self.put_account(Account { changed: Some(by), ..account }, Some(link)).await?.id
+            }
+            LinkPurpose::Reset { account, by } => {
+                password_hash::check_strength(&password)?;
+                // Hashed before the first attempt, so that a conflict does not repeat the slow work.
+                let hash = password_hash::hash(password).await?;
+                retrying!(self.reset_once(&link, &account, &by, &hash))?;
+                account
+            }
+            _ => return Err(Error::NotFound("link")),
+        };
+        let keys = self.core.keys()?;
+        let account = self.core.need::<Account>(&keys, account.as_str(), "account").await?;
+        self.open_session(&keys, account, SignInMethod::Password, origin).await
+    }
+
+    async fn reset_once(
+        &self,
+        link: &Stored<OneTimeLink>,
+        account: &AccountId,
+        by: &AccessChange,
+        hash: &str,
+    ) -> Result<()> {
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        // Each attempt reads the link again, because a conflict may mean that it was used.
+        let link: Stored<OneTimeLink> = self.core.need(&keys, link.record.id.as_str(), "link").await?;
+        let stored: Stored<Account> = self.core.need(&keys, account.as_str(), "account").await?;
+        if link.record.used || stored.record.disabled || stored.record.password_hash().is_none() {
+            return Err(Error::NotFound("link"));
+        }
+        let by = AccessChange { at: now, ..by.clone() };
+        let sign_in = AccountCredential::Password { hash: hash.to_owned() };
+        let next = Account { sign_in, changed: Some(by.clone()), ..stored.record.clone() };
+        let mut draft = Draft::new(keys.row(), now);
+        // The database's clock decides whether the link has expired.
+        draft.before(link.record.expires_at);
+        self.require_link_issuer(&mut draft, &keys, &link.record).await?;
+        draft.replace(&link, &OneTimeLink { used: true, ..link.record.clone() })?;
+        draft.replace(&stored, &next)?;
+        let mut data = change_event(&stored, Some(&by));
+        data["link"] = json!(link.record.id);
+        event_recorder::outside(&mut draft, None, now, EventType::PasswordReset, data)?;
+        self.end_sessions(&mut draft, &keys, account, None).await?;
+        self.end_delegations_made_by_password(&mut draft, &keys, account, &by, Some(&link.record.id)).await?;
+        self.core.commit(draft.finish()).await
+    }
+
+    /// Ends everything that the old password could have created, except the link in use: delegations, invitations,
+    /// reset links and requested links. An attacker with the old password may have made them.
+    pub(crate) async fn end_delegations_made_by_password(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        account: &AccountId,
+        by: &AccessChange,
+        but: Option<&SessionId>,
+    ) -> Result<()> {
+        // A delegation that a passkey confirmed does not depend on the password.
+        self.end_unproven_delegations(draft, keys, account, by, |it| it.confirmed_by.is_none()).await?;
+        let theirs = |it: &OneTimeLink| {
+            let by_them = it.purpose.made_by().is_some_and(|it| it.by.as_str() == account.as_str());
+            by_them || matches!(&it.purpose, LinkPurpose::Reset { account: of, .. } if of == account)
+        };
+        let open = self.valid_links(keys).await?;
+        for link in open.iter().filter(|it| theirs(&it.record) && but != Some(&it.record.id)) {
+            draft.replace(link, &OneTimeLink { used: true, ..link.record.clone() })?;
+            let data = json!({"link": link.record.id, "by": by.by, "by_name": by.name});
+            event_recorder::outside(draft, None, by.at, EventType::LinkWithdrawn, data)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the role and the groups of an account. Administrators cannot change their own access, and the last
+    /// administrator keeps the role.
+    pub async fn change_access(
+        &self,
+        by: &Stored<Account>,
+        of: &AccountId,
+        role: PersonRole,
+        groups: &BTreeSet<GroupName>,
+    ) -> Result<()> {
+        if groups.len() > GROUPS_MAX {
+            return Err(Error::invalid(
+                "/groups",
+                format!("a person can be in at most {GROUPS_MAX} groups: name fewer"),
+            ));
+        }
+        retrying!(self.change_access_once(by, of, role, groups))
+    }
+
+    async fn change_access_once(
+        &self,
+        by: &Stored<Account>,
+        of: &AccountId,
+        role: PersonRole,
+        groups: &BTreeSet<GroupName>,
+    ) -> Result<()> {
+        let (keys, now) = (self.core.keys()?, self.core.now());
+        let stored: Stored<Account> = self.core.need(&keys, of.as_str(), "account").await?;
+        if by.record.id == stored.record.id {
+            return Err(Error::WrongState(ONESELF));
+        }
+        if stored.record.role == role && stored.record.groups == *groups {
+            return Ok(());
+        }
+        self.check_groups(&self.accounts_all(&keys).await?, groups)?;
+        let by_now = changed_by(by, now);
+        let mut draft = Draft::new(keys.row(), now);
+        draft.require_unchanged(by);
+        if role != PersonRole::Admin {
+            self.require_another_admin(&mut draft, &keys, &stored.record).await?;
+        }
+        let next = Account { role, groups: groups.clone(), changed: Some(by_now.clone()), ..stored.record.clone() };
+        draft.replace(&stored, &next)?;
+        let mut data = change_event(&stored, Some(&by_now));
+        data["name"] = json!(next.name);
+        data["role"] = json!(next.role);
+        data["groups"] = json!(next.groups);
+        // Auditors see the old access without searching for the event before.
+        data["was"] = json!({"role": stored.record.role, "groups": stored.record.groups});
+        event_recorder::outside(&mut draft, None, now, EventType::AccountChanged, data)?;
+        self.core.commit(draft.finish()).await
+    }
+
+    /// Requires that another administrator remains. If two administrators remove each other at once, the commit of the
+    /// second fails.
+    pub(crate) async fn require_another_admin(
+        &self,
+        draft: &mut Draft<'_>,
+        keys: &Keys,
+        leaving: &Account,
+    ) -> Result<()> {
+        if !leaving.administers() {
+            return Ok(());
+        }
+        let people = self.accounts_all(keys).await?;
+        let other = people.iter().find(|it| it.id != leaving.id && it.administers());
+        let other = other.ok_or(Error::WrongState(LAST))?;
+        let other: Stored<Account> = self.core.need(keys, other.id.as_str(), "account").await?;
+        // The list was read a moment before the row. The caller tries again with a new list.
+        if !other.record.administers() {
+            return Err(Error::Busy);
+        }
+        // Makes the commit fail if the other administrator loses the role at the same time.
+        draft.require_unchanged(&other);
+        Ok(())
+    }
+}

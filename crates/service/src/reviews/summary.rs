@@ -1,0 +1,90 @@
+//! Summaries of reviews and interrupts for notifications, which leave the gateway and have no access control.
+//! They contain nothing of the proposed values.
+
+use std::collections::BTreeSet;
+
+use countersign_domain::interrupts::Interrupt;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::keys::Keys;
+use countersign_domain::primitives::id::FlowId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::Hold;
+
+use crate::error::Result;
+use crate::reviews::Reviews;
+
+/// The maximum number of named keys, for a short message.
+const KEYS_MAX: usize = 8;
+
+/// The summary of a review or an interrupt.
+pub(crate) struct ReviewSummary {
+    /// The kind: `Review` or `Interrupt`.
+    pub(crate) thing: &'static str,
+    pub(crate) name: String,
+    pub(crate) flow: FlowId,
+    /// The protected keys that the change touches, as the policy names them.
+    pub(crate) risk: String,
+    pub(crate) ends: Timestamp,
+    /// The page where a person signs in and decides.
+    pub(crate) page: String,
+}
+
+impl Reviews {
+    pub(crate) async fn brief_of(&self, keys: &Keys, hold: &Hold) -> Result<ReviewSummary> {
+        let policy = self.policies.policy(keys, hold.policy).await?;
+        Ok(ReviewSummary {
+            thing: "Review",
+            name: hold.id.to_string(),
+            flow: hold.flow.clone(),
+            risk: risk_of(hold, |it| policy.hides(it)),
+            ends: hold.expires_at,
+            page: format!("{}/reviews/{}", self.core.public_url(), hold.id),
+        })
+    }
+
+    /// Returns the summary of an interrupt. Its keys are omitted, because the host application wrote them.
+    pub(crate) fn brief_of_interrupt(&self, interrupt: &Interrupt) -> ReviewSummary {
+        ReviewSummary {
+            thing: "Interrupt",
+            name: interrupt.id.to_string(),
+            flow: interrupt.flow.clone(),
+            risk: "reported by the host application, not verified by the gateway".to_owned(),
+            ends: interrupt.expires_at,
+            page: format!("{}/interrupts/{}", self.core.public_url(), interrupt.id),
+        }
+    }
+}
+
+/// Returns the protected keys that a change touches. Redacted keys are only counted.
+fn risk_of(hold: &Hold, hides: impl Fn(&Pointer) -> bool) -> String {
+    let mut named = BTreeSet::new();
+    let (mut hidden, mut other) = (0_usize, false);
+    for reason in &hold.reasons {
+        match reason.pointer.as_deref() {
+            None => other = true,
+            Some(key) => {
+                // The pattern is `$.a.b`, `a.b` or a JSON Pointer.
+                let dotted = key.strip_prefix("$.").unwrap_or(key);
+                let pointer =
+                    if dotted.starts_with('/') { dotted.to_owned() } else { format!("/{}", dotted.replace('.', "/")) };
+                match Pointer::try_from(pointer.as_str()) {
+                    Ok(pointer) if !hides(&pointer) => drop(named.insert(key.to_owned())),
+                    _ => hidden += 1,
+                }
+            }
+        }
+    }
+    let more = named.len().saturating_sub(KEYS_MAX);
+    let mut parts: Vec<String> = named.into_iter().take(KEYS_MAX).collect();
+    if more > 0 {
+        parts.push(format!("{more} more"));
+    }
+    if hidden > 0 {
+        parts.push("a redacted key".to_owned());
+    }
+    match (parts.is_empty(), other) {
+        (true, _) => "a policy rule requires approval".to_owned(),
+        (false, false) => format!("protected: {}", parts.join(", ")),
+        (false, true) => format!("protected: {}; a policy rule requires approval", parts.join(", ")),
+    }
+}

@@ -1,0 +1,269 @@
+//! Redaction of texts and states for one reader. Only this module decides which texts are compared with
+//! redacted values. A text that the reader could have chosen is never compared, because the result would
+//! confirm a guess.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use countersign_domain::identity::account::{Account, Token};
+use countersign_domain::identity::party::{Author, Party};
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{Policy, RedactedValues, Redactor, ScannedState, StateText, project};
+use countersign_domain::primitives::id::{NodeId, PrincipalId};
+use countersign_domain::reviews::Hold;
+use countersign_domain::threads::tool_call::Tool;
+use countersign_domain::threads::transition::Transition;
+use serde_json::Value;
+
+use super::provenance::{ProvenanceTrace, TextAuthor, TraceStart};
+use crate::error::{Error, Result};
+use crate::platform::reason::WITHHELD;
+use crate::threads::Threads;
+
+/// The redaction of texts that belong to some states, for one reader.
+#[derive(Clone, Debug)]
+pub struct Redaction {
+    reader: Party,
+    policies: Vec<Arc<Policy>>,
+    every: Vec<RedactedValues>,
+    /// The redacted values that authors with these nodes could read in the same states.
+    readable: Vec<(BTreeSet<NodeId>, Vec<RedactedValues>)>,
+}
+
+impl Redaction {
+    /// Prepares the redaction of texts by these authors. An author matters only if the reader could be that
+    /// author.
+    pub(crate) fn new<'a>(
+        reader: Party,
+        policies: &[Arc<Policy>],
+        states: &[&Value],
+        tool: Option<&Tool>,
+        authors: impl IntoIterator<Item = &'a Author>,
+    ) -> Self {
+        let values = |hidings: Vec<Redactor<'_>>| hidings.iter().map(|it| it.values().clone()).collect::<Vec<_>>();
+        let every = values(beside(policies, TextComparisonScope::Everything, states, tool));
+        let mut readable: Vec<(BTreeSet<NodeId>, Vec<RedactedValues>)> = Vec::new();
+        for author in authors.into_iter().filter(|it| reader.could_have_written_as(it.party())) {
+            if !readable.iter().any(|it| it.0 == *author.nodes()) {
+                let seen = TextComparisonScope::By { nodes: author.nodes(), then: None };
+                readable.push((author.nodes().clone(), values(beside(policies, seen, states, tool))));
+            }
+        }
+        Self { reader, policies: policies.to_vec(), every, readable }
+    }
+
+    pub const fn reader(&self) -> &Party {
+        &self.reader
+    }
+
+    /// Returns the policies that redact.
+    pub fn policies(&self) -> &[Arc<Policy>] {
+        &self.policies
+    }
+
+    /// Returns a text by `author` as the reader may see it.
+    pub fn words<'t>(&self, author: &Author, words: &'t str) -> Cow<'t, str> {
+        let none = || vec![RedactedValues::default(); self.policies.len()];
+        let values = match self.reader.could_have_written_as(author.party()) {
+            false => Cow::Borrowed(&self.every),
+            true => {
+                let known = self.readable.iter().find(|it| it.0 == *author.nodes());
+                // For an author that was not prepared, a comparison could confirm a guess, so nothing is compared.
+                known.map_or_else(|| Cow::Owned(none()), |it| Cow::Borrowed(&it.1))
+            }
+        };
+        let each_policy: Vec<(&Arc<Policy>, &RedactedValues)> = self.policies.iter().zip(values.iter()).collect();
+        each(words, &each_policy, |(policy, values), words| values.masked(policy, words))
+    }
+}
+
+/// The part of a transition that is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RedactionDetail {
+    /// The part for agents: the effect that their nodes may read, and their own arguments. No leaf is traced,
+    /// so the response time reveals nothing.
+    OfAnAgent,
+    /// The whole transition, with the redacted effect.
+    Whole,
+}
+
+/// Applies a masking function for each item. The result is borrowed if nothing was masked.
+pub(crate) fn each<'t, T>(
+    words: &'t str,
+    of: &[T],
+    without: impl for<'w> Fn(&T, &'w str) -> Cow<'w, str>,
+) -> Cow<'t, str> {
+    of.iter().fold(Cow::Borrowed(words), |words, it| match words {
+        Cow::Borrowed(words) => without(it, words),
+        Cow::Owned(words) => Cow::Owned(without(it, &words).into_owned()),
+    })
+}
+
+/// The state values that a text is compared with.
+#[derive(Clone, Copy)]
+pub(crate) enum TextComparisonScope<'a> {
+    /// All values, because the reader could not have chosen the text.
+    Everything,
+    /// Only values that an author with these nodes could read, under a redacting policy or the policy at that
+    /// time.
+    By { nodes: &'a BTreeSet<NodeId>, then: Option<&'a Arc<Policy>> },
+}
+
+impl<'a> TextComparisonScope<'a> {
+    /// Returns the comparison scope for a text of this author before a reader sees it.
+    pub(crate) fn of(reader: &Party, author: &'a Author) -> Self {
+        match reader.could_have_written_as(author.party()) {
+            true => Self::By { nodes: author.nodes(), then: None },
+            false => Self::Everything,
+        }
+    }
+}
+
+/// Returns the redaction of each policy for a text or tool arguments that belong to these states.
+pub(crate) fn beside<'p>(
+    policies: &'p [Arc<Policy>],
+    seen: TextComparisonScope<'_>,
+    states: &[&Value],
+    tool: Option<&Tool>,
+) -> Vec<Redactor<'p>> {
+    let TextComparisonScope::By { nodes, then } = seen else {
+        return policies.iter().map(|it| Redactor::beside(it, states, tool)).collect();
+    };
+    let reads = || policies.iter().chain(then);
+    let known: Vec<Value> = states
+        .iter()
+        .flat_map(|state| reads().flat_map(|policy| nodes.iter().map(|node| project(policy, node, state))))
+        .collect();
+    let known: Vec<&Value> = known.iter().collect();
+    policies.iter().map(|it| Redactor::beside(it, &known, tool.filter(|_| !nodes.is_empty()))).collect()
+}
+
+/// Returns the redaction of each policy for these states and each of these tool calls.
+fn hidings<'p>(policies: &'p [Arc<Policy>], sides: &[ScannedState<'_>], tools: &[Option<&Tool>]) -> Vec<Redactor<'p>> {
+    let each = policies.iter().flat_map(|policy| tools.iter().map(move |tool| (policy, tool)));
+    each.map(|(policy, tool)| Redactor::of_sides(policy, sides, *tool)).collect()
+}
+
+/// The redaction for authors of texts, built once for each author.
+struct AuthorRedactors<'p, 's> {
+    policies: &'p [Arc<Policy>],
+    states: &'s [&'s Value],
+    tools: &'s [Option<&'s Tool>],
+    built: Vec<(TextAuthor, Vec<Redactor<'p>>)>,
+}
+
+impl AuthorRedactors<'_, '_> {
+    /// Returns whether the author of a text could read the redacted value that the text contains.
+    fn has(&mut self, chosen: &TextAuthor, text: &StateText, state: &Value) -> bool {
+        let index = self.built.iter().position(|it| it.0.is_alike(chosen)).unwrap_or_else(|| {
+            let seen = TextComparisonScope::By { nodes: chosen.author.nodes(), then: Some(&chosen.policy) };
+            let hidings = self.tools.iter().flat_map(|tool| beside(self.policies, seen, self.states, *tool));
+            let hidings = hidings.collect();
+            self.built.push((chosen.clone(), hidings));
+            self.built.len() - 1
+        });
+        self.built[index].1.iter().any(|it| it.equals_redacted(text, state))
+    }
+}
+
+impl Threads {
+    pub(crate) async fn party_of(&self, keys: &Keys, principal: &PrincipalId) -> Result<Party> {
+        if let Some(token) = self.core.fetch::<Token>(keys, principal.as_str()).await? {
+            return Ok(Party::from(&token.record));
+        }
+        let account = self.core.fetch::<Account>(keys, principal.as_str()).await?;
+        Ok(account.map_or(Party::Gone, |it| Party::from(&it.record)))
+    }
+
+    /// Returns the author of a transition's rationale: its editor, or the proposer.
+    pub(crate) async fn author_of(&self, keys: &Keys, transition: &Transition) -> Result<Author> {
+        let statement = &transition.statement;
+        match &transition.editor {
+            Some(editor) => Ok(Author::of(self.party_of(keys, &PrincipalId::from(editor)).await?)),
+            None => Ok(Author::as_node(self.party_of(keys, &statement.principal).await?, statement.node.as_ref())),
+        }
+    }
+
+    /// Returns the authors of a transition's rationale and of its tool arguments. An edit keeps the arguments
+    /// of the original proposal.
+    pub(crate) async fn authors_of(&self, keys: &Keys, transition: &Transition) -> Result<(Author, Author)> {
+        let author = self.author_of(keys, transition).await?;
+        let Some(before) = transition.statement.supersedes.filter(|_| transition.editor.is_some()) else {
+            return Ok((author.clone(), author));
+        };
+        let mut proposed = self.stated(keys, before).await?;
+        while let (Some(_), Some(before)) = (&proposed.editor, proposed.statement.supersedes) {
+            proposed = self.stated(keys, before).await?;
+        }
+        Ok((author, self.author_of(keys, &proposed).await?))
+    }
+
+    /// Returns the redaction of each policy for these states and one reader. A text that the reader could
+    /// have chosen is only compared with values that its author could read.
+    pub(crate) async fn redactors_for<'p, const N: usize>(
+        &self,
+        keys: &Keys,
+        reader: &Party,
+        policies: &'p [Arc<Policy>],
+        standpoints: [TraceStart<'_>; N],
+        tools: &[Option<&Tool>],
+    ) -> Result<Vec<Redactor<'p>>> {
+        let states: [&Value; N] = standpoints.each_ref().map(TraceStart::state);
+        let mut spared: [BTreeSet<StateText>; N] = std::array::from_fn(|_| BTreeSet::new());
+        let sides = |spared: &[BTreeSet<StateText>; N]| -> Vec<Redactor<'p>> {
+            let sides: Vec<ScannedState<'_>> =
+                states.iter().zip(spared).map(|(state, spared)| ScannedState { state, spared }).collect();
+            hidings(policies, &sides, tools)
+        };
+        // Most states have no such text, and then no history is read.
+        let strict = sides(&spared);
+        // A reader without an id cannot be an author, so nothing is spared.
+        let Some(asker) = reader.id() else { return Ok(strict) };
+        let mut traces = None;
+        let mut known = AuthorRedactors { policies, states: &states, tools, built: Vec::new() };
+        for (standpoint, spared) in standpoints.iter().zip(&mut spared) {
+            let state = standpoint.state();
+            let found: BTreeSet<StateText> = strict.iter().flat_map(|it| it.found_by_comparison(state)).collect();
+            for text in found {
+                // A long past takes long to look through.
+                let traces: &mut ProvenanceTrace<'_> = match &mut traces {
+                    Some(begun) => begun,
+                    none => none.insert(ProvenanceTrace::new(self, keys, self.core.turns.telling.take(asker).await?)),
+                };
+                let Some(chosen) = traces.of_text(standpoint, &text).await? else { continue };
+                let own = |it: &TextAuthor| reader.could_have_written_as(it.author.party());
+                // The text is spared only if it must be a guess: the reader chose it and could not read the redacted
+                // value.
+                if chosen.iter().all(own) && !chosen.iter().any(|it| known.has(it, &text, state)) {
+                    spared.insert(text);
+                }
+            }
+        }
+        if spared.iter().all(BTreeSet::is_empty) { Ok(strict) } else { Ok(sides(&spared)) }
+    }
+
+    /// Returns a comment as the reader may see it. If the state values are erased, redacted values in it
+    /// cannot be found, so the whole comment is withheld.
+    pub(crate) async fn redacted_comment(
+        &self,
+        keys: &Keys,
+        hold: &Hold,
+        reader: &Party,
+        author: &Author,
+        comment: &str,
+    ) -> Result<String> {
+        let states = async {
+            let transition = self.transition(keys, hold.transition).await?;
+            Ok((self.states_of(keys, &transition).await?, transition.tool))
+        };
+        let ((before, after), tool) = match states.await {
+            Err(Error::Erased) => return Ok(WITHHELD.to_owned()),
+            states => states?,
+        };
+        let thread = self.core.thread(keys, &hold.thread).await?.record;
+        let policies = self.policies_over(keys, &thread, [hold.policy]).await?;
+        let redaction = Redaction::new(reader.clone(), &policies, &[&before, &after], tool.as_ref(), []);
+        Ok(redaction.words(author, comment).into_owned())
+    }
+}

@@ -1,9 +1,0 @@
-//! Remembers the refused envelopes that were recorded.
-
-use std::sync::Mutex;
-
-use countersign_domain::context::EnvelopeRefusalLog;
-
-/// Refusals in this process.
-#[derive(Debug, Default)]
-pub(in crate::service) struct EnvelopeRefusals(pub(in crate::service) Mutex<EnvelopeRefusalLog>);

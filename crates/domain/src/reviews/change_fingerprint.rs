@@ -29,7 +29,7 @@ pub struct RequestedEffect<'a> {
     pub tool: Option<&'a Tool>,
     pub before: &'a Value,
     pub after: &'a Value,
-    /// Paths outside the node's reads that the request sets.
+    /// Leaves that the request sets whether or not they differ.
     pub named: &'a BTreeSet<Pointer>,
     pub reasons: &'a [HoldReason],
 }
@@ -94,7 +94,10 @@ impl RequestedEffect<'_> {
         let differing = diff(self.before, self.after).into_iter();
         let differing = differing.filter(|it| self.is_read(&it.pointer) && !self.became_container(it));
         let differing = differing.map(|it| (it.pointer, it.after));
-        let named = self.named.iter().map(|at| (at.clone(), at.resolve(self.after).map(as_set)));
+        // A rollback or a join names leaves that others have set. Their values would confirm a guess of an earlier request.
+        let is_own = !matches!(self.kind, TransitionType::Rollback | TransitionType::Join);
+        let named = self.named.iter().filter(|_| is_own);
+        let named = named.map(|at| (at.clone(), at.resolve(self.after).map(as_set)));
         differing.chain(named).filter(|(at, _)| is_asked(at)).collect()
     }
 

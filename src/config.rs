@@ -29,9 +29,9 @@ use countersign_adapters::traces::TracesConfig;
 use countersign_domain::context::Rotation;
 use countersign_domain::operations::halt::LiftQuorum;
 use countersign_domain::primitives::secret::Secret;
+use countersign_web::metrics_access::MetricsAccess;
 
 pub use limits::LimitsConfig;
-pub use metrics::MetricsAccess;
 pub use oidc::SignInConfig;
 use settings::ConfigLayers;
 pub use url::PublicUrl;
@@ -246,7 +246,7 @@ impl Config {
             lift_needs: read_lift_needs(settings.number("halts.lift_needs", 1..=2)?),
             sessions: SessionConfig { lifetime: settings.secs("sessions.lifetime_secs", 60..=31_536_000)? },
             sign_in: SignInConfig::read(settings)?,
-            metrics: MetricsAccess::read(settings)?,
+            metrics: metrics::read_access(settings)?,
             docs: settings.flag("docs")?,
             webhooks: WebhooksConfig::read(settings)?,
             copy_to: metrics::read_log_export(settings)?,

@@ -14,9 +14,9 @@ use countersign_domain::json::parse::JsonCode;
 use countersign_domain::platform::idempotency::IdempotencyError;
 use countersign_domain::policy::RejectCode;
 
-use countersign::web::api::openapi::KEYLESS;
-use countersign::web::api::public::DESCRIPTION;
-use countersign::web::auth::permissions::TABLE;
+use countersign_web::api::openapi::KEYLESS;
+use countersign_web::api::public::DESCRIPTION;
+use countersign_web::auth::permissions::TABLE;
 use serde_json::{Value, json};
 
 const OPEN: &[&str] = &["/.well-known/jwks.json", "/livez", "/readyz"];

@@ -77,15 +77,15 @@ fn an_arrow_that_points_up_is_found() {
         ("crates/store/src/lib.rs", "use countersign_adapters :: {clock::Clock, random};"),
         ("crates/store/src/lib.rs", "use countersign_adapters as everything;"),
         ("crates/store/src/lib.rs", "use countersign_adapters::*;"),
-        ("src/web/pages/inbox/list.rs", "use countersign_store::Store;"),
-        ("src/web/pages/inbox/list.rs", "use crate::{\n    config::Config,\n    cli::{Exit, args},\n};"),
-        ("src/web/pages/inbox/list.rs", "use countersign_adapters::http_client::HttpClient;"),
+        ("src/wiring.rs", "use crate::{\n    config::Config,\n    cli::{Exit, args},\n};"),
+        ("crates/web/src/pages/inbox/list.rs", "use countersign_adapters::http_client::HttpClient;"),
         ("src/worker/expire.rs", "use super::super::cli::Exit;"),
         ("src/worker/expire.rs", "fn f(_: &countersign_store::Store) {}"),
-        ("src/web/mod.rs", "use crate::cli::Exit;"),
-        ("src/web/mod.rs", "use crate as everything;"),
-        ("src/web/mod.rs", "use crate::*;"),
+        ("src/worker/mod.rs", "use countersign_web::state::AppState;"),
+        ("src/worker/mod.rs", "use crate as everything;"),
+        ("src/worker/mod.rs", "use crate::*;"),
         ("src/config.rs", "use countersign_service::Service;"),
+        ("src/config.rs", "use crate::wiring::GatewayError;"),
         ("src/helpers.rs", "pub fn help() {}"),
         ("src/helpers/mod.rs", "pub fn help() {}"),
     ] {
@@ -101,10 +101,10 @@ fn an_arrow_that_points_down_is_fine() {
         ("crates/store/src/sqlite.rs", "#[cfg(test)]\nmod tests { use countersign_adapters::random; }"),
         ("crates/store/src/sqlite/tests.rs", "use countersign_adapters::random;"),
         ("src/wiring.rs", "use countersign_store::{Store, change::ChangeSet}; use crate::config::Config;"),
-        ("src/web/mod.rs", "use countersign_service::Service; const S: &str = \"countersign_store::Store\";"),
+        ("src/worker/mod.rs", "use countersign_service::Service; const S: &str = \"countersign_store::Store\";"),
         (
             "src/cli/serve.rs",
-            "use crate::{web, worker}; use countersign_service as service; use countersign_store as store;",
+            "use crate::{wiring, worker}; use countersign_web as web; use countersign_store as store;",
         ),
         ("src/main.rs", "use countersign::cli::Exit;"),
         ("crates/domain/src/chain/entry.rs", "use super::super::keys::Keys; use super::hash::Digest;"),
@@ -137,7 +137,7 @@ fn long_work_out_of_turn_is_found() {
     for path in [
         "crates/service/src/platform/fair_queue.rs",
         "crates/service/src/identity/password_hash.rs",
-        "src/web/mod.rs",
+        "crates/web/src/lib.rs",
         "tests/api/main.rs",
     ] {
         assert_eq!(complaints(rules::turns, path, text).len(), 0, "{path}");
@@ -147,10 +147,10 @@ fn long_work_out_of_turn_is_found() {
 #[test]
 fn a_form_from_anybody_is_found() {
     let text = "async fn submit(form: web::Form<Fields>) {}";
-    assert_eq!(complaints(rules::forms, "src/web/pages/identity/account.rs", text).len(), 1);
-    assert_eq!(complaints(rules::forms, "src/web/pages/shared/form.rs", text).len(), 0);
+    assert_eq!(complaints(rules::forms, "crates/web/src/pages/identity/account.rs", text).len(), 1);
+    assert_eq!(complaints(rules::forms, "crates/web/src/pages/shared/form.rs", text).len(), 0);
     let ours = "async fn submit(form: Form<Fields>, config: web::FormConfig) {}";
-    assert_eq!(complaints(rules::forms, "src/web/pages/identity/account.rs", ours).len(), 0);
+    assert_eq!(complaints(rules::forms, "crates/web/src/pages/identity/account.rs", ours).len(), 0);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn words_of_sql_outside_the_store_are_found() {
         assert_eq!(complaints(rules::sql_in_store, "crates/store/src/sqlite.rs", text).len(), 0, "{text}");
     }
     for text in ["// SELECT a FROM b", "const T: &str = \"select a flow; updates come from there\";"] {
-        assert_eq!(complaints(rules::sql_in_store, "src/web/mod.rs", text).len(), 0, "{text}");
+        assert_eq!(complaints(rules::sql_in_store, "crates/web/src/lib.rs", text).len(), 0, "{text}");
     }
 }
 
@@ -241,7 +241,7 @@ fn printing_outside_the_command_line_is_found() {
         assert_eq!(complaints(rules::printing, "crates/service/src/lib.rs", text).len(), 1, "{text}");
         assert_eq!(complaints(rules::printing, "src/cli/serve.rs", text).len(), 0, "{text}");
     }
-    assert_eq!(complaints(rules::printing, "src/web/mod.rs", "// println!\nfn print() {}").len(), 0);
+    assert_eq!(complaints(rules::printing, "crates/web/src/lib.rs", "// println!\nfn print() {}").len(), 0);
 }
 
 #[test]

@@ -13,9 +13,6 @@ use countersign_domain::json::size::StateLimits;
 use countersign_domain::primitives::id::{PrincipalId, ThreadId};
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::web::limits::rate_limit::RateLimiter;
-use countersign::web::server::serve;
-use countersign::web::state::{AppState, EdgeConfig};
 use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
 use countersign_service::proposals::outcome::ProposalOutcome;
@@ -25,6 +22,9 @@ use countersign_service::{PeopleSettings, Service, ServiceSettings, Stored};
 use countersign_store::Store;
 use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
+use countersign_web::limits::rate_limit::RateLimiter;
+use countersign_web::server::serve;
+use countersign_web::state::{AppState, EdgeConfig};
 use serde_json::{Value, json};
 
 use super::{bare, gateway, memory, postgres};
@@ -176,14 +176,14 @@ pub fn listen(service: &Arc<Service>) -> u16 {
         origin: "http://localhost:1".to_owned(),
         peers: Default::default(),
         requests: RateLimiter::new(u32::MAX, Duration::from_nanos(1)),
-        elsewhere: countersign::web::pages::identity::oidc::throttle(),
-        reveals: countersign::web::pages::reviews::reveal::throttle(),
-        posts: countersign::web::api::interrupts::throttle(),
-        metrics: countersign::config::MetricsAccess::Token,
+        elsewhere: countersign_web::pages::identity::oidc::throttle(),
+        reveals: countersign_web::pages::reviews::reveal::throttle(),
+        posts: countersign_web::api::interrupts::throttle(),
+        metrics: countersign_web::metrics_access::MetricsAccess::Token,
         docs: true,
         hearing: Default::default(),
-        unread: countersign::web::limits::quota::CallerQuota::new(1 << 26, 1 << 29),
-        waits: countersign::web::limits::quota::CallerQuota::new(1_000, 1_000),
+        unread: countersign_web::limits::quota::CallerQuota::new(1 << 26, 1 << 29),
+        waits: countersign_web::limits::quota::CallerQuota::new(1_000, 1_000),
         streams: Default::default(),
     };
     let app = AppState { service: Arc::clone(service), edge: Arc::new(edge) };

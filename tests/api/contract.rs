@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use countersign::web::auth::permissions::TABLE;
+use countersign_web::auth::permissions::TABLE;
 use reqwest::Method;
 use serde_json::json;
 

@@ -8,12 +8,12 @@ use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::edit::{EDITS_MAX, ReviewEdit};
 use countersign_domain::reviews::{HoldState, VoteVerdict};
 
-use countersign::web::api::problem::vote_code;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::accounts::NewAccount;
 use countersign_service::reviews::edit::{EditRequest, EditResult};
 use countersign_service::reviews::vote::VoteOutcome;
 use countersign_service::threads::redaction::RedactionDetail;
+use countersign_web::api::problem::vote_code;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

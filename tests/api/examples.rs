@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use countersign::web::pages::shared::nav::SCREENS;
+use countersign_web::pages::shared::nav::SCREENS;
 
 use crate::program::{ChildProcess, PROGRAM};
 

@@ -10,11 +10,11 @@ use countersign_domain::reviews::{
     EXTENSION_REASON_CHARS_MAX, EXTENSIONS_MAX, ExtensionRequest, Hold, VoteRejected, VoteVerdict,
 };
 
-use countersign::web::api::problem::vote_code;
 use countersign::worker::expire;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::revocation::SignInAccess;
 use countersign_service::reviews::vote::VoteOutcome;
+use countersign_web::api::problem::vote_code;
 use reqwest::Method;
 use serde_json::{Value, json};
 

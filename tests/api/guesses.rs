@@ -10,12 +10,12 @@ use countersign_domain::primitives::id::{InterruptId, ReviewId};
 use countersign_domain::reviews::edit::ReviewEdit;
 use countersign_domain::reviews::{ExtensionRequest, VoteVerdict};
 
-use countersign::web::auth::permissions::TABLE;
 use countersign_service::proposals::rollback::RollbackInput;
 use countersign_service::reviews::comment::NewComment;
 use countersign_service::reviews::edit::{EditRequest, EditResult};
 use countersign_service::threads::history::HistoryItem;
 use countersign_service::threads::tool_call_view::RedactedArguments;
+use countersign_web::auth::permissions::TABLE;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::web::auth::permissions::TABLE;
 use countersign_service::error::Error;
 use countersign_service::identity::accounts::NewAccount;
+use countersign_web::auth::permissions::TABLE;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};

@@ -6,14 +6,14 @@ use std::time::Duration;
 use countersign_domain::reviews::HoldState;
 
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
-use countersign::web::client_ip::TrustedProxies;
-use countersign::web::limits::quota::CallerQuota;
-use countersign::web::limits::rate_limit::RateLimiter;
-use countersign::web::server::{serve, site};
-use countersign::web::state::{AppState, EdgeConfig};
 use countersign_adapters::clock::ClockOffset;
 use countersign_service::log::browse::{LogAudience, LogFilter};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_web::client_ip::TrustedProxies;
+use countersign_web::limits::quota::CallerQuota;
+use countersign_web::limits::rate_limit::RateLimiter;
+use countersign_web::server::{serve, site};
+use countersign_web::state::{AppState, EdgeConfig};
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

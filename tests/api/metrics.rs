@@ -8,12 +8,12 @@ use countersign_domain::operations::halt::Halt;
 use countersign_domain::reviews::VoteVerdict;
 
 use actix_web::test::{TestRequest, call_service, init_service};
-use countersign::config::MetricsAccess;
-use countersign::web::client_ip::TrustedProxies;
-use countersign::web::server::site;
-use countersign::web::state::{AppState, EdgeConfig};
 use countersign::worker::Workers;
 use countersign_service::operations::halt::HaltScope;
+use countersign_web::client_ip::TrustedProxies;
+use countersign_web::metrics_access::MetricsAccess;
+use countersign_web::server::site;
+use countersign_web::state::{AppState, EdgeConfig};
 use reqwest::Method;
 use rusqlite::Connection;
 use serde_json::{Value, json};

@@ -11,11 +11,11 @@ use countersign_domain::primitives::id::TokenId;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use countersign::web::limits::rate_limit::RateLimiter;
 use countersign_adapters::clock::ClockOffset;
 use countersign_service::error::Error;
 use countersign_service::operations::halt::HaltScope;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_web::limits::rate_limit::RateLimiter;
 use futures_util::future::join_all;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use reqwest::header::{HeaderMap, HeaderName};

@@ -7,10 +7,10 @@ use actix_web::dev::ServiceResponse;
 use actix_web::test::{TestRequest, call_service, init_service, read_body, read_body_json};
 use countersign::cli::serve::{ClockPolicy, RunningGateway};
 use countersign::config::{Config, Flags};
-use countersign::web::client_ip::TrustedProxies;
-use countersign::web::server::site;
-use countersign::web::state::AppState;
 use countersign_adapters::network::Network;
+use countersign_web::client_ip::TrustedProxies;
+use countersign_web::server::site;
+use countersign_web::state::AppState;
 use serde_json::Value;
 
 use crate::gateway::{SIGN_INS, TestGateway, edge, spawn_gateway};

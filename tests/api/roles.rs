@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use countersign_domain::identity::account::{MachineRole, PersonRole};
 
-use countersign::web::auth::permissions::TABLE;
 use countersign_service::identity::accounts::{NewAccount, NewToken};
+use countersign_web::auth::permissions::TABLE;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -340,8 +340,8 @@ fn documented() -> Vec<RoleTableLine> {
 /// Returns every registered method and route, as the source code has them.
 fn registered() -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
-    let api = source_of("src/web/api/mod.rs") + &source_of("src/web/api/endpoints/mod.rs");
-    let (pages, site) = (source_of("src/web/pages/mod.rs"), source_of("src/web/server.rs"));
+    let api = source_of("crates/web/src/api/mod.rs") + &source_of("crates/web/src/api/endpoints/mod.rs");
+    let (pages, site) = (source_of("crates/web/src/pages/mod.rs"), source_of("crates/web/src/server.rs"));
     // A long route is on its own line.
     let api = api.split(".route(").map(str::trim_start).collect::<Vec<_>>().join(".route(");
     let pieces = api.split(".route(\"").skip(1);

@@ -8,12 +8,12 @@ use countersign_domain::operations::halt::Halt;
 use countersign_domain::primitives::id::{PrincipalId, ReviewId};
 use countersign_domain::reviews::{Ballot, COMMENTS_OF_ONE_MAX, VoteVerdict, WITHDRAWALS_MAX, WithdrawalRequest};
 
-use countersign::web::api::problem::vote_code;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::revocation::SignInAccess;
 use countersign_service::operations::halt::HaltScope;
 use countersign_service::reviews::comment::NewComment;
 use countersign_service::reviews::vote::VoteOutcome;
+use countersign_web::api::problem::vote_code;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

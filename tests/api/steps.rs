@@ -154,7 +154,7 @@ async fn concurrent_step_on_two_gateways_has_one_effect(scene: ApiScenario) {
     let other = scene.another().await;
     let thread = g.thread().await;
     let token = g.service.identity.token_of(&g.planner).await.unwrap();
-    let ask = countersign::web::api::transitions::ProposeRequest {
+    let ask = countersign_web::api::transitions::ProposeRequest {
         node: "planner".try_into().unwrap(),
         parent: thread["transition"].as_str().unwrap().to_owned().try_into().unwrap(),
         patch: action("update_email"),
@@ -167,7 +167,7 @@ async fn concurrent_step_on_two_gateways_has_one_effect(scene: ApiScenario) {
         step: Some("s1".try_into().unwrap()),
     };
     let id = thread["thread"].as_str().unwrap().try_into().unwrap();
-    let proposal = countersign::web::api::transitions::read_proposal(id, ask).unwrap();
+    let proposal = countersign_web::api::transitions::read_proposal(id, ask).unwrap();
     let ours = join_all((0..8).map(|_| g.service.proposals.propose(&token, &proposal)));
     let theirs = join_all((0..8).map(|_| other.proposals.propose(&token, &proposal)));
     let (ours, theirs) = futures_util::future::join(ours, theirs).await;

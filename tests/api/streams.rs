@@ -7,10 +7,6 @@ use std::time::Duration;
 use countersign_domain::identity::account::{MachineRole, PersonRole};
 use countersign_domain::reviews::VoteVerdict;
 
-use countersign::web::client_ip::TrustedProxies;
-use countersign::web::limits::sse::EventStreams;
-use countersign::web::server::serve;
-use countersign::web::state::{AppState, EdgeConfig};
 use countersign::worker::sequence;
 use countersign_adapters::clock::{ClockOffset, SystemClock};
 use countersign_adapters::keyring::Keyring;
@@ -19,6 +15,10 @@ use countersign_service::identity::accounts::NewAccount;
 use countersign_store::Store;
 use countersign_store::postgres::PostgresStore;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_web::client_ip::TrustedProxies;
+use countersign_web::limits::sse::EventStreams;
+use countersign_web::server::serve;
+use countersign_web::state::{AppState, EdgeConfig};
 use reqwest::Response;
 use serde_json::{Value, json};
 

@@ -1,8 +1,7 @@
 //! Sign-in: sessions, links, throttles, and the page after signing in.
 
 use countersign_domain::identity::account::PersonRole;
-
-use countersign::web::auth::permissions::TABLE;
+use countersign_web::auth::permissions::TABLE;
 
 use crate::chromium::Chromium;
 use crate::gateway::{PASSWORD, SIGN_INS, spawn_gateway};

@@ -18,9 +18,6 @@ use countersign_domain::primitives::id::{FlowId, GroupName, NodeId, PrincipalId}
 use countersign_domain::primitives::time::Timestamp;
 
 use actix_web::dev::ServerHandle;
-use countersign::web::limits::rate_limit::RateLimiter;
-use countersign::web::server::serve;
-use countersign::web::state::{AppState, EdgeConfig};
 use countersign_adapters::clock::{Clock, ClockOffset, SystemClock};
 use countersign_adapters::http_client::{HttpClient, HttpClientSettings};
 use countersign_adapters::keyring::Keyring;
@@ -33,6 +30,9 @@ use countersign_service::identity::sign_in_config::SignInMethods;
 use countersign_service::{PeopleSettings, Service, ServiceSettings};
 use countersign_store::Store;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_web::limits::rate_limit::RateLimiter;
+use countersign_web::server::serve;
+use countersign_web::state::{AppState, EdgeConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -161,14 +161,14 @@ fn edge(url: &str) -> EdgeConfig {
         origin: url.to_owned(),
         peers: Default::default(),
         requests: RateLimiter::new(100_000, Duration::from_millis(1)),
-        elsewhere: countersign::web::pages::identity::oidc::throttle(),
-        reveals: countersign::web::pages::reviews::reveal::throttle(),
-        posts: countersign::web::api::interrupts::throttle(),
-        metrics: countersign::config::MetricsAccess::Token,
+        elsewhere: countersign_web::pages::identity::oidc::throttle(),
+        reveals: countersign_web::pages::reviews::reveal::throttle(),
+        posts: countersign_web::api::interrupts::throttle(),
+        metrics: countersign_web::metrics_access::MetricsAccess::Token,
         docs: true,
         hearing: Default::default(),
-        unread: countersign::web::limits::quota::CallerQuota::new(1 << 26, 1 << 29),
-        waits: countersign::web::limits::quota::CallerQuota::new(1_000, 1_000),
+        unread: countersign_web::limits::quota::CallerQuota::new(1 << 26, 1 << 29),
+        waits: countersign_web::limits::quota::CallerQuota::new(1_000, 1_000),
         streams: Default::default(),
     }
 }

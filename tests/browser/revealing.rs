@@ -2,7 +2,7 @@
 
 use countersign_domain::identity::account::Account;
 
-use countersign::web::pages::reviews::reveal::{BURST, INTERVAL};
+use countersign_web::pages::reviews::reveal::{BURST, INTERVAL};
 use reqwest::header;
 use serde_json::json;
 

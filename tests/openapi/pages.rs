@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use countersign::web::api::error_codes::{BY_STATUS, DENIAL_TEXTS, ErrorText, FAULT_TEXTS, PROBLEM_TEXTS, Retry};
-use countersign::web::api::error_codes::{denials, faults};
+use countersign_web::api::error_codes::{BY_STATUS, DENIAL_TEXTS, ErrorText, FAULT_TEXTS, PROBLEM_TEXTS, Retry};
+use countersign_web::api::error_codes::{denials, faults};
 
 use super::{calls, described};
 

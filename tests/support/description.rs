@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use countersign::web::api::public::DESCRIPTION;
+use countersign_web::api::public::DESCRIPTION;
 use jsonschema::{Draft, Validator};
 use serde_json::{Value, json};
 

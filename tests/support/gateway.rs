@@ -15,11 +15,6 @@ use countersign_domain::primitives::id::PrincipalId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof};
 
-use countersign::config::MetricsAccess;
-use countersign::web::client_ip::TrustedProxies;
-use countersign::web::limits::rate_limit::RateLimiter;
-use countersign::web::server::serve;
-use countersign::web::state::{AppState, EdgeConfig};
 use countersign_adapters::archives::Archives;
 use countersign_adapters::clock::{Clock, ClockOffset, SystemClock};
 use countersign_adapters::http_client::{HttpClient, HttpClientSettings};
@@ -33,6 +28,11 @@ use countersign_service::reviews::vote::VoteOutcome;
 use countersign_service::{PeopleSettings, Service, ServiceSettings};
 use countersign_store::Store;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_web::client_ip::TrustedProxies;
+use countersign_web::limits::rate_limit::RateLimiter;
+use countersign_web::metrics_access::MetricsAccess;
+use countersign_web::server::serve;
+use countersign_web::state::{AppState, EdgeConfig};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -206,14 +206,14 @@ pub fn edge(url: &str, peers: TrustedProxies) -> EdgeConfig {
         origin: url.to_owned(),
         peers,
         requests: RateLimiter::new(100_000, Duration::from_micros(1)),
-        elsewhere: countersign::web::pages::identity::oidc::throttle(),
-        reveals: countersign::web::pages::reviews::reveal::throttle(),
-        posts: countersign::web::api::interrupts::throttle(),
+        elsewhere: countersign_web::pages::identity::oidc::throttle(),
+        reveals: countersign_web::pages::reviews::reveal::throttle(),
+        posts: countersign_web::api::interrupts::throttle(),
         metrics: MetricsAccess::Token,
         docs: true,
         hearing: Default::default(),
-        unread: countersign::web::limits::quota::CallerQuota::new(1 << 26, 1 << 29),
-        waits: countersign::web::limits::quota::CallerQuota::new(1_000, 1_000),
+        unread: countersign_web::limits::quota::CallerQuota::new(1 << 26, 1 << 29),
+        waits: countersign_web::limits::quota::CallerQuota::new(1_000, 1_000),
         streams: Default::default(),
     }
 }

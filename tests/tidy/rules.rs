@@ -8,19 +8,20 @@ use crate::source::{File, RustSource, words};
 pub type TidyRule = fn(&File, &RustSource) -> Vec<String>;
 
 /// The crates above the domain, which all may use. The manifests say who may use which crate.
-pub const CRATES: [&str; 3] = ["adapters", "service", "store"];
+pub const CRATES: [&str; 4] = ["adapters", "service", "store", "web"];
 
-/// Each module of the root package, with what it may use. The store is here because it may use only two adapters.
+/// Each module of the root package, with what it may use. The store and the web are here because they may use only some of
+/// the adapters.
 pub const MODULES: &[(&str, &[&str])] = &[
     // The embedded database has no clock except the system's, and no network but its own.
     ("store", &["adapters::clock", "adapters::tls"]),
-    ("config", &["adapters"]),
+    ("web", &["adapters::archives", "adapters::metrics", "adapters::network", "adapters::random", "service"]),
+    ("config", &["adapters", "web"]),
     // Guarded states in files. The gateway's own states are in the store.
     ("state_file", &[]),
     // Run artifacts in a folder.
     ("episode_folder", &[]),
-    ("worker", &["adapters", "config", "service"]),
-    ("web", &["adapters::archives", "adapters::metrics", "adapters::network", "adapters::random", "config", "service"]),
+    ("worker", &["adapters", "service"]),
     // Wiring: builds the service from the configuration.
     ("wiring", &["adapters", "config", "service", "store"]),
     ("cli", &["adapters", "config", "episode_folder", "service", "state_file", "store", "web", "wiring", "worker"]),
@@ -128,7 +129,7 @@ fn roots(code: &str, depth: Option<usize>) -> BTreeSet<String> {
         }
     }
     roots.extend(named_below(code, "countersign_adapters").into_iter().map(|it| format!("adapters::{it}")));
-    for layer in ["store", "service"] {
+    for layer in ["service", "store", "web"] {
         let named = !named_below(code, &format!("countersign_{layer}")).is_empty();
         roots.extend(named.then(|| layer.to_owned()));
     }
@@ -229,7 +230,10 @@ pub fn databases_in_store(file: &File, source: &RustSource) -> Vec<String> {
 
 /// Form fields are only accessible together with the check of the CSRF token.
 pub fn forms(file: &File, source: &RustSource) -> Vec<String> {
-    if !is_ours(file) || file.path == "src/web/pages/shared/form.rs" || !squeezed(&source.code).contains("web::Form<") {
+    if !is_ours(file)
+        || file.path == "crates/web/src/pages/shared/form.rs"
+        || !squeezed(&source.code).contains("web::Form<")
+    {
         return Vec::new();
     }
     vec![say(file, "web::Form is taken from anybody, take pages::form::Form")]

@@ -4,7 +4,6 @@ use countersign_domain::identity::account::{Account, MachineRole, PersonRole};
 use countersign_domain::identity::party::Party;
 use countersign_domain::reviews::{Ballot, BrowserCheck, VoteVerdict};
 
-use countersign::web::api::problem::vote_code;
 use countersign_service::error::Error;
 use countersign_service::identity::accounts::NewAccount;
 use countersign_service::reviews::vote::VoteOutcome;
@@ -12,6 +11,7 @@ use countersign_service::threads::redaction::RedactionDetail;
 use countersign_store::Store as _;
 use countersign_store::row::{SealedRow, Table};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_web::api::problem::vote_code;
 use serde_json::{Value, json};
 
 use super::{AttackScenario, BoxFuture, policy_with};

@@ -16,7 +16,6 @@ use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, VoteRejected, VoteVerdict, WithdrawalRequest};
 
-use countersign::web::api::problem::vote_code;
 use countersign_adapters::clock::ClockOffset;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::accounts::NewAccount;
@@ -29,6 +28,7 @@ use countersign_service::inbox::list::InboxPageSelection;
 use countersign_service::inbox::list::WaitingCount;
 use countersign_service::reviews::vote::VoteOutcome;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_web::api::problem::vote_code;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;

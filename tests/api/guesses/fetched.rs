@@ -3,7 +3,7 @@
 use countersign_domain::episode::Artefact;
 use countersign_domain::identity::account::{Account, MachineRole};
 
-use countersign::web::auth::permissions::TABLE;
+use countersign_web::auth::permissions::TABLE;
 use reqwest::header::{ACCEPT, COOKIE};
 use serde_json::Value;
 

@@ -12,12 +12,12 @@ use countersign_domain::primitives::sanitize::{TextSegment, inert};
 use countersign_domain::reviews::VoteVerdict;
 use countersign_domain::reviews::edit::ReviewEdit;
 
-use countersign::web::auth::permissions::TABLE;
 use countersign::worker::deliver;
 use countersign_service::identity::accounts::NewAccount;
 use countersign_service::policy_changes::activate::ActivationOutcome;
 use countersign_service::reviews::comment::NewComment;
 use countersign_service::reviews::edit::{EditRequest, EditResult};
+use countersign_web::auth::permissions::TABLE;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

@@ -16,7 +16,6 @@ use std::time::Duration;
 use countersign_domain::identity::account::Account;
 use countersign_domain::log::event::Event;
 
-use countersign::web::limits::rate_limit::RateLimiter;
 use countersign_adapters::clock::ClockOffset;
 use countersign_adapters::keyring::Keyring;
 use countersign_adapters::oidc_provider::OidcConfig;
@@ -25,6 +24,7 @@ use countersign_service::identity::sign_in_config::LocalAccounts;
 use countersign_service::identity::sign_in_config::SignInMethods;
 use countersign_service::{PeopleSettings, Service};
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_web::limits::rate_limit::RateLimiter;
 
 use crate::gateway::{MovedClock, POLICY, TestGateway, settings, spawn_letting_in};
 

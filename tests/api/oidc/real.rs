@@ -137,7 +137,7 @@ async fn signing_out_here_signs_out_there() {
     let mut carol = HttpBrowser::new();
     carol.sign_in(&g.url, "carol", "yes").await;
     let secret = carol.cookie(&g.url, COOKIE).unwrap().to_owned();
-    let csrf = countersign::web::auth::csrf::CsrfToken::of(&secret).shown();
+    let csrf = countersign_web::auth::csrf::CsrfToken::of(&secret).shown();
     let leaving = carol.post(&format!("{}/sign-out", g.url), &[("csrf", &csrf)]).await;
     assert!(g.service.identity.session_of(&secret).await.is_err());
     let there = onward(&leaving);

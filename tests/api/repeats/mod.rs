@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use countersign_domain::identity::account::MachineRole;
 
-use countersign::web::api::openapi::KEYLESS;
-use countersign::web::auth::permissions::TABLE;
 use countersign::worker::{deliver, prune};
 use countersign_service::audit::audit;
 use countersign_store::row::Table;
 use countersign_store::{RowFilter, Store as _};
+use countersign_web::api::openapi::KEYLESS;
+use countersign_web::auth::permissions::TABLE;
 use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -5,9 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use countersign::web::client_ip::TrustedProxies;
-use countersign::web::server::serve;
-use countersign::web::state::AppState;
 use countersign_adapters::clock::ClockOffset;
 use countersign_adapters::keyring::Keyring;
 use countersign_service::Service;
@@ -16,6 +13,9 @@ use countersign_store::postgres::PostgresStore;
 use countersign_store::row::Table;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use countersign_store::{Store, StoreError};
+use countersign_web::client_ip::TrustedProxies;
+use countersign_web::server::serve;
+use countersign_web::state::AppState;
 use tokio::sync::Notify;
 
 use crate::gateway::{MovedClock, TestGateway, edge, settings, spawn_on};

@@ -1,0 +1,42 @@
+//! Enrolments and evidence with which auditors verify approvals by passkey.
+
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Path};
+use countersign_domain::chain::verify_receipt_offline::PinnedPasskey;
+use countersign_domain::primitives::id::Jti;
+use countersign_service::error::Result;
+use serde_json::json;
+
+use super::json_body;
+use crate::auth::extractors::Machine;
+use crate::state::AppState;
+
+/// List passkey enrolments.
+///
+/// Returns 200 with every passkey that was ever enrolled and its public key. Store the list to verify approvals
+/// offline.
+#[utoipa::path(
+    get, path = "/v1/passkeys", tag = "audit",
+    responses((status = 200, description = "The passkeys with their public keys", body = super::responses::PasskeyListResponse))
+)]
+pub async fn list(app: Data<AppState>, _machine: Machine) -> Result<HttpResponse> {
+    let all: Vec<PinnedPasskey> = app.service.identity.passkeys().await?.into_iter().map(PinnedPasskey::from).collect();
+    Ok(HttpResponse::Ok().json(json!({"passkeys": all})))
+}
+
+/// Read the passkey signatures of a receipt.
+///
+/// Returns 200 with the signed statements and assertions of the approvals that the receipt names by digest. Returns
+/// 404 if there is no such receipt.
+#[utoipa::path(
+    get, path = "/v1/receipts/{jti}/evidence", tag = "audit",
+    params(
+        ("jti" = Jti, Path, description = "The id of the receipt (`jti`)"),
+    ),
+    responses((status = 200, description = "The signed statements and assertions", body = super::responses::EvidenceListResponse))
+)]
+pub async fn evidence(app: Data<AppState>, _machine: Machine, jti: Path<String>) -> Result<HttpResponse> {
+    let jti: Jti = json_body::name("/jti", &jti)?;
+    let evidence = app.service.reviews.evidence_of_receipt(&jti).await?;
+    Ok(HttpResponse::Ok().json(json!({"evidence": evidence})))
+}

@@ -1,0 +1,89 @@
+//! `/endpoints/{endpoint}/deliveries/{delivery}`: the delivery of one event to one endpoint, with its attempts.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::actor::Actor;
+
+use super::delivery_rows::{attempt_row, delivery_row};
+use super::endpoint::id;
+use super::endpoints::may_change;
+use super::endpoints_view::DeliveryPage;
+use crate::pages::shared::error_page::PageError;
+use crate::pages::shared::flash::{FlashQuery, refusal};
+use crate::pages::shared::form::EmptyForm;
+use crate::pages::shared::format::{html, lines, see_other};
+use crate::pages::shared::layout::{FlashNotice, Tone};
+use crate::pages::shared::safe_text::SafeLine;
+use crate::pages::shared::visitor::Visitor;
+use crate::state::AppState;
+
+/// Notices after a submitted form, by the value of `?done=`.
+const DONE: &[(&str, Tone, &str)] =
+    &[("again", Tone::Good, "Delivery queued. Reload this page in a moment to see the new attempt.")];
+
+/// `GET /endpoints/{endpoint}/deliveries/{delivery}`.
+pub async fn show(
+    app: web::Data<AppState>,
+    visitor: Visitor,
+    path: web::Path<(String, String)>,
+    done: web::Query<FlashQuery>,
+) -> Result<DeliveryPage> {
+    page(&app, &visitor, &path, done.notice(DONE)).await
+}
+
+/// `POST /endpoints/{endpoint}/deliveries/{delivery}/redelivery`.
+pub async fn redeliver(
+    app: web::Data<AppState>,
+    request: HttpRequest,
+    sent: EmptyForm,
+    path: web::Path<(String, String)>,
+) -> std::result::Result<HttpResponse, PageError> {
+    let (visitor, _) = sent.parts();
+    let failed = |error| PageError::of(&request, error);
+    let sent = async {
+        let by = Actor::Person(&visitor.0.signed_in.account);
+        app.service.delivery.redeliver(by, &id(&path.0)?, index(&path.1)?).await
+    };
+    match sent.await {
+        // The redirect keeps a reload from queueing the delivery twice.
+        Ok(_) => Ok(see_other(&format!("/endpoints/{}/deliveries/{}?done=again", path.0, path.1))),
+        Err(error) => {
+            let notice = refusal(error).map_err(failed)?;
+            let page = page(&app, &visitor, &path, Some(notice)).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+    }
+}
+
+fn index(text: &str) -> Result<u64> {
+    // A malformed index names no delivery, so it gets 404 like an unknown one.
+    text.parse().map_err(|_| Error::NotFound("delivery"))
+}
+
+async fn page(
+    app: &AppState,
+    visitor: &Visitor,
+    path: &(String, String),
+    notice: Option<FlashNotice>,
+) -> Result<DeliveryPage> {
+    let (service, now) = (&app.service, app.service.core.now());
+    // The endpoint is read first, so that an unknown endpoint gets its own error.
+    let (endpoint, index) = (service.delivery.endpoint(&id(&path.0)?).await?.endpoint, index(&path.1)?);
+    let told = service.delivery.delivery(&endpoint.id, index).await?;
+    Ok(DeliveryPage {
+        shell: visitor.shell(service, notice).await?,
+        csrf: visitor.0.csrf.shown(),
+        endpoint_url: format!("/endpoints/{}", endpoint.id),
+        endpoint: SafeLine::new(endpoint.name.as_str()),
+        row: delivery_row(&told.delivery, now),
+        event: told.delivery.event.to_string(),
+        signed: endpoint.kind.is_signed(),
+        // Only the names are shown, because header values contain secrets.
+        headers: lines(endpoint.headers.keys().map(String::as_str)),
+        body: lines(told.body.lines()),
+        attempts: told.delivery.attempts.iter().rev().map(|it| attempt_row(it, now)).collect(),
+        may_change: may_change(visitor),
+    })
+}

@@ -1,0 +1,193 @@
+//! `/people`: lists the accounts, and creates and withdraws invitations.
+
+use std::collections::BTreeSet;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use countersign_domain::identity::account::{Account, AccountCredential, LinkPurpose, PersonRole};
+use countersign_domain::primitives::id::{GroupName, SessionId};
+use countersign_domain::primitives::time::Timestamp;
+use countersign_service::error::{Error, Result};
+use countersign_service::identity::accounts::NewAccount;
+use countersign_service::identity::administration::{INVITATION_TTL, OpenLink};
+use serde::Deserialize;
+
+use super::people_view::{LinkRow, PeoplePage, PersonFormInput, PersonRow, SecretPage};
+use crate::pages::shared::error_page::PageError;
+use crate::pages::shared::flash::{FlashQuery, refusal};
+use crate::pages::shared::form::{EmptyForm, SignedInForm};
+use crate::pages::shared::format::{html, lines, listed, moment, see_other};
+use crate::pages::shared::layout::{FlashNotice, Tone};
+use crate::pages::shared::safe_text::SafeLine;
+use crate::pages::shared::visitor::Visitor;
+use crate::state::AppState;
+
+const ADDRESS: &str = "/people";
+
+/// Notices after a submitted form, by the value of `?done=`.
+const DONE: &[(&str, Tone, &str)] = &[("withdrawn", Tone::Good, "Link withdrawn. It no longer works.")];
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct InvitationFields {
+    username: String,
+    role: String,
+    groups: String,
+}
+
+/// `GET /people`.
+pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<PeoplePage> {
+    let typed = PersonFormInput { role: PersonRole::Reviewer.as_str().to_owned(), ..PersonFormInput::default() };
+    page(&app, &visitor, done.notice(DONE), typed).await
+}
+
+/// Redirects a `GET` of an address that accepts only forms.
+pub async fn back() -> HttpResponse {
+    see_other(ADDRESS)
+}
+
+/// `POST /people/invitations`: creates an invitation and shows its link once.
+pub async fn invite(
+    app: web::Data<AppState>,
+    request: HttpRequest,
+    sent: SignedInForm<InvitationFields>,
+) -> std::result::Result<HttpResponse, PageError> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| PageError::of(&request, error);
+    match invited(&app, &visitor, &form).await {
+        // The link is shown only in this response, so a redirect would lose it.
+        Ok(page) => Ok(html(StatusCode::OK, page.render())),
+        Err(error) => {
+            let notice = refusal(error).map_err(failed)?;
+            let InvitationFields { username: name, role, groups, .. } = form;
+            let page =
+                page(&app, &visitor, Some(notice), PersonFormInput { name, role, groups }).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+    }
+}
+
+async fn invited(app: &AppState, visitor: &Visitor, form: &InvitationFields) -> Result<SecretPage> {
+    let (role, groups) = (role_of(&form.role)?, groups_of(&form.groups)?);
+    let new = NewAccount { name: form.username.trim().to_owned(), role, groups };
+    let secret = app.service.identity.invite(&visitor.0.signed_in.account, &new).await?;
+    let now = app.service.core.now();
+    Ok(SecretPage {
+        shell: visitor.shell(&app.service, None).await?,
+        title: format!("Invitation for {}", new.name),
+        lead: "Send this link only to the invited person: the first person to use it sets the password. The link is \
+               shown only now and works once.",
+        label: "Link",
+        // The administrator sends this link by other means, so it needs the public URL and not a path.
+        secret: format!("{}/password/{secret}", app.service.core.public_url()),
+        until: Some(moment(now.plus(INVITATION_TTL), now)),
+        note: None,
+        back: ADDRESS,
+        back_words: "Back to People",
+    })
+}
+
+/// `POST /people/links/{link}/withdrawal`.
+pub async fn withdraw(
+    app: web::Data<AppState>,
+    request: HttpRequest,
+    sent: EmptyForm,
+    link: web::Path<String>,
+) -> std::result::Result<HttpResponse, PageError> {
+    let (visitor, _) = sent.parts();
+    let failed = |error| PageError::of(&request, error);
+    let done = async {
+        let id = SessionId::try_from(link.as_str()).map_err(|_| Error::NotFound("link"))?;
+        app.service.identity.withdraw_link(&visitor.0.signed_in.account, &id).await
+    };
+    match done.await {
+        // The redirect keeps a reload from sending the withdrawal again.
+        Ok(()) => Ok(see_other("/people?done=withdrawn")),
+        Err(error) => {
+            let notice = refusal(error).map_err(failed)?;
+            let page = page(&app, &visitor, Some(notice), PersonFormInput::default()).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+    }
+}
+
+/// Parses the role field of a form.
+pub fn role_of(text: &str) -> Result<PersonRole> {
+    let all = [PersonRole::Reviewer, PersonRole::Admin, PersonRole::Auditor];
+    let found = all.into_iter().find(|it| it.as_str() == text);
+    found.ok_or_else(|| Error::invalid("/role", "choose a role: reviewer, admin or auditor"))
+}
+
+/// Parses the groups field of a form. Commas or spaces separate the names.
+pub fn groups_of(text: &str) -> Result<BTreeSet<GroupName>> {
+    let named = text.split([',', ' ']).map(str::trim).filter(|it| !it.is_empty());
+    let groups: std::result::Result<BTreeSet<GroupName>, _> = named.map(GroupName::try_from).collect();
+    groups.map_err(|error| Error::invalid("/groups", error.to_string()))
+}
+
+async fn page(
+    app: &AppState,
+    visitor: &Visitor,
+    notice: Option<FlashNotice>,
+    typed: PersonFormInput,
+) -> Result<PeoplePage> {
+    let (service, now) = (&app.service, app.service.core.now());
+    let people = service.identity.people().await?;
+    let links = service.identity.open_links().await?;
+    let name_of = |link: &OpenLink| match &link.purpose {
+        // A reset link stores only the id, so the name comes from the account.
+        LinkPurpose::Reset { account, .. } => people.iter().find(|it| it.id == *account).map(|it| it.name.clone()),
+        _ => None,
+    };
+    let ids: Vec<String> = people.iter().map(|it| format!("account/{}", it.id)).collect();
+    // One query reads the times of all people, so the number of rows does not matter.
+    let seen = service.identity.last_seen(&ids).await?;
+    Ok(PeoplePage {
+        links: links.iter().filter_map(|it| link_row(it, name_of(it), now)).collect(),
+        people: people.iter().zip(&ids).map(|(it, id)| person_row(it, visitor, seen.get(id).copied(), now)).collect(),
+        shell: visitor.shell(service, notice).await?,
+        csrf: visitor.0.csrf.shown(),
+        may_change: visitor.account().role == PersonRole::Admin,
+        typed,
+    })
+}
+
+pub fn person_row(account: &Account, visitor: &Visitor, seen: Option<Timestamp>, now: Timestamp) -> PersonRow {
+    PersonRow {
+        url: format!("{ADDRESS}/{}", account.id),
+        name: SafeLine::new(account.name.as_str()),
+        role: account.role.as_str(),
+        groups: lines(account.groups.iter().map(|it| it.as_str())),
+        disabled: account.disabled,
+        way: match account.sign_in {
+            AccountCredential::Password { .. } => "a password",
+            AccountCredential::Oidc { .. } => "an OpenID provider",
+        },
+        created: moment(account.created_at, now),
+        changed: account.changed.as_ref().map(|it| (SafeLine::new(it.name.as_str()), moment(it.at, now))),
+        seen: seen.map(|it| moment(it, now)),
+        me: account.id == visitor.account().id,
+    }
+}
+
+fn link_row(link: &OpenLink, named: Option<String>, now: Timestamp) -> Option<LinkRow> {
+    let (name, words, by) = match &link.purpose {
+        LinkPurpose::Invite { name, role, groups, by } => {
+            let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+            let of = if groups.is_empty() { String::new() } else { format!(" in {}", listed(&groups, "and")) };
+            (name.clone(), format!("invitation as {}{of}", role.as_str()), by)
+        }
+        // A reset link is left out if its account cannot be found.
+        LinkPurpose::Reset { by, .. } => (named?, "password reset".to_owned(), by),
+        // Set-up and sign-in links are made elsewhere, so this list leaves them out.
+        _ => return None,
+    };
+    Some(LinkRow {
+        id: link.id.to_string(),
+        words,
+        name: SafeLine::new(name),
+        by: SafeLine::new(by.name.as_str()),
+        until: moment(link.expires_at, now),
+    })
+}

@@ -1,0 +1,125 @@
+//! `/set-up/{secret}`: the one-time link that creates the first account.
+
+use std::collections::BTreeSet;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use countersign_domain::identity::account::{LinkPurpose, PersonRole};
+use countersign_domain::primitives::id::GroupName;
+use countersign_service::error::Error;
+use countersign_service::identity::accounts::NewAccount;
+use countersign_service::identity::password_hash::PASSWORD_CHARS_MIN;
+use serde::Deserialize;
+
+use super::sign_in_view::{RoleChoice, SetUpPage};
+use crate::pages::shared::anonymous_session;
+use crate::pages::shared::anonymous_session::{AnonymousSession, let_in};
+use crate::pages::shared::error_page::PageError;
+use crate::pages::shared::form::AnonymousForm;
+use crate::pages::shared::format::html;
+use crate::pages::shared::layout::PageLayout;
+use crate::pages::shared::return_path::LocalPath;
+use crate::pages::shared::safe_text::SafeLine;
+use crate::state::AppState;
+
+/// The group that the form proposes for the first reviewer.
+const GROUPS_DEFAULT: &str = "reviewers";
+
+/// Maximum number of groups in one form.
+const GROUPS_MAX: usize = 32;
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct SetUpForm {
+    username: String,
+    password: String,
+    groups: String,
+    role: String,
+}
+
+/// `GET /set-up/{secret}`.
+pub async fn show(
+    app: web::Data<AppState>,
+    request: HttpRequest,
+    secret: web::Path<String>,
+) -> Result<HttpResponse, PageError> {
+    let link = app.service.identity.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
+    // Links of other purposes exist, but must not be usable or detectable here.
+    if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
+        return Err(PageError::of(&request, Error::NotFound("link")));
+    }
+    let typed = SetUpForm { groups: GROUPS_DEFAULT.to_owned(), role: "reviewer".to_owned(), ..SetUpForm::default() };
+    Ok(page(&app, &request, StatusCode::OK, &typed, None))
+}
+
+/// `POST /set-up/{secret}`.
+pub async fn submit(
+    app: web::Data<AppState>,
+    request: HttpRequest,
+    sent: AnonymousForm<SetUpForm>,
+    secret: web::Path<String>,
+) -> Result<HttpResponse, PageError> {
+    let (_, form) = sent.parts();
+    // The fields are read before the link is used, so that a typing error does not use it up.
+    let made = match new_account(&form) {
+        Ok(new) => app.service.identity.use_set_up_link(&secret, &new, form.password.clone()).await,
+        Err(error) => Err(error),
+    };
+    match made {
+        Ok((person, session)) => {
+            Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::inbox())))
+        }
+        // Only mistakes in the form can be corrected, so other errors get their own page.
+        Err(Error::Invalid { pointer, detail }) => {
+            let problem = format!("{}: {detail}.", label(&pointer));
+            Ok(page(&app, &request, StatusCode::UNPROCESSABLE_ENTITY, &form, Some(problem)))
+        }
+        Err(error) => Err(PageError::of(&request, error)),
+    }
+}
+
+fn new_account(form: &SetUpForm) -> Result<NewAccount, Error> {
+    let role = match form.role.as_str() {
+        "reviewer" => PersonRole::Reviewer,
+        "admin" => PersonRole::Admin,
+        _ => return Err(Error::invalid("/role", "choose reviewer or administrator")),
+    };
+    let named = form.groups.split([',', ' ']).map(str::trim).filter(|it| !it.is_empty());
+    let groups: Result<BTreeSet<GroupName>, _> = named.take(GROUPS_MAX).map(GroupName::try_from).collect();
+    let groups = groups.map_err(|error| Error::invalid("/groups", error.to_string()))?;
+    Ok(NewAccount { name: form.username.trim().to_owned(), role, groups })
+}
+
+fn label(pointer: &str) -> &'static str {
+    match pointer {
+        "/name" => "User name",
+        "/password" => "Password",
+        "/groups" => "Groups",
+        "/role" => "Role",
+        _ => "The form",
+    }
+}
+
+fn page(
+    app: &AppState,
+    request: &HttpRequest,
+    status: StatusCode,
+    typed: &SetUpForm,
+    problem: Option<String>,
+) -> HttpResponse {
+    let door = AnonymousSession::of(app, request);
+    let page = SetUpPage {
+        shell: PageLayout::anonymous(),
+        action: request.path().to_owned(),
+        csrf: door.csrf().shown(),
+        purpose: "This is the first account of this gateway.".to_owned(),
+        // The typed fields are shown again after a mistake, but never the password.
+        username: SafeLine::new(typed.username.as_str()),
+        groups: SafeLine::new(typed.groups.as_str()),
+        role: if typed.role == "admin" { RoleChoice::Admin } else { RoleChoice::Reviewer },
+        password_chars_min: PASSWORD_CHARS_MIN,
+        problem,
+    };
+    door.with_secret_cookie(app, html(status, page.render()))
+}

@@ -1,0 +1,77 @@
+//! `GET /policies`: the active policy and the latest policy change requests of each flow.
+
+use actix_web::web;
+use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
+use countersign_domain::primitives::id::FlowId;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::flow::Mode;
+use countersign_service::error::Result;
+
+use super::list_view::{FlowCard, PoliciesPage, PolicyChangeRow};
+use crate::pages::shared::format::moment;
+use crate::pages::shared::layout::{DigestText, Tone};
+use crate::pages::shared::safe_text::SafeLine;
+use crate::pages::shared::visitor::Visitor;
+use crate::state::AppState;
+
+/// Maximum number of policy change requests in the card of a flow.
+const AMENDMENTS_SHOWN: usize = 10;
+
+/// `GET /policies`.
+pub async fn show(app: web::Data<AppState>, visitor: Visitor) -> Result<PoliciesPage> {
+    page(&app, &visitor).await
+}
+
+async fn page(app: &AppState, visitor: &Visitor) -> Result<PoliciesPage> {
+    let mut flows = Vec::new();
+    for flow in app.service.policies.flows().await? {
+        flows.push(card(app, &flow).await?);
+    }
+    Ok(PoliciesPage { shell: visitor.shell(&app.service, None).await?, flows })
+}
+
+async fn card(app: &AppState, id: &FlowId) -> Result<FlowCard> {
+    let (service, now) = (&app.service, app.service.core.now());
+    let flow = service.policies.flow_with_policy(id).await?;
+    let policy = service.policies.active_policy(id).await?;
+    let amendments = service.policy_changes.policy_changes_of(id).await?;
+    Ok(FlowCard {
+        name: SafeLine::new(id.as_str()),
+        mode: match policy.mode() {
+            Mode::Enforce => "Enforced",
+            Mode::Observe => "Observe mode",
+        },
+        policy: DigestText::new(flow.policy.to_string()),
+        since: moment(flow.activated_at, now),
+        by: SafeLine::new(flow.activated_by.as_str()),
+        accepts: flow.accepts.iter().map(|it| DigestText::new(it.to_string())).collect(),
+        text: policy.source().text.lines().map(SafeLine::new).collect(),
+        amendments: amendments.iter().take(AMENDMENTS_SHOWN).map(|it| row(it, now)).collect(),
+    })
+}
+
+pub fn row(amendment: &PolicyChangeRequest, now: Timestamp) -> PolicyChangeRow {
+    let (words, tone) = standing(amendment, now);
+    PolicyChangeRow {
+        url: format!("/amendments/{}", amendment.id),
+        flow: SafeLine::new(amendment.change.flow.as_str()),
+        policy: DigestText::new(amendment.change.policy.to_string()),
+        proposer: SafeLine::new(amendment.proposer.as_str()),
+        words,
+        tone,
+        at: moment(amendment.state.ended_at().unwrap_or(amendment.expires_at), now),
+    }
+}
+
+/// Returns the state of a policy change request as a word, with its colour.
+pub fn standing(amendment: &PolicyChangeRequest, now: Timestamp) -> (&'static str, Tone) {
+    match &amendment.state {
+        PolicyChangeState::Open {} if amendment.is_open(now) => ("Waiting for approval", Tone::Care),
+        // A worker stores the expiry later, so a request after its deadline already counts as expired.
+        PolicyChangeState::Open {} | PolicyChangeState::Expired { .. } => ("Expired", Tone::Plain),
+        PolicyChangeState::Activated { .. } => ("Activated", Tone::Good),
+        PolicyChangeState::Denied { .. } => ("Denied", Tone::Bad),
+        PolicyChangeState::Cancelled { .. } => ("Cancelled", Tone::Plain),
+        PolicyChangeState::Superseded { .. } => ("Superseded", Tone::Plain),
+    }
+}

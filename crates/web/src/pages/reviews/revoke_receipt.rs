@@ -1,0 +1,62 @@
+//! `POST /reviews/{review}/revocation`: revokes an unused receipt.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template as _;
+use countersign_service::error::{Error, Result};
+use countersign_service::reviews::details::ReviewFacts;
+use countersign_service::writes::revoke_receipt::Revoker;
+use serde::Deserialize;
+
+use super::review;
+use super::review::ReviewFormState;
+use crate::pages::shared::error_page::PageError;
+use crate::pages::shared::form::SignedInForm;
+use crate::pages::shared::format::{html, see_other};
+use crate::pages::shared::visitor::Visitor;
+use crate::state::AppState;
+
+const REASON_CHARS_MAX: usize = 500;
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct RevocationFields {
+    reason: String,
+}
+
+pub async fn submit(
+    app: web::Data<AppState>,
+    request: HttpRequest,
+    sent: SignedInForm<RevocationFields>,
+    review: web::Path<String>,
+) -> std::result::Result<HttpResponse, PageError> {
+    let (visitor, form) = sent.parts();
+    let failed = |error| PageError::of(&request, error);
+    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    match revoke(&app, &visitor, &facts, form.reason.trim()).await {
+        Ok(()) => Ok(see_other(&format!("/reviews/{}", facts.hold.id))),
+        Err(Error::WrongState(why)) => {
+            let again = ReviewFormState {
+                problem: Some(why.to_owned()),
+                typed: form.reason.clone(),
+                ..ReviewFormState::default()
+            };
+            let page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
+            Ok(html(StatusCode::CONFLICT, page.render()))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+async fn revoke(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, reason: &str) -> Result<()> {
+    let Some(receipt) = &facts.receipt else { return Err(Error::WrongState("There is no receipt to revoke.")) };
+    // The page checks this first for a clear message, and the service checks it again in its transaction.
+    if facts.write.is_some() {
+        return Err(Error::WrongState("A writer has used the receipt. It can no longer be revoked."));
+    }
+    if reason.is_empty() || reason.chars().count() > REASON_CHARS_MAX {
+        return Err(Error::WrongState("Enter a reason of at most 500 characters. The receipt was not revoked."));
+    }
+    let me = Revoker::Reviewer(visitor.account().id.clone());
+    app.service.writes.revoke_receipt(&me, &receipt.jti, reason).await
+}

@@ -25,6 +25,7 @@ mod answers;
 mod blind_writes;
 mod fetched;
 mod owners;
+mod steps;
 mod told_apart;
 mod traced;
 

@@ -26,6 +26,7 @@ mod attempts;
 mod blind_writes;
 mod fetched;
 mod owners;
+mod rejected;
 mod steps;
 mod told_apart;
 mod traced;

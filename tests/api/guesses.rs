@@ -24,6 +24,7 @@ use crate::gateway::{TestGateway, ballot, owned_token, person, spawn_with_policy
 mod answers;
 mod blind_writes;
 mod fetched;
+mod hashes;
 mod owners;
 mod told_apart;
 mod traced;

@@ -70,8 +70,8 @@ pub struct EventView {
     pub index: Option<u64>,
     /// The event, with redacted values masked in its texts.
     pub event: Event,
-    /// The hash by which the thread's next event and the log refer to this event.
-    pub hash: Digest,
+    /// The hash by which the thread's next event and the log refer to this event, for overseers only.
+    pub hash: Option<Digest>,
     pub names: BTreeMap<String, RequesterName>,
 }
 
@@ -257,19 +257,25 @@ impl Log {
         if whole { Ok(lines) } else { Err(Error::Broken("a thread's events")) }
     }
 
-    /// Returns one event with its position, hash and names.
+    /// Returns one event with its position, names and hashes. Only overseers get the hashes.
     pub async fn event_view(&self, id: &EventId, viewer: &Account) -> Result<EventView> {
         let keys = self.core.keys()?;
         let event = self.core.need::<Event>(&keys, id.as_str(), "event").await?.record;
-        if !LogAudience::of(viewer.role).may_see(event.kind) {
+        let audience = LogAudience::of(viewer.role);
+        if !audience.may_see(event.kind) {
             // Not `Forbidden`, which would confirm that the event exists.
             return Err(Error::NotFound("event"));
         }
         let place = self.core.reader(&keys).get_by_alias::<LogRow>(id.as_str()).await?;
         let names = self.identity.names_of(&keys, &principals(&event)).await?;
-        let hash = event.hash();
+        let hash = (audience == LogAudience::Overseers).then(|| event.hash());
         let mut event = self.masked_event(&keys, event, &viewer.into()).await?;
         remove_answer_comment(&mut event);
+        if hash.is_none() {
+            // Both hashes cover unmasked texts, so a reader could hash guesses and compare. The role alone decides:
+            // a hash that is missing only beside masked texts would also confirm a guess.
+            event.previous = None;
+        }
         Ok(EventView { index: place.map(|it| it.record.index), event, hash, names })
     }
 

@@ -1,7 +1,7 @@
 //! Hashes over texts that a reader gets masked. A reader could hash guesses and compare.
 
 use countersign_domain::identity::account::MachineRole;
-use countersign_domain::log::event::Event;
+use countersign_domain::log::event::{Event, EventType};
 
 use super::{GuessTexts, GuessWorld, GuessingParty, a_reviewer_writes, machines_write};
 use crate::gateway::owned_token;
@@ -56,5 +56,17 @@ async fn hash_of_an_event_is_for_overseers_only() {
     ] {
         let view = world.g.service.log.event_view(&of_a_thread.id, reader).await.unwrap();
         assert_eq!((view.hash, view.event.previous), (hash, previous), "{}", reader.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unsalted_digests_of_texts_are_in_no_response() {
+    let world = GuessWorld::new(0).await;
+    let seen = fetched(&world).await;
+    let events = all_events(&world).await;
+    for (kind, member) in [(EventType::ThreadCreated, "episode"), (EventType::EpisodeEvent, "digest")] {
+        let found = events.iter().filter(|it| it.kind == kind);
+        let digests: Vec<String> = found.filter_map(|it| Some(it.data[member].as_str()?.to_owned())).collect();
+        assert_absent(&seen, member, &digests);
     }
 }

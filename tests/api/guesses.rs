@@ -25,6 +25,7 @@ mod answers;
 mod attempts;
 mod blind_writes;
 mod fetched;
+mod hashes;
 mod owners;
 mod rejected;
 mod steps;

@@ -9,7 +9,7 @@ use super::{CARDS, GuessTexts, GuessWorld, GuessingParty, POLICY, told_apart};
 use crate::gateway::owned_token;
 
 /// The same policy with a node that writes the card blind, and a writer that reads it.
-fn policy() -> String {
+pub fn policy() -> String {
     let blind = "[nodes.pinner]\nreads = [\"target_user_id\"]\nwrites = [\"target_user_id\", \"payment\"]\nrollback = true\n\n\
         [nodes.lead]\nreads = [\"$\"]\nwrites = [\"$\"]\nfork = true\n\n[nodes.database_writer]";
     let policy = POLICY.replace("[nodes.database_writer]", blind);

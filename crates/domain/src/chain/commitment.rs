@@ -103,14 +103,14 @@ impl Tree {
         }
     }
 
-    /// Returns the proposal that set the first leaf at or below a path, if there is one.
-    pub fn first_origin(&self, at: &Pointer) -> Option<&ProposalId> {
-        let mut tree = self.at(at)?;
+    /// Returns the first leaf at or below a path, and the proposal that set it.
+    pub fn first_leaf(&self, at: &Pointer) -> Option<(Pointer, ProposalId)> {
+        let (mut tree, mut at) = (self.at(at)?, at.clone());
         loop {
-            tree = match &tree.node {
-                Node::Leaf { origin, .. } => return Some(origin),
-                Node::Object(members) => members.values().next()?,
-                Node::Array(items) => items.first()?,
+            (tree, at) = match &tree.node {
+                Node::Leaf { origin, .. } => return Some((at, origin.clone())),
+                Node::Object(members) => members.iter().next().map(|(key, tree)| (tree, at.child(key)))?,
+                Node::Array(items) => (items.first()?, at.index(0)),
             };
         }
     }

@@ -64,7 +64,7 @@ pub use redaction::diff::{
     shown_arguments, shown_arguments_by, shown_leaves,
 };
 pub use redaction::excerpt::{excerpt, hides_nothing};
-pub use redaction::state_text::{StateText, StateTextKind};
+pub use redaction::state_text::{StateText, StateTextKind, TextIndex};
 pub use redaction::value_kind::{LengthClass, RedactedValueKind};
 pub use redaction::value_scan::RedactedValues;
 pub use redaction::{ComparedValues, NO_TEXTS, Redactor, ScannedState};

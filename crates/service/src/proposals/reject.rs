@@ -14,7 +14,7 @@ use countersign_domain::policy::{
 use countersign_domain::primitives::id::NodeId;
 use countersign_domain::threads::rejected_request::RejectedRequest;
 use countersign_domain::threads::thread::Checkpoint;
-use countersign_domain::threads::transition::{AuthorExcerpt, Rejection, patch_digest};
+use countersign_domain::threads::transition::{AuthorExcerpt, Rejection, rejected_patch_digest};
 use serde_json::{Value, json};
 
 use super::context::ProposalContext;
@@ -138,7 +138,7 @@ impl Proposals {
             flow: thread.flow.clone(),
             node: proposal.node.clone(),
             principal: asking.by.principal(),
-            patch: patch_digest(&secret, &content),
+            patch: rejected_patch_digest(&secret, asking.by.author(), &content),
             tool: tool.map(|it| it.name.clone()),
             step: proposal.step.clone(),
             own: (its_own != others).then_some(its_own),

@@ -19,7 +19,7 @@ use crate::service::error::{Error, Result};
 use crate::service::identity::requester_names::RequesterName;
 use crate::service::log::Log;
 use crate::service::platform::reason::WITHHELD;
-use crate::service::threads::redaction::{Redaction, RedactionDetail};
+use crate::service::threads::redaction::{RedactedTextContext, Redaction, RedactionDetail};
 use crate::store::records::{HUNDRED, LogRow, events_alias, log_id};
 use crate::store::{Cursor, LIST_ROWS_MAX, RowFilter};
 
@@ -336,7 +336,7 @@ impl Log {
 
     async fn redaction_of(&self, keys: &Keys, thread: &ThreadId, reader: &Party, event: &Event) -> Result<Redaction> {
         let record: Thread = self.core.thread(keys, thread).await?.record;
-        let (digest, states, tool) = match self.transition_named(keys, event).await? {
+        let (digest, (before, after), tool) = match self.transition_named(keys, event).await? {
             Some(digest) => {
                 let transition = self.threads.transition(keys, digest).await?;
                 (transition.statement.policy, self.threads.states_of(keys, &transition).await?, transition.tool)
@@ -347,7 +347,8 @@ impl Log {
             }
         };
         let policies = self.threads.policies_over(keys, &record, [digest]).await?;
-        Ok(Redaction::new(reader.clone(), &policies, &[&states.0, &states.1], tool.as_ref(), []))
+        let around = RedactedTextContext { policies, states: [before, after], tool };
+        self.threads.redaction_of_texts(thread, reader, around, Vec::new()).await
     }
 }
 

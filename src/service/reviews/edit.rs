@@ -32,8 +32,8 @@ use crate::service::proposals::proposer::Proposer;
 use crate::service::proposals::request::{Proposal, ProposalKind, RATIONALE_CHARS_MAX};
 use crate::service::reviews::Reviews;
 use crate::service::threads::hold_end::HoldEnd;
-use crate::service::threads::provenance::TraceStart;
 use crate::service::threads::statement::JudgedEffect;
+use crate::service::threads::transition_view::LoadedTransition;
 use crate::store::record::Stored;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -162,12 +162,12 @@ impl Reviews {
         before: &Value,
         after: &Value,
     ) -> Result<Redactor<'p>> {
-        let EditContext { keys, person, transition, ask, .. } = *edit;
-        let sides = [TraceStart::before(transition, before), TraceStart::After { transition, before, after }];
-        let (reader, tools) = (Party::from(&person.record), [transition.tool.as_ref()]);
-        let hidings = self.threads.redactors_for(keys, &reader, std::slice::from_ref(policy), sides, &tools).await?;
-        let hiding = hidings.into_iter().next().ok_or(Error::Broken("a policy"))?;
-        Ok(hiding.sparing(ask.edit.places(transition.format)))
+        let EditContext { person, transition, ask, .. } = *edit;
+        let (before, after, policies) = (before.clone(), after.clone(), vec![Arc::clone(policy)]);
+        let loaded = LoadedTransition { transition: transition.clone(), policies, before, after };
+        let findings = self.threads.findings_in(loaded, &Party::from(&person.record)).await?;
+        let findings = findings.into_iter().next().ok_or(Error::Broken("a policy"))?;
+        Ok(Redactor::with_findings(policy, findings).sparing(ask.edit.places(transition.format)))
     }
 
     /// Checks that an agent made the original proposal, and that the limit of edits is not reached.

@@ -22,9 +22,13 @@ use serde_json::{Value, json};
 use crate::gateway::{TestGateway, ballot, owned_token, person, spawn_with_policy};
 
 mod answers;
+mod attempts;
 mod blind_writes;
 mod fetched;
+mod hashes;
 mod owners;
+mod rejected;
+mod steps;
 mod told_apart;
 mod traced;
 

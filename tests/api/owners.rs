@@ -72,23 +72,19 @@ async fn group_name_of_an_account_is_refused() {
     assert_eq!(g.service.identity.excluded_by("platform").await.unwrap(), [""; 0]);
 }
 
-/// In an earlier version a token could have an owner that had no account and that looks like an existing name.
+/// A group can be named later than a token that has an owner with a similar name.
 #[tokio::test]
 async fn look_alike_of_the_owner_does_not_approve_the_agents_proposal() {
     let g = spawn_gateway().await;
-    for (owner, name, groups) in
-        [("Carol", "carol", ["reviewers"].as_slice()), ("Teams", "dora", &["reviewers", "teams"])]
-    {
-        let token = g.service.identity.add_token(&group(owner)).await.unwrap().1;
-        let excluded = person(&g.service, name, groups).await;
-        let thread = g.thread().await;
-        let patch = json!({"target_user_id": 42});
-        let held = g.propose(&thread["thread"], &thread["transition"], (&token, "planner"), patch).await.expect(202);
-        let vote = g.vote(&excluded, &held, VoteVerdict::Approve).await;
-        let vote = format!("{:?}", vote.unwrap_err());
-        assert!(vote.contains(&format!("{:?}", Ineligible::Author)), "{vote}");
-        g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
-    }
+    let token = g.service.identity.add_token(&group("Teams")).await.unwrap().1;
+    let excluded = person(&g.service, "dora", &["reviewers", "teams"]).await;
+    let thread = g.thread().await;
+    let patch = json!({"target_user_id": 42});
+    let held = g.propose(&thread["thread"], &thread["transition"], (&token, "planner"), patch).await.expect(202);
+    let vote = g.vote(&excluded, &held, VoteVerdict::Approve).await;
+    let vote = format!("{:?}", vote.unwrap_err());
+    assert!(vote.contains(&format!("{:?}", Ineligible::Author)), "{vote}");
+    g.vote(&g.alice, &held, VoteVerdict::Approve).await.unwrap();
 }
 
 fn named(name: &str, groups: &[&str]) -> NewAccount {
@@ -113,6 +109,38 @@ async fn no_two_accounts_or_groups_have_names_that_look_alike() {
     let groups = BTreeSet::from(["REVIEWERS".try_into().unwrap()]);
     let changed = g.service.identity.change_access(&gus, &g.alice.id, PersonRole::Reviewer, &groups).await;
     assert!(is_refused(changed, "/groups"));
+}
+
+/// Such an account would own the tokens, and see copies of redacted values that they wrote.
+#[tokio::test]
+async fn no_account_gets_the_name_of_a_group_or_of_the_owner_of_a_token() {
+    let g = spawn_gateway().await;
+    let gus = admin(&g, "gus").await;
+    let revoked = g.service.identity.add_token(&group("vaulters")).await.unwrap().0;
+    g.service.identity.revoke_token(&revoked.id).await.unwrap();
+    let taken = ["platform", "Platform", "p1atform", "\u{440}latform", "reviewers", "Reviewers", "vaulters"];
+    for (name, groups) in taken.map(|it| (it, [].as_slice())).into_iter().chain([("finance", ["finance"].as_slice())]) {
+        let added = g.service.identity.add_account(&named(name, groups), PASSWORD.to_owned()).await;
+        assert!(matches!(added, Err(Error::Exists(why)) if why.contains("group")), "{name}: {added:?}");
+        assert!(matches!(g.service.identity.invite(&gus, &named(name, groups)).await, Err(Error::Exists(_))), "{name}");
+    }
+    let added = line(&g, "user add platform --role reviewer --password-stdin", PASSWORD);
+    assert!(!added.status.success() && told(&added).contains("choose another name"), "{}", told(&added));
+    g.service.identity.add_account(&named("plat", &["platform"]), PASSWORD.to_owned()).await.unwrap();
+}
+
+/// The members of such a group would own the tokens of the account.
+#[tokio::test]
+async fn no_new_group_has_the_name_of_an_account() {
+    let g = spawn_gateway().await;
+    let gus = admin(&g, "gus").await;
+    for name in ["alice", "Alice", "a1ice"] {
+        let added = g.service.identity.add_account(&named("dan", &[name]), PASSWORD.to_owned()).await;
+        assert!(is_refused(added, "/groups"), "{name}");
+        let groups = BTreeSet::from([name.try_into().unwrap()]);
+        let changed = g.service.identity.change_access(&gus, &g.bob.id, PersonRole::Reviewer, &groups).await;
+        assert!(is_refused(changed, "/groups"), "{name}");
+    }
 }
 
 #[tokio::test]

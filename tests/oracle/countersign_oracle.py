@@ -18,7 +18,6 @@ from signed import ENTRY, RECEIPT, Jwks, check_token, is_name, is_time
 from strict_json import Json, Refused, canonical, same
 
 TYPES = ("create", "fork", "propose", "edit", "reaffirm", "rollback", "join", "confirm")
-SETS_AGAIN = ("propose", "edit", "confirm")
 STATEMENT_KEYS = {
     "type", "flow", "policy", "thread", "version", "parent", "node", "principal", "proposal",
     "attempt", "from", "to", "tool", "usage", "rationale", "supersedes", "restores", "write_id",
@@ -170,8 +169,6 @@ def _check_link(item: Object, audit: Audit, jwks: Jwks) -> None:
     if item.get("opening") is not None:
         version = audit.first + len(audit.transitions)
         found = check_opening(item["opening"], statement["from"], statement["to"])
-        may_set_again = statement["type"] in SETS_AGAIN or not found.set_again
-        _say(may_set_again, "resalted", f"a {statement['type']} sets nothing to what it is")
         audit.diffs[version] = found
     audit.transitions.append((statement, entry))
 

@@ -68,17 +68,6 @@ def _remade(entries: list[Object], number: int, /, **facts: Json) -> list[Json]:
     return [_put(f"{at}/statement", statement), _put(f"{at}/transition", digest), *signed]
 
 
-def _as_rollback(entries: list[Object], number: int, /) -> list[Json]:
-    """The same effect as that of an approved return to version 1."""
-    facts: Object = {"type": "rollback", "restores": entries[1]["transition"]}
-    *statement, _ = _remade(entries, number, **facts)
-    old = entries[number]["statement"]
-    assert isinstance(old, dict)
-    digest = transition_digest({**old, **facts})
-    signed = _resigned(entries, number, transition=digest, gate=_claims(entries[6])["gate"])
-    return [*statement, *signed]
-
-
 def _in_chain(entries: list[Object]) -> Iterator[Spoiled]:
     last = len(entries) - 1
     another = "sha256:" + "ab" * 32
@@ -236,11 +225,6 @@ def _in_chain(entries: list[Object]) -> Iterator[Spoiled]:
         "a rollback to nowhere, remade and well signed",
         "unknown_transition",
         _remade(entries, 6, restores=another),
-    )
-    yield (
-        "a rollback that sets a leaf to the value it had, remade and well signed",
-        "resalted",
-        _as_rollback(entries, last),
     )
     yield (
         "a visible value",

@@ -27,9 +27,9 @@ impl AuditRun<'_> {
             );
             return;
         }
-        let expected = self.effect_of(hold, transition);
+        let expected = self.effects_of(hold, transition);
         // The effect of erased values cannot be computed again.
-        let same = expected.is_none_or(|it| it == effect);
+        let same = expected.is_none_or(|it| it.contains(&effect));
         self.expect(same, Table::Holds, &hold.id, "the effect of the review differs from its transition");
         // `check_policies` reports a policy that does not compile.
         let Some(policy) = self.policies.get(&hold.policy) else { return };
@@ -45,17 +45,20 @@ impl AuditRun<'_> {
         self.expect(is_within, Table::Holds, &hold.id, "the node had no attempt left for this change");
     }
 
-    /// Returns the effect of a transition, or `None` if its values or those before it are not in the database.
-    fn effect_of(&self, hold: &Hold, transition: &Transition) -> Option<Digest> {
+    /// Returns the effect of a transition, with and without the owner of its token, or `None` if its values or those
+    /// before it are not in the database. Earlier versions stored every effect without the owner.
+    fn effects_of(&self, hold: &Hold, transition: &Transition) -> Option<[Digest; 2]> {
         let statement = &transition.statement;
         let at = statement.version.checked_sub(1)?;
         if transition.values != ValueLocation::Here || self.is_erased(&statement.thread, at) {
             return None;
         }
         let before = self.state_at(&statement.thread, at)?;
-        let effect = RequestedEffect {
+        let proposer = self.all.tokens.get(hold.proposer.as_str());
+        let unowned = RequestedEffect {
             policy: self.policies.get(&statement.policy)?,
             node: &hold.node,
+            owner: None,
             kind: statement.kind,
             tool: transition.tool.as_ref(),
             before: &before,
@@ -63,6 +66,8 @@ impl AuditRun<'_> {
             named: &transition.named,
             reasons: &hold.reasons,
         };
-        Some(effect.digest(&self.keys.salt().thread_secret(statement.thread.as_str())))
+        let secret = self.keys.salt().thread_secret(statement.thread.as_str());
+        let owned = RequestedEffect { owner: proposer.map(|it| it.record.owner.as_str()), ..unowned };
+        Some([owned.digest(&secret), unowned.digest(&secret)])
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::service::delivery::Deliveries;
 use crate::service::error::Result;
 use crate::service::log::sequencer::SequencedEvent;
+use crate::service::log::withheld_members::remove_unsalted_digests;
 
 /// Returns true if the event ends a transition, so that its agent can continue.
 const fn ends(kind: EventType) -> bool {
@@ -32,7 +33,8 @@ impl Deliveries {
         let SequencedEvent { index, event, .. } = placed;
         let keys = self.core.keys()?;
         // A receiver gets no redacted value, so texts by people are masked.
-        let masked = self.log.masked_event(&keys, event.clone(), &Party::Receiver).await?;
+        let mut masked = self.log.masked_event(&keys, event.clone(), &Party::Receiver).await?;
+        remove_unsalted_digests(&mut masked);
         let event = &self.log.for_machines(&keys, masked).await?;
         let mut data = event.data.clone();
         let place = [

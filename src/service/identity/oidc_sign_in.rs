@@ -258,7 +258,7 @@ impl Identity {
         event_recorder::outside(draft, None, self.core.now(), EventType::AccountAdded, added_data(&account))
     }
 
-    /// Returns an unused name that is not similar to an existing one. The account keeps this name even if the provider
+    /// Returns a name that is not similar to that of an account, a group or the owner of a token. The account keeps this name even if the provider
     /// renames the person, because tokens refer to their owner by name.
     async fn name_for(
         &self,
@@ -268,9 +268,11 @@ impl Identity {
         let Some(name) = identity.name.as_deref().and_then(account_name) else {
             return Ok(Err(SignInRejected::UnusableName));
         };
-        let others = self.all_of::<Account>(keys, RowFilter::All).await?;
-        // A similar name could be confused with that of another reviewer.
-        let taken = others.iter().any(|it| alike(&it.record.name, &name));
+        let stored = self.all_of::<Account>(keys, RowFilter::All).await?;
+        let people: Vec<Account> = stored.into_iter().map(|it| it.record).collect();
+        // A similar name could be confused with that of another reviewer. People often choose their name at the provider
+        // themselves, so it must not make them owners of tokens either.
+        let taken = people.iter().any(|it| alike(&it.name, &name)) || self.is_name_of_owner(&people, &name).await?;
         Ok(if taken { Err(SignInRejected::NameTaken) } else { Ok(name) })
     }
 

@@ -21,6 +21,9 @@ const GROUP_LOOKS_ALIKE: &str = "a group has a similar name: write its exact nam
 const NAME_TAKEN: &str = "an account with this name exists already, and it was not changed: choose another name";
 const NAME_LOOKS_ALIKE: &str =
     "an account with a similar name exists already, and it was not changed: choose another name";
+const NAME_OF_AN_OWNER: &str = "a group or the owner of a token has this name or a similar one: choose another name, and add the account to that group if it owns the tokens";
+const GROUP_IS_A_PERSON: &str =
+    "an account has the name of this new group or a similar one, so members would own its tokens: choose another name";
 
 /// Owner of a new token.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,7 +81,8 @@ impl Identity {
         }
     }
 
-    /// Rejects a new account if its name or one of its new groups looks like an existing one.
+    /// Rejects a new account if its name looks like that of an account, a group or the owner of a token. Rejects also new
+    /// groups that look like an existing name.
     pub(in crate::service) async fn check_names(
         &self,
         keys: &Keys,
@@ -92,12 +96,28 @@ impl Identity {
         if people.iter().any(|it| alike(&it.name, name)) {
             return Err(Error::Exists(NAME_LOOKS_ALIKE));
         }
+        if self.is_name_of_owner(&people, name).await? || groups.iter().any(|it| alike(it.as_str(), name)) {
+            return Err(Error::Exists(NAME_OF_AN_OWNER));
+        }
         self.check_groups(&people, groups)
     }
 
-    /// Rejects a new group that looks like an existing one.
+    /// Checks whether a name looks like that of a group, or of the owner of a token, even a revoked one. A new account
+    /// with that name would count as an owner: it would see copies of redacted values that the owner's tokens wrote.
+    pub(in crate::service) async fn is_name_of_owner(&self, people: &[Account], name: &str) -> Result<bool> {
+        let owners: BTreeSet<String> = self.tokens().await?.into_iter().map(|it| it.owner).collect();
+        let groups = self.groups_of(people);
+        Ok(groups.iter().map(GroupName::as_str).chain(owners.iter().map(String::as_str)).any(|it| alike(it, name)))
+    }
+
+    /// Rejects a new group that looks like an existing group or account.
     pub(in crate::service) fn check_groups(&self, people: &[Account], groups: &BTreeSet<GroupName>) -> Result<()> {
         let known = self.groups_of(people);
+        let new = |it: &&GroupName| !known.contains(*it);
+        // The members of a group own the tokens whose owner has its name, so they would own those of the account.
+        if groups.iter().filter(new).any(|it| people.iter().any(|person| alike(&person.name, it.as_str()))) {
+            return Err(Error::invalid("/groups", GROUP_IS_A_PERSON));
+        }
         let checked = groups.iter().try_for_each(|it| check_group(it, &known));
         checked.map_err(|()| Error::invalid("/groups", GROUP_LOOKS_ALIKE))
     }

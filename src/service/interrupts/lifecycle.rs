@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_domain::identity::account::Token;
-use countersign_domain::identity::party::Party;
+use countersign_domain::identity::account::{MachineRole, Token};
 use countersign_domain::interrupts::{
     ApprovalRequirements, HostAssertion, Interrupt, InterruptDecision, InterruptDecisionInput,
     InterruptDecisionResponse, InterruptRejected, InterruptSource, InterruptState, InterruptTally, InterruptTerms,
@@ -153,16 +152,22 @@ impl Interrupts {
 
     /// Returns the answer of an interrupt as a token may read it. In the comment, values of the interrupt are masked.
     /// A token that could have written the comment gets it without that comparison, because the mask would confirm a
-    /// guess. The token that sent the interrupt knows its values, so it gets the masked comment.
+    /// guess. The token that sent the interrupt knows its values, so it gets the masked comment. The signed answer
+    /// contains the digest of the interrupt, so only auditors and the party that sent the interrupt get it.
     pub async fn interrupt_answer(&self, id: &InterruptId, token: &Token) -> Result<Option<InterruptDecisionResponse>> {
         let shown = self.interrupt_view(id).await?;
         let Some(mut answered) = shown.interrupt.answered() else { return Ok(None) };
         let last = shown.interrupt.deciders(answered.decision).next_back();
+        let (keys, reader) = (self.core.keys()?, self.identity.reader_with(token).await?);
+        let source = self.threads.party_of(&keys, &shown.interrupt.source.token).await?;
+        if token.role != MachineRole::Auditor && !reader.could_have_written_as(&source) {
+            answered.answer = None;
+        }
         if let Some((vote, words)) = last.and_then(|it| Some((it, it.comment.as_deref()?)))
             && shown.interrupt.source.token != token.principal()
         {
-            let author = self.threads.party_of(&*self.core.keys()?, &PrincipalId::from(&vote.reviewer)).await?;
-            if Party::from(token).could_have_written_as(&author) {
+            let author = self.threads.party_of(&keys, &PrincipalId::from(&vote.reviewer)).await?;
+            if reader.could_have_written_as(&author) {
                 answered.comment = Some(shown.uncompared(words).into_owned());
             }
         }

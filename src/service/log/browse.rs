@@ -15,6 +15,7 @@ use countersign_domain::threads::thread::Thread;
 use serde_json::{Value, json};
 
 use super::clock_check::event_ids_from;
+use super::withheld_members::{remove_answer_comment, remove_unsalted_digests};
 use crate::service::error::{Error, Result};
 use crate::service::identity::requester_names::RequesterName;
 use crate::service::log::Log;
@@ -70,8 +71,8 @@ pub struct EventView {
     pub index: Option<u64>,
     /// The event, with redacted values masked in its texts.
     pub event: Event,
-    /// The hash by which the thread's next event and the log refer to this event.
-    pub hash: Digest,
+    /// The hash by which the thread's next event and the log refer to this event, for overseers only.
+    pub hash: Option<Digest>,
     pub names: BTreeMap<String, RequesterName>,
 }
 
@@ -85,9 +86,6 @@ const WINDOW: u64 = 250;
 /// How far the time of an event may differ from its order in the log. The clocks of gateways differ by less,
 /// and the sequencer assigns positions sooner unless it is down.
 const DISORDER: Duration = Duration::from_secs(60);
-
-/// The text that replaces a comment that has its own page.
-const ON_ITS_PAGE: &str = "[shown on the interrupt's page]";
 
 impl LogAudience {
     pub const fn of(role: PersonRole) -> Self {
@@ -257,19 +255,26 @@ impl Log {
         if whole { Ok(lines) } else { Err(Error::Broken("a thread's events")) }
     }
 
-    /// Returns one event with its position, hash and names.
+    /// Returns one event with its position, names and hashes. Only overseers get the hashes.
     pub async fn event_view(&self, id: &EventId, viewer: &Account) -> Result<EventView> {
         let keys = self.core.keys()?;
         let event = self.core.need::<Event>(&keys, id.as_str(), "event").await?.record;
-        if !LogAudience::of(viewer.role).may_see(event.kind) {
+        let audience = LogAudience::of(viewer.role);
+        if !audience.may_see(event.kind) {
             // Not `Forbidden`, which would confirm that the event exists.
             return Err(Error::NotFound("event"));
         }
         let place = self.core.reader(&keys).get_by_alias::<LogRow>(id.as_str()).await?;
         let names = self.identity.names_of(&keys, &principals(&event)).await?;
-        let hash = event.hash();
+        let hash = (audience == LogAudience::Overseers).then(|| event.hash());
         let mut event = self.masked_event(&keys, event, &viewer.into()).await?;
         remove_answer_comment(&mut event);
+        if hash.is_none() {
+            // Both hashes cover unmasked texts, so a reader could hash guesses and compare. The role alone decides:
+            // a hash that is missing only beside masked texts would also confirm a guess.
+            event.previous = None;
+            remove_unsalted_digests(&mut event);
+        }
         Ok(EventView { index: place.map(|it| it.record.index), event, hash, names })
     }
 
@@ -349,16 +354,6 @@ impl Log {
         let policies = self.threads.policies_over(keys, &record, [digest]).await?;
         let around = RedactedTextContext { policies, states: [before, after], tool };
         self.threads.redaction_of_texts(thread, reader, around, Vec::new()).await
-    }
-}
-
-/// Removes the comment of an interrupt's answer from its event. The comment is masked for the host
-/// application, so its author could test guesses of redacted values with it. People read it on the
-/// interrupt's page.
-pub(super) fn remove_answer_comment(event: &mut Event) {
-    if let Some(comment) = event.data.get_mut("answer").and_then(|it| it.get_mut("comment")).filter(|it| it.is_string())
-    {
-        *comment = ON_ITS_PAGE.into();
     }
 }
 

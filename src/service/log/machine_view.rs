@@ -1,11 +1,13 @@
 //! Events as machines receive them, without the texts that only reviewers and auditors may read.
 
+use countersign_domain::identity::party::Party;
+use countersign_domain::interrupts::Interrupt;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::reviews::Hold;
 use serde_json::{Value, json};
 
-use super::browse::remove_answer_comment;
+use super::withheld_members::{remove, remove_answer_comment};
 use crate::service::error::Result;
 use crate::service::log::Log;
 use crate::service::proposals::outcome::reasons_for_requester;
@@ -31,6 +33,29 @@ impl Log {
         }
         remove_answer_comment(&mut event);
         Ok(event)
+    }
+
+    /// Removes the digest and the signed answer of an interrupt from its events, unless the reader is of the party that
+    /// sent the interrupt. The answer contains the digest, and the digest covers the whole diff without a salt.
+    pub(super) async fn remove_digest_of_others(&self, keys: &Keys, event: &mut Event, reader: &Party) -> Result<()> {
+        // No interrupt has an empty id, so an event without one finds no row.
+        let id = event.data.get("interrupt").and_then(Value::as_str).unwrap_or_default();
+        if !event.kind.name().starts_with("interrupt.") {
+            return Ok(());
+        }
+        if let Some(interrupt) = self.core.fetch::<Interrupt>(keys, id).await? {
+            let source = self.threads.party_of(keys, &interrupt.record.source.token).await?;
+            if reader.could_have_written_as(&source) {
+                return Ok(());
+            }
+        }
+        remove(&mut event.data, "digest");
+        // A reviewer types the last digits of the digest.
+        remove(&mut event.data, "typed");
+        if let Some(answer) = event.data.get_mut("answer") {
+            remove(answer, "answer");
+        }
+        Ok(())
     }
 }
 

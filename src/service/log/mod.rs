@@ -9,6 +9,7 @@ pub mod key_events;
 pub mod log_end_cache;
 pub(crate) mod machine_view;
 pub mod sequencer;
+pub(crate) mod withheld_members;
 
 use std::sync::Arc;
 

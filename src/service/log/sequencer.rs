@@ -7,6 +7,7 @@ use countersign_domain::platform::trace_parent::TraceParent;
 use countersign_domain::primitives::id::FlowId;
 use serde_json::{Value, json};
 
+use super::withheld_members::remove_unsalted_digests;
 use crate::service::error::{Error, Result};
 use crate::service::log::Log;
 use crate::store::change::Draft;
@@ -156,7 +157,9 @@ impl Log {
         let (mut events, next) = self.events_after(after, token.flow.as_ref(), limit).await?;
         let reader = self.identity.reader_with(token).await?;
         for SequencedEvent { event, .. } in &mut events {
-            let masked = self.masked_event(&keys, event.clone(), &reader).await?;
+            let mut masked = self.masked_event(&keys, event.clone(), &reader).await?;
+            remove_unsalted_digests(&mut masked);
+            self.remove_digest_of_others(&keys, &mut masked, &reader).await?;
             *event = self.for_machines(&keys, masked).await?;
         }
         Ok((events, next))

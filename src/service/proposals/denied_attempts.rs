@@ -39,6 +39,7 @@ pub(in crate::service) fn effect_of(
     let effect = RequestedEffect {
         policy: asking.policy,
         node: &asking.proposal.node,
+        owner: Some(asking.by.author()),
         kind: asking.proposal.ask.kind(),
         tool: asking.proposal.tool.as_ref(),
         before: &asking.head.state,

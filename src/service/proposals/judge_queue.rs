@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use countersign_domain::json::patch::Patch;
+use countersign_domain::json::pointer::Pointer;
 use countersign_domain::json::size::StateLimits;
 use countersign_domain::policy::{
     CallerContext, Effort, Judgement, Policy, PolicyRequest, RequestContext, RequestKind, judge_in, parts,
@@ -53,13 +54,13 @@ pub(in crate::service) struct JudgingJob {
 
 impl JudgedRequest {
     /// Returns the request as the policy judges it.
-    fn kind(&self) -> RequestKind<'_> {
+    fn kind<'a>(&'a self, reset: &'a BTreeSet<Pointer>) -> RequestKind<'a> {
         match self {
             Self::Propose(patch) => RequestKind::Propose { patch },
             Self::Edit(patch) => RequestKind::Edit { patch },
             Self::Confirm(patch) => RequestKind::Confirm { patch },
             Self::Reaffirm => RequestKind::Reaffirm,
-            Self::Rollback(version) => RequestKind::Rollback { to: &version.state },
+            Self::Rollback(version) => RequestKind::Rollback { to: &version.state, reset },
             Self::Join(merged, _) => {
                 RequestKind::Join { to: &merged.after, changed: &merged.changed, used: &merged.carried().spent }
             }
@@ -101,7 +102,11 @@ impl JudgingJob {
             context_tokens: *context_tokens,
             ..RequestContext::of(CallerContext { principal, owner, committed_nodes: nodes })
         };
-        let request = PolicyRequest { node: &self.node, kind: self.asks.kind() };
+        let reset = match &self.asks {
+            JudgedRequest::Rollback(version) => version.tree.differing_leaves(&self.head.tree),
+            _ => BTreeSet::new(),
+        };
+        let request = PolicyRequest { node: &self.node, kind: self.asks.kind(&reset) };
         judge_in(&self.policy, &self.head.state, &request, &around, limits)
     }
 }

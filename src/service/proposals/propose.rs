@@ -60,7 +60,7 @@ impl Proposals {
             return Ok(answer);
         }
         // Steps are checked on every head, because a step has one effect in the whole thread.
-        let trying = match self.prior_step(&keys, &thread.record, proposal).await? {
+        let trying = match self.prior_step(&keys, &token.record, &thread.record, proposal).await? {
             PriorStep::Done(answer) => return Ok(*answer),
             PriorStep::Open(trying) => trying,
         };

@@ -13,7 +13,7 @@ use countersign_domain::policy::{Instruction, OnViolation, RejectCode, Violation
 use countersign_domain::primitives::id::NodeId;
 use countersign_domain::threads::rejected_request::RejectedRequest;
 use countersign_domain::threads::thread::Checkpoint;
-use countersign_domain::threads::transition::{Rejection, patch_digest};
+use countersign_domain::threads::transition::{Rejection, rejected_patch_digest};
 use serde_json::{Value, json};
 
 use super::context::ProposalContext;
@@ -132,7 +132,7 @@ impl Proposals {
             flow: thread.flow.clone(),
             node: proposal.node.clone(),
             principal: asking.by.principal(),
-            patch: patch_digest(&secret, &content),
+            patch: rejected_patch_digest(&secret, asking.by.author(), &content),
             tool: proposal.tool.as_ref().map(|it| it.name.clone()),
             step: proposal.step.clone(),
             own: (stored.own != stored.others).then_some(stored.own),

@@ -3,6 +3,8 @@
 
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::identity::account::Token;
+use countersign_domain::identity::party::Party;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::Keys;
 use countersign_domain::policy::{RejectCode, Violation};
@@ -40,10 +42,11 @@ pub(in crate::service) fn step_attempts_exhausted() -> Violation {
 
 impl Proposals {
     /// Returns the earlier result of a proposal's step, or an error if another request with this step name is
-    /// in force.
+    /// in force or if the step belongs to another party.
     pub(in crate::service) async fn prior_step(
         &self,
         keys: &Keys,
+        token: &Token,
         thread: &Thread,
         proposal: &Proposal,
     ) -> Result<PriorStep> {
@@ -54,18 +57,38 @@ impl Proposals {
         let Some(row) = &known else {
             return Ok(PriorStep::Open(Some(StepAttempt { step: step.clone(), content, known })));
         };
-        // The content is compared by a keyed digest, so the row reveals nothing about it.
-        if let Some(digest) = row.record.stated_as(content) {
-            let transition = self.threads.stated(keys, digest).await?;
+        let (own, others) = self.attempts_by_party(keys, token, &row.record).await?;
+        // The content is compared by a keyed digest, so the row reveals nothing about it. It is compared only
+        // with the party's own requests: a step of another party may set values that this one must not read,
+        // and a match would confirm a guess.
+        if let Some(transition) = own.into_iter().find(|it| row.record.content(it.digest) == Some(content)) {
             return Ok(PriorStep::Done(Box::new(self.proposal_outcome(keys, transition).await?)));
         }
         match row.record.last_stated() {
-            Some(transition) if self.is_in_force(keys, transition).await? => {
+            Some(transition) if others || self.is_in_force(keys, transition).await? => {
                 let checkpoint = Checkpoint { version: thread.head.version, transition: thread.head.transition };
                 Err(Error::StepReused { transition, checkpoint })
             }
             _ => Ok(PriorStep::Open(Some(StepAttempt { step: step.clone(), content, known }))),
         }
+    }
+
+    /// Returns the transitions of a step that a token's party requested, in order, and whether another party
+    /// requested one. The statement names the requester, so rows of earlier versions have it too.
+    async fn attempts_by_party(&self, keys: &Keys, token: &Token, row: &StepRow) -> Result<(Vec<Transition>, bool)> {
+        let reader = self.identity.reader_with(token).await?;
+        let (mut own, mut others) = (Vec::new(), false);
+        for digest in row.tries.iter().filter_map(StepAttemptResult::transition) {
+            let transition = self.threads.stated(keys, digest).await?;
+            let author = self.threads.party_of(keys, &transition.statement.principal).await?;
+            // A deleted requester could be anyone, so its content is not compared.
+            if author != Party::Gone && reader.could_have_written_as(&author) {
+                own.push(transition);
+            } else {
+                others = true;
+            }
+        }
+        Ok((own, others))
     }
 
     /// Returns whether a transition is committed or may still be approved, including edits and restatements

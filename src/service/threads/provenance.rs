@@ -1,33 +1,33 @@
 //! Provenance: finds the author of a text in the versions of its thread, through edits, rollbacks, forks,
 //! joins and copies. A text is the value of a leaf or the name of a member.
 
+mod copies;
 mod lookup;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use countersign_domain::chain::hash::Digest;
-use countersign_domain::chain::statement::{Statement, TransitionType};
-use countersign_domain::identity::party::Author;
+use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::identity::party::{Author, Party};
 use countersign_domain::json::canonical::canonical;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::Keys;
-use countersign_domain::policy::{Policy, StateText, StateTextKind, project};
+use countersign_domain::policy::{Policy, StateText, StateTextKind};
 use countersign_domain::primitives::id::{ProposalId, ThreadId};
 use countersign_domain::threads::transition::Transition;
 use serde_json::Value;
 
-use crate::metrics::BlockingWork;
+use copies::IndexCache;
+
 use crate::service::error::{Error, Result};
 use crate::service::platform::fair_queue::QueuePermit;
 use crate::service::threads::Threads;
 use crate::service::threads::version::Version;
 
-/// Steps that one look follows. Beyond them, the party that took a text over counts as its author.
-const STEPS_MAX: usize = 4_096;
-
-/// Texts that a node may have copied one from. More candidates add no information.
-const COPIED_FROM_MAX: usize = 8;
+/// Steps that one trace follows, for all texts of its states. Beyond them, the party that took a text over counts as its
+/// author. A step of the reader ends a trail, so a reader cannot use up the steps without other parties.
+const STEPS_MAX: usize = 65_536;
 
 /// A state, and the position from which its texts can be traced.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +131,7 @@ struct OpenStep {
 pub(in crate::service) struct ProvenanceTrace<'s> {
     service: &'s Threads,
     keys: &'s Keys,
+    reader: &'s Party,
     permit: QueuePermit,
     versions: Vec<Arc<Version>>,
     transitions: Vec<Arc<Transition>>,
@@ -143,14 +144,21 @@ pub(in crate::service) struct ProvenanceTrace<'s> {
     chosen: HashMap<Digest, TextAuthor>,
     /// The authors of the steps that were followed to their end.
     followed: HashMap<TrailStep, Vec<TextAuthor>>,
+    indexes: IndexCache,
     steps: usize,
 }
 
 impl<'s> ProvenanceTrace<'s> {
-    pub(in crate::service) fn new(service: &'s Threads, keys: &'s Keys, permit: QueuePermit) -> Self {
+    pub(in crate::service) fn new(
+        service: &'s Threads,
+        keys: &'s Keys,
+        reader: &'s Party,
+        permit: QueuePermit,
+    ) -> Self {
         Self {
             service,
             keys,
+            reader,
             permit,
             versions: Vec::new(),
             transitions: Vec::new(),
@@ -159,6 +167,7 @@ impl<'s> ProvenanceTrace<'s> {
             read: HashMap::new(),
             chosen: HashMap::new(),
             followed: HashMap::new(),
+            indexes: IndexCache::default(),
             steps: 0,
         }
     }
@@ -240,12 +249,9 @@ impl<'s> ProvenanceTrace<'s> {
                 continue;
             };
             let version = self.version(&it.thread, it.version).await?;
-            let origin = match it.text.kind {
-                StateTextKind::Value => version.tree.origin(&it.text.at),
-                StateTextKind::Name => version.tree.first_origin(&it.text.at),
-            };
-            let Some(origin) = origin.cloned() else { return Ok(None) };
-            let Some(made) = self.made(&it, &origin).await? else { return Ok(None) };
+            // A member keeps its name as long as it has any leaf, so its first leaf leads to the name's author.
+            let Some((leaf, origin)) = version.tree.first_leaf(&it.text.at) else { return Ok(None) };
+            let Some(made) = self.made(&it, &leaf, &origin).await? else { return Ok(None) };
             let transition = self.transition(made).await?;
             let value = it.text.resolve(&version.state);
             let before = match transition.statement.version.checked_sub(1) {
@@ -309,7 +315,12 @@ impl<'s> ProvenanceTrace<'s> {
                 }
             }
             TransitionType::Propose | TransitionType::Confirm => {
-                let copied = self.copied_from(statement, before, text.kind, value).await?;
+                // A reader who set the text knows it, so its earlier authors make no difference.
+                let setter = self.chosen_by(&transition).await?;
+                if self.reader.could_have_written_as(setter.author.party()) {
+                    return Ok(Some(setter));
+                }
+                let copied = self.copied_from(&transition, before, text.kind, value).await?;
                 if !copied.is_empty() {
                     open.extend(copied.iter().map(|at| from(&statement.thread, statement.version - 1, at)));
                     return Ok(None);
@@ -318,56 +329,6 @@ impl<'s> ProvenanceTrace<'s> {
             TransitionType::Create | TransitionType::Edit | TransitionType::Reaffirm => {}
         }
         self.chosen_by(&transition).await.map(Some)
-    }
-
-    /// Returns the texts of branches that a join took a text from, or none if it was there before.
-    async fn joined_from(
-        &mut self,
-        statement: &Statement,
-        before: &Value,
-        value: Option<&Value>,
-        text: &StateText,
-    ) -> Result<Vec<TracedText>> {
-        let mut moved = Vec::new();
-        let Some(value) = value.filter(|it| text.resolve(before).as_deref() != Some(*it)) else { return Ok(moved) };
-        for branch in statement.join.iter().flat_map(|it| &it.branches) {
-            let version = self.service.stated(self.keys, branch.transition).await?.statement.version;
-            let tip = self.version(&branch.thread, version).await?;
-            let from =
-                |at| TracedText { thread: branch.thread.clone(), version, text: StateText { kind: text.kind, at } };
-            // The same path is the most certain source, so no further candidates are searched.
-            if text.resolve(&tip.state).as_deref() == Some(value) {
-                return Ok(vec![from(text.at.clone())]);
-            }
-            // A list that is matched by a key puts an item of a branch at another index.
-            let (StateText { kind, at }, value) = (text.clone(), value.clone());
-            let same = move || {
-                let same = kind.places_of(&value, &tip.state).into_iter().filter(|it| it.is_same_but_indexes(&at));
-                same.take(COPIED_FROM_MAX).collect::<Vec<_>>()
-            };
-            moved.extend(self.service.core.apart(&self.permit, BlockingWork::Trace, same).await?.into_iter().map(from));
-        }
-        Ok(moved)
-    }
-
-    /// Returns the texts that the node could read and that are equal to the text that it set. An insertion
-    /// into a list moves the later items, for example. Only readable texts count, so that a guess finds
-    /// nothing.
-    async fn copied_from(
-        &self,
-        statement: &Statement,
-        before: StateBefore,
-        kind: StateTextKind,
-        value: Option<&Value>,
-    ) -> Result<Vec<Pointer>> {
-        let (Some(node), Some(value)) = (statement.node.clone(), value.cloned()) else { return Ok(Vec::new()) };
-        let policy = self.service.policies.policy(self.keys, statement.policy).await?;
-        // A large state takes milliseconds, and a long trail has thousands of them.
-        let equal = move || {
-            let read = project(&policy, &node, before.state());
-            kind.places_of(&value, &read).into_iter().take(COPIED_FROM_MAX).collect()
-        };
-        self.service.core.apart(&self.permit, BlockingWork::Trace, equal).await
     }
 
     async fn chosen_by(&mut self, transition: &Transition) -> Result<TextAuthor> {

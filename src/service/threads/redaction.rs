@@ -261,7 +261,12 @@ impl Threads {
                 // A long past takes long to look through.
                 let traces: &mut ProvenanceTrace<'_> = match &mut traces {
                     Some(begun) => begun,
-                    none => none.insert(ProvenanceTrace::new(self, keys, self.core.turns.telling.take(asker).await?)),
+                    none => none.insert(ProvenanceTrace::new(
+                        self,
+                        keys,
+                        reader,
+                        self.core.turns.telling.take(asker).await?,
+                    )),
                 };
                 let Some(chosen) = traces.of_text(standpoint, &text).await? else { continue };
                 let own = |it: &TextAuthor| reader.could_have_written_as(it.author.party());

@@ -162,7 +162,7 @@ pub const PROBLEM_TEXTS: &[ErrorText] = texts! {
     405 "method_not_allowed" Changed: "The path does not support this method.", "Use a method that the header `Allow` lists.";
     409 "head_moved" Changed: "Another version was committed first. `head` has its version and digest.", "Read your view again and propose again with the new `parent`.";
     409 "imported" No: "The thread is an imported run. Only its files can be read.", "Use another thread.";
-    409 "step_reused" Changed: "This `step` has already done something else. `transition` names it.", "Read that transition, or give the new step another name.";
+    409 "step_reused" Changed: "This `step` has already done something else, or another owner used it first. `transition` names the result.", "Read that transition, or give the new step another name.";
     409 "conflict" Changed: "Branches have several values at the paths in `errors`.", "Join with another strategy, or set the values in `resolve`, on the head in `checkpoint`.";
     409 "thread_held" Later: "A review holds the thread. `review` names it.", "Wait until the review ends, then propose again.";
     409 "write_in_progress" Later: "A writer holds a lease on the thread.", "Wait until the write ends or its lease expires.";

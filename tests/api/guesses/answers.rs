@@ -38,5 +38,18 @@ async fn a_voters_host_learns_nothing_from_guesses_in_the_comment() {
             let event = log["events"].as_array().unwrap().iter().find(denied).unwrap();
             assert_eq!(event["data"]["answer"]["comment"], "[shown on the interrupt's page]");
         }
+        // The signed answer contains the digest, which covers the redacted diff without a salt.
+        let answer = g.get(&path, &g.host).await.expect(200)["answer"].clone();
+        let auditor = owned_token(&g.service, "eye", MachineRole::Auditor, &[], "platform").await;
+        let eye = g.service.identity.token_of(&auditor).await.unwrap().record;
+        let told = g.service.interrupts.interrupt_answer(&id, &eye).await.unwrap().unwrap();
+        assert_eq!(told.answer.as_deref(), answer.as_str());
+        assert_eq!(g.get(&path, &host).await.expect(200).get("answer"), None);
+        let digest = taken["digest"].as_str().unwrap();
+        for (token, own) in [(&host, false), (&g.host, true), (&auditor, true)] {
+            let log = g.get("/v1/events?limit=500", token).await.expect(200).to_string();
+            assert_eq!(log.contains(answer.as_str().unwrap()), own);
+            assert_eq!(log.contains(digest), own, "{log}");
+        }
     }
 }

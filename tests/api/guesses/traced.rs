@@ -5,13 +5,10 @@ use serde_json::{Value, json};
 
 use super::fetched::FetchedFacts;
 use super::{CARDS, GuessTexts, GuessWorld, GuessingParty, POLICY, told_apart};
-use crate::gateway::ApiResponse;
+use crate::gateway::{ApiResponse, owned_token};
 
-/// Steps that one trace follows.
-const STEPS_MAX: usize = 4_096;
-
-/// Different texts with one guess. Each move of each text is a step.
-const DIFFERENT_TEXTS: usize = 64;
+/// Versions whose statements a trace reads before it bisects.
+const VERSIONS_WALKED_MAX: usize = 256;
 
 async fn propose(world: &GuessWorld, thread: &Value, parent: &Value, (by, patch): (&str, Value)) -> ApiResponse {
     world.g.propose(thread, parent, (by, "planner"), patch).await
@@ -70,16 +67,53 @@ async fn a_guess_that_was_copied_and_moved_many_times_keeps_its_author() {
     told_apart::nothing(&seen[0], &seen[1]);
 }
 
+/// A party that knows one redacted value writes it into thousands of texts before its guess. Another party forks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_party_is_the_author_of_its_copies_if_their_trace_is_too_long() {
+async fn many_texts_with_a_known_value_do_not_use_up_the_steps_of_a_guess() {
+    const TEXTS: usize = 2_100;
+    const KNOWN: &str = "a birthday that the party set";
+    let blind = "[nodes.pinner]\nreads = [\"notes\"]\nwrites = [\"notes\", \"customer\"]\n\n[nodes.database_writer]";
+    let policy = POLICY.replace("[nodes.database_writer]", blind);
+    let mut seen = Vec::new();
+    for which in 0..2 {
+        let world = GuessWorld::with_policy(which, &policy).await;
+        let party = world.party().await;
+        let g = &world.g;
+        let pinner = owned_token(&g.service, "olgas-pinner", MachineRole::Agent, &["pinner"], "olga").await;
+        let made = world.thread(&party.host, &GuessTexts::PLAIN).await;
+        let known_texts: Vec<String> = (0..TEXTS).map(|it| format!("{KNOWN} {it}")).collect();
+        let patch = json!({"customer": {"birthday": KNOWN}, "notes": {"a": known_texts, "z": CARDS}});
+        g.propose(&made["thread"], &made["transition"], (&pinner, "pinner"), patch).await.expect(201);
+        let branches = fork(&world, made["thread"].as_str().unwrap(), (&g.planner, &["one"])).await;
+        let mut known = world.known().await;
+        let path = format!("/v1/transitions/{}", branches["branches"][0]["transition"].as_str().unwrap());
+        let shown = known.answer(g.get(&path, &party.host).await, 200);
+        assert!(shown.to_string().contains(CARDS[0]), "{shown}");
+        seen.push(known.seen);
+    }
+    told_apart::nothing(&seen[0], &seen[1]);
+}
+
+/// The versions after the guess are harmless, and the last one removes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guess_keeps_its_author_after_many_versions() {
     let mut seen = Vec::new();
     for which in 0..2 {
         let world = GuessWorld::new(which).await;
         let party = world.party().await;
-        let texts: Vec<String> = (0..DIFFERENT_TEXTS).map(|it| format!("{} or {it}", CARDS[0])).collect();
-        let (_, head) = move_guesses((&world, &party), &texts, STEPS_MAX / DIFFERENT_TEXTS + 2).await;
+        let made = world.thread(&party.host, &GuessTexts::PLAIN).await;
+        let patch = json!({"notes": {"guesses": CARDS}});
+        let set = propose(&world, &made["thread"], &made["transition"], (&party.agent, patch)).await.expect(201);
+        let mut head = set["transition"].clone();
+        for it in 0..VERSIONS_WALKED_MAX + 10 {
+            let patch = json!({"raw_text": format!("version {it}")});
+            head =
+                propose(&world, &made["thread"], &head, (&party.agent, patch)).await.expect(201)["transition"].clone();
+        }
         let mut known = world.known().await;
-        let path = format!("/v1/transitions/{}", head.as_str().unwrap());
+        let patch = json!({"notes": {}});
+        let last = propose(&world, &made["thread"], &head, (&party.agent, patch)).await.expect(201);
+        let path = format!("/v1/transitions/{}", last["transition"].as_str().unwrap());
         let shown = known.answer(world.g.get(&path, &party.host).await, 200);
         assert!(shown.to_string().contains(CARDS[0]), "{shown}");
         seen.push(known.seen);

@@ -103,28 +103,39 @@ impl Tree {
         }
     }
 
-    /// Returns the proposal that set the first leaf at or below a path, if there is one.
-    pub fn first_origin(&self, at: &Pointer) -> Option<&ProposalId> {
-        let mut tree = self.at(at)?;
+    /// Returns the first leaf at or below a path, and the proposal that set it.
+    pub fn first_leaf(&self, at: &Pointer) -> Option<(Pointer, ProposalId)> {
+        let (mut tree, mut at) = (self.at(at)?, at.clone());
         loop {
-            tree = match &tree.node {
-                Node::Leaf { origin, .. } => return Some(origin),
-                Node::Object(members) => members.values().next()?,
-                Node::Array(items) => items.first()?,
+            (tree, at) = match &tree.node {
+                Node::Leaf { origin, .. } => return Some((at, origin.clone())),
+                Node::Object(members) => members.iter().next().map(|(key, tree)| (tree, at.child(key)))?,
+                Node::Array(items) => (items.first()?, at.index(0)),
             };
         }
+    }
+
+    /// Returns every leaf of either tree that is not in both with the same origin.
+    pub fn differing_leaves(&self, other: &Self) -> BTreeSet<Pointer> {
+        let mut found = BTreeSet::new();
+        add_differing(Some(self), Some(other), &Pointer::root(), &mut found);
+        found
     }
 
     fn at(&self, at: &Pointer) -> Option<&Self> {
         let mut tree = self;
         for token in at.tokens() {
-            tree = match &tree.node {
-                Node::Object(members) => members.get(token.as_ref())?,
-                Node::Array(items) => items.get(array_index(&token)?)?,
-                Node::Leaf { .. } => return None,
-            };
+            tree = tree.child(&token)?;
         }
         Some(tree)
+    }
+
+    fn child(&self, token: &str) -> Option<&Self> {
+        match &self.node {
+            Node::Object(members) => members.get(token),
+            Node::Array(items) => items.get(array_index(token)?),
+            Node::Leaf { .. } => None,
+        }
     }
 
     fn collect(&self, at: &Pointer, origins: &mut Origins) {
@@ -135,6 +146,26 @@ impl Tree {
                 items.iter().enumerate().for_each(|(i, tree)| tree.collect(&at.index(i), origins));
             }
         }
+    }
+}
+
+fn add_differing(one: Option<&Tree>, other: Option<&Tree>, at: &Pointer, found: &mut BTreeSet<Pointer>) {
+    // Equal commitments share salts and therefore origins.
+    if one.map(Tree::root) == other.map(Tree::root) {
+        return;
+    }
+    let nodes = (one.map(|it| &it.node), other.map(|it| &it.node));
+    if matches!(nodes, (Some(Node::Leaf { .. }), _) | (_, Some(Node::Leaf { .. }))) {
+        found.insert(at.clone());
+    }
+    let names = |node: Option<&Node>| match node {
+        Some(Node::Object(members)) => members.keys().cloned().collect(),
+        Some(Node::Array(items)) => (0..items.len()).map(|it| it.to_string()).collect(),
+        Some(Node::Leaf { .. }) | None => Vec::new(),
+    };
+    let names: BTreeSet<String> = names(nodes.0).into_iter().chain(names(nodes.1)).collect();
+    for name in &names {
+        add_differing(one.and_then(|it| it.child(name)), other.and_then(|it| it.child(name)), &at.child(name), found);
     }
 }
 

@@ -14,7 +14,7 @@ use super::jws::{TokenType, Unverified};
 use super::opening::Opening;
 use super::receipt::Receipt;
 use super::signed_vote;
-use super::statement::{Statement, TransitionType};
+use super::statement::Statement;
 use super::verify_write::{check_binding, check_times, read_receipt};
 use crate::chain::denial::DenialCode;
 use crate::chain::link::{ChainLink, check_link};
@@ -353,15 +353,7 @@ fn opening(evidence: &ReceiptEvidence<'_>, to: Digest) -> CheckOutcome {
     if !salting.kept.is_empty() {
         return fail(DenialCode::ChainBroken, "a leaf was set, but its salt did not change");
     }
-    // Only a request that names a leaf can set it to the same value.
-    let names =
-        |it: &Statement| matches!(it.kind, TransitionType::Propose | TransitionType::Edit | TransitionType::Confirm);
-    let may_set_again = salting.set_again.is_empty() || evidence.statement.is_none_or(names);
-    passed_if(
-        may_set_again,
-        DenialCode::ChainBroken,
-        "it sets a value to its previous value, which this type of transition cannot do",
-    )
+    CheckOutcome::Passed
 }
 
 #[cfg(test)]

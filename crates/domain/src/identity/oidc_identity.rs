@@ -91,7 +91,7 @@ pub enum SignInRejected {
     NotMapped,
     /// The name at the provider is not a valid account name.
     UnusableName,
-    /// Another account has the name or one that looks like it.
+    /// Another account, a group or the owner of a token has the name or one that looks like it.
     NameTaken,
     Disabled,
 }

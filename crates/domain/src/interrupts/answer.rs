@@ -67,8 +67,10 @@ pub struct InterruptDecisionResponse {
     pub expires_at: Option<Timestamp>,
     /// The comment of the last voter.
     pub comment: Option<String>,
-    /// The same decision as a signed JWS of the type `countersign-interrupt-answer+jwt`.
-    pub answer: String,
+    /// The same decision as a signed JWS of the type `countersign-interrupt-answer+jwt`. It is for the token that sent
+    /// the interrupt, so other owners' hosts do not get it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
 }
 
 /// The data of an answer that is not in the interrupt.
@@ -121,7 +123,7 @@ impl Interrupt {
             nonce: answer.nonce.clone(),
             expires_at: answer.expires_at,
             comment: answer.comment.clone(),
-            answer: answer.token.clone(),
+            answer: Some(answer.token.clone()),
         })
     }
 

@@ -13,6 +13,7 @@ use super::bounds;
 use super::budget_check;
 use super::budget_check::BudgetBreaches;
 use super::effect::PatchEffect;
+use super::guessable_leaves::guessable;
 use super::join_rules;
 use super::judgement::{JudgedReason, JudgedWarning, Judgement, ReasonAudience, ReasonCode, RejectCode, Violation};
 use super::model::{NodePolicy, Policy};
@@ -24,7 +25,7 @@ use super::state_shape::StateVisibility;
 use super::transition_check::{TransitionCheckResult, follow};
 use super::view::project_by;
 use super::visibility::{Visibility, by_place, in_order, told};
-use crate::json::diff::{LeafChange, diff};
+use crate::json::diff::LeafChange;
 use crate::json::patch::{Patch, PatchError};
 use crate::json::pattern::Pattern;
 use crate::json::pointer::Pointer;
@@ -75,9 +76,9 @@ pub fn judge_in(
         RequestKind::Confirm { .. } if !node.is_writer() => refuse(NO_WRITER),
         RequestKind::Confirm { patch } => case.of_patch(patch, &[], ProtectedTouchEffect::Reject),
         RequestKind::Join { to, changed, used } => case.of_join(to, changed, used),
-        RequestKind::Reaffirm => case.of_state(before, ReasonCode::Reaffirm),
+        RequestKind::Reaffirm => case.of_state(before, &[], ReasonCode::Reaffirm),
         RequestKind::Rollback { .. } if !node.may_roll_back() => refuse(NO_ROLLBACK),
-        RequestKind::Rollback { to } => case.of_state(to, ReasonCode::Rollback),
+        RequestKind::Rollback { to, reset } => case.of_state(to, &guessable(policy, reset), ReasonCode::Rollback),
     }
 }
 
@@ -103,12 +104,12 @@ struct RuleResults<'a> {
     warnings: Vec<JudgedWarning>,
 }
 
-struct JudgementInput<'a> {
-    policy: &'a Policy,
-    node: &'a NodePolicy,
+pub(super) struct JudgementInput<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) node: &'a NodePolicy,
     name: &'a NodeId,
     around: &'a RequestContext<'a>,
-    before: &'a Value,
+    pub(super) before: &'a Value,
     limits: &'a StateLimits,
 }
 
@@ -241,7 +242,7 @@ impl<'p> JudgementInput<'p> {
     }
 
     /// Evaluates the rules against the state after the request.
-    fn ask(
+    pub(super) fn ask(
         &self,
         after: &Value,
         changes: &[Cow<'_, LeafChange>],
@@ -297,7 +298,9 @@ impl<'p> JudgementInput<'p> {
             let violations = of_rules.chain(in_order(self.policy, of_protected)).collect();
             return Judgement::Reject { violations };
         }
-        let named = claims.leaves_unseen(&self.node.reads, &outcome.after);
+        let mut named = claims.leaves_unseen(&self.node.reads, &outcome.after);
+        // A join names no path itself, but a node may have set some of these on a branch without reading them.
+        named.extend(guessable(self.policy, changed));
         let mut reasons: Vec<_> = always.iter().map(|code| JudgedReason::of_kind(*code)).collect();
         // Every touch follows from a path that the request names or from a difference within the node's reads, so the
         // caller may see all of these reasons.
@@ -319,40 +322,7 @@ impl<'p> JudgementInput<'p> {
         self.hold(after, changes, named, reasons, warnings)
     }
 
-    /// Judges a request for a state that the node did not write itself.
-    fn of_state(&self, after: &Value, code: ReasonCode) -> Judgement {
-        let nothing = PatchFootprint::default();
-        let sight = Visibility::new(&self.node.reads, &nothing);
-        // The flow's schema may be newer than a restored state.
-        let faults = self.policy.schema.as_ref().map(|it| it.faults(after)).unwrap_or_default();
-        if !faults.is_empty() {
-            return Judgement::Reject { violations: in_order(self.policy, sight.tell(faults)) };
-        }
-        let changes = diff(self.before, after);
-        let says_something = |change: &&LeafChange| !change.is_filling(self.before, after);
-        let asked: Vec<_> = changes.iter().filter(says_something).map(Cow::Borrowed).collect();
-        let rules = self.ask(after, &asked, |it| sight.tellable(it));
-        if !rules.denied.is_empty() || !rules.failed.is_empty() {
-            return Judgement::Reject { violations: [rules.denied, rules.failed].concat() };
-        }
-        let mut reasons = vec![JudgedReason::of_kind(code)];
-        for pattern in &self.policy.protected {
-            let mut touching = asked.iter().filter(|change| pattern.touches(&change.pointer)).peekable();
-            if touching.peek().is_some() {
-                // The reason must not reveal to the caller that a value outside the node's reads differs.
-                let told = touching.any(|change| self.node.reads.covers(&change.pointer));
-                let audience = if told { ReasonAudience::Everyone } else { ReasonAudience::Reviewers };
-                reasons.push(JudgedReason::protected(pattern, audience));
-            }
-        }
-        // Only reviewers see these reasons, because a rule may depend on values that the caller cannot read.
-        reasons.extend(rules.held.iter().map(|it| JudgedReason::of_rule(&it.rule.reason, ReasonAudience::Reviewers)));
-        let warnings = warnings(&rules.warned, ReasonAudience::Reviewers);
-        drop(asked);
-        self.hold(after.clone(), changes, Vec::new(), reasons, warnings)
-    }
-
-    fn hold(
+    pub(super) fn hold(
         &self,
         after: Value,
         changes: Vec<LeafChange>,
@@ -370,7 +340,7 @@ impl<'p> JudgementInput<'p> {
 }
 
 /// Returns one warning for each rule and path, in the order of the policy.
-fn warnings(warned: &[TriggeredRule<'_>], audience: ReasonAudience) -> Vec<JudgedWarning> {
+pub(super) fn warnings(warned: &[TriggeredRule<'_>], audience: ReasonAudience) -> Vec<JudgedWarning> {
     let of_rule = |it: &TriggeredRule<'_>| {
         let warning = |at: &Pointer| it.rule.warning(at.clone(), audience);
         it.places.iter().map(warning).collect::<Vec<_>>()

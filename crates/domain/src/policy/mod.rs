@@ -13,6 +13,7 @@ mod context_rules;
 mod effect;
 mod effort;
 mod error;
+mod guessable_leaves;
 mod held_paths;
 mod hypothetical_context;
 mod initial_state;
@@ -27,6 +28,7 @@ mod reason_wording;
 mod redaction;
 mod replay_comparison;
 mod request;
+mod restored_state;
 mod rules;
 mod same_approval_terms;
 mod state_shape;
@@ -62,7 +64,7 @@ pub use redaction::diff::{
     shown_arguments, shown_arguments_by, shown_leaves,
 };
 pub use redaction::excerpt::{excerpt, hides_nothing};
-pub use redaction::state_text::{StateText, StateTextKind};
+pub use redaction::state_text::{StateText, StateTextKind, TextIndex};
 pub use redaction::value_kind::{LengthClass, RedactedValueKind};
 pub use redaction::value_scan::RedactedValues;
 pub use redaction::{ComparedValues, NO_TEXTS, Redactor, RedactorFindings, ScannedState};

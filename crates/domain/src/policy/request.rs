@@ -74,13 +74,18 @@ pub enum RequestKind<'a> {
     Reaffirm,
     /// A rollback to an ancestor, always held. The node must have `rollback = true`. Its write lists and its schema
     /// do not apply, because the state was admitted before. The state's schema does.
-    Rollback { to: &'a Value },
+    Rollback {
+        /// State after the rollback.
+        to: &'a Value,
+        /// Every leaf that was set between that version and the head, even to the same value.
+        reset: &'a BTreeSet<Pointer>,
+    },
     /// The changes of several branches as one change, judged as the node's own patch with that effect. A protected
     /// path that differs in any branch requires approval, even if the join has another value there.
     Join {
         /// State after the join.
         to: &'a Value,
-        /// Every path that a branch changed.
+        /// Every path that a branch changed, and every leaf that it set, even to the same value.
         changed: &'a [Pointer],
         /// Total usage of the branches.
         used: &'a Totals,

@@ -16,14 +16,23 @@ mod transitions;
 mod tutorial;
 mod views;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{Judgement, Policy, PolicyRequest, PolicySource, RejectCode, RequestKind, StateLimits, judge};
 use crate::json::patch::{Patch, PatchFormat};
+use crate::json::pointer::Pointer;
 use crate::primitives::id::NodeId;
 
 /// One stage, so that anything can be held.
 const STAGE: &str = "[[approval.stages]]\ngroups = [\"finance\"]\n";
+
+/// A rollback over versions that set no leaf to the same value.
+pub(super) fn rollback(to: &Value) -> RequestKind<'_> {
+    static NO_LEAF: BTreeSet<Pointer> = BTreeSet::new();
+    RequestKind::Rollback { to, reset: &NO_LEAF }
+}
 
 pub(super) fn policy(text: &str) -> Policy {
     let source = PolicySource { text: format!("flow = \"f\"\n{text}\n{STAGE}"), ..PolicySource::default() };

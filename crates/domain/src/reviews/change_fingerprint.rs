@@ -2,6 +2,9 @@
 //!
 //! The effect contains only paths that the node reads or names itself. Two states that look the same to a node give the
 //! same effect. So the count of attempts reveals nothing about the rest of the state.
+//!
+//! A value that the node sets without reading it, and the arguments of a tool call, are shown only to the owner of the
+//! token that sent them. Such an effect contains the owner, so the count does not confirm another owner's guess.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,12 +27,14 @@ pub struct RequestedEffect<'a> {
     pub policy: &'a Policy,
     /// The node that asks for it.
     pub node: &'a NodeId,
+    /// The owner of the token that asks for it. `None` gives the digest of earlier versions, which had no owner.
+    pub owner: Option<&'a str>,
     pub kind: TransitionType,
     /// The tool that the request calls.
     pub tool: Option<&'a Tool>,
     pub before: &'a Value,
     pub after: &'a Value,
-    /// Paths outside the node's reads that the request sets.
+    /// Leaves that the request sets whether or not they differ.
     pub named: &'a BTreeSet<Pointer>,
     pub reasons: &'a [HoldReason],
 }
@@ -37,39 +42,64 @@ pub struct RequestedEffect<'a> {
 /// The changed paths with their new leaf, or `None` if the change removes it.
 type Leaves = BTreeMap<Pointer, Option<Value>>;
 
+/// The basis on which a change is counted.
+struct CountingBasis {
+    parts: Value,
+    /// Whether another token of the node may read all of it.
+    is_readable: bool,
+}
+
+impl CountingBasis {
+    const fn readable(parts: Value) -> Self {
+        Self { parts, is_readable: true }
+    }
+}
+
 impl RequestedEffect<'_> {
     /// Returns the digest of the effect in one thread. It is keyed, so a guess of a value cannot be confirmed without
     /// the thread's secret.
     pub fn digest(&self, secret: &ThreadSecret) -> Digest {
+        let basis = self.basis();
         // The node is included, so nodes do not share a limit of attempts.
-        let identity = json!([self.node, self.identity()]);
+        let identity = match self.owner {
+            Some(owner) if !basis.is_readable => json!([self.node, basis.parts, owner]),
+            _ => json!([self.node, basis.parts]),
+        };
         Digest::keyed(secret, Tag::Effect, canonical(&identity).as_bytes())
     }
 
     /// Returns the basis on which the change is counted. Only the first basis that applies is used, so additional parts
     /// of the request do not make it a different change.
-    fn identity(&self) -> Value {
+    fn basis(&self) -> CountingBasis {
         let keys = self.protected_keys();
         if !keys.is_empty() {
             let names: Vec<&str> = keys.iter().map(|it| it.as_str()).collect();
             // A path above a key has no protected value of its own.
-            return json!(["protected", names, listed(&self.leaves(|at| keys.iter().any(|key| key.covers(at))))]);
+            let leaves = self.leaves(|at| keys.iter().any(|key| key.covers(at)));
+            return self.of_leaves(json!(["protected", names, listed(&leaves)]), &leaves);
         }
         if self.kind == TransitionType::Rollback {
-            return json!(["rollback"]);
+            return CountingBasis::readable(json!(["rollback"]));
         }
         let paths = self.rule_paths();
         if !paths.is_empty() {
-            return json!(["rules", paths, listed(&self.leaves(|at| paths.contains(at.as_str())))]);
+            let leaves = self.leaves(|at| paths.contains(at.as_str()));
+            return self.of_leaves(json!(["rules", paths, listed(&leaves)]), &leaves);
         }
         if let Some(tool) = self.tool {
-            return json!(["tool", tool.identity()]);
+            return CountingBasis { parts: json!(["tool", tool.identity()]), is_readable: false };
         }
         let changed = self.leaves(|_| true);
         if changed.is_empty() {
-            return json!(["confirmed", listed(&self.confirmed())]);
+            return CountingBasis::readable(json!(["confirmed", listed(&self.confirmed())]));
         }
-        json!(["change", listed(&changed)])
+        self.of_leaves(json!(["change", listed(&changed)]), &changed)
+    }
+
+    /// Returns the basis of these leaves. Whether it is readable depends only on the paths that the request names, so
+    /// it reveals no value.
+    fn of_leaves(&self, parts: Value, leaves: &Leaves) -> CountingBasis {
+        CountingBasis { parts, is_readable: !leaves.keys().any(|it| self.named.contains(it)) }
     }
 
     /// Returns the reasons with a code that the node may see.
@@ -94,7 +124,10 @@ impl RequestedEffect<'_> {
         let differing = diff(self.before, self.after).into_iter();
         let differing = differing.filter(|it| self.is_read(&it.pointer) && !self.became_container(it));
         let differing = differing.map(|it| (it.pointer, it.after));
-        let named = self.named.iter().map(|at| (at.clone(), at.resolve(self.after).map(as_set)));
+        // A rollback or a join names leaves that others have set. Their values would confirm a guess of an earlier request.
+        let is_own = !matches!(self.kind, TransitionType::Rollback | TransitionType::Join);
+        let named = self.named.iter().filter(|_| is_own);
+        let named = named.map(|at| (at.clone(), at.resolve(self.after).map(as_set)));
         differing.chain(named).filter(|(at, _)| is_asked(at)).collect()
     }
 
@@ -174,11 +207,21 @@ mod tests {
         named: &[&str],
         reasons: &[HoldReason],
     ) -> Digest {
+        owned(Some("platform"), (kind, node, tool), (before, after), (named, reasons))
+    }
+
+    fn owned(
+        owner: Option<&str>,
+        (kind, node, tool): (TransitionType, &str, Option<&Tool>),
+        (before, after): (Value, Value),
+        (named, reasons): (&[&str], &[HoldReason]),
+    ) -> Digest {
         let policy = Policy::compile(&PolicySource { text: POLICY.to_owned(), ..PolicySource::default() }).unwrap();
         let named = named.iter().map(|it| Pointer::try_from(*it).unwrap()).collect();
         let node = NodeId::try_from(node).unwrap();
         let (policy, node, named) = (&policy, &node, &named);
-        let effect = RequestedEffect { policy, node, kind, tool, before: &before, after: &after, named, reasons };
+        let effect =
+            RequestedEffect { policy, node, owner, kind, tool, before: &before, after: &after, named, reasons };
         let mut drawn = 0;
         let mut draw = |bytes: &mut [u8]| {
             drawn += 1;
@@ -263,6 +306,26 @@ mod tests {
         };
         assert_eq!(named(json!({})), named(json!({"secret": 1})));
         assert_ne!(named(json!({})), named(json!(1)));
+    }
+
+    #[test]
+    fn owner_is_part_of_what_other_tokens_of_the_node_may_not_read() {
+        let tool = Tool::read(&json!({"name": "refund", "arguments": {"amount": 1}})).unwrap();
+        let differ = |tool, named: &[&str], reasons: &[HoldReason]| {
+            let of = |owner| {
+                let states = (json!({}), json!({"payment": {"amount": 5}, "limit": 9}));
+                owned(owner, (TransitionType::Propose, "planner", tool), states, (named, reasons))
+            };
+            of(Some("ada")) != of(Some("platform")) && of(Some("ada")) != of(None)
+        };
+        assert!(differ(None, &["/limit"], &[touches("limit")]));
+        assert!(differ(None, &["/limit"], &[touches("payment"), touches("limit")]));
+        assert!(differ(None, &["/limit"], &[]));
+        assert!(differ(Some(&tool), &[], &[]));
+        // These digests are the same as those of earlier versions.
+        assert!(!differ(None, &["/limit"], &[touches("payment")]), "the unread leaf is not counted");
+        assert!(!differ(Some(&tool), &[], &[touches("payment")]));
+        assert!(!differ(None, &[], &[]));
     }
 
     #[test]

@@ -45,10 +45,10 @@ impl StepAttemptResult {
 }
 
 impl StepRow {
-    /// Returns the transition that an earlier attempt with the same content became.
-    pub fn stated_as(&self, asked: Digest) -> Option<Digest> {
+    /// Returns the content of the attempt that became a transition.
+    pub fn content(&self, of: Digest) -> Option<Digest> {
         self.tries.iter().find_map(|it| match it {
-            StepAttemptResult::Stated { content, transition } if *content == asked => Some(*transition),
+            StepAttemptResult::Stated { content, transition } if *transition == of => Some(*content),
             _ => None,
         })
     }

@@ -75,6 +75,12 @@ pub fn patch_digest(secret: &ThreadSecret, patch: &Value) -> Digest {
     Digest::keyed(secret, Tag::Patch, canonical(patch).as_bytes())
 }
 
+/// Returns the digest by which readers recognize a rejected patch of one owner. It contains the owner, because events and
+/// lists show it. Otherwise another owner could send guesses and compare the digests.
+pub fn rejected_patch_digest(secret: &ThreadSecret, owner: &str, patch: &Value) -> Digest {
+    Digest::keyed(secret, Tag::Patch, canonical(&serde_json::json!({"owner": owner, "patch": patch})).as_bytes())
+}
+
 /// The outcome of a transition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case", deny_unknown_fields)]

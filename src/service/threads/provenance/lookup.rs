@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::statement::TransitionType;
+use countersign_domain::json::pointer::Pointer;
 use countersign_domain::policy::StateText;
 use countersign_domain::primitives::id::{ProposalId, ThreadId};
 use countersign_domain::threads::transition::Transition;
@@ -18,8 +19,8 @@ use crate::service::threads::version::Version;
 /// Versions whose statements are read at once during the search.
 const WINDOW: u64 = 64;
 
-/// The number of versions that are searched. The author of an older leaf is unknown.
-const VERSIONS_WALKED_MAX: u64 = 10_000;
+/// The number of versions whose statements are read. The transition that set an older leaf is found by bisection.
+const VERSIONS_WALKED_MAX: u64 = 256;
 
 /// Versions with states that one trace keeps in memory, and transitions.
 const VERSIONS_KEPT: usize = 16;
@@ -50,9 +51,13 @@ impl ProvenanceTrace<'_> {
         Ok(loaded)
     }
 
-    /// Returns the transition that an origin names. Each statement is read once, newest first, without its
-    /// state.
-    pub(super) async fn made(&mut self, text: &TracedText, origin: &ProposalId) -> Result<Option<Digest>> {
+    /// Returns the transition that set a leaf. Each statement is read once, newest first, without its state.
+    pub(super) async fn made(
+        &mut self,
+        text: &TracedText,
+        leaf: &Pointer,
+        origin: &ProposalId,
+    ) -> Result<Option<Digest>> {
         let end = text.version + 1;
         let (mut from, mut below) = self.read.get(&text.thread).copied().unwrap_or((end, end));
         let lowest = text.version.saturating_sub(VERSIONS_WALKED_MAX);
@@ -65,7 +70,33 @@ impl ProvenanceTrace<'_> {
             self.read_statements(&text.thread, window).await?;
             self.read.insert(text.thread.clone(), (from, below));
         }
+        if !self.made.contains_key(origin) && lowest > 0 {
+            self.bisect(text, leaf, origin).await?;
+        }
         Ok(self.made.get(origin).copied())
+    }
+
+    /// Finds the transition by the trees of a few versions: from the version that set the leaf, each has it with the
+    /// same origin.
+    async fn bisect(&mut self, text: &TracedText, leaf: &Pointer, origin: &ProposalId) -> Result<()> {
+        let (mut low, mut high) = (0, text.version);
+        while low < high {
+            let middle = low.midpoint(high);
+            let has_leaf = match self.version(&text.thread, middle).await {
+                Ok(version) => version.tree.origin(leaf) == Some(origin),
+                // Erased versions are the oldest ones.
+                Err(Error::Erased) => false,
+                Err(error) => return Err(error),
+            };
+            (low, high) = if has_leaf { (low, middle) } else { (middle + 1, high) };
+            self.steps += 1;
+        }
+        let found = self.version(&text.thread, low).await?;
+        // The version that set the leaf may itself be erased.
+        if found.statement.proposal == *origin {
+            self.made.insert(origin.clone(), found.entry.transition);
+        }
+        Ok(())
     }
 
     async fn read_statements(&mut self, thread: &ThreadId, of: RangeInclusive<u64>) -> Result<()> {

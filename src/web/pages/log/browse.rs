@@ -188,7 +188,7 @@ async fn event_page(app: &AppState, visitor: &Visitor, event: &str) -> Result<Ev
         row: row(&told.event, told.index, &told.names, now),
         seq: told.event.seq,
         id: SafeLine::new(id.as_str()),
-        hash: DigestText::new(told.hash.to_string()),
+        hash: told.hash.map(|it| DigestText::new(it.to_string())),
         previous: told.event.previous.map(|it| DigestText::new(it.to_string())),
         facts: members.map(|(name, value)| fact(name, value, &told)).collect(),
     })

@@ -52,7 +52,8 @@ pub struct EventPage {
     /// Sequence number in the thread.
     pub seq: Option<u64>,
     pub id: SafeLine,
-    pub hash: DigestText,
+    /// Hash of the event. Only overseers get it and the next one.
+    pub hash: Option<DigestText>,
     /// Hash of the previous event in the thread.
     pub previous: Option<DigestText>,
     pub facts: Vec<EventFact>,

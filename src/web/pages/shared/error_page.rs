@@ -263,8 +263,9 @@ fn not_let_in(reason: SignInRejected) -> ErrorText {
              administrator.",
         ),
         SignInRejected::NameTaken => (
-            "Your name belongs to another account here",
-            "Another account has this name or a name that looks like it. Ask an administrator.",
+            "Your name is taken here",
+            "Another account, a group or the owner of a token has this name or a name that looks like it. Ask an \
+             administrator.",
         ),
         SignInRejected::Disabled => ("Your account is disabled here", "Ask an administrator."),
     };

@@ -249,7 +249,7 @@ pub fn one_event() -> EventPage {
         row: event(),
         seq: Some(7),
         id: line("0192f0c1"),
-        hash: DigestText::new(format!("sha256:{}", "7c".repeat(32))),
+        hash: Some(DigestText::new(format!("sha256:{}", "7c".repeat(32)))),
         previous: None,
         facts: vec![EventFact {
             name: line("reviewer"),

@@ -15,7 +15,6 @@ from ._refused import Refused, must
 from ._statement import Statement, statement
 from ._tokens import check_entry, check_receipt
 
-SETS_AGAIN = ("propose", "edit", "confirm")
 ALWAYS_HELD = ("edit", "reaffirm", "rollback")
 
 
@@ -95,10 +94,7 @@ def _link(item: Json, version: int, keys: Keys) -> Link:
 def _difference(opening: Json, said: Statement) -> Difference | None:
     if opening is None:
         return None
-    found = check_opening(opening, said.before, said.after)
-    may = said.type in SETS_AGAIN or not found.set_again
-    must(may, "resalted", f"a {said.type} sets nothing to the value it has")
-    return found
+    return check_opening(opening, said.before, said.after)
 
 
 def _follows(links: list[Link]) -> None:

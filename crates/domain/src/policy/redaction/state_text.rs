@@ -1,9 +1,11 @@
 //! The texts of a state that one party chose: the values of leaves, and the names of members.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::json::canonical::canonical;
 use crate::json::diff::leaves;
 use crate::json::pointer::Pointer;
 
@@ -48,35 +50,46 @@ impl StateText {
 }
 
 impl StateTextKind {
-    /// Returns where a state has an equal text of this kind, from the top down.
-    pub fn places_of(self, text: &Value, state: &Value) -> Vec<Pointer> {
+    /// Returns the paths of each text of this kind in a state, from the top down.
+    pub fn index(self, state: &Value) -> TextIndex {
+        let mut places = HashMap::new();
         match self {
-            Self::Value => leaves(state).into_iter().filter(|(_, leaf)| *leaf == text).map(|it| it.0).collect(),
-            Self::Name => {
-                let mut places = Vec::new();
-                if let Some(name) = text.as_str() {
-                    members_named(name, state, &Pointer::root(), &mut places);
-                }
-                places
-            }
+            Self::Value => leaves(state).into_iter().for_each(|(at, leaf)| add(&mut places, leaf, at)),
+            Self::Name => add_names(&mut places, state, &Pointer::root()),
         }
+        TextIndex { places }
     }
 }
 
-fn members_named(name: &str, value: &Value, at: &Pointer, places: &mut Vec<Pointer>) {
+/// The paths of the texts of a state, by text. A long trace asks for thousands of texts of one state.
+#[derive(Debug)]
+pub struct TextIndex {
+    places: HashMap<String, Vec<Pointer>>,
+}
+
+impl TextIndex {
+    /// Returns where the state has an equal text.
+    pub fn places_of(&self, text: &Value) -> &[Pointer] {
+        self.places.get(&canonical(text)).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn add(places: &mut HashMap<String, Vec<Pointer>>, text: &Value, at: Pointer) {
+    places.entry(canonical(text)).or_default().push(at);
+}
+
+fn add_names(places: &mut HashMap<String, Vec<Pointer>>, value: &Value, at: &Pointer) {
     match value {
         Value::Object(members) => {
             for (key, value) in members {
                 let below = at.child(key);
-                if key == name {
-                    places.push(below.clone());
-                }
-                members_named(name, value, &below, places);
+                add(places, &Value::from(key.as_str()), below.clone());
+                add_names(places, value, &below);
             }
         }
         Value::Array(items) => {
             // An index is no name that an author chose, so only the items are searched.
-            items.iter().enumerate().for_each(|(index, item)| members_named(name, item, &at.index(index), places));
+            items.iter().enumerate().for_each(|(index, item)| add_names(places, item, &at.index(index)));
         }
         _ => {}
     }
@@ -92,7 +105,7 @@ mod tests {
     fn values_and_names_are_found_apart() {
         let state = json!({"key": "text", "list": [{"text": 1}, {"other": {"text": "key"}}], "text": []});
         let places = |kind: StateTextKind, text: &str| {
-            kind.places_of(&json!(text), &state).iter().map(ToString::to_string).collect::<Vec<_>>()
+            kind.index(&state).places_of(&json!(text)).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(places(StateTextKind::Value, "text"), ["/key"]);
         assert_eq!(places(StateTextKind::Name, "text"), ["/list/0/text", "/list/1/other/text", "/text"]);

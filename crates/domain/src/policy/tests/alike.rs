@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use super::node;
 use super::oracles::told_by;
 use super::properties::{cases, pointer, request, state, value, words};
+use super::{node, rollback};
 use crate::json::patch::{Patch, PatchFormat, PathEffect};
 use crate::policy::{Policy, RequestKind, StateLimits, judge_initial, project};
 
@@ -103,8 +103,8 @@ proptest! {
     ) {
         let policy = words.policy();
         let (other, other_to) = (alike(&policy, &one, &edits), alike(&policy, &to, &more));
-        let told = told_by(&policy, &one, RequestKind::Rollback { to: &to });
-        prop_assert_eq!(told, told_by(&policy, &other, RequestKind::Rollback { to: &other_to }));
+        let told = told_by(&policy, &one, rollback(&to));
+        prop_assert_eq!(told, told_by(&policy, &other, rollback(&other_to)));
     }
 }
 

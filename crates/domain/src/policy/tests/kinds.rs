@@ -1,9 +1,12 @@
 //! How the kinds of requests differ.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::{is_committed, is_held, node, one_node, patch, policy, refused};
+use super::{is_committed, is_held, node, one_node, patch, policy, refused, rollback};
 use crate::json::patch::PatchFormat::Merge;
+use crate::json::pointer::Pointer;
 use crate::policy::{
     Judgement, Policy, PolicyRequest, PolicySource, ReasonAudience, ReasonCode, RejectCode::*, RequestKind,
     StateLimits, judge, judge_initial,
@@ -45,9 +48,9 @@ fn a_reaffirmation_changes_nothing_and_is_always_held() {
 fn a_rollback_is_held_and_needs_the_policys_leave() {
     let allowed = one_node("", "", "", "");
     let to = json!({"a": 0});
-    assert_eq!(codes(&judged(&allowed, &json!({"a": 1}), RequestKind::Rollback { to: &to })), [ReasonCode::Rollback]);
+    assert_eq!(codes(&judged(&allowed, &json!({"a": 1}), rollback(&to))), [ReasonCode::Rollback]);
     let forbidden = policy("[nodes.n]\nreads = [\"$\"]\nwrites = [\"$\"]");
-    let refusal = judged(&forbidden, &json!({"a": 1}), RequestKind::Rollback { to: &to });
+    let refusal = judged(&forbidden, &json!({"a": 1}), rollback(&to));
     assert_eq!(refused(&refusal), [(WriteNotAllowed, String::new())]);
 }
 
@@ -55,9 +58,7 @@ fn a_rollback_is_held_and_needs_the_policys_leave() {
 fn a_rollback_does_not_tell_its_asker_which_hidden_values_differ() {
     let policy = one_node("open", "", "", "open secret");
     let (before, to) = (json!({"open": 1, "secret": 1}), json!({"open": 2, "secret": 2}));
-    let Judgement::Hold { reasons, .. } = judged(&policy, &before, RequestKind::Rollback { to: &to }) else {
-        panic!("not held")
-    };
+    let Judgement::Hold { reasons, .. } = judged(&policy, &before, rollback(&to)) else { panic!("not held") };
     let told: Vec<_> = reasons.iter().map(|it| (it.code, it.audience)).collect();
     let expected = [
         (ReasonCode::Rollback, ReasonAudience::Everyone),
@@ -70,7 +71,7 @@ fn a_rollback_does_not_tell_its_asker_which_hidden_values_differ() {
 #[test]
 fn a_rollback_is_not_exempt_from_the_schema() {
     let policy = policy("[schema.properties.a]\ntype = \"integer\"\n[nodes.n]\nrollback = true\nreads = [\"$\"]");
-    let refusal = judged(&policy, &json!({"a": 1}), RequestKind::Rollback { to: &json!({"a": "x"}) });
+    let refusal = judged(&policy, &json!({"a": 1}), rollback(&json!({"a": "x"})));
     assert_eq!(refused(&refusal), [(Schema, "/a".into())]);
     let standing = judged(&policy, &json!({"a": "x"}), RequestKind::Reaffirm);
     assert_eq!(refused(&standing), [(Schema, "/a".into())], "a head that the policy would not admit");
@@ -79,7 +80,7 @@ fn a_rollback_is_not_exempt_from_the_schema() {
 #[test]
 fn a_rollback_does_not_tell_what_the_schema_says_of_hidden_values() {
     let policy = policy("[schema.properties.secret]\ntype = \"integer\"\n[nodes.n]\nrollback = true");
-    let refusal = judged(&policy, &json!({}), RequestKind::Rollback { to: &json!({"secret": "x"}) });
+    let refusal = judged(&policy, &json!({}), rollback(&json!({"secret": "x"})));
     assert_eq!(refused(&refusal), [(Schema, String::new())]);
 }
 
@@ -87,15 +88,32 @@ fn a_rollback_does_not_tell_what_the_schema_says_of_hidden_values() {
 fn a_rollback_touches_a_place_only_if_something_there_differs() {
     let policy = one_node("$", "", "", "box.pin");
     let (empty, filled) = (json!({"box": {}}), json!({"box": {"note": 1}}));
-    assert_eq!(codes(&judged(&policy, &empty, RequestKind::Rollback { to: &filled })), [ReasonCode::Rollback]);
-    assert_eq!(codes(&judged(&policy, &filled, RequestKind::Rollback { to: &empty })), [ReasonCode::Rollback]);
+    assert_eq!(codes(&judged(&policy, &empty, rollback(&filled))), [ReasonCode::Rollback]);
+    assert_eq!(codes(&judged(&policy, &filled, rollback(&empty))), [ReasonCode::Rollback]);
+}
+
+/// A node wrote the pin blind, between the version and the head. Whether its value was the same is redacted.
+#[test]
+fn a_rollback_sets_every_leaf_that_a_node_could_have_guessed() {
+    let nodes = "[nodes.n]\nreads = [\"$\"]\nrollback = true\n[nodes.blind]\nwrites = [\"box.pin\"]\n";
+    let policy = policy(&format!("protected = [\"box.pin\"]\n{nodes}"));
+    let at = |text: &str| Pointer::try_from(text.to_owned()).unwrap();
+    let reset = BTreeSet::from([at("/box/pin"), at("/open")]);
+    let head = json!({"box": {"pin": "1234"}, "open": 1});
+    for pin in ["1234", "1235"] {
+        let to = json!({"box": {"pin": pin}, "open": 1});
+        let judged = judged(&policy, &head, RequestKind::Rollback { to: &to, reset: &reset });
+        let Judgement::Hold { named, reasons, .. } = judged else { panic!("{pin}: a rollback is held") };
+        assert_eq!(named, [at("/box/pin")], "{pin}");
+        assert_eq!(reasons.len(), 2, "{pin}: a rollback of a protected value");
+    }
 }
 
 #[test]
 fn what_people_must_decide_is_rejected_where_there_are_none() {
     let source = PolicySource { text: "flow = \"f\"\n[nodes.n]\nrollback = true".into(), ..PolicySource::default() };
     let policy = Policy::compile(&source).unwrap();
-    for kind in [RequestKind::Reaffirm, RequestKind::Rollback { to: &json!({}) }] {
+    for kind in [RequestKind::Reaffirm, rollback(&json!({}))] {
         assert_eq!(refused(&judged(&policy, &json!({}), kind)), [(NobodyCanApprove, String::new())]);
     }
 }

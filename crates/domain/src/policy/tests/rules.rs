@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{is_committed, is_held, node, patch, policy, propose, refused};
+use super::{is_committed, is_held, node, patch, policy, propose, refused, rollback};
 use crate::json::patch::PatchFormat;
 use crate::policy::{
     CallerContext, JudgedWarning, Judgement, Policy, PolicyCode, PolicyRequest, PolicySource, ReasonAudience,
@@ -177,15 +177,13 @@ fn ask(policy: &Policy, before: &Value, kind: RequestKind<'_>) -> Judgement {
 fn a_rollback_is_asked_about_too_and_learns_no_place() {
     let (before, to) = (json!({"secret": 1}), json!({"secret": 2}));
     let denied = ruled("", &[("deny", "change.path == '/secret'")]);
-    let judged = ask(&denied, &before, RequestKind::Rollback { to: &to });
+    let judged = ask(&denied, &before, rollback(&to));
     assert_eq!(told(&judged), [(DENIED, String::new(), Some("r0"), "why 0")]);
     let held = ruled("", &[("hold", "change.path == '/secret'")]);
-    let Judgement::Hold { reasons, .. } = ask(&held, &before, RequestKind::Rollback { to: &to }) else {
-        panic!("not held")
-    };
+    let Judgement::Hold { reasons, .. } = ask(&held, &before, rollback(&to)) else { panic!("not held") };
     assert_eq!((reasons[1].code, reasons[1].audience), (ReasonCode::Rule, ReasonAudience::Reviewers));
     let failing = ruled("", &[("deny", "object.secret")]);
-    assert_eq!(refused(&ask(&failing, &before, RequestKind::Rollback { to: &to }))[0].0, RejectCode::RuleError);
+    assert_eq!(refused(&ask(&failing, &before, rollback(&to)))[0].0, RejectCode::RuleError);
 }
 
 #[test]
@@ -258,7 +256,7 @@ fn a_rule_that_warns_changes_nothing_of_what_becomes_of_a_request() {
     };
     assert_eq!((reasons.len(), warnings), (1, vec![of_amount(ReasonAudience::Everyone)]));
     let to = json!({"amount": 2000});
-    let request = PolicyRequest { node: &node(), kind: RequestKind::Rollback { to: &to } };
+    let request = PolicyRequest { node: &node(), kind: rollback(&to) };
     let judged = judge(&policy, &json!({"amount": 1}), &request, &StateLimits::default());
     let Judgement::Hold { warnings, .. } = judged else { panic!() };
     assert_eq!(warnings, [of_amount(ReasonAudience::Reviewers)], "who rolls back may not read what it brings back");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::oracles::{AgentVisibleOutcome, told_by};
-use super::{is_committed, is_held, node, patch, policy, propose, refused};
+use super::{is_committed, is_held, node, patch, policy, propose, refused, rollback};
 use crate::json::patch::PatchFormat::{self, JsonPatch, Merge, MergePatch};
 use crate::policy::{
     Judgement, Policy, PolicyRequest, RejectCode, RequestKind, StateLimits, judge, judge_initial, project,
@@ -175,7 +175,7 @@ fn edits_and_results_are_judged_and_rollbacks_and_reaffirmations_are_not() {
     for kind in [RequestKind::Edit { patch: &back }, RequestKind::Confirm { patch: &back }] {
         assert_eq!(refused(&judged(&sound(), kind)), [(RejectCode::OrderRegressed, "/status".to_owned())]);
     }
-    assert!(is_held(&judged(&sound(), RequestKind::Rollback { to: &to })));
+    assert!(is_held(&judged(&sound(), rollback(&to))));
     assert!(is_held(&judged(&json!({}), RequestKind::Reaffirm)));
 }
 

@@ -1,0 +1,131 @@
+//! Finds the texts that a node or a join may have copied a text from.
+
+use std::sync::Arc;
+
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::chain::statement::Statement;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::policy::{StateText, StateTextKind, TextIndex, project};
+use countersign_domain::threads::transition::Transition;
+use serde_json::Value;
+
+use super::{ProvenanceTrace, StateBefore, TracedText};
+use crate::metrics::BlockingWork;
+use crate::service::error::Result;
+use crate::service::threads::version::Version;
+
+/// Texts that a node may have copied one from. More candidates add no information.
+const COPIED_FROM_MAX: usize = 8;
+
+/// States that one trace indexes. Beyond them, no copy is found, so the copier counts as the author.
+const INDEXED_MAX: usize = 4_096;
+
+/// Indexes that one trace keeps in memory.
+const INDEXES_CACHED: usize = 8;
+
+/// The texts of states, by transition: of its result, or of what its node could read before it.
+#[derive(Default)]
+pub(super) struct IndexCache {
+    built: Vec<(IndexKey, Arc<TextIndex>)>,
+    count: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IndexKey {
+    Result(Digest, StateTextKind),
+    ReadBefore(Digest, StateTextKind),
+}
+
+impl ProvenanceTrace<'_> {
+    /// Returns the texts of branches that a join took a text from, or none if it was there before.
+    pub(super) async fn joined_from(
+        &mut self,
+        statement: &Statement,
+        before: &Value,
+        value: Option<&Value>,
+        text: &StateText,
+    ) -> Result<Vec<TracedText>> {
+        let mut moved = Vec::new();
+        let Some(value) = value.filter(|it| text.resolve(before).as_deref() != Some(*it)) else { return Ok(moved) };
+        for branch in statement.join.iter().flat_map(|it| &it.branches) {
+            let version = self.service.stated(self.keys, branch.transition).await?.statement.version;
+            let tip = self.version(&branch.thread, version).await?;
+            let from =
+                |at| TracedText { thread: branch.thread.clone(), version, text: StateText { kind: text.kind, at } };
+            // The same path is the most certain source, so no further candidates are searched.
+            if text.resolve(&tip.state).as_deref() == Some(value) {
+                return Ok(vec![from(text.at.clone())]);
+            }
+            // A list that is matched by a key puts an item of a branch at another index.
+            let Some(index) = self.index_of_result(branch.transition, text.kind, tip).await? else { continue };
+            let (at, value) = (text.at.clone(), value.clone());
+            let same = move || {
+                let same = index.places_of(&value).iter().filter(|it| it.is_same_but_indexes(&at)).cloned();
+                same.take(COPIED_FROM_MAX).collect::<Vec<_>>()
+            };
+            moved.extend(self.service.core.apart(&self.permit, BlockingWork::Trace, same).await?.into_iter().map(from));
+        }
+        Ok(moved)
+    }
+
+    /// Returns the texts that the node could read and that are equal to the text that it set. An insertion
+    /// into a list moves the later items, for example. Only readable texts count, so that a guess finds
+    /// nothing.
+    pub(super) async fn copied_from(
+        &mut self,
+        transition: &Transition,
+        before: StateBefore,
+        kind: StateTextKind,
+        value: Option<&Value>,
+    ) -> Result<Vec<Pointer>> {
+        let statement = &transition.statement;
+        let (Some(node), Some(value)) = (statement.node.clone(), value) else { return Ok(Vec::new()) };
+        let key = IndexKey::ReadBefore(transition.digest, kind);
+        let index = match self.indexes.get(key) {
+            Some(known) => Some(known),
+            None => {
+                let policy = self.service.policies.policy(self.keys, statement.policy).await?;
+                self.index(key, move || kind.index(&project(&policy, &node, before.state()))).await?
+            }
+        };
+        let places = index.iter().flat_map(|it| it.places_of(value)).take(COPIED_FROM_MAX);
+        Ok(places.cloned().collect())
+    }
+
+    async fn index_of_result(
+        &mut self,
+        made: Digest,
+        kind: StateTextKind,
+        version: Arc<Version>,
+    ) -> Result<Option<Arc<TextIndex>>> {
+        let key = IndexKey::Result(made, kind);
+        match self.indexes.get(key) {
+            Some(known) => Ok(Some(known)),
+            None => self.index(key, move || kind.index(&version.state)).await,
+        }
+    }
+
+    /// Builds an index on a blocking thread, because a large state takes milliseconds. Returns `None` at the limit.
+    async fn index(
+        &mut self,
+        key: IndexKey,
+        build: impl FnOnce() -> TextIndex + Send + 'static,
+    ) -> Result<Option<Arc<TextIndex>>> {
+        self.indexes.count += 1;
+        if self.indexes.count > INDEXED_MAX {
+            return Ok(None);
+        }
+        let built = Arc::new(self.service.core.apart(&self.permit, BlockingWork::Trace, build).await?);
+        if self.indexes.built.len() >= INDEXES_CACHED {
+            self.indexes.built.remove(0);
+        }
+        self.indexes.built.push((key, Arc::clone(&built)));
+        Ok(Some(built))
+    }
+}
+
+impl IndexCache {
+    fn get(&self, key: IndexKey) -> Option<Arc<TextIndex>> {
+        self.built.iter().find(|it| it.0 == key).map(|it| Arc::clone(&it.1))
+    }
+}

@@ -1,9 +1,14 @@
 //! Tests expensive judgements. Each schema check has a limit, and large requests are judged off the threads that answer
 //! requests. The tests measure no time: refusals and counters show which work ran where.
 
+use countersign_domain::identity::party::Party;
+use countersign_domain::reviews::{Ballot, VoteVerdict};
+
+use countersign_service::inbox::InboxFilter;
+use countersign_service::inbox::list::InboxPageSelection;
 use serde_json::{Map, Value, json};
 
-use crate::gateway::{TestGateway, spawn_gateway, spawn_with_policy};
+use crate::gateway::{TestGateway, ballot, spawn_gateway, spawn_with_policy};
 
 /// A policy that judges the whole state by the schema `s`.
 const BY_SCHEMA: &str = "flow = \"payments\"\nschema = \"s\"\n[nodes.planner]\nreads = [\"*\"]\nwrites = [\"*\"]\n";
@@ -15,6 +20,25 @@ flow = "payments"
 [nodes.planner]
 reads = ["*"]
 writes = ["*"]
+
+[redaction]
+hide = ["secret"]
+"#;
+
+/// A policy under which a reviewer decides about changes of a state with redacted values.
+const HELD: &str = r#"
+flow = "payments"
+protected = ["paid"]
+
+[nodes.planner]
+reads = ["*"]
+writes = ["paid"]
+
+[approval]
+attempts = 9
+
+[[approval.stages]]
+groups = ["reviewers"]
 
 [redaction]
 hide = ["secret"]
@@ -135,6 +159,51 @@ async fn expensive_replay_ends_its_page_early() {
     assert_eq!(pages.iter().sum::<usize>(), PROPOSALS);
     assert!(pages[0] < PROPOSALS && pages[0] > 0, "{pages:?}");
     assert_eq!(worked(&g, "judgement").await as usize, PROPOSALS);
+}
+
+/// Each reader of a large state gets its redaction from another thread. A small state is redacted at once.
+#[tokio::test]
+async fn large_states_are_redacted_off_the_threads_that_answer() {
+    let g = spawn_with_policy(HELD).await;
+    let reader = Party::from(&g.alice);
+    for (values, times) in [(3, 0), (2_000, 1)] {
+        let secret: Map<_, _> = (0..values).map(|it| (format!("k{it:04}"), json!(format!("value {it:06}")))).collect();
+        let state = json!({"flow": "payments", "state": {"secret": secret}});
+        let made = g.post("/v1/threads", &g.host, state).await.expect(201);
+        let (id, patch) = (made["thread"].as_str().unwrap().try_into().unwrap(), json!({"paid": 1}));
+        let held = g.propose(&made["thread"], &made["transition"], (&g.planner, "planner"), patch).await.expect(202);
+        let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+        let denial = Ballot { comment: Some("no".to_owned()), ..ballot(&held, VoteVerdict::Deny) };
+        g.service.reviews.vote(&g.bob.id, &review, &denial).await.unwrap();
+        let again = json!({"node": "planner", "parent": made["transition"], "patch": {"paid": 1}, "attempt": 2});
+        let path = format!("/v1/threads/{}/transitions", made["thread"].as_str().unwrap());
+        let held = g.post(&path, &g.planner, again).await.expect(202);
+        let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+        let path = format!("/v1/transitions/{}", held["transition"].as_str().unwrap());
+        let refused = json!({"other": 1});
+        let mut before = worked(&g, "redaction").await;
+        let mut redacted = async |what: &str| {
+            let after = worked(&g, "redaction").await;
+            assert_eq!(after - before, times, "{what} on {values} values");
+            before = after;
+        };
+        g.get(&path, &g.host).await.expect(200);
+        redacted("a transition").await;
+        // The comments of earlier denials are redacted with the review, which has its place in the queue already.
+        g.service.reviews.review(&review, &g.alice).await.unwrap();
+        redacted("a review").await;
+        g.service.inbox.find(&g.alice, &InboxFilter::open(), &InboxPageSelection::First, 1).await.unwrap();
+        redacted("the inbox").await;
+        g.service.threads.version_facts(&id, 0, &reader).await.unwrap();
+        redacted("a version").await;
+        g.service.threads.compare(&id, 0, 0, &reader).await.unwrap();
+        redacted("a comparison").await;
+        g.service.threads.history(&id, None, 25, &reader).await.unwrap();
+        redacted("a history").await;
+        g.vote(&g.alice, &held, VoteVerdict::Deny).await.unwrap();
+        g.propose(&made["thread"], &made["transition"], (&g.planner, "planner"), refused).await.expect(422);
+        redacted("a rejection").await;
+    }
 }
 
 /// Copies of a redacted value that many versions moved. Each version that is looked at follows one trail of moves, and not

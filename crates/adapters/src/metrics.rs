@@ -4,6 +4,7 @@
 //! an event happens. Gauges of the database are read and set for each scrape. No label contains a name that an agent
 //! chose, because such names would create unlimited series.
 
+mod blocking_work;
 mod gauges;
 
 #[cfg(test)]
@@ -19,6 +20,7 @@ use prometheus::{
 };
 use serde_json::Value;
 
+pub use blocking_work::BlockingWork;
 use countersign_domain::chain::denial::DenialCode;
 use countersign_domain::context::EnvelopeCode;
 use countersign_domain::delivery::delivery_record::AttemptOutcome;
@@ -70,39 +72,6 @@ pub struct RequestMetric<'a> {
     pub route: &'a str,
     pub status: u16,
     pub took: Duration,
-}
-
-/// Slow work that runs outside of the threads that answer requests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BlockingWork {
-    /// The policy evaluation of a large proposal.
-    Judgement,
-    /// A policy evaluation without effect (dry run).
-    DryRun,
-    /// The compilation of an uploaded policy.
-    Policy,
-    /// The verification of an imported episode.
-    Import,
-    /// The verification of a large state of an earlier version.
-    State,
-    /// A step on the way back to the author of a leaf.
-    Trace,
-}
-
-impl BlockingWork {
-    const ALL: [Self; 6] = [Self::Judgement, Self::DryRun, Self::Policy, Self::Import, Self::State, Self::Trace];
-
-    /// Returns the value of the label.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Judgement => "judgement",
-            Self::DryRun => "dry_run",
-            Self::Policy => "policy",
-            Self::Import => "import",
-            Self::State => "state",
-            Self::Trace => "trace",
-        }
-    }
 }
 
 #[derive(Debug)]

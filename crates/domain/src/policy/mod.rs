@@ -67,13 +67,13 @@ pub use redaction::excerpt::{excerpt, hides_nothing};
 pub use redaction::state_text::{StateText, StateTextKind, TextIndex};
 pub use redaction::value_kind::{LengthClass, RedactedValueKind};
 pub use redaction::value_scan::RedactedValues;
-pub use redaction::{ComparedValues, NO_TEXTS, Redactor, ScannedState};
+pub use redaction::{ComparedValues, NO_TEXTS, Redactor, RedactorFindings, ScannedState};
 pub use replay_comparison::{
     HypotheticalOutcome, RecordedOutcome, ReplayComparison, ReplayOutcome, ReplayPolicies, ReplayUnknownCause,
 };
 pub use request::{CallerContext, PolicyRequest, Principal, RequestContext, RequestKind};
 pub use test_cases::{CASES_MAX, CaseError, ExpectedJudgement, PolicyTestCase, read_cases};
-pub use view::{changed_for, diff_for, project};
+pub use view::{changed_for, diff_for, project, project_any};
 pub use violation::{Instruction, OnViolation};
 pub use what_if::{HypotheticalRequest, JudgedOutcome, WhatIf, unreadable, what_if};
 

@@ -7,7 +7,7 @@ mod guide;
 mod kinds;
 mod limits;
 mod oracles;
-mod properties;
+pub(super) mod properties;
 mod retain;
 mod rules;
 mod schemas;

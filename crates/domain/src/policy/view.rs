@@ -1,10 +1,13 @@
 //! Views: the part of a state that a node can read.
 
+use std::collections::{BTreeSet, HashSet};
+
 use serde_json::{Map, Value};
 
-use super::model::Policy;
+use super::model::{NodePolicy, Policy};
 use super::pattern_set::Patterns;
 use crate::json::diff::LeafChange;
+use crate::json::pattern::Pattern;
 use crate::json::pointer::Pointer;
 use crate::primitives::id::NodeId;
 
@@ -26,6 +29,19 @@ impl ViewScope for Patterns {
     }
 }
 
+/// The patterns of several nodes, each once.
+struct AnyPattern<'p>(Vec<&'p Pattern>);
+
+impl ViewScope for AnyPattern<'_> {
+    fn covers(&self, pointer: &Pointer) -> bool {
+        self.0.iter().any(|it| it.covers(pointer))
+    }
+
+    fn reaches(&self, pointer: &Pointer) -> bool {
+        self.0.iter().any(|it| it.touches(pointer))
+    }
+}
+
 /// Returns the part of `state` that `node` may read. It is always an object, and `{}` for a node that the policy does
 /// not know.
 ///
@@ -36,6 +52,26 @@ impl ViewScope for Patterns {
 /// reveals how long an array is beyond that.
 pub fn project(policy: &Policy, node: &NodeId, state: &Value) -> Value {
     policy.node(node).map_or_else(|| Value::Object(Map::new()), |node| project_by(node.reads(), state))
+}
+
+/// Returns the part of `state` that at least one of the nodes may read under at least one of the policies. It has the
+/// leaves of all their views, and the state is walked once.
+pub fn project_any<'p>(
+    policies: impl IntoIterator<Item = &'p Policy>,
+    nodes: &BTreeSet<NodeId>,
+    state: &Value,
+) -> Value {
+    let reads = policies.into_iter().flat_map(|policy| nodes.iter().filter_map(|it| policy.node(it)));
+    let patterns: HashSet<&Pattern> = reads.flat_map(|it| it.reads()).collect();
+    project_by(&AnyPattern(patterns.into_iter().collect()), state)
+}
+
+/// Returns what each of the nodes may read of `state`. Nodes with the same reads have one view.
+pub(super) fn distinct_views(policy: &Policy, nodes: &BTreeSet<NodeId>, state: &Value) -> Vec<Value> {
+    let nodes: Vec<&NodeId> = nodes.iter().collect();
+    let reads = |node: &NodeId| policy.node(node).map(NodePolicy::reads);
+    let first = |(index, node): &(usize, &&NodeId)| !nodes[..*index].iter().any(|it| reads(it) == reads(node));
+    nodes.iter().enumerate().filter(first).map(|(_, node)| project(policy, node, state)).collect()
 }
 
 /// Returns the part of `changes` that `node` may read, including values.

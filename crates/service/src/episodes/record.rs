@@ -1,7 +1,6 @@
 //! Adds events to an episode, and renders its files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use countersign_adapters::random;
 use countersign_domain::chain::hash::Digest;
@@ -14,12 +13,10 @@ use countersign_domain::identity::account::Token;
 use countersign_domain::identity::party::{Author, Party};
 use countersign_domain::keys::{KeyUse, Keys};
 use countersign_domain::log::event::{Event, EventType};
-use countersign_domain::policy::Policy;
 use countersign_domain::primitives::id::{EventId, NodeId, PrincipalId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::thread::Thread;
-use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::usage::InvalidUsage;
 use countersign_store::LIST_ROWS_MAX;
 use countersign_store::change::Draft;
@@ -32,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::platform::event_recorder;
 use crate::platform::retry::retrying;
 use crate::threads::lease_expiry::record_expired_lease;
-use crate::threads::redaction::Redaction;
+use crate::threads::redaction::{RedactedTextContext, Redaction};
 
 #[derive(Clone, Debug)]
 pub struct NewEvent {
@@ -49,21 +46,6 @@ pub struct EpisodeRecord {
     pub thread: Thread,
     /// Events of the episode without redacted values.
     pub timeline: Timeline,
-}
-
-/// Policies that redact an episode, and the states whose redacted values are searched for in it.
-struct EpisodeRedactionContext {
-    policies: Vec<Arc<Policy>>,
-    states: [Value; 2],
-    tool: Option<Tool>,
-}
-
-impl EpisodeRedactionContext {
-    /// Returns the redaction of texts by these authors for one reader.
-    pub(crate) fn redaction<'a>(&self, reader: Party, authors: impl IntoIterator<Item = &'a Author>) -> Redaction {
-        let states = [&self.states[0], &self.states[1]];
-        Redaction::new(reader, &self.policies, &states, self.tool.as_ref(), authors)
-    }
 }
 
 /// An event of an episode with the author of its texts.
@@ -124,11 +106,10 @@ impl Episodes {
             check_nothing_is_open(&thread, now)?;
         }
         self.check_cause(&keys, &thread, new.caused_by.as_ref()).await?;
-        // Values that the node could not read are masked at display: the digest of the stored text is in the audit log, so
-        // masking them here would confirm a guess.
-        let around = self.surroundings_of_run(&keys, &thread).await?;
         let author = Author::as_node(Party::from(&token.record), Some(&new.node));
-        let redaction = around.redaction(author.party().clone(), [&author]);
+        let redaction = self.redaction_for_author(&keys, &thread, &author).await?;
+        // Read again, because the redaction of a large state waits.
+        let now = self.core.now();
         let mask = |text: &str| redaction.words(&author, text).into_owned();
         let evidence_ids = new.evidence_ids.iter().map(|it| mask(it)).collect();
         let payload = from_thread::masked_payload(new.phase.as_str(), &new.payload, &mask);
@@ -163,6 +144,13 @@ impl Episodes {
         Ok(posted)
     }
 
+    /// Returns the redaction of texts before they are stored. Values that the node could not read are masked at display:
+    /// the digest of the stored text is in the audit log, so masking them here would confirm a guess.
+    async fn redaction_for_author(&self, keys: &Keys, thread: &Thread, author: &Author) -> Result<Redaction> {
+        let around = self.surroundings_of_run(keys, thread).await?;
+        self.threads.redaction_of_texts(&thread.id, author.party(), around, vec![author.clone()]).await
+    }
+
     /// Checks that a cause is an event of the same episode, from an agent or from the thread.
     async fn check_cause(&self, keys: &Keys, thread: &Thread, cause: Option<&EventId>) -> Result<()> {
         let Some(cause) = cause else { return Ok(()) };
@@ -184,7 +172,7 @@ impl Episodes {
     }
 
     /// Returns the head, or the states of the open review, with the policies that redact them.
-    async fn surroundings_of_run(&self, keys: &Keys, thread: &Thread) -> Result<EpisodeRedactionContext> {
+    async fn surroundings_of_run(&self, keys: &Keys, thread: &Thread) -> Result<RedactedTextContext> {
         let head = self.threads.version(keys, &thread.id, thread.head.version).await?;
         let mut states = [head.state.clone(), head.state];
         let mut tool = None;
@@ -195,7 +183,7 @@ impl Episodes {
             tool = transition.tool;
         }
         let policies = self.threads.policies_over(keys, thread, [head.statement.policy]).await?;
-        Ok(EpisodeRedactionContext { policies, states, tool })
+        Ok(RedactedTextContext { policies, states, tool })
     }
 
     /// Returns the result of `tell` for the episode of a thread. The events are checked against their links and

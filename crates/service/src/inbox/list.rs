@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::identity::account::Account;
-use countersign_domain::json::diff::diff;
 use countersign_domain::keys::Keys;
-use countersign_domain::policy::{RedactedChange, redacted_by};
+use countersign_domain::policy::RedactedChange;
 use countersign_domain::primitives::id::{FlowId, ThreadId};
 use countersign_domain::reviews::{Hold, HoldState, Ineligible, SearchWord, VoterRoll, VotingSeat};
 use countersign_domain::threads::flow::Flow;
@@ -17,7 +16,7 @@ use countersign_store::{Cursor, Direction};
 use crate::error::{Error, Result};
 use crate::inbox::Inbox;
 use crate::inbox::filter::{InboxFilter, InboxRange, InboxSearch, InboxStateFilter};
-use crate::threads::provenance::TraceStart;
+use crate::threads::transition_view::LoadedTransition;
 
 pub struct InboxItem {
     pub hold: Hold,
@@ -312,7 +311,7 @@ impl Inbox {
     ) -> Result<Vec<InboxItem>> {
         let digests: Vec<Digest> = holds.iter().map(|it| it.transition).collect();
         let mut transitions = self.threads.transitions_at_hand(keys, &digests).await?;
-        let before = self.threads.states_before(keys, transitions.values()).await?;
+        let mut before = self.threads.states_before(keys, transitions.values()).await?;
         let active = self.active_policies(keys, holds.iter().map(|it| &it.flow)).await?;
         let mut items = Vec::with_capacity(holds.len());
         for hold in holds {
@@ -322,21 +321,16 @@ impl Inbox {
                 return Err(Error::Broken("a held transition is missing"));
             }
             let whole = transition.as_ref().filter(|it| it.values == ValueLocation::Here);
-            let known = whole.and_then(|it| Some((it, before.get(&it.digest)?, active.get(&hold.flow)?)));
+            let known = whole.and_then(|it| Some((it, before.remove(&it.digest)?, active.get(&hold.flow)?)));
             let diff = match known {
                 // The transition is archived or erased, or its flow is missing, so redaction is not possible. The list
                 // still shows that the review existed and how it ended.
                 None => Vec::new(),
                 Some((transition, before, active)) => {
                     let policies = self.threads.policies_under(keys, *active, [hold.policy]).await?;
-                    let after = transition.delta.apply(before).map_err(|_| Error::Broken("a transition's effect"))?;
-                    let sides = [
-                        TraceStart::before(transition, before),
-                        TraceStart::After { transition, before, after: &after },
-                    ];
-                    let tools = [transition.tool.as_ref()];
-                    let hidings = self.threads.redactors_for(keys, &viewer.into(), &policies, sides, &tools).await?;
-                    redacted_by(&hidings, &diff(before, &after), &transition.named)
+                    let after = transition.delta.apply(&before).map_err(|_| Error::Broken("a transition's effect"))?;
+                    let loaded = LoadedTransition { transition: transition.clone(), policies, before, after };
+                    self.threads.redacted_changes(loaded, &viewer.into()).await?
                 }
             };
             let eligible = hold.places(viewer, roll);

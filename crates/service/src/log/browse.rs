@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::identity::requester_names::RequesterName;
 use crate::log::Log;
 use crate::platform::reason::WITHHELD;
-use crate::threads::redaction::{Redaction, RedactionDetail};
+use crate::threads::redaction::{RedactedTextContext, Redaction, RedactionDetail};
 
 /// The criteria of a search. An event has to match all of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -331,7 +331,7 @@ impl Log {
 
     async fn redaction_of(&self, keys: &Keys, thread: &ThreadId, reader: &Party, event: &Event) -> Result<Redaction> {
         let record: Thread = self.core.thread(keys, thread).await?.record;
-        let (digest, states, tool) = match self.transition_named(keys, event).await? {
+        let (digest, (before, after), tool) = match self.transition_named(keys, event).await? {
             Some(digest) => {
                 let transition = self.threads.transition(keys, digest).await?;
                 (transition.statement.policy, self.threads.states_of(keys, &transition).await?, transition.tool)
@@ -342,7 +342,8 @@ impl Log {
             }
         };
         let policies = self.threads.policies_over(keys, &record, [digest]).await?;
-        Ok(Redaction::new(reader.clone(), &policies, &[&states.0, &states.1], tool.as_ref(), []))
+        let around = RedactedTextContext { policies, states: [before, after], tool };
+        self.threads.redaction_of_texts(thread, reader, around, Vec::new()).await
     }
 }
 

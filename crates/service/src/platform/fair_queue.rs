@@ -2,8 +2,10 @@
 //! that a caller with many requests delays only itself.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{Error, Result};
@@ -26,6 +28,10 @@ const ROLLED_AT_ONCE: usize = 2;
 /// time.
 const TOLD_AT_ONCE: usize = 2;
 
+/// Large states that are redacted at once. Each takes some hundredths of a second of CPU time, and more if it
+/// has many texts that equal redacted values.
+const REDACTED_AT_ONCE: usize = 2;
+
 /// Large requests that are judged at once. Each takes some tenths of a second of CPU time at most.
 const JUDGED_AT_ONCE: usize = 2;
 
@@ -45,6 +51,9 @@ pub(crate) struct FairQueues {
     pub(crate) confirming: FairQueue,
     /// Compiling policies and dry runs, by caller.
     pub(crate) trying: FairQueue,
+    /// Redacting large states, by reader. Its work may wait for `telling`, `rolling` and `unpacking`, so no work of
+    /// those may wait for it.
+    pub(crate) redacting: FairQueue,
     /// Rendering episodes, by caller.
     pub(crate) telling: FairQueue,
     /// Rolling large states forward, by thread.
@@ -61,6 +70,7 @@ impl Default for FairQueues {
             judging: FairQueue::of(JUDGED_AT_ONCE),
             confirming: FairQueue::of(JUDGED_AT_ONCE),
             trying: FairQueue::of(TRIED_AT_ONCE),
+            redacting: FairQueue::of(REDACTED_AT_ONCE),
             telling: FairQueue::of(TOLD_AT_ONCE),
             rolling: FairQueue::of(ROLLED_AT_ONCE),
             unpacking: FairQueue::of(UNPACKED_AT_ONCE),
@@ -107,6 +117,16 @@ impl QueuePermit {
         };
         // The task fails only if the work panics or the runtime stops.
         tokio::task::spawn_blocking(working).await.map_err(|_| Error::Broken(what))
+    }
+
+    /// Runs a future on a blocking thread. The store has its own threads, so its answers arrive there too.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T> {
+        let runtime = Handle::current();
+        self.work(what, move || runtime.block_on(future)).await
     }
 }
 

@@ -16,6 +16,7 @@ pub mod rejection_list;
 pub mod request;
 pub mod rollback;
 pub(crate) mod steps;
+mod stored_request;
 
 use std::sync::Arc;
 

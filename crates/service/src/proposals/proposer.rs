@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use countersign_domain::identity::account::{Account, Token};
-use countersign_domain::policy::ComparedValues;
 use countersign_domain::primitives::id::{NodeId, PrincipalId};
 use countersign_store::change::Draft;
 use countersign_store::record::Stored;
@@ -59,11 +58,11 @@ impl Proposer<'_> {
         }
     }
 
-    /// Returns the redacted values that the request is compared with before the proposer sees the result.
-    pub(crate) fn comparison(&self) -> ComparedValues<'_> {
+    /// Returns the nodes whose redacted values the request is compared with before the proposer sees the result.
+    pub(crate) fn readable_nodes(&self) -> &BTreeSet<NodeId> {
         match self {
-            Self::Token(it) => ComparedValues::WithReadable(&it.record.nodes),
-            Self::Person(_) | Self::Editor(..) => ComparedValues::WithReadable(&NO_NODES),
+            Self::Token(it) => &it.record.nodes,
+            Self::Person(_) | Self::Editor(..) => &NO_NODES,
         }
     }
 

@@ -2,29 +2,30 @@
 //! node.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use countersign_domain::json::canonical::canonical;
 use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
-use countersign_domain::policy::{
-    ComparedValues, Instruction, OnViolation, Redactor, RejectCode, Violation, excerpt, hides_nothing,
-};
+use countersign_domain::policy::{Instruction, OnViolation, RejectCode, Violation};
 use countersign_domain::primitives::id::NodeId;
 use countersign_domain::threads::rejected_request::RejectedRequest;
 use countersign_domain::threads::thread::Checkpoint;
-use countersign_domain::threads::transition::{AuthorExcerpt, Rejection, rejected_patch_digest};
+use countersign_domain::threads::transition::{Rejection, rejected_patch_digest};
 use serde_json::{Value, json};
 
 use super::context::ProposalContext;
 use super::request::ProposalKind;
 use super::steps::record_step_attempt;
+use super::stored_request::{RequestToStore, StoredRequest};
 use crate::error::Result;
 use crate::platform::event_recorder;
 use crate::platform::rejection_body::{RejectionBody, result_error};
 use crate::proposals::Proposals;
 use crate::proposals::outcome::ProposalOutcome;
+use crate::threads::redaction_queue::RedactionWork;
 
 /// The longest value that an error repeats. The value helps to recognize the request and is not a copy of it.
 const VALUE_BYTES_MAX: usize = 1_024;
@@ -124,14 +125,7 @@ impl Proposals {
         let hides = |(index, it): (usize, &Violation)| asking.policy.hides(&it.pointer).then_some(index);
         let content = proposal.ask.content();
         let secret = asking.keys.salt().thread_secret(proposal.thread.as_str());
-        let tool = proposal.tool.as_ref();
-        let (format, told) = (proposal.ask.format(), proposal.ask.told());
-        let hiding = |comparison| {
-            Redactor::of_request_compared(asking.policy, comparison, &asking.head.state, format, &told, tool)
-        };
-        let own = hiding(asking.by.comparison());
-        let others = excerpt_of(&hiding(ComparedValues::WithEvery), &violations, format, &told);
-        let its_own = excerpt_of(&own, &violations, format, &told);
+        let stored = self.stored_request(asking, &violations).await?;
         let rejection = Rejection {
             identity: asking.identity,
             thread: proposal.thread.clone(),
@@ -139,17 +133,17 @@ impl Proposals {
             node: proposal.node.clone(),
             principal: asking.by.principal(),
             patch: rejected_patch_digest(&secret, asking.by.author(), &content),
-            tool: tool.map(|it| it.name.clone()),
+            tool: proposal.tool.as_ref().map(|it| it.name.clone()),
             step: proposal.step.clone(),
-            own: (its_own != others).then_some(its_own),
-            excerpt: others.excerpt,
-            cut: others.cut,
+            own: (stored.own != stored.others).then_some(stored.own),
+            excerpt: stored.others.excerpt,
+            cut: stored.others.cut,
             errors: violations.iter().map(result_error).collect(),
             hidden: violations.iter().enumerate().filter_map(hides).collect(),
             parent: Some(proposal.parent),
             counted,
             instruction,
-            request: kept(asking, &own),
+            request: stored.request,
             // Read last: the redaction above takes long, and a decision must not be old at its commit.
             at: self.core.now(),
         };
@@ -168,6 +162,26 @@ impl Proposals {
         Ok(ProposalOutcome::Rejected(RejectionBody::of(rejection, &proposal.ask, Some(checkpoint))))
     }
 
+    /// Returns what is stored of a rejected request. A large state or request is redacted on a blocking thread.
+    async fn stored_request(&self, asking: &ProposalContext<'_>, violations: &[Violation]) -> Result<StoredRequest> {
+        let proposal = asking.proposal;
+        let request = RequestToStore {
+            policy: Arc::clone(asking.policy),
+            head: Arc::clone(asking.head),
+            nodes: asking.by.readable_nodes().clone(),
+            told: proposal.ask.told(),
+            is_join: matches!(proposal.ask, ProposalKind::Join(_)),
+            resolve: match &proposal.ask {
+                ProposalKind::Join(join) => join.resolve().cloned(),
+                _ => None,
+            },
+            kept: proposal.kept(),
+            violations: violations.to_vec(),
+        };
+        let work = RedactionWork::by(asking.by.principal().as_str(), [&asking.head.state, &request.told]);
+        self.threads.redact(work, move || async move { Ok(request.stored()) }).await
+    }
+
     /// Returns the head that a stored rejection was based on, so that a repeated request gets the same
     /// response.
     pub(crate) async fn rejected_head(&self, keys: &Keys, rejection: &Rejection) -> Result<Option<Checkpoint>> {
@@ -175,37 +189,6 @@ impl Proposals {
         let place = self.threads.place_of(keys, transition).await?.filter(|it| it.thread == rejection.thread);
         Ok(place.map(|it| Checkpoint { version: it.version, transition }))
     }
-}
-
-/// Returns the redacted excerpt of a rejected request.
-fn excerpt_of(hiding: &Redactor<'_>, violations: &[Violation], format: PatchFormat, request: &Value) -> AuthorExcerpt {
-    let cut = |(index, it): (usize, &Violation)| {
-        let cut = hiding.cut(&it.pointer);
-        (cut != it.pointer).then(|| (index, cut.to_string()))
-    };
-    let cut = violations.iter().enumerate().filter_map(cut).collect();
-    AuthorExcerpt { excerpt: excerpt(hiding, format, request), cut }
-}
-
-/// Returns the request for a later judgement, unless it is too long or contains a redacted value that its
-/// node can read. The rejection event reveals whether the request is stored, so this must not depend on
-/// values that the node cannot read.
-fn kept(asking: &ProposalContext<'_>, hiding: &Redactor<'_>) -> Option<String> {
-    let (proposal, kept) = (asking.proposal, asking.proposal.kept());
-    let whole = match &proposal.ask {
-        ProposalKind::Join(join) => {
-            let settles = join.resolve().is_none_or(|it| {
-                let (policy, state) = (asking.policy, &asking.head.state);
-                let comparison = asking.by.comparison();
-                let settled =
-                    Redactor::of_request_compared(policy, comparison, state, PatchFormat::JsonPatch, it, None);
-                hides_nothing(&settled, PatchFormat::JsonPatch, it, None)
-            });
-            settles && hides_nothing(hiding, kept.format, &proposal.ask.told(), None)
-        }
-        _ => hides_nothing(hiding, kept.format, &kept.content, kept.tool.as_ref()),
-    };
-    whole.then(|| kept.text()).flatten()
 }
 
 /// Returns the data of a rejection event.

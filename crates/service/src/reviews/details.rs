@@ -28,6 +28,7 @@ use serde_json::Value;
 use super::eligible_voters::can_decide;
 use crate::error::{Error, Result};
 use crate::identity::requester_names::RequesterName;
+use crate::platform::core::ThreadContext;
 use crate::platform::retry::retrying;
 use crate::proposals::denied_attempts::EarlierDenials;
 use crate::reviews::Reviews;
@@ -36,7 +37,8 @@ use crate::threads::history::warnings_by;
 use crate::threads::known_values::KnownValues;
 use crate::threads::provenance::TraceStart;
 use crate::threads::redacted_fields::{RedactedField, hidden_places, set_since};
-use crate::threads::redaction::{Redaction, TextComparisonScope, beside};
+use crate::threads::redaction::Redaction;
+use crate::threads::redaction_queue::RedactionWork;
 use crate::threads::tool_call_view::RedactedToolCall;
 
 /// The view of one writer if the change is approved and written.
@@ -96,6 +98,20 @@ pub struct ReviewFacts {
     pub now: Timestamp,
 }
 
+/// A review with its states.
+struct LoadedReview {
+    hold: Hold,
+    standing: ThreadContext,
+    transition: Transition,
+    policy: Arc<Policy>,
+    before: Value,
+    after: Value,
+    /// The state of the last confirmed write.
+    written: Value,
+    tree: Option<Tree>,
+    now: Timestamp,
+}
+
 impl ReviewFacts {
     /// Returns a delegation by which the viewer may vote, the delegator, and the time of the facts.
     pub fn place_of(&self, delegation: Option<&DelegationId>) -> Option<(&Delegation, &Account)> {
@@ -106,14 +122,14 @@ impl ReviewFacts {
 
 impl Reviews {
     /// Returns a review as one viewer may see it. A review past its deadline is ended first.
-    pub async fn review(&self, review: &ReviewId, viewer: &Account) -> Result<ReviewFacts> {
+    pub async fn review(self: &Arc<Self>, review: &ReviewId, viewer: &Account) -> Result<ReviewFacts> {
         retrying!(self.review_once(review, viewer, None))
     }
 
     /// Returns a review, with one redacted value open if `reveal` is set. The caller must record the reveal
     /// first.
     pub(crate) async fn review_once(
-        &self,
+        self: &Arc<Self>,
         review: &ReviewId,
         viewer: &Account,
         reveal: Option<&Pointer>,
@@ -122,28 +138,43 @@ impl Reviews {
         let (keys, now) = (self.core.keys()?, self.core.now());
         let hold = self.core.need::<Hold>(&keys, review.as_str(), "review").await?.record;
         let standing = self.core.standing(&keys, self.core.thread(&keys, &hold.thread).await?).await?;
-        let thread = standing.thread.record.clone();
         let transition = self.threads.transition(&keys, hold.transition).await?;
         let policy = self.policies.policy(&keys, hold.policy).await?;
         let (before, after) = self.threads.states_of(&keys, &transition).await?;
-        let (written, tree) = self.written_state(&keys, &thread).await?;
-        let policies = self.threads.policies_under(&keys, standing.flow.record.policy, [hold.policy]).await?;
+        let (written, tree) = self.written_state(&keys, &standing.thread.record).await?;
+        let work = RedactionWork::of(&viewer.into(), &hold.thread, [&before, &after, &written]);
+        let loaded = LoadedReview { hold, standing, transition, policy, before, after, written, tree, now };
+        let (reviews, viewer, reveal) = (Arc::clone(self), viewer.clone(), reveal.cloned());
+        let facts = move || async move { reviews.facts_of(&keys, loaded, &viewer, reveal.as_ref()).await };
+        self.threads.redact(work, facts).await
+    }
+
+    async fn facts_of(
+        &self,
+        keys: &Keys,
+        loaded: LoadedReview,
+        viewer: &Account,
+        reveal: Option<&Pointer>,
+    ) -> Result<ReviewFacts> {
+        let LoadedReview { hold, standing, transition, policy, before, after, written, tree, now } = loaded;
+        let thread = standing.thread.record.clone();
+        let policies = self.threads.policies_under(keys, standing.flow.record.policy, [hold.policy]).await?;
         let (reader, tool) = (Party::from(viewer), transition.tool.as_ref());
         let sides = [
             TraceStart::before(&transition, &before),
             TraceStart::After { transition: &transition, before: &before, after: &after },
             TraceStart::Version { thread: &thread.id, version: thread.written_version, state: &written },
         ];
-        let hidings = self.threads.redactors_for(&keys, &reader, &policies, sides, &[tool]).await?;
+        let hidings = self.threads.redactors_for(keys, &reader, &policies, sides, &[tool]).await?;
         let states = [&before, &after, &written];
-        let (author, caller) = self.threads.authors_of(&keys, &transition).await?;
-        let called = beside(&policies, TextComparisonScope::of(&reader, &caller), &states, tool);
+        let (author, caller) = self.threads.authors_of(keys, &transition).await?;
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
-        let opening = self.threads.open_transition(&keys, &transition, &policy, &hides).await?;
-        let revealed = self.revealed_of(&keys, &transition, &policy, &hides, reveal).await?;
-        let receipt = self.receipt_of(&keys, &hold).await?;
-        let redaction = Redaction::new(reader, &policies, &states, tool, [&author, &caller]);
-        let roll = self.voter_roll_for_viewer(&keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
+        let opening = self.threads.open_transition(keys, &transition, &policy, &hides).await?;
+        let revealed = self.revealed_of(keys, &transition, &policy, &hides, reveal).await?;
+        let receipt = self.receipt_of(keys, &hold).await?;
+        let authors = [&author, &caller];
+        let redaction = Redaction::with_redactors(reader, &policies, &hidings, &states, tool, authors);
+        let roll = self.voter_roll_for_viewer(keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
         let redacted = redacted_by(&hidings, &diff(&before, &after), &transition.named);
         let set = tree.map(|it| set_since(&hides, &opening, (&written, &it))).unwrap_or_default();
         Ok(ReviewFacts {
@@ -157,11 +188,11 @@ impl Reviews {
             viewer: viewer.id.clone(),
             status: thread.status(now),
             outcome_unknown: thread.outcome_unknown(now),
-            write: self.write_of(&keys, &thread, &transition).await?,
-            by: self.identity.names_of(&keys, [&hold.proposer]).await?.into_values().next(),
-            denied_before: self.proposals.denied_before(&keys, &hold, &policy, &Party::from(viewer)).await?,
-            call: self.threads.call_of(&keys, &called, &transition)?,
-            texts: self.texts_of(&keys, receipt.as_ref(), redaction, author, caller).await?,
+            write: self.write_of(keys, &thread, &transition).await?,
+            by: self.identity.names_of(keys, [&hold.proposer]).await?.into_values().next(),
+            denied_before: self.proposals.denied_before(keys, &hold, &policy, &Party::from(viewer)).await?,
+            call: self.threads.call_of(keys, &redaction.redactors(&caller), &transition)?,
+            texts: self.texts_of(keys, receipt.as_ref(), redaction, author, caller).await?,
             receipt,
             roll: VoterRoll { now, ..roll },
             hold,

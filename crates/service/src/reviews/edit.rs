@@ -33,8 +33,8 @@ use crate::proposals::proposer::Proposer;
 use crate::proposals::request::{Proposal, ProposalKind, RATIONALE_CHARS_MAX};
 use crate::reviews::Reviews;
 use crate::threads::hold_end::HoldEnd;
-use crate::threads::provenance::TraceStart;
 use crate::threads::statement::JudgedEffect;
+use crate::threads::transition_view::LoadedTransition;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct EditRequest {
@@ -162,12 +162,12 @@ impl Reviews {
         before: &Value,
         after: &Value,
     ) -> Result<Redactor<'p>> {
-        let EditContext { keys, person, transition, ask, .. } = *edit;
-        let sides = [TraceStart::before(transition, before), TraceStart::After { transition, before, after }];
-        let (reader, tools) = (Party::from(&person.record), [transition.tool.as_ref()]);
-        let hidings = self.threads.redactors_for(keys, &reader, std::slice::from_ref(policy), sides, &tools).await?;
-        let hiding = hidings.into_iter().next().ok_or(Error::Broken("a policy"))?;
-        Ok(hiding.sparing(ask.edit.places(transition.format)))
+        let EditContext { person, transition, ask, .. } = *edit;
+        let (before, after, policies) = (before.clone(), after.clone(), vec![Arc::clone(policy)]);
+        let loaded = LoadedTransition { transition: transition.clone(), policies, before, after };
+        let findings = self.threads.findings_in(loaded, &Party::from(&person.record)).await?;
+        let findings = findings.into_iter().next().ok_or(Error::Broken("a policy"))?;
+        Ok(Redactor::with_findings(policy, findings).sparing(ask.edit.places(transition.format)))
     }
 
     /// Checks that an agent made the original proposal, and that the limit of edits is not reached.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::identity::account::Account;
@@ -62,12 +63,22 @@ impl ReviewFacts {
 impl Reviews {
     /// Records a reveal, and then returns the review with that value open. It is also allowed in a halted
     /// flow, in a closed thread and after the end of the review, because it decides nothing.
-    pub async fn reveal(&self, person: &AccountId, review: &ReviewId, look: &RevealRequest) -> Result<ReviewFacts> {
+    pub async fn reveal(
+        self: &Arc<Self>,
+        person: &AccountId,
+        review: &ReviewId,
+        look: &RevealRequest,
+    ) -> Result<ReviewFacts> {
         let viewer = retrying!(self.record_look(person, review, look))?;
         retrying!(self.review_once(review, &viewer, Some(&look.pointer)))
     }
 
-    async fn record_look(&self, person: &AccountId, review: &ReviewId, look: &RevealRequest) -> Result<Account> {
+    async fn record_look(
+        self: &Arc<Self>,
+        person: &AccountId,
+        review: &ReviewId,
+        look: &RevealRequest,
+    ) -> Result<Account> {
         let (keys, now) = (self.core.keys()?, self.core.now());
         let person: Stored<Account> = self.core.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
         // Loaded without the value first: the checks below must pass and the record must be committed before

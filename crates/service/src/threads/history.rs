@@ -18,7 +18,6 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::flow::ReceiptRow;
 use countersign_domain::threads::thread::Thread;
-use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::transition::Transition;
 use countersign_domain::writes::write::Write;
 use countersign_store::records::event_alias;
@@ -26,7 +25,8 @@ use serde_json::Value;
 
 use super::provenance::TraceStart;
 use super::redacted_fields::{RedactedField, hidden_places};
-use super::redaction::{Redaction, TextComparisonScope, beside};
+use super::redaction::Redaction;
+use super::redaction_queue::RedactionWork;
 use super::tool_call_view::RedactedToolCall;
 use crate::error::{Error, Result};
 use crate::identity::requester_names::RequesterName;
@@ -83,9 +83,15 @@ pub struct VersionFacts {
     pub now: Timestamp,
 }
 
-pub struct VersionComparison {
-    pub thread: Thread,
-    pub differing: StateDifference,
+/// A version with the state before it and its policies.
+struct LoadedVersion {
+    thread: Thread,
+    transition: Transition,
+    before: Value,
+    checked: Version,
+    policies: Vec<Arc<Policy>>,
+    active: Digest,
+    now: Timestamp,
 }
 
 /// Writes of one head in a response. A head without a receipt can be aborted and reserved again without
@@ -95,7 +101,7 @@ const WRITES_TOLD: usize = 10;
 impl Threads {
     /// Returns a page of a thread's chain, newest first, below version `below`.
     pub async fn history(
-        &self,
+        self: &Arc<Self>,
         thread: &ThreadId,
         below: Option<u64>,
         limit: u64,
@@ -116,8 +122,23 @@ impl Threads {
         let first = top.saturating_sub(limit.max(1)).max(told);
         let active = self.core.flow(&keys, &record.flow).await?.record.policy;
         // The changes of the oldest version need the version before it.
-        let mut versions = self.versions(&keys, thread, first.saturating_sub(1)..=top - 1).await?;
-        let mut holds = self.approved_by(&keys, &versions).await?;
+        let versions = self.versions(&keys, thread, first.saturating_sub(1)..=top - 1).await?;
+        let work = RedactionWork::of(reader, thread, versions.iter().map(|(it, _)| &it.state));
+        let (threads, reader) = (Arc::clone(self), reader.clone());
+        let items = move || async move { threads.items_of(&keys, active, first, versions, &reader).await };
+        Ok((record, self.redact(work, items).await?))
+    }
+
+    /// Returns these versions from `first` on, newest first, with their changes.
+    async fn items_of(
+        &self,
+        keys: &Keys,
+        active: Digest,
+        first: u64,
+        mut versions: Vec<(Version, Transition)>,
+        reader: &Party,
+    ) -> Result<Vec<HistoryItem>> {
+        let mut holds = self.approved_by(keys, &versions).await?;
         let mut items = Vec::with_capacity(versions.len());
         while let Some((after, transition)) = versions.pop() {
             if transition.statement.version < first {
@@ -125,18 +146,18 @@ impl Threads {
             }
             let nothing = Value::Object(Default::default());
             let before = versions.last().map_or(&nothing, |(it, _)| &it.state);
-            let policies = self.policies_under(&keys, active, [transition.statement.policy]).await?;
+            let policies = self.policies_under(keys, active, [transition.statement.policy]).await?;
             let sides = [
                 TraceStart::before(&transition, before),
                 TraceStart::After { transition: &transition, before, after: &after.state },
             ];
             let tools = [transition.tool.as_ref()];
-            let hidings = self.redactors_for(&keys, reader, &policies, sides, &tools).await?;
+            let hidings = self.redactors_for(keys, reader, &policies, sides, &tools).await?;
             let diff = redacted_by(&hidings, &diff(before, &after.state), &transition.named);
             let hold = holds.remove(&transition.digest);
             items.push(HistoryItem { diff, transition, entry: after.entry, hold });
         }
-        Ok((record, items))
+        Ok(items)
     }
 
     /// Returns the reviews of the approved ones of these versions, by transition.
@@ -151,7 +172,12 @@ impl Threads {
     }
 
     /// Returns one version with everything that belongs to it.
-    pub async fn version_facts(&self, thread: &ThreadId, version: u64, reader: &Party) -> Result<VersionFacts> {
+    pub async fn version_facts(
+        self: &Arc<Self>,
+        thread: &ThreadId,
+        version: u64,
+        reader: &Party,
+    ) -> Result<VersionFacts> {
         let (keys, now) = (self.core.keys()?, self.core.now());
         let record = self.core.thread(&keys, thread).await?.record;
         if version > record.head.version {
@@ -160,40 +186,48 @@ impl Threads {
         let checked = self.version(&keys, thread, version).await?;
         let transition = self.transition(&keys, checked.entry.transition).await?;
         let policies = self.policies_over(&keys, &record, [transition.statement.policy]).await?;
-        let active = Some(self.core.flow(&keys, &record.flow).await?.record.policy);
+        let active = self.core.flow(&keys, &record.flow).await?.record.policy;
         let (before, _) = self.states_of(&keys, &transition).await?;
-        let tools = [transition.tool.as_ref()];
+        let work = RedactionWork::of(reader, thread, [&before, &checked.state]);
+        let (threads, reader) = (Arc::clone(self), reader.clone());
+        let loaded = LoadedVersion { thread: record, transition, before, checked, policies, active, now };
+        self.redact(work, move || async move { threads.facts_of(&keys, loaded, &reader).await }).await
+    }
+
+    async fn facts_of(&self, keys: &Keys, loaded: LoadedVersion, reader: &Party) -> Result<VersionFacts> {
+        let LoadedVersion { thread: record, transition, before, checked, policies, active, now } = loaded;
+        let (tool, version) = (transition.tool.as_ref(), checked.entry.version);
         let sides = [
             TraceStart::before(&transition, &before),
             TraceStart::After { transition: &transition, before: &before, after: &checked.state },
         ];
-        let hidings = self.redactors_for(&keys, reader, &policies, sides, &tools).await?;
+        let hidings = self.redactors_for(keys, reader, &policies, sides, &[tool]).await?;
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let own = policies.first().ok_or(Error::Broken("a policy"))?;
-        let opening = self.open_transition(&keys, &transition, own, &hides).await?;
-        let ((author, caller), states) = (self.authors_of(&keys, &transition).await?, [&before, &checked.state]);
-        let called = beside(&policies, TextComparisonScope::of(reader, &caller), &states, transition.tool.as_ref());
-        let redaction = Redaction::new(reader.clone(), &policies, &states, transition.tool.as_ref(), [&author]);
+        let opening = self.open_transition(keys, &transition, own, &hides).await?;
+        let ((author, caller), states) = (self.authors_of(keys, &transition).await?, [&before, &checked.state]);
+        let authors = [&author, &caller];
+        let redaction = Redaction::with_redactors(reader.clone(), &policies, &hidings, &states, tool, authors);
         let rationale = transition.rationale.as_ref().map(|it| redaction.words(&author, it).into_owned());
         let differing = differing(opening, &before, &checked.state, &hidings);
         let receipt = match &checked.entry.gate {
-            CommitGate::Approved { receipt, .. } => self.core.fetch::<ReceiptRow>(&keys, receipt.as_str()).await?,
+            CommitGate::Approved { receipt, .. } => self.core.fetch::<ReceiptRow>(keys, receipt.as_str()).await?,
             _ => None,
         };
         // The page shows if the key was retired or revoked since.
         let key = keys.trusted().public(KeyUse::Chain, &checked.kid).map(|it| it.state());
-        let active = policies.iter().find(|it| Some(it.digest()) == active).or(policies.last());
+        let active = policies.iter().find(|it| it.digest() == active).or(policies.last());
         // Otherwise the rollback form would only lead to a refusal.
         let behind = version < record.head.version && record.closed.is_none() && record.hold.is_none();
         let nodes = active.filter(|_| behind).into_iter().flat_map(|it| it.nodes());
         let nodes = nodes.filter(|(_, rules)| rules.may_roll_back()).map(|(node, _)| node.clone());
         Ok(VersionFacts {
             rollback_nodes: nodes.collect(),
-            call: self.call_of(&keys, &called, &transition)?,
+            call: self.call_of(keys, &redaction.redactors(&caller), &transition)?,
             warnings: warnings_by(&hidings, &transition),
-            by: self.identity.names_of(&keys, [&transition.statement.principal]).await?.into_values().next(),
-            hold: self.hold_of(&keys, transition.digest).await?.map(|it| it.record),
-            writes: self.writes_of(&keys, &record, version).await?,
+            by: self.identity.names_of(keys, [&transition.statement.principal]).await?.into_values().next(),
+            hold: self.hold_of(keys, transition.digest).await?.map(|it| it.record),
+            writes: self.writes_of(keys, &record, version).await?,
             receipt: receipt.map(|it| it.record),
             key: key.ok_or(Error::Broken("the chain"))?,
             differing: StateDifference { policies: policies.clone(), ..differing },
@@ -205,31 +239,6 @@ impl Threads {
             rationale,
             now,
         })
-    }
-
-    /// Returns the differences between two versions. Only these two states are loaded and verified.
-    pub async fn compare(&self, thread: &ThreadId, from: u64, to: u64, reader: &Party) -> Result<VersionComparison> {
-        let keys = self.core.keys()?;
-        let record = self.core.thread(&keys, thread).await?.record;
-        if from.max(to) > record.head.version {
-            return Err(Error::NotFound("version"));
-        }
-        let (before, after) = (self.version(&keys, thread, from).await?, self.version(&keys, thread, to).await?);
-        let policies = self.policies_over(&keys, &record, [before.statement.policy, after.statement.policy]).await?;
-        let tools = [self.tool_of(&keys, &before).await?, self.tool_of(&keys, &after).await?];
-        let tools = [tools[0].as_ref(), tools[1].as_ref()];
-        let sides = [(from, &before), (to, &after)];
-        let sides = sides.map(|(version, of)| TraceStart::Version { thread, version, state: &of.state });
-        let hidings = self.redactors_for(&keys, reader, &policies, sides, &tools).await?;
-        let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
-        let view = OpeningSelection { hidden: &hides, wanted: &|_| false };
-        let opening = open((&before.state, &before.tree), (&after.state, &after.tree), &view);
-        let differing = differing(opening, &before.state, &after.state, &hidings);
-        Ok(VersionComparison { thread: record, differing: StateDifference { policies: policies.clone(), ..differing } })
-    }
-
-    async fn tool_of(&self, keys: &Keys, version: &Version) -> Result<Option<Tool>> {
-        Ok(self.transition(keys, version.entry.transition).await?.tool)
     }
 
     /// Returns the policies of these digests and the active policy. A path that only the active policy
@@ -333,7 +342,7 @@ impl Threads {
     }
 }
 
-fn differing(opening: Opening, before: &Value, after: &Value, hidings: &[Redactor<'_>]) -> StateDifference {
+pub(super) fn differing(opening: Opening, before: &Value, after: &Value, hidings: &[Redactor<'_>]) -> StateDifference {
     let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
     StateDifference { hidden: hidden_places(&hides, &opening, before, after), opening, policies: Vec::new() }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod archive_lookup;
 mod close;
 pub mod commit;
+pub mod comparison;
 pub mod create;
 pub mod head_cache;
 pub mod heads;
@@ -17,6 +18,7 @@ mod names;
 pub(crate) mod provenance;
 pub mod redacted_fields;
 pub mod redaction;
+pub(crate) mod redaction_queue;
 pub(crate) mod statement;
 pub mod tool_call_view;
 pub mod transition_view;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use countersign_domain::identity::account::{Account, Token};
 use countersign_domain::identity::party::{Author, Party};
 use countersign_domain::keys::Keys;
-use countersign_domain::policy::{Policy, RedactedValues, Redactor, ScannedState, StateText, project};
+use countersign_domain::policy::{Policy, RedactedValues, Redactor, ScannedState, StateText, project_any};
 use countersign_domain::primitives::id::{NodeId, PrincipalId};
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::tool_call::Tool;
@@ -41,13 +41,26 @@ impl Redaction {
         tool: Option<&Tool>,
         authors: impl IntoIterator<Item = &'a Author>,
     ) -> Self {
-        let values = |hidings: Vec<Redactor<'_>>| hidings.iter().map(|it| it.values().clone()).collect::<Vec<_>>();
-        let every = values(beside(policies, TextComparisonScope::Everything, states, tool));
+        let every = beside(policies, TextComparisonScope::Everything, states, tool);
+        Self::with_redactors(reader, policies, &every, states, tool, authors)
+    }
+
+    /// Does the same with the redactors of these states. There is one for each policy.
+    pub(crate) fn with_redactors<'a>(
+        reader: Party,
+        policies: &[Arc<Policy>],
+        every: &[Redactor<'_>],
+        states: &[&Value],
+        tool: Option<&Tool>,
+        authors: impl IntoIterator<Item = &'a Author>,
+    ) -> Self {
+        let values = |hidings: &[Redactor<'_>]| hidings.iter().map(|it| it.values().clone()).collect::<Vec<_>>();
+        let every = values(every);
         let mut readable: Vec<(BTreeSet<NodeId>, Vec<RedactedValues>)> = Vec::new();
         for author in authors.into_iter().filter(|it| reader.could_have_written_as(it.party())) {
             if !readable.iter().any(|it| it.0 == *author.nodes()) {
                 let seen = TextComparisonScope::By { nodes: author.nodes(), then: None };
-                readable.push((author.nodes().clone(), values(beside(policies, seen, states, tool))));
+                readable.push((author.nodes().clone(), values(&beside(policies, seen, states, tool))));
             }
         }
         Self { reader, policies: policies.to_vec(), every, readable }
@@ -62,19 +75,43 @@ impl Redaction {
         &self.policies
     }
 
+    /// Returns the redaction of each policy for arguments by `author`, who was prepared.
+    pub(crate) fn redactors(&self, author: &Author) -> Vec<Redactor<'_>> {
+        let values = self.values_for(author);
+        self.policies.iter().zip(values.iter()).map(|(it, of)| Redactor::with_values(it, of.clone())).collect()
+    }
+
+    /// Returns the values of each policy that texts by `author` are compared with.
+    fn values_for(&self, author: &Author) -> Cow<'_, [RedactedValues]> {
+        if !self.reader.could_have_written_as(author.party()) {
+            return Cow::Borrowed(&self.every);
+        }
+        let known = self.readable.iter().find(|it| it.0 == *author.nodes());
+        // For an author that was not prepared, a comparison could confirm a guess, so nothing is compared.
+        let none = || vec![RedactedValues::default(); self.policies.len()];
+        known.map_or_else(|| Cow::Owned(none()), |it| Cow::Borrowed(it.1.as_slice()))
+    }
+
     /// Returns a text by `author` as the reader may see it.
     pub fn words<'t>(&self, author: &Author, words: &'t str) -> Cow<'t, str> {
-        let none = || vec![RedactedValues::default(); self.policies.len()];
-        let values = match self.reader.could_have_written_as(author.party()) {
-            false => Cow::Borrowed(&self.every),
-            true => {
-                let known = self.readable.iter().find(|it| it.0 == *author.nodes());
-                // For an author that was not prepared, a comparison could confirm a guess, so nothing is compared.
-                known.map_or_else(|| Cow::Owned(none()), |it| Cow::Borrowed(&it.1))
-            }
-        };
+        let values = self.values_for(author);
         let each_policy: Vec<(&Arc<Policy>, &RedactedValues)> = self.policies.iter().zip(values.iter()).collect();
         each(words, &each_policy, |(policy, values), words| values.masked(policy, words))
+    }
+}
+
+/// Policies that redact texts, and the states whose redacted values are searched for in the texts.
+pub(crate) struct RedactedTextContext {
+    pub(crate) policies: Vec<Arc<Policy>>,
+    pub(crate) states: [Value; 2],
+    pub(crate) tool: Option<Tool>,
+}
+
+impl RedactedTextContext {
+    /// Returns the redaction of texts by these authors for one reader.
+    pub(crate) fn redaction<'a>(&self, reader: Party, authors: impl IntoIterator<Item = &'a Author>) -> Redaction {
+        let states = [&self.states[0], &self.states[1]];
+        Redaction::new(reader, &self.policies, &states, self.tool.as_ref(), authors)
     }
 }
 
@@ -110,16 +147,6 @@ pub(crate) enum TextComparisonScope<'a> {
     By { nodes: &'a BTreeSet<NodeId>, then: Option<&'a Arc<Policy>> },
 }
 
-impl<'a> TextComparisonScope<'a> {
-    /// Returns the comparison scope for a text of this author before a reader sees it.
-    pub(crate) fn of(reader: &Party, author: &'a Author) -> Self {
-        match reader.could_have_written_as(author.party()) {
-            true => Self::By { nodes: author.nodes(), then: None },
-            false => Self::Everything,
-        }
-    }
-}
-
 /// Returns the redaction of each policy for a text or tool arguments that belong to these states.
 pub(crate) fn beside<'p>(
     policies: &'p [Arc<Policy>],
@@ -130,11 +157,8 @@ pub(crate) fn beside<'p>(
     let TextComparisonScope::By { nodes, then } = seen else {
         return policies.iter().map(|it| Redactor::beside(it, states, tool)).collect();
     };
-    let reads = || policies.iter().chain(then);
-    let known: Vec<Value> = states
-        .iter()
-        .flat_map(|state| reads().flat_map(|policy| nodes.iter().map(|node| project(policy, node, state))))
-        .collect();
+    let reads = || policies.iter().chain(then).map(AsRef::as_ref);
+    let known: Vec<Value> = states.iter().map(|state| project_any(reads(), nodes, state)).collect();
     let known: Vec<&Value> = known.iter().collect();
     policies.iter().map(|it| Redactor::beside(it, &known, tool.filter(|_| !nodes.is_empty()))).collect()
 }
@@ -268,7 +292,8 @@ impl Threads {
         };
         let thread = self.core.thread(keys, &hold.thread).await?.record;
         let policies = self.policies_over(keys, &thread, [hold.policy]).await?;
-        let redaction = Redaction::new(reader.clone(), &policies, &[&before, &after], tool.as_ref(), []);
+        let around = RedactedTextContext { policies, states: [before, after], tool };
+        let redaction = self.redaction_of_texts(&hold.thread, reader, around, Vec::new()).await?;
         Ok(redaction.words(author, comment).into_owned())
     }
 }

@@ -1,10 +1,15 @@
 //! A transition with its statement and redacted effect, for one reader.
 
+use std::sync::Arc;
+
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::statement::Statement;
 use countersign_domain::identity::party::Party;
 use countersign_domain::json::diff::{LeafChange, diff};
-use countersign_domain::policy::{JudgedWarning, RedactedChange, RedactedLeaf, redacted_by, shown_arguments_by};
+use countersign_domain::keys::Keys;
+use countersign_domain::policy::{
+    JudgedWarning, Policy, RedactedChange, RedactedLeaf, Redactor, RedactorFindings, redacted_by, shown_arguments_by,
+};
 use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::reviews::Hold;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
@@ -15,49 +20,128 @@ use crate::threads::Threads;
 use crate::threads::history::warnings_by;
 use crate::threads::provenance::TraceStart;
 use crate::threads::redacted_fields::RedactedField;
-use crate::threads::redaction::{RedactionDetail, TextComparisonScope, beside};
+use crate::threads::redaction::{Redaction, RedactionDetail};
+use crate::threads::redaction_queue::RedactionWork;
 
 impl Threads {
     /// Returns a transition with its statement and redacted effect.
-    pub async fn told(&self, digest: Digest, reader: &Party, part: RedactionDetail) -> Result<TransitionView> {
+    pub async fn told(
+        self: &Arc<Self>,
+        digest: Digest,
+        reader: &Party,
+        part: RedactionDetail,
+    ) -> Result<TransitionView> {
         let keys = self.core.keys()?;
         let transition = self.transition(&keys, digest).await?;
         let thread = self.core.thread(&keys, &transition.statement.thread).await?.record;
         let policies = self.policies_over(&keys, &thread, [transition.statement.policy]).await?;
         let (before, after) = self.states_of(&keys, &transition).await?;
-        let changes = diff(&before, &after);
-        let sides = [
-            TraceStart::before(&transition, &before),
-            TraceStart::After { transition: &transition, before: &before, after: &after },
-        ];
+        let loaded = LoadedTransition { transition, policies, before, after };
+        let (work, threads, reader) = (loaded.redaction_work(reader), Arc::clone(self), reader.clone());
+        self.redact(work, move || async move { threads.view_of(&keys, loaded, &reader, part).await }).await
+    }
+
+    /// Returns the redacted changes of a transition.
+    pub(crate) async fn redacted_changes(
+        self: &Arc<Self>,
+        loaded: LoadedTransition,
+        reader: &Party,
+    ) -> Result<Vec<RedactedChange>> {
+        let keys = self.core.keys()?;
+        let (work, threads, reader) = (loaded.redaction_work(reader), Arc::clone(self), reader.clone());
+        let changes = move || async move {
+            let hidings = threads.redactors_of(&keys, &loaded, &reader).await?;
+            Ok(redacted_by(&hidings, &diff(&loaded.before, &loaded.after), &loaded.transition.named))
+        };
+        self.redact(work, changes).await
+    }
+
+    /// Returns what each policy redacts in the states of a transition.
+    pub(crate) async fn findings_in(
+        self: &Arc<Self>,
+        loaded: LoadedTransition,
+        reader: &Party,
+    ) -> Result<Vec<RedactorFindings>> {
+        let keys = self.core.keys()?;
+        let (work, threads, reader) = (loaded.redaction_work(reader), Arc::clone(self), reader.clone());
+        let findings = move || async move {
+            let hidings = threads.redactors_of(&keys, &loaded, &reader).await?;
+            Ok(hidings.into_iter().map(Redactor::into_findings).collect())
+        };
+        self.redact(work, findings).await
+    }
+
+    async fn redactors_of<'l>(
+        &self,
+        keys: &Keys,
+        loaded: &'l LoadedTransition,
+        reader: &Party,
+    ) -> Result<Vec<Redactor<'l>>> {
+        let tools = [loaded.transition.tool.as_ref()];
+        self.redactors_for(keys, reader, &loaded.policies, loaded.sides(), &tools).await
+    }
+
+    async fn view_of(
+        &self,
+        keys: &Keys,
+        loaded: LoadedTransition,
+        reader: &Party,
+        part: RedactionDetail,
+    ) -> Result<TransitionView> {
+        let LoadedTransition { transition, policies, before, after } = &loaded;
+        let changes = diff(before, after);
         let tool = transition.tool.as_ref();
         let states_reader = match part {
             // A receiver never triggers a trace of leaves, whose duration could reveal a redacted value.
             RedactionDetail::OfAnAgent => &Party::Receiver,
             RedactionDetail::Whole => reader,
         };
-        let hidings = self.redactors_for(&keys, states_reader, &policies, sides, &[tool]).await?;
-        let (_, caller) = self.authors_of(&keys, &transition).await?;
-        let called = beside(&policies, TextComparisonScope::of(reader, &caller), &[&before, &after], tool);
+        let hidings = self.redactors_of(keys, &loaded, states_reader).await?;
+        let (_, caller) = self.authors_of(keys, transition).await?;
+        let arguments = tool.map(|it| {
+            let (reader, states) = (reader.clone(), [before, after]);
+            let redaction = Redaction::with_redactors(reader, policies, &hidings, &states, tool, [&caller]);
+            shown_arguments_by(&redaction.redactors(&caller), it)
+        });
         let redacted = redacted_by(&hidings, &changes, &transition.named);
         let hidden = redacted.iter().filter_map(|it| match it {
-            RedactedChange::Hidden { pointer, .. } => Some(RedactedField::of(pointer.clone(), &before, &after)),
+            RedactedChange::Hidden { pointer, .. } => Some(RedactedField::of(pointer.clone(), before, after)),
             RedactedChange::Shown { .. } => None,
         });
-        let hold = self.hold_of(&keys, digest).await?.map(|it| it.record);
+        let hold = self.hold_of(keys, transition.digest).await?.map(|it| it.record);
         Ok(TransitionView {
             thread: transition.statement.thread.clone(),
-            status: status_of(&transition),
+            status: status_of(transition),
             entry: transition.outcome.entry().map(str::to_owned),
-            arguments: tool.map(|it| shown_arguments_by(&called, it)),
-            warnings_shown: warnings_by(&hidings, &transition),
-            statement: transition.statement,
-            warnings: transition.warnings,
+            arguments,
+            warnings_shown: warnings_by(&hidings, transition),
+            statement: transition.statement.clone(),
+            warnings: transition.warnings.clone(),
             hidden: hidden.collect(),
             redacted,
             changes,
             hold,
         })
+    }
+}
+
+/// A transition with its policies and its states.
+pub(crate) struct LoadedTransition {
+    pub(crate) transition: Transition,
+    pub(crate) policies: Vec<Arc<Policy>>,
+    pub(crate) before: Value,
+    pub(crate) after: Value,
+}
+
+impl LoadedTransition {
+    fn redaction_work(&self, reader: &Party) -> RedactionWork {
+        RedactionWork::of(reader, &self.transition.statement.thread, [&self.before, &self.after])
+    }
+
+    /// Returns both states, with the positions from which their texts can be traced.
+    fn sides(&self) -> [TraceStart<'_>; 2] {
+        let Self { transition, before, after, .. } = self;
+        [TraceStart::before(transition, before), TraceStart::After { transition, before, after }]
     }
 }
 

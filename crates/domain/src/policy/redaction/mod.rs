@@ -4,6 +4,7 @@ pub(crate) mod detectors;
 pub(crate) mod diff;
 pub(crate) mod excerpt;
 mod host_text;
+mod request_values;
 pub(crate) mod state_text;
 pub(crate) mod value_kind;
 pub(crate) mod value_scan;
@@ -11,18 +12,17 @@ pub(crate) mod value_scan;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::judgement::{JudgedWarning, Violation};
 use super::model::Policy;
 use super::pattern_set::Patterns;
-use super::view::project;
 use crate::json::diff::{is_leaf, leaves};
-use crate::json::patch::{Patch, PatchFormat};
+use crate::json::patch::PatchFormat;
 use crate::json::pointer::Pointer;
-use crate::json::size::StateLimits;
 use crate::primitives::id::NodeId;
 use crate::threads::tool_call::Tool;
+use request_values::{moved_by, put_by, readable};
 use state_text::{StateText, StateTextKind};
 use value_scan::{RedactedValueSet, RedactedValues};
 
@@ -41,6 +41,14 @@ pub struct Redactor<'p> {
     spared_names: BTreeSet<Pointer>,
     /// Paths in which the reader chose every name.
     spared_paths: Vec<Pointer>,
+}
+
+/// The findings of a redactor without its policy.
+#[derive(Debug)]
+pub struct RedactorFindings {
+    values: RedactedValues,
+    found: BTreeSet<Pointer>,
+    spared_names: BTreeSet<Pointer>,
 }
 
 /// The redacted values that a text is compared with. A comparison answers a guess. A reader who could have chosen the
@@ -97,6 +105,22 @@ impl<'p> Redactor<'p> {
         Self { values: values_of(policy, states, tool), ..Self::by_name(policy) }
     }
 
+    /// Does the same with values that another redaction of these states has collected.
+    pub fn with_values(policy: &'p Policy, values: RedactedValues) -> Self {
+        Self { values, ..Self::by_name(policy) }
+    }
+
+    /// Redacts the states again that the findings come from.
+    pub fn with_findings(policy: &'p Policy, findings: RedactorFindings) -> Self {
+        let RedactorFindings { values, found, spared_names } = findings;
+        Self { values, found, spared_names, ..Self::by_name(policy) }
+    }
+
+    /// Returns the findings in the states, which another thread can own.
+    pub fn into_findings(self) -> RedactorFindings {
+        RedactorFindings { values: self.values, found: self.found, spared_names: self.spared_names }
+    }
+
     /// Redacts a request for readers who could not have chosen it.
     pub fn of_request(
         policy: &'p Policy,
@@ -124,10 +148,10 @@ impl<'p> Redactor<'p> {
         }
         // The author of the request knows the values that it sets.
         let put = put_by(format, request);
-        let (known, tool) = readable(policy, compared, &[state], tool);
+        let (known, tool) = readable(policy, compared, state, tool);
         // A move or copy can put a value at a redacted path without naming the value.
-        let moved = moved_by(format, request, &known);
-        let all: Vec<&Value> = known.iter().map(AsRef::as_ref).chain(&put).chain(&moved).collect();
+        let moved = moved_by(policy, compared, state, format, request);
+        let all: Vec<&Value> = [known.as_ref()].into_iter().chain(&put).chain(&moved).collect();
         Self { values: values_of(policy, &all, tool), ..Self::by_name(policy) }.having_looked_at(&[side])
     }
 
@@ -167,8 +191,15 @@ impl<'p> Redactor<'p> {
     }
 
     fn look<'v>(&mut self, value: &'v Value, at: &mut Vec<ValuePathStep<'v>>, spared: &BTreeSet<StateText>) {
+        // A path that the policy names gets no entry, so it is not searched. Most redacted values are there.
+        let is_container = matches!(value, Value::Object(_) | Value::Array(_)) && !self.named.is_empty();
+        let container = is_container.then(|| pointer_of(at));
+        if container.as_ref().is_some_and(|it| self.named.covers(it)) {
+            return;
+        }
         match value {
             Value::Object(members) if members.keys().any(|it| self.finds_key(it, at, spared)) => self.keep(at),
+            _ if container.is_some_and(|it| self.named.covers_every_member(&it)) => {}
             Value::Object(members) => {
                 for (key, value) in members {
                     at.push(ValuePathStep::Key(key));
@@ -323,22 +354,6 @@ fn pointer_of(at: &[ValuePathStep<'_>]) -> Pointer {
     })
 }
 
-/// Returns the part of the states and of the tool's arguments that the author of a text can read.
-fn readable<'s, 't>(
-    policy: &Policy,
-    compared: ComparedValues<'_>,
-    states: &[&'s Value],
-    tool: Option<&'t Tool>,
-) -> (Vec<Cow<'s, Value>>, Option<&'t Tool>) {
-    match compared {
-        ComparedValues::WithEvery => (states.iter().map(|it| Cow::Borrowed(*it)).collect(), tool),
-        ComparedValues::WithReadable(nodes) => {
-            let read = states.iter().flat_map(|state| nodes.iter().map(|node| project(policy, node, state)));
-            (read.map(Cow::Owned).collect(), tool.filter(|_| !nodes.is_empty()))
-        }
-    }
-}
-
 /// Collects the values at the redacted paths of states and of a tool's arguments.
 fn values_of(policy: &Policy, states: &[&Value], tool: Option<&Tool>) -> RedactedValues {
     let mut gathered = RedactedValueSet::default();
@@ -351,32 +366,6 @@ fn values_of(policy: &Policy, states: &[&Value], tool: Option<&Tool>) -> Redacte
         policy.tools.hidden.iter().flat_map(|it| it.named(&arguments)).for_each(|it| gathered.add(it));
     }
     gathered.built()
-}
-
-/// Returns each value that a request sets, as a state that contains nothing else.
-fn put_by(format: PatchFormat, request: &Value) -> Vec<Value> {
-    // A merge patch has the shape of a state, so the patterns apply to it directly.
-    let PatchFormat::JsonPatch = format else { return vec![request.clone()] };
-    let put = |step: &Value| {
-        let path = Pointer::try_from(step.get("path")?.as_str()?).ok()?;
-        let tokens: Vec<String> = path.tokens().map(Cow::into_owned).collect();
-        let around = |value: Value, key: String| Value::Object(Map::from_iter([(key, value)]));
-        Some(tokens.into_iter().rev().fold(step.get("value")?.clone(), around))
-    };
-    request.as_array().map(|steps| steps.iter().filter_map(put).collect()).unwrap_or_default()
-}
-
-/// Returns the results of a request that moves or copies values, on each state that its author can read. A value of
-/// the request that ends at a redacted path is redacted in its steps. A request that does not apply, or whose result
-/// is too large, has no results.
-fn moved_by(format: PatchFormat, request: &Value, known: &[Cow<'_, Value>]) -> Vec<Value> {
-    // Merge patches can neither move nor copy.
-    if format != PatchFormat::JsonPatch {
-        return Vec::new();
-    }
-    let patch = Patch::read(format, request.clone()).ok().filter(Patch::moves_or_copies);
-    let after = |patch: Patch| known.iter().filter_map(move |it| patch.apply(it, &StateLimits::default()).ok());
-    patch.into_iter().flat_map(after).collect()
 }
 
 impl Policy {

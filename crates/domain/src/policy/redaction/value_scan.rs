@@ -50,6 +50,7 @@ enum MatchExtent {
 
 /// Collects the values to search for. Their number and length are bounded by the limits of states.
 #[derive(Default)]
+#[cfg_attr(test, derive(PartialEq, Debug))]
 pub(in crate::policy) struct RedactedValueSet(BTreeMap<String, MatchExtent>);
 
 impl RedactedValueSet {

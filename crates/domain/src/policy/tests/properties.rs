@@ -21,7 +21,7 @@ const PATTERNS: &[&str] =
     &["a", "b", "0", "a.b", "a.a", "a.*", "a.0", "b.*", "b.0", "a.b.a", "a.*.b", "*.b", "b.0.a", "a.0.*"];
 
 /// Returns how many cases are tried, unless `PROPTEST_CASES` says otherwise.
-pub(super) fn cases(cases: u32) -> ProptestConfig {
+pub(in crate::policy) fn cases(cases: u32) -> ProptestConfig {
     let asked = std::env::var_os("PROPTEST_CASES").is_some();
     let default =
         ProptestConfig { max_global_rejects: 1_000_000, failure_persistence: None, ..ProptestConfig::default() };
@@ -39,7 +39,7 @@ fn object_of(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value
     btree_map(select(KEYS).prop_map(str::to_owned), inner, 0..3).prop_map(|it| Value::Object(it.into_iter().collect()))
 }
 
-pub(super) fn state() -> impl Strategy<Value = Value> {
+pub(in crate::policy) fn state() -> impl Strategy<Value = Value> {
     object_of(value())
 }
 
@@ -58,7 +58,7 @@ fn step() -> impl Strategy<Value = Value> {
     )
 }
 
-pub(super) fn request() -> impl Strategy<Value = (PatchFormat, Value)> {
+pub(in crate::policy) fn request() -> impl Strategy<Value = (PatchFormat, Value)> {
     prop_oneof![
         state().prop_map(|it| (PatchFormat::Merge, it)),
         state().prop_map(|it| (PatchFormat::MergePatch, it)),
@@ -66,7 +66,7 @@ pub(super) fn request() -> impl Strategy<Value = (PatchFormat, Value)> {
     ]
 }
 
-fn patterns(most: usize) -> impl Strategy<Value = Vec<&'static str>> {
+pub(in crate::policy) fn patterns(most: usize) -> impl Strategy<Value = Vec<&'static str>> {
     subsequence(PATTERNS, 0..=most)
 }
 
@@ -270,7 +270,7 @@ fn texts(value: &Value) -> Vec<String> {
 
 /// The same state with every scalar made a value that is long enough to be looked for: a text with what JSON escapes,
 /// or a number.
-fn with_values(state: &Value) -> Value {
+pub(in crate::policy) fn with_values(state: &Value) -> Value {
     let texts = with_unique_leaves(state);
     fn mark(value: Value) -> Value {
         match value {

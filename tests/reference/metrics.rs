@@ -38,7 +38,7 @@ Each event is counted by one gateway.
 | `countersign_endpoint_disabled` | Nothing is sent to the endpoint until a person enables it. |
 | `countersign_endpoint_failing_seconds` | 0 if the last delivery arrived. |
 | `countersign_delivery_attempts_total` | The outcome is the class of the response (`2xx`), or the reason why there is none. `looked`: the status request found that nothing waits any more. `over`: there was nothing left to send. |
-| `countersign_queued_work_total` | `judgement`: a large proposal, a writer's result, or the first state of a thread. `dry_run`: a what-if. `policy`: a policy was compiled. `import`: an import of a run. `trace`: a step on the way back to the author of a leaf that equals a redacted value. |
+| `countersign_queued_work_total` | `judgement`: a large proposal, a writer's result, or the first state of a thread. `dry_run`: a what-if. `policy`: a policy was compiled. `import`: an import of a run. `state`: a large state of an earlier version. `trace`: a step on the way back to the author of a leaf that equals a redacted value. `redaction`: a large state for one reader, or a rejected request on a large state. |
 | `countersign_request_seconds` | Measures until the response begins. Waiting for a decision (long polling) is included. |
 | `countersign_worker_failing` | 1 for a worker whose last run failed, else 0. The server log has the cause. |
 

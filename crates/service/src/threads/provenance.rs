@@ -26,7 +26,7 @@ use crate::threads::Threads;
 use crate::threads::version::Version;
 
 /// Steps that one trace follows, for all texts of its states. Beyond them, the party that took a text over counts as its
-/// author. A step of the reader ends a trail, so a reader cannot use up the steps without other parties.
+/// author. Steps of the reader are counted apart, so that a reader cannot use up the steps of others.
 const STEPS_MAX: usize = 65_536;
 
 /// A state, and the position from which its texts can be traced.
@@ -145,7 +145,15 @@ pub(crate) struct ProvenanceTrace<'s> {
     /// The authors of the steps that were followed to their end.
     followed: HashMap<TrailStep, Vec<TextAuthor>>,
     indexes: IndexCache,
+    /// The work for steps of the reader, and for steps of others.
+    spent: [TraceWork; 2],
+}
+
+/// Work that is limited for each trace.
+#[derive(Clone, Copy, Default)]
+struct TraceWork {
     steps: usize,
+    indexes: usize,
 }
 
 impl<'s> ProvenanceTrace<'s> {
@@ -163,7 +171,7 @@ impl<'s> ProvenanceTrace<'s> {
             chosen: HashMap::new(),
             followed: HashMap::new(),
             indexes: IndexCache::default(),
-            steps: 0,
+            spent: [TraceWork::default(); 2],
         }
     }
 
@@ -274,10 +282,12 @@ impl<'s> ProvenanceTrace<'s> {
         open: &mut Vec<TracedText>,
     ) -> Result<Option<TextAuthor>> {
         let (service, keys) = (self.service, self.keys);
-        self.steps += 1;
+        let taker = self.chosen_by(&transition).await?;
+        let whose = usize::from(!self.reader.could_have_written_as(taker.author.party()));
+        self.spent[whose].steps += 1;
         // A copier has read the value and set it. As its author it sees what it could read.
-        if self.steps > STEPS_MAX {
-            return self.chosen_by(&transition).await.map(Some);
+        if self.spent[whose].steps > STEPS_MAX {
+            return Ok(Some(taker));
         }
         let from = |thread: &ThreadId, version, at: &Pointer| TracedText {
             thread: thread.clone(),
@@ -304,18 +314,13 @@ impl<'s> ProvenanceTrace<'s> {
                 return Ok(None);
             }
             TransitionType::Join => {
-                *open = self.joined_from(statement, before.state(), value, text).await?;
+                *open = self.joined_from(whose, statement, before.state(), value, text).await?;
                 if !open.is_empty() {
                     return Ok(None);
                 }
             }
             TransitionType::Propose | TransitionType::Confirm => {
-                // A reader who set the text knows it, so its earlier authors make no difference.
-                let setter = self.chosen_by(&transition).await?;
-                if self.reader.could_have_written_as(setter.author.party()) {
-                    return Ok(Some(setter));
-                }
-                let copied = self.copied_from(&transition, before, text.kind, value).await?;
+                let copied = self.copied_from(whose, &transition, before, text.kind, value).await?;
                 if !copied.is_empty() {
                     open.extend(copied.iter().map(|at| from(&statement.thread, statement.version - 1, at)));
                     return Ok(None);

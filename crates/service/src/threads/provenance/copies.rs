@@ -27,7 +27,6 @@ const INDEXES_CACHED: usize = 8;
 #[derive(Default)]
 pub(super) struct IndexCache {
     built: Vec<(IndexKey, Arc<TextIndex>)>,
-    count: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,6 +39,7 @@ impl ProvenanceTrace<'_> {
     /// Returns the texts of branches that a join took a text from, or none if it was there before.
     pub(super) async fn joined_from(
         &mut self,
+        whose: usize,
         statement: &Statement,
         before: &Value,
         value: Option<&Value>,
@@ -57,7 +57,7 @@ impl ProvenanceTrace<'_> {
                 return Ok(vec![from(text.at.clone())]);
             }
             // A list that is matched by a key puts an item of a branch at another index.
-            let Some(index) = self.index_of_result(branch.transition, text.kind, tip).await? else { continue };
+            let Some(index) = self.index_of_result(whose, branch.transition, text.kind, tip).await? else { continue };
             let (at, value) = (text.at.clone(), value.clone());
             let same = move || {
                 let same = index.places_of(&value).iter().filter(|it| it.is_same_but_indexes(&at)).cloned();
@@ -73,6 +73,7 @@ impl ProvenanceTrace<'_> {
     /// nothing.
     pub(super) async fn copied_from(
         &mut self,
+        whose: usize,
         transition: &Transition,
         before: StateBefore,
         kind: StateTextKind,
@@ -85,7 +86,7 @@ impl ProvenanceTrace<'_> {
             Some(known) => Some(known),
             None => {
                 let policy = self.service.policies.policy(self.keys, statement.policy).await?;
-                self.index(key, move || kind.index(&project(&policy, &node, before.state()))).await?
+                self.index(whose, key, move || kind.index(&project(&policy, &node, before.state()))).await?
             }
         };
         let places = index.iter().flat_map(|it| it.places_of(value)).take(COPIED_FROM_MAX);
@@ -94,6 +95,7 @@ impl ProvenanceTrace<'_> {
 
     async fn index_of_result(
         &mut self,
+        whose: usize,
         made: Digest,
         kind: StateTextKind,
         version: Arc<Version>,
@@ -101,18 +103,19 @@ impl ProvenanceTrace<'_> {
         let key = IndexKey::Result(made, kind);
         match self.indexes.get(key) {
             Some(known) => Ok(Some(known)),
-            None => self.index(key, move || kind.index(&version.state)).await,
+            None => self.index(whose, key, move || kind.index(&version.state)).await,
         }
     }
 
     /// Builds an index on a blocking thread, because a large state takes milliseconds. Returns `None` at the limit.
     async fn index(
         &mut self,
+        whose: usize,
         key: IndexKey,
         build: impl FnOnce() -> TextIndex + Send + 'static,
     ) -> Result<Option<Arc<TextIndex>>> {
-        self.indexes.count += 1;
-        if self.indexes.count > INDEXED_MAX {
+        self.spent[whose].indexes += 1;
+        if self.spent[whose].indexes > INDEXED_MAX {
             return Ok(None);
         }
         let built = Arc::new(self.service.core.apart(&self.permit, BlockingWork::Trace, build).await?);

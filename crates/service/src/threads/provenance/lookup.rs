@@ -89,7 +89,6 @@ impl ProvenanceTrace<'_> {
                 Err(error) => return Err(error),
             };
             (low, high) = if has_leaf { (low, middle) } else { (middle + 1, high) };
-            self.steps += 1;
         }
         let found = self.version(&text.thread, low).await?;
         // The version that set the leaf may itself be erased.

@@ -24,6 +24,7 @@ use crate::gateway::{TestGateway, ballot, owned_token, person, spawn_with_policy
 mod answers;
 mod attempts;
 mod blind_writes;
+mod carried;
 mod fetched;
 mod hashes;
 mod owners;

@@ -3,6 +3,8 @@
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::log::event::{Event, EventType};
 
+use countersign_service::log::browse::{LogAudience, LogFilter};
+
 use super::{GuessTexts, GuessWorld, GuessingParty, a_reviewer_writes, machines_write};
 use crate::gateway::owned_token;
 use crate::people::admin;
@@ -68,5 +70,18 @@ async fn unsalted_digests_of_texts_are_in_no_response() {
         let found = events.iter().filter(|it| it.kind == kind);
         let digests: Vec<String> = found.filter_map(|it| Some(it.data[member].as_str()?.to_owned())).collect();
         assert_absent(&seen, member, &digests);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_search_of_the_log_does_not_match_a_withheld_digest() {
+    let world = GuessWorld::new(0).await;
+    fetched(&world).await;
+    let created = all_events(&world).await.into_iter().find(|it| it.kind == EventType::ThreadCreated).unwrap();
+    let sought = LogFilter { who: created.data["episode"].as_str().map(str::to_owned), ..LogFilter::default() };
+    let overseer = admin(&world.g, "otto").await.record;
+    for (reader, found) in [(&overseer, true), (&world.g.alice, false)] {
+        let page = world.g.service.log.log_page(&sought, LogAudience::of(reader.role), None, 25).await.unwrap();
+        assert_eq!(!page.lines.is_empty(), found, "{}", reader.name);
     }
 }

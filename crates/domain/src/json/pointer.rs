@@ -111,6 +111,13 @@ impl Pointer {
         self.tokens().count() == other.tokens().count() && self.tokens().zip(other.tokens()).all(alike)
     }
 
+    /// Returns the path with every index of a list replaced by `-`, which is the same for all items of the list.
+    #[must_use]
+    pub fn without_indexes(&self) -> Self {
+        let is_index = |token: &str| token.bytes().all(|it| it.is_ascii_digit());
+        self.tokens().fold(Self::root(), |at, token| at.child(if is_index(&token) { "-" } else { &token }))
+    }
+
     /// Returns the value at this path.
     pub fn resolve<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         let mut at = value;

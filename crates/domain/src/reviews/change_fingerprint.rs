@@ -99,7 +99,14 @@ impl RequestedEffect<'_> {
     /// Returns the basis of these leaves. Whether it is readable depends only on the paths that the request names, so
     /// it reveals no value.
     fn of_leaves(&self, parts: Value, leaves: &Leaves) -> CountingBasis {
-        CountingBasis { parts, is_readable: !leaves.keys().any(|it| self.named.contains(it)) }
+        CountingBasis { parts, is_readable: !self.own_names().any(|it| leaves.contains_key(it)) }
+    }
+
+    /// Returns the leaves that the request itself names. A rollback or a join names leaves that others have set. Their
+    /// values would confirm a guess of an earlier request.
+    fn own_names(&self) -> impl Iterator<Item = &Pointer> {
+        let is_own = !matches!(self.kind, TransitionType::Rollback | TransitionType::Join);
+        self.named.iter().filter(move |_| is_own)
     }
 
     /// Returns the reasons with a code that the node may see.
@@ -124,10 +131,7 @@ impl RequestedEffect<'_> {
         let differing = diff(self.before, self.after).into_iter();
         let differing = differing.filter(|it| self.is_read(&it.pointer) && !self.became_container(it));
         let differing = differing.map(|it| (it.pointer, it.after));
-        // A rollback or a join names leaves that others have set. Their values would confirm a guess of an earlier request.
-        let is_own = !matches!(self.kind, TransitionType::Rollback | TransitionType::Join);
-        let named = self.named.iter().filter(|_| is_own);
-        let named = named.map(|at| (at.clone(), at.resolve(self.after).map(as_set)));
+        let named = self.own_names().map(|at| (at.clone(), at.resolve(self.after).map(as_set)));
         differing.chain(named).filter(|(at, _)| is_asked(at)).collect()
     }
 

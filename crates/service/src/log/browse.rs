@@ -17,7 +17,7 @@ use countersign_store::{Cursor, LIST_ROWS_MAX, RowFilter};
 use serde_json::{Value, json};
 
 use super::clock_check::event_ids_from;
-use super::withheld_members::{remove_answer_comment, remove_unsalted_digests};
+use super::withheld_members::{remove_answer_comment, remove_unsalted_digests, unsalted_digest};
 use crate::error::{Error, Result};
 use crate::identity::requester_names::RequesterName;
 use crate::log::Log;
@@ -118,7 +118,13 @@ impl ResolvedLogFilter<'_> {
             && flow.as_ref().is_none_or(|it| event.flow.as_ref() == Some(it))
             && since.is_none_or(|it| event.at >= it)
             && until.is_none_or(|it| event.at <= it)
-            && (self.who.is_empty() || self.who.iter().any(|it| names(&event.data, it)))
+            && (self.who.is_empty() || self.who.iter().any(|it| self.names(event, it)))
+    }
+
+    /// Returns whether the data of an event contains this id, in a member that the audience gets.
+    fn names(&self, event: &Event, id: &str) -> bool {
+        let withheld = unsalted_digest(event.kind).filter(|_| self.audience != LogAudience::Overseers);
+        texts(&event.data, withheld).any(|it| it == id)
     }
 
     /// Returns whether no event before this one can match.
@@ -130,14 +136,10 @@ impl ResolvedLogFilter<'_> {
 /// Members that contain text by people. They may quote redacted values, so they are masked, and a match in them is no name.
 const QUOTING: [&str; 2] = ["reason", "comment"];
 
-/// Returns whether the data of an event contains this id.
-fn names(data: &Value, id: &str) -> bool {
-    texts(data).any(|it| it == id)
-}
-
-/// Returns the texts in the data of an event. The data has no nesting except lists.
-fn texts(data: &Value) -> impl Iterator<Item = &str> {
-    let members = data.as_object().into_iter().flatten().filter(|(name, _)| !QUOTING.contains(&name.as_str()));
+/// Returns the texts in the data of an event, without those of one member. The data has no nesting except lists.
+fn texts<'d>(data: &'d Value, without: Option<&'static str>) -> impl Iterator<Item = &'d str> {
+    let is_left_out = move |name: &str| QUOTING.contains(&name) || without == Some(name);
+    let members = data.as_object().into_iter().flatten().filter(move |(name, _)| !is_left_out(name));
     let items = members.flat_map(|(_, it)| match it {
         Value::Array(items) => items.iter().collect(),
         other => vec![other],

@@ -20,11 +20,18 @@ pub(super) fn remove_answer_comment(event: &mut Event) {
 /// compare. Every reader but an auditor loses them, because a digest that is missing only beside masked texts would
 /// confirm a guess.
 pub(crate) fn remove_unsalted_digests(event: &mut Event) {
-    match event.kind {
-        EventType::ThreadCreated => remove(&mut event.data, "episode"),
-        EventType::EpisodeEvent => remove(&mut event.data, "digest"),
-        EventType::InterruptPosted => remove(&mut event.data, "body"),
-        _ => {}
+    if let Some(member) = unsalted_digest(event.kind) {
+        remove(&mut event.data, member);
+    }
+}
+
+/// Returns the member of an event's data that has such a digest.
+pub(super) const fn unsalted_digest(kind: EventType) -> Option<&'static str> {
+    match kind {
+        EventType::ThreadCreated => Some("episode"),
+        EventType::EpisodeEvent => Some("digest"),
+        EventType::InterruptPosted => Some("body"),
+        _ => None,
     }
 }
 

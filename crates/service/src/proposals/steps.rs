@@ -42,7 +42,7 @@ pub(crate) fn step_attempts_exhausted() -> Violation {
 
 impl Proposals {
     /// Returns the earlier result of a proposal's step, or an error if another request with this step name is
-    /// in force or if the step belongs to another party.
+    /// in force.
     pub(crate) async fn prior_step(
         &self,
         keys: &Keys,
@@ -57,7 +57,7 @@ impl Proposals {
         let Some(row) = &known else {
             return Ok(PriorStep::Open(Some(StepAttempt { step: step.clone(), content, known })));
         };
-        let (own, others) = self.attempts_by_party(keys, token, &row.record).await?;
+        let own = self.attempts_of_party(keys, token, &row.record).await?;
         // The content is compared by a keyed digest, so the row reveals nothing about it. It is compared only
         // with the party's own requests: a step of another party may set values that this one must not read,
         // and a match would confirm a guess.
@@ -65,7 +65,7 @@ impl Proposals {
             return Ok(PriorStep::Done(Box::new(self.proposal_outcome(keys, transition).await?)));
         }
         match row.record.last_stated() {
-            Some(transition) if others || self.is_in_force(keys, transition).await? => {
+            Some(transition) if self.is_in_force(keys, transition).await? => {
                 let checkpoint = Checkpoint { version: thread.head.version, transition: thread.head.transition };
                 Err(Error::StepReused { transition, checkpoint })
             }
@@ -73,22 +73,20 @@ impl Proposals {
         }
     }
 
-    /// Returns the transitions of a step that a token's party requested, in order, and whether another party
-    /// requested one. The statement names the requester, so rows of earlier versions have it too.
-    async fn attempts_by_party(&self, keys: &Keys, token: &Token, row: &StepRow) -> Result<(Vec<Transition>, bool)> {
+    /// Returns the transitions of a step that a token's party requested, in order. The statement names the requester, so
+    /// rows of earlier versions have it too.
+    async fn attempts_of_party(&self, keys: &Keys, token: &Token, row: &StepRow) -> Result<Vec<Transition>> {
         let reader = self.identity.reader_with(token).await?;
-        let (mut own, mut others) = (Vec::new(), false);
+        let mut own = Vec::new();
         for digest in row.tries.iter().filter_map(StepAttemptResult::transition) {
             let transition = self.threads.stated(keys, digest).await?;
             let author = self.threads.party_of(keys, &transition.statement.principal).await?;
             // A deleted requester could be anyone, so its content is not compared.
             if author != Party::Gone && reader.could_have_written_as(&author) {
                 own.push(transition);
-            } else {
-                others = true;
             }
         }
-        Ok((own, others))
+        Ok(own)
     }
 
     /// Returns whether a transition is committed or may still be approved, including edits and restatements

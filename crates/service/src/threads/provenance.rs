@@ -84,20 +84,21 @@ struct TracedText {
     text: StateText,
 }
 
-/// A step of a trail: the transition that set a text. If a node may have copied the text, every place that the
-/// transition set to it leads to the same texts, so the place is not part of the step.
+/// A step of a trail: the transition that set a text. If a node may have copied the text, every item of a list that the
+/// transition set to it leads to the same texts, so the index is not part of the step.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct TrailStep {
     made: Digest,
     kind: StateTextKind,
     value: Option<String>,
-    at: Option<Pointer>,
+    at: Pointer,
 }
 
 impl TrailStep {
     fn of(transition: &Transition, before: &Value, value: Option<&Value>, text: &StateText) -> Self {
         let is_copied = matches!(transition.statement.kind, TransitionType::Propose | TransitionType::Confirm);
-        let at = (!is_copied || text.is_earlier_name(before)).then(|| text.at.clone());
+        let is_exact = !is_copied || text.is_earlier_name(before);
+        let at = if is_exact { text.at.clone() } else { text.at.without_indexes() };
         Self { made: transition.digest, kind: text.kind, value: value.map(canonical), at }
     }
 }
@@ -320,7 +321,7 @@ impl<'s> ProvenanceTrace<'s> {
                 }
             }
             TransitionType::Propose | TransitionType::Confirm => {
-                let copied = self.copied_from(whose, &transition, before, text.kind, value).await?;
+                let copied = self.copied_from(whose, &transition, before, text, value).await?;
                 if !copied.is_empty() {
                     open.extend(copied.iter().map(|at| from(&statement.thread, statement.version - 1, at)));
                     return Ok(None);

@@ -14,9 +14,6 @@ use super::{ProvenanceTrace, StateBefore, TracedText};
 use crate::error::Result;
 use crate::threads::version::Version;
 
-/// Texts that a node may have copied one from. More candidates add no information.
-const COPIED_FROM_MAX: usize = 8;
-
 /// States that one trace indexes. Beyond them, no copy is found, so the copier counts as the author.
 const INDEXED_MAX: usize = 4_096;
 
@@ -36,7 +33,7 @@ enum IndexKey {
 }
 
 impl ProvenanceTrace<'_> {
-    /// Returns the texts of branches that a join took a text from, or none if it was there before.
+    /// Returns the texts of branches that a join took a text from, and the text before if the join left it as it was.
     pub(super) async fn joined_from(
         &mut self,
         whose: usize,
@@ -46,7 +43,12 @@ impl ProvenanceTrace<'_> {
         text: &StateText,
     ) -> Result<Vec<TracedText>> {
         let mut moved = Vec::new();
-        let Some(value) = value.filter(|it| text.resolve(before).as_deref() != Some(*it)) else { return Ok(moved) };
+        let Some(value) = value else { return Ok(moved) };
+        // A branch may have set it to the same value. Then the earlier author is one of its authors.
+        if text.resolve(before).as_deref() == Some(value) {
+            let version = statement.version - 1;
+            return Ok(vec![TracedText { thread: statement.thread.clone(), version, text: text.clone() }]);
+        }
         for branch in statement.join.iter().flat_map(|it| &it.branches) {
             let version = self.service.stated(self.keys, branch.transition).await?.statement.version;
             let tip = self.version(&branch.thread, version).await?;
@@ -60,8 +62,8 @@ impl ProvenanceTrace<'_> {
             let Some(index) = self.index_of_result(whose, branch.transition, text.kind, tip).await? else { continue };
             let (at, value) = (text.at.clone(), value.clone());
             let same = move || {
-                let same = index.places_of(&value).iter().filter(|it| it.is_same_but_indexes(&at)).cloned();
-                same.take(COPIED_FROM_MAX).collect::<Vec<_>>()
+                let same = index.places_of(&value).iter().filter(|it| it.is_same_but_indexes(&at));
+                same.cloned().collect::<Vec<_>>()
             };
             moved.extend(self.service.core.apart(&self.permit, BlockingWork::Trace, same).await?.into_iter().map(from));
         }
@@ -70,16 +72,16 @@ impl ProvenanceTrace<'_> {
 
     /// Returns the texts that the node could read and that are equal to the text that it set. An insertion
     /// into a list moves the later items, for example. Only readable texts count, so that a guess finds
-    /// nothing.
+    /// nothing. An equal item of the same list is the most certain source, so no other text counts beside it.
     pub(super) async fn copied_from(
         &mut self,
         whose: usize,
         transition: &Transition,
         before: StateBefore,
-        kind: StateTextKind,
+        text: &StateText,
         value: Option<&Value>,
     ) -> Result<Vec<Pointer>> {
-        let statement = &transition.statement;
+        let (statement, kind) = (&transition.statement, text.kind);
         let (Some(node), Some(value)) = (statement.node.clone(), value) else { return Ok(Vec::new()) };
         let key = IndexKey::ReadBefore(transition.digest, kind);
         let index = match self.indexes.get(key) {
@@ -89,8 +91,10 @@ impl ProvenanceTrace<'_> {
                 self.index(whose, key, move || kind.index(&project(&policy, &node, before.state()))).await?
             }
         };
-        let places = index.iter().flat_map(|it| it.places_of(value)).take(COPIED_FROM_MAX);
-        Ok(places.cloned().collect())
+        let places: Vec<&Pointer> = index.iter().flat_map(|it| it.places_of(value)).collect();
+        let same_list: Vec<&Pointer> = places.iter().copied().filter(|it| it.is_same_but_indexes(&text.at)).collect();
+        let sources = if same_list.is_empty() { places } else { same_list };
+        Ok(sources.into_iter().cloned().collect())
     }
 
     async fn index_of_result(

@@ -254,6 +254,14 @@ mod tests {
         assert_ne!(one, effect("planner", states, &["/limit"], &both), "another key beside it");
     }
 
+    /// A join names the leaves that a branch set, so it must count like the change that was denied on the thread.
+    #[test]
+    fn a_join_of_a_readable_change_is_the_same_effect() {
+        let states = || (json!({"payment": {"amount": 1}}), json!({"payment": {"amount": 5}}));
+        let of = |kind, named: &[&str]| asked((kind, "planner", None), states(), named, &[touches("payment")]);
+        assert_eq!(of(TransitionType::Propose, &[]), of(TransitionType::Join, &["/payment/amount"]));
+    }
+
     #[test]
     fn states_that_look_alike_to_the_node_give_the_same_effect() {
         let alone = sets(5, json!({"payment": {"amount": 1}}));

@@ -84,8 +84,8 @@ struct TracedText {
     text: StateText,
 }
 
-/// A step of a trail: the transition that set a text. If a node may have copied the text, every item of a list that the
-/// transition set to it leads to the same texts, so the index is not part of the step.
+/// A step of a trail: the transition that set a text. The index of a list item is not part of the step if a node may have
+/// copied the text. Every item that the transition set to it then leads to the same texts.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct TrailStep {
     made: Digest,

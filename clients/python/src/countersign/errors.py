@@ -152,7 +152,10 @@ class HeadMoved(Conflict):
 
 
 class StepReused(Conflict):
-    """The step already did something else, or another owner used it first. `transition` names it, and `checkpoint` is the current version."""
+    """The step already did something else, or another owner used it. `transition` names it.
+
+    `checkpoint` is the current version.
+    """
 
     @property
     def transition(self) -> str:

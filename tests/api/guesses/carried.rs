@@ -68,6 +68,51 @@ async fn a_node_that_reads_the_value_moves_items_of_a_list() {
 }
 
 #[tokio::test]
+async fn a_node_that_reads_the_value_moves_guesses_to_another_path() {
+    assert_alike(async |it| {
+        let guesses = json!({"notes": {"old": {"one": CARDS[0], "other": CARDS[1]}}});
+        let head = it.guess(&it.thread["thread"], &it.thread["transition"], guesses).await;
+        let patch = json!([{"op": "move", "from": "/notes/old", "path": "/notes/new"}]);
+        let ask = json!({"node": "lead", "parent": head, "format": "json-patch", "patch": patch});
+        let path = format!("/v1/threads/{}/transitions", it.thread["thread"].as_str().unwrap());
+        let moved = it.world.g.post(&path, &it.lead, ask).await.expect(201);
+        it.shown(&moved["transition"]).await
+    })
+    .await;
+}
+
+/// A call of another party has a redacted argument. The guesses stand in the state and in events beside it.
+#[tokio::test]
+async fn a_call_of_another_party_does_not_show_which_guess_is_right() {
+    for which in 0..2 {
+        let policy = policy().replace("allow = [\"crm.*\"]", "allow = [\"crm.*\"]\nhide = [\"pin\"]");
+        let world = GuessWorld::with_policy(which, &policy).await;
+        let it = Carrying::new(&world).await;
+        let (g, id) = (&world.g, it.thread["thread"].as_str().unwrap());
+        let head = it.guess(&it.thread["thread"], &it.thread["transition"], json!({"notes": {"list": CARDS}})).await;
+        let call = |patch: Value, parent: &Value| {
+            let tool = json!({"name": "crm.set", "arguments": {"pin": world.own[0]}});
+            json!({"node": "lead", "parent": parent, "patch": patch, "tool": tool})
+        };
+        let path = format!("/v1/threads/{id}/transitions");
+        let called = g.post(&path, &it.lead, call(json!({"requested_action": "set"}), &head)).await.expect(201);
+        let thread = id.try_into().unwrap();
+        let compared = g.service.threads.compare(&thread, 1, 3, &(&it.party.owner).into()).await.unwrap();
+        let compared = format!("{:?}", compared.differing.opening);
+        assert!(CARDS.iter().all(|it| compared.contains(*it)), "{which}: {compared}");
+        let held = call(json!({"target_user_id": 42}), &called["transition"]);
+        g.post(&path, &it.lead, held).await.expect(202);
+        for guess in CARDS {
+            let event = json!({"node": "guesser", "phase": "plan", "payload": {"text": guess}});
+            g.post(&format!("/v1/threads/{id}/episode/events"), &it.guesser, event).await.expect(201);
+        }
+        let run = g.http.get(format!("{}/v1/threads/{id}/episode/events.jsonl", g.url)).bearer_auth(&it.party.host);
+        let run = run.send().await.unwrap().text().await.unwrap();
+        assert!(CARDS.iter().all(|it| run.contains(&format!(r#""text":"{it}""#))), "{which}: {run}");
+    }
+}
+
+#[tokio::test]
 async fn a_join_takes_guesses_over_that_were_there_before() {
     assert_alike(async |it| {
         let guesses = || json!({"drop": {"one": CARDS[0], "other": CARDS[1]}});

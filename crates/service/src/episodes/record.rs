@@ -175,15 +175,15 @@ impl Episodes {
     async fn surroundings_of_run(&self, keys: &Keys, thread: &Thread) -> Result<RedactedTextContext> {
         let head = self.threads.version(keys, &thread.id, thread.head.version).await?;
         let mut states = [head.state.clone(), head.state];
-        let mut tool = None;
+        let mut call = None;
         if let Some(review) = &thread.hold {
             let hold: Stored<Hold> = self.core.need(keys, review.as_str(), "review").await?;
             let transition = self.threads.transition(keys, hold.record.transition).await?;
             states = self.threads.states_of(keys, &transition).await?.into();
-            tool = transition.tool;
+            call = self.threads.sent_call(keys, &transition).await?;
         }
         let policies = self.threads.policies_over(keys, thread, [head.statement.policy]).await?;
-        Ok(RedactedTextContext { policies, states, tool })
+        Ok(RedactedTextContext { policies, states, call })
     }
 
     /// Returns the result of `tell` for the episode of a thread. The events are checked against their links and

@@ -333,10 +333,11 @@ impl Log {
 
     async fn redaction_of(&self, keys: &Keys, thread: &ThreadId, reader: &Party, event: &Event) -> Result<Redaction> {
         let record: Thread = self.core.thread(keys, thread).await?.record;
-        let (digest, (before, after), tool) = match self.transition_named(keys, event).await? {
+        let (digest, (before, after), call) = match self.transition_named(keys, event).await? {
             Some(digest) => {
                 let transition = self.threads.transition(keys, digest).await?;
-                (transition.statement.policy, self.threads.states_of(keys, &transition).await?, transition.tool)
+                let call = self.threads.sent_call(keys, &transition).await?;
+                (transition.statement.policy, self.threads.states_of(keys, &transition).await?, call)
             }
             None => {
                 let head = self.threads.version(keys, thread, record.head.version).await?;
@@ -344,7 +345,7 @@ impl Log {
             }
         };
         let policies = self.threads.policies_over(keys, &record, [digest]).await?;
-        let around = RedactedTextContext { policies, states: [before, after], tool };
+        let around = RedactedTextContext { policies, states: [before, after], call };
         self.threads.redaction_of_texts(thread, reader, around, Vec::new()).await
     }
 }

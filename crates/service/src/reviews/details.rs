@@ -159,13 +159,14 @@ impl Reviews {
         let LoadedReview { hold, standing, transition, policy, before, after, written, tree, now } = loaded;
         let thread = standing.thread.record.clone();
         let policies = self.threads.policies_under(keys, standing.flow.record.policy, [hold.policy]).await?;
-        let (reader, tool) = (Party::from(viewer), transition.tool.as_ref());
+        let (reader, call) = (Party::from(viewer), self.threads.sent_call(keys, &transition).await?);
+        let call = call.as_ref();
         let sides = [
             TraceStart::before(&transition, &before),
             TraceStart::After { transition: &transition, before: &before, after: &after },
             TraceStart::Version { thread: &thread.id, version: thread.written_version, state: &written },
         ];
-        let hidings = self.threads.redactors_for(keys, &reader, &policies, sides, &[tool]).await?;
+        let hidings = self.threads.redactors_for(keys, &reader, &policies, sides, &[call]).await?;
         let states = [&before, &after, &written];
         let (author, caller) = self.threads.authors_of(keys, &transition).await?;
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
@@ -173,7 +174,7 @@ impl Reviews {
         let revealed = self.revealed_of(keys, &transition, &policy, &hides, reveal).await?;
         let receipt = self.receipt_of(keys, &hold).await?;
         let authors = [&author, &caller];
-        let redaction = Redaction::with_redactors(reader, &policies, &hidings, &states, tool, authors);
+        let redaction = Redaction::with_redactors(reader, &policies, &hidings, &states, call, authors);
         let roll = self.voter_roll_for_viewer(keys, &viewer.id, &hold.votes, transition.editor.as_slice()).await?;
         let redacted = redacted_by(&hidings, &diff(&before, &after), &transition.named);
         let set = tree.map(|it| set_since(&hides, &opening, (&written, &it))).unwrap_or_default();

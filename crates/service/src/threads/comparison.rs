@@ -8,10 +8,10 @@ use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::Keys;
 use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::threads::thread::Thread;
-use countersign_domain::threads::tool_call::Tool;
 
 use super::history::{StateDifference, differing};
 use super::provenance::TraceStart;
+use super::redaction::SentCall;
 use super::redaction_queue::RedactionWork;
 use super::version::Version;
 use crate::error::{Error, Result};
@@ -52,12 +52,12 @@ impl Threads {
         reader: &Party,
     ) -> Result<VersionComparison> {
         let policies = self.policies_over(keys, &record, [before.statement.policy, after.statement.policy]).await?;
-        let tools = [self.tool_of(keys, &before).await?, self.tool_of(keys, &after).await?];
-        let tools = [tools[0].as_ref(), tools[1].as_ref()];
+        let calls = [self.call_before(keys, &before).await?, self.call_before(keys, &after).await?];
+        let calls = [calls[0].as_ref(), calls[1].as_ref()];
         let thread = &record.id;
         let sides =
             [&before, &after].map(|of| TraceStart::Version { thread, version: of.entry.version, state: &of.state });
-        let hidings = self.redactors_for(keys, reader, &policies, sides, &tools).await?;
+        let hidings = self.redactors_for(keys, reader, &policies, sides, &calls).await?;
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let view = OpeningSelection { hidden: &hides, wanted: &|_| false };
         let opening = open((&before.state, &before.tree), (&after.state, &after.tree), &view);
@@ -66,7 +66,8 @@ impl Threads {
         Ok(VersionComparison { thread: record, differing })
     }
 
-    async fn tool_of(&self, keys: &Keys, version: &Version) -> Result<Option<Tool>> {
-        Ok(self.transition(keys, version.entry.transition).await?.tool)
+    /// Returns the tool call of the transition that made a version.
+    async fn call_before(&self, keys: &Keys, version: &Version) -> Result<Option<SentCall>> {
+        self.sent_call(keys, &self.transition(keys, version.entry.transition).await?).await
     }
 }

@@ -151,8 +151,8 @@ impl Threads {
                 TraceStart::before(&transition, before),
                 TraceStart::After { transition: &transition, before, after: &after.state },
             ];
-            let tools = [transition.tool.as_ref()];
-            let hidings = self.redactors_for(keys, reader, &policies, sides, &tools).await?;
+            let call = self.sent_call(keys, &transition).await?;
+            let hidings = self.redactors_for(keys, reader, &policies, sides, &[call.as_ref()]).await?;
             let diff = redacted_by(&hidings, &diff(before, &after.state), &transition.named);
             let hold = holds.remove(&transition.digest);
             items.push(HistoryItem { diff, transition, entry: after.entry, hold });
@@ -196,18 +196,19 @@ impl Threads {
 
     async fn facts_of(&self, keys: &Keys, loaded: LoadedVersion, reader: &Party) -> Result<VersionFacts> {
         let LoadedVersion { thread: record, transition, before, checked, policies, active, now } = loaded;
-        let (tool, version) = (transition.tool.as_ref(), checked.entry.version);
+        let (call, version) = (self.sent_call(keys, &transition).await?, checked.entry.version);
+        let call = call.as_ref();
         let sides = [
             TraceStart::before(&transition, &before),
             TraceStart::After { transition: &transition, before: &before, after: &checked.state },
         ];
-        let hidings = self.redactors_for(keys, reader, &policies, sides, &[tool]).await?;
+        let hidings = self.redactors_for(keys, reader, &policies, sides, &[call]).await?;
         let hides = |at: &Pointer| hidings.iter().any(|it| it.hides(at));
         let own = policies.first().ok_or(Error::Broken("a policy"))?;
         let opening = self.open_transition(keys, &transition, own, &hides).await?;
         let ((author, caller), states) = (self.authors_of(keys, &transition).await?, [&before, &checked.state]);
         let authors = [&author, &caller];
-        let redaction = Redaction::with_redactors(reader.clone(), &policies, &hidings, &states, tool, authors);
+        let redaction = Redaction::with_redactors(reader.clone(), &policies, &hidings, &states, call, authors);
         let rationale = transition.rationale.as_ref().map(|it| redaction.words(&author, it).into_owned());
         let differing = differing(opening, &before, &checked.state, &hidings);
         let receipt = match &checked.entry.gate {

@@ -27,8 +27,33 @@ pub struct Redaction {
     reader: Party,
     policies: Vec<Arc<Policy>>,
     every: Vec<RedactedValues>,
-    /// The redacted values that authors with these nodes could read in the same states.
-    readable: Vec<(BTreeSet<NodeId>, Vec<RedactedValues>)>,
+    call: Option<SentCall>,
+    /// The redacted values that an author with this knowledge could read in the same states.
+    readable: Vec<(AuthorKnowledge, Vec<RedactedValues>)>,
+}
+
+/// The nodes of an author, and whether the author sent the tool call. They decide which values the author could read.
+type AuthorKnowledge = (BTreeSet<NodeId>, bool);
+
+/// A tool call, and who sent it. Only its sender has read its redacted arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct SentCall {
+    pub(crate) tool: Tool,
+    pub(crate) caller: Author,
+}
+
+impl SentCall {
+    /// Returns whether a text by this author may repeat the arguments. A deleted sender could be anyone, so a comparison
+    /// with its arguments could confirm a guess.
+    fn is_known_to(&self, author: &Author) -> bool {
+        let is_sender = || author.party().could_have_written_as(self.caller.party());
+        !author.nodes().is_empty() && *self.caller.party() != Party::Gone && is_sender()
+    }
+}
+
+/// Returns the tool of a call if the author knows its arguments.
+fn known_tool<'c>(call: Option<&'c SentCall>, author: &Author) -> Option<&'c Tool> {
+    call.filter(|it| it.is_known_to(author)).map(|it| &it.tool)
 }
 
 impl Redaction {
@@ -38,11 +63,11 @@ impl Redaction {
         reader: Party,
         policies: &[Arc<Policy>],
         states: &[&Value],
-        tool: Option<&Tool>,
+        call: Option<&SentCall>,
         authors: impl IntoIterator<Item = &'a Author>,
     ) -> Self {
-        let every = beside(policies, TextComparisonScope::Everything, states, tool);
-        Self::with_redactors(reader, policies, &every, states, tool, authors)
+        let every = beside(policies, TextComparisonScope::Everything, states, call.map(|it| &it.tool));
+        Self::with_redactors(reader, policies, &every, states, call, authors)
     }
 
     /// Does the same with the redactors of these states. There is one for each policy.
@@ -51,19 +76,21 @@ impl Redaction {
         policies: &[Arc<Policy>],
         every: &[Redactor<'_>],
         states: &[&Value],
-        tool: Option<&Tool>,
+        call: Option<&SentCall>,
         authors: impl IntoIterator<Item = &'a Author>,
     ) -> Self {
         let values = |hidings: &[Redactor<'_>]| hidings.iter().map(|it| it.values().clone()).collect::<Vec<_>>();
         let every = values(every);
-        let mut readable: Vec<(BTreeSet<NodeId>, Vec<RedactedValues>)> = Vec::new();
+        let mut readable: Vec<(AuthorKnowledge, Vec<RedactedValues>)> = Vec::new();
         for author in authors.into_iter().filter(|it| reader.could_have_written_as(it.party())) {
-            if !readable.iter().any(|it| it.0 == *author.nodes()) {
+            let tool = known_tool(call, author);
+            let knowledge = (author.nodes().clone(), tool.is_some());
+            if !readable.iter().any(|it| it.0 == knowledge) {
                 let seen = TextComparisonScope::By { nodes: author.nodes(), then: None };
-                readable.push((author.nodes().clone(), values(&beside(policies, seen, states, tool))));
+                readable.push((knowledge, values(&beside(policies, seen, states, tool))));
             }
         }
-        Self { reader, policies: policies.to_vec(), every, readable }
+        Self { reader, policies: policies.to_vec(), every, call: call.cloned(), readable }
     }
 
     pub const fn reader(&self) -> &Party {
@@ -86,7 +113,8 @@ impl Redaction {
         if !self.reader.could_have_written_as(author.party()) {
             return Cow::Borrowed(&self.every);
         }
-        let known = self.readable.iter().find(|it| it.0 == *author.nodes());
+        let knows_call = known_tool(self.call.as_ref(), author).is_some();
+        let known = self.readable.iter().find(|it| it.0.0 == *author.nodes() && it.0.1 == knows_call);
         // For an author that was not prepared, a comparison could confirm a guess, so nothing is compared.
         let none = || vec![RedactedValues::default(); self.policies.len()];
         known.map_or_else(|| Cow::Owned(none()), |it| Cow::Borrowed(it.1.as_slice()))
@@ -104,14 +132,14 @@ impl Redaction {
 pub(crate) struct RedactedTextContext {
     pub(crate) policies: Vec<Arc<Policy>>,
     pub(crate) states: [Value; 2],
-    pub(crate) tool: Option<Tool>,
+    pub(crate) call: Option<SentCall>,
 }
 
 impl RedactedTextContext {
     /// Returns the redaction of texts by these authors for one reader.
     pub(crate) fn redaction<'a>(&self, reader: Party, authors: impl IntoIterator<Item = &'a Author>) -> Redaction {
         let states = [&self.states[0], &self.states[1]];
-        Redaction::new(reader, &self.policies, &states, self.tool.as_ref(), authors)
+        Redaction::new(reader, &self.policies, &states, self.call.as_ref(), authors)
     }
 }
 
@@ -147,8 +175,9 @@ pub(crate) enum TextComparisonScope<'a> {
     By { nodes: &'a BTreeSet<NodeId>, then: Option<&'a Arc<Policy>> },
 }
 
-/// Returns the redaction of each policy for a text or tool arguments that belong to these states.
-pub(crate) fn beside<'p>(
+/// Returns the redaction of each policy for a text or tool arguments that belong to these states. The tool is one whose
+/// arguments the author knows.
+fn beside<'p>(
     policies: &'p [Arc<Policy>],
     seen: TextComparisonScope<'_>,
     states: &[&Value],
@@ -160,34 +189,39 @@ pub(crate) fn beside<'p>(
     let reads = || policies.iter().chain(then).map(AsRef::as_ref);
     let known: Vec<Value> = states.iter().map(|state| project_any(reads(), nodes, state)).collect();
     let known: Vec<&Value> = known.iter().collect();
-    policies.iter().map(|it| Redactor::beside(it, &known, tool.filter(|_| !nodes.is_empty()))).collect()
+    policies.iter().map(|it| Redactor::beside(it, &known, tool)).collect()
 }
 
 /// Returns the redaction of each policy for these states and each of these tool calls.
-fn hidings<'p>(policies: &'p [Arc<Policy>], sides: &[ScannedState<'_>], tools: &[Option<&Tool>]) -> Vec<Redactor<'p>> {
-    let each = policies.iter().flat_map(|policy| tools.iter().map(move |tool| (policy, tool)));
-    each.map(|(policy, tool)| Redactor::of_sides(policy, sides, *tool)).collect()
+fn hidings<'p>(
+    policies: &'p [Arc<Policy>],
+    sides: &[ScannedState<'_>],
+    calls: &[Option<&SentCall>],
+) -> Vec<Redactor<'p>> {
+    let each = policies.iter().flat_map(|policy| calls.iter().map(move |call| (policy, call)));
+    each.map(|(policy, call)| Redactor::of_sides(policy, sides, call.map(|it| &it.tool))).collect()
 }
 
 /// The redaction for authors of texts, built once for each author.
 struct AuthorRedactors<'p, 's> {
     policies: &'p [Arc<Policy>],
     states: &'s [&'s Value],
-    tools: &'s [Option<&'s Tool>],
-    built: Vec<(TextAuthor, Vec<Redactor<'p>>)>,
+    calls: &'s [Option<&'s SentCall>],
+    built: Vec<(TextAuthor, Vec<Option<&'s Tool>>, Vec<Redactor<'p>>)>,
 }
 
-impl AuthorRedactors<'_, '_> {
+impl<'s> AuthorRedactors<'_, 's> {
     /// Returns whether the author of a text could read the redacted value that the text contains.
     fn has(&mut self, chosen: &TextAuthor, text: &StateText, state: &Value) -> bool {
-        let index = self.built.iter().position(|it| it.0.is_alike(chosen)).unwrap_or_else(|| {
+        let tools: Vec<Option<&'s Tool>> = self.calls.iter().map(|it| known_tool(*it, &chosen.author)).collect();
+        let index = self.built.iter().position(|it| it.0.is_alike(chosen) && it.1 == tools).unwrap_or_else(|| {
             let seen = TextComparisonScope::By { nodes: chosen.author.nodes(), then: Some(&chosen.policy) };
-            let hidings = self.tools.iter().flat_map(|tool| beside(self.policies, seen, self.states, *tool));
+            let hidings = tools.iter().flat_map(|tool| beside(self.policies, seen, self.states, *tool));
             let hidings = hidings.collect();
-            self.built.push((chosen.clone(), hidings));
+            self.built.push((chosen.clone(), tools, hidings));
             self.built.len() - 1
         });
-        self.built[index].1.iter().any(|it| it.equals_redacted(text, state))
+        self.built[index].2.iter().any(|it| it.equals_redacted(text, state))
     }
 }
 
@@ -223,6 +257,12 @@ impl Threads {
         Ok((author, self.author_of(keys, &proposed).await?))
     }
 
+    /// Returns the tool call of a transition, with its sender.
+    pub(crate) async fn sent_call(&self, keys: &Keys, transition: &Transition) -> Result<Option<SentCall>> {
+        let Some(tool) = transition.tool.clone() else { return Ok(None) };
+        Ok(Some(SentCall { tool, caller: self.authors_of(keys, transition).await?.1 }))
+    }
+
     /// Returns the redaction of each policy for these states and one reader. A text that the reader could
     /// have chosen is only compared with values that its author could read.
     pub(crate) async fn redactors_for<'p, const N: usize>(
@@ -231,21 +271,21 @@ impl Threads {
         reader: &Party,
         policies: &'p [Arc<Policy>],
         standpoints: [TraceStart<'_>; N],
-        tools: &[Option<&Tool>],
+        calls: &[Option<&SentCall>],
     ) -> Result<Vec<Redactor<'p>>> {
         let states: [&Value; N] = standpoints.each_ref().map(TraceStart::state);
         let mut spared: [BTreeSet<StateText>; N] = std::array::from_fn(|_| BTreeSet::new());
         let sides = |spared: &[BTreeSet<StateText>; N]| -> Vec<Redactor<'p>> {
             let sides: Vec<ScannedState<'_>> =
                 states.iter().zip(spared).map(|(state, spared)| ScannedState { state, spared }).collect();
-            hidings(policies, &sides, tools)
+            hidings(policies, &sides, calls)
         };
         // Most states have no such text, and then no history is read.
         let strict = sides(&spared);
         // A reader without an id cannot be an author, so nothing is spared.
         let Some(asker) = reader.id() else { return Ok(strict) };
         let mut traces = None;
-        let mut known = AuthorRedactors { policies, states: &states, tools, built: Vec::new() };
+        let mut known = AuthorRedactors { policies, states: &states, calls, built: Vec::new() };
         for (standpoint, spared) in standpoints.iter().zip(&mut spared) {
             let state = standpoint.state();
             let found: BTreeSet<StateText> = strict.iter().flat_map(|it| it.found_by_comparison(state)).collect();
@@ -284,15 +324,15 @@ impl Threads {
     ) -> Result<String> {
         let states = async {
             let transition = self.transition(keys, hold.transition).await?;
-            Ok((self.states_of(keys, &transition).await?, transition.tool))
+            Ok((self.states_of(keys, &transition).await?, self.sent_call(keys, &transition).await?))
         };
-        let ((before, after), tool) = match states.await {
+        let ((before, after), call) = match states.await {
             Err(Error::Erased) => return Ok(WITHHELD.to_owned()),
             states => states?,
         };
         let thread = self.core.thread(keys, &hold.thread).await?.record;
         let policies = self.policies_over(keys, &thread, [hold.policy]).await?;
-        let around = RedactedTextContext { policies, states: [before, after], tool };
+        let around = RedactedTextContext { policies, states: [before, after], call };
         let redaction = self.redaction_of_texts(&hold.thread, reader, around, Vec::new()).await?;
         Ok(redaction.words(author, comment).into_owned())
     }

@@ -20,7 +20,7 @@ use crate::threads::Threads;
 use crate::threads::history::warnings_by;
 use crate::threads::provenance::TraceStart;
 use crate::threads::redacted_fields::RedactedField;
-use crate::threads::redaction::{Redaction, RedactionDetail};
+use crate::threads::redaction::{Redaction, RedactionDetail, SentCall};
 use crate::threads::redaction_queue::RedactionWork;
 
 impl Threads {
@@ -50,7 +50,8 @@ impl Threads {
         let keys = self.core.keys()?;
         let (work, threads, reader) = (loaded.redaction_work(reader), Arc::clone(self), reader.clone());
         let changes = move || async move {
-            let hidings = threads.redactors_of(&keys, &loaded, &reader).await?;
+            let call = threads.sent_call(&keys, &loaded.transition).await?;
+            let hidings = threads.redactors_of(&keys, &loaded, &reader, call.as_ref()).await?;
             Ok(redacted_by(&hidings, &diff(&loaded.before, &loaded.after), &loaded.transition.named))
         };
         self.redact(work, changes).await
@@ -65,7 +66,8 @@ impl Threads {
         let keys = self.core.keys()?;
         let (work, threads, reader) = (loaded.redaction_work(reader), Arc::clone(self), reader.clone());
         let findings = move || async move {
-            let hidings = threads.redactors_of(&keys, &loaded, &reader).await?;
+            let call = threads.sent_call(&keys, &loaded.transition).await?;
+            let hidings = threads.redactors_of(&keys, &loaded, &reader, call.as_ref()).await?;
             Ok(hidings.into_iter().map(Redactor::into_findings).collect())
         };
         self.redact(work, findings).await
@@ -76,9 +78,9 @@ impl Threads {
         keys: &Keys,
         loaded: &'l LoadedTransition,
         reader: &Party,
+        call: Option<&SentCall>,
     ) -> Result<Vec<Redactor<'l>>> {
-        let tools = [loaded.transition.tool.as_ref()];
-        self.redactors_for(keys, reader, &loaded.policies, loaded.sides(), &tools).await
+        self.redactors_for(keys, reader, &loaded.policies, loaded.sides(), &[call]).await
     }
 
     async fn view_of(
@@ -90,18 +92,17 @@ impl Threads {
     ) -> Result<TransitionView> {
         let LoadedTransition { transition, policies, before, after } = &loaded;
         let changes = diff(before, after);
-        let tool = transition.tool.as_ref();
+        let call = self.sent_call(keys, transition).await?;
         let states_reader = match part {
             // A receiver never triggers a trace of leaves, whose duration could reveal a redacted value.
             RedactionDetail::OfAnAgent => &Party::Receiver,
             RedactionDetail::Whole => reader,
         };
-        let hidings = self.redactors_of(keys, &loaded, states_reader).await?;
-        let (_, caller) = self.authors_of(keys, transition).await?;
-        let arguments = tool.map(|it| {
+        let hidings = self.redactors_of(keys, &loaded, states_reader, call.as_ref()).await?;
+        let arguments = call.as_ref().map(|it| {
             let (reader, states) = (reader.clone(), [before, after]);
-            let redaction = Redaction::with_redactors(reader, policies, &hidings, &states, tool, [&caller]);
-            shown_arguments_by(&redaction.redactors(&caller), it)
+            let redaction = Redaction::with_redactors(reader, policies, &hidings, &states, call.as_ref(), [&it.caller]);
+            shown_arguments_by(&redaction.redactors(&it.caller), &it.tool)
         });
         let redacted = redacted_by(&hidings, &changes, &transition.named);
         let hidden = redacted.iter().filter_map(|it| match it {

@@ -1,4 +1,5 @@
-//! The values that the author of a request knows: what the author can read, and what the request sets, moves and copies.
+//! The values that the author of a request knows. These are the values that the author can read, and those that the
+//! request sets, moves or copies.
 
 use std::borrow::Cow;
 

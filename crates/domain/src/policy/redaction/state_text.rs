@@ -68,6 +68,17 @@ pub struct TextIndex {
 }
 
 impl TextIndex {
+    /// Returns the texts without those that another state has at the same place.
+    #[must_use]
+    pub fn without_texts_of(mut self, kind: StateTextKind, other: &Value) -> Self {
+        self.places.retain(|text, places| {
+            let is_there = |at: &Pointer| StateText { kind, at: at.clone() }.resolve(other).map(|it| canonical(&it));
+            places.retain(|at| is_there(at).as_ref() != Some(text));
+            !places.is_empty()
+        });
+        self
+    }
+
     /// Returns where the state has an equal text.
     pub fn places_of(&self, text: &Value) -> &[Pointer] {
         self.places.get(&canonical(text)).map_or(&[], Vec::as_slice)

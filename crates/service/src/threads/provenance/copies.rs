@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use super::{ProvenanceTrace, StateBefore, TracedText};
 use crate::error::Result;
-use crate::threads::version::Version;
 
 /// States that one trace indexes. Beyond them, no copy is found, so the copier counts as the author.
 const INDEXED_MAX: usize = 4_096;
@@ -30,6 +29,8 @@ pub(super) struct IndexCache {
 enum IndexKey {
     Result(Digest, StateTextKind),
     ReadBefore(Digest, StateTextKind),
+    /// The texts of that state which the transition removed from their place.
+    Left(Digest, StateTextKind),
 }
 
 impl ProvenanceTrace<'_> {
@@ -59,7 +60,8 @@ impl ProvenanceTrace<'_> {
                 return Ok(vec![from(text.at.clone())]);
             }
             // A list that is matched by a key puts an item of a branch at another index.
-            let Some(index) = self.index_of_result(whose, branch.transition, text.kind, tip).await? else { continue };
+            let (kind, key) = (text.kind, IndexKey::Result(branch.transition, text.kind));
+            let Some(index) = self.indexed(whose, key, move || kind.index(&tip.state)).await? else { continue };
             let (at, value) = (text.at.clone(), value.clone());
             let same = move || {
                 let same = index.places_of(&value).iter().filter(|it| it.is_same_but_indexes(&at));
@@ -72,7 +74,8 @@ impl ProvenanceTrace<'_> {
 
     /// Returns the texts that the node could read and that are equal to the text that it set. An insertion
     /// into a list moves the later items, for example. Only readable texts count, so that a guess finds
-    /// nothing. An equal item of the same list is the most certain source, so no other text counts beside it.
+    /// nothing. The most certain source is an equal item of the same list, then an equal text that left its place.
+    /// No other text counts beside it, because a node that reads a redacted value moves guesses at it, too.
     pub(super) async fn copied_from(
         &mut self,
         whose: usize,
@@ -83,41 +86,40 @@ impl ProvenanceTrace<'_> {
     ) -> Result<Vec<Pointer>> {
         let (statement, kind) = (&transition.statement, text.kind);
         let (Some(node), Some(value)) = (statement.node.clone(), value) else { return Ok(Vec::new()) };
-        let key = IndexKey::ReadBefore(transition.digest, kind);
-        let index = match self.indexes.get(key) {
-            Some(known) => Some(known),
-            None => {
-                let policy = self.service.policies.policy(self.keys, statement.policy).await?;
-                self.index(whose, key, move || kind.index(&project(&policy, &node, before.state()))).await?
-            }
+        let policy = self.service.policies.policy(self.keys, statement.policy).await?;
+        let read = {
+            let before = before.clone();
+            move || kind.index(&project(&policy, &node, before.state()))
         };
-        let places: Vec<&Pointer> = index.iter().flat_map(|it| it.places_of(value)).collect();
-        let same_list: Vec<&Pointer> = places.iter().copied().filter(|it| it.is_same_but_indexes(&text.at)).collect();
-        let sources = if same_list.is_empty() { places } else { same_list };
-        Ok(sources.into_iter().cloned().collect())
-    }
-
-    async fn index_of_result(
-        &mut self,
-        whose: usize,
-        made: Digest,
-        kind: StateTextKind,
-        version: Arc<Version>,
-    ) -> Result<Option<Arc<TextIndex>>> {
-        let key = IndexKey::Result(made, kind);
-        match self.indexes.get(key) {
-            Some(known) => Ok(Some(known)),
-            None => self.index(whose, key, move || kind.index(&version.state)).await,
+        let key = IndexKey::ReadBefore(transition.digest, kind);
+        let places =
+            self.indexed(whose, key, read.clone()).await?.map_or_else(Vec::new, |it| it.places_of(value).to_vec());
+        let same_list: Vec<Pointer> = places.iter().filter(|it| it.is_same_but_indexes(&text.at)).cloned().collect();
+        if !same_list.is_empty() || places.len() <= 1 {
+            return Ok(if same_list.is_empty() { places } else { same_list });
         }
+        let delta = transition.delta.clone();
+        let left = move || match delta.apply(before.state()) {
+            Ok(after) => read().without_texts_of(kind, &after),
+            // The delta was checked when the version was loaded, so this keeps every place as a source.
+            Err(_) => read(),
+        };
+        let index = self.indexed(whose, IndexKey::Left(transition.digest, kind), left).await?;
+        let left = index.map_or_else(Vec::new, |it| it.places_of(value).to_vec());
+        Ok(if left.is_empty() { places } else { left })
     }
 
-    /// Builds an index on a blocking thread, because a large state takes milliseconds. Returns `None` at the limit.
-    async fn index(
+    /// Returns an index. It is built on a blocking thread, because a large state takes milliseconds. Returns `None` at the
+    /// limit.
+    async fn indexed(
         &mut self,
         whose: usize,
         key: IndexKey,
         build: impl FnOnce() -> TextIndex + Send + 'static,
     ) -> Result<Option<Arc<TextIndex>>> {
+        if let Some(known) = self.indexes.get(key) {
+            return Ok(Some(known));
+        }
         self.spent[whose].indexes += 1;
         if self.spent[whose].indexes > INDEXED_MAX {
             return Ok(None);

@@ -207,21 +207,28 @@ struct AuthorRedactors<'p, 's> {
     policies: &'p [Arc<Policy>],
     states: &'s [&'s Value],
     calls: &'s [Option<&'s SentCall>],
-    built: Vec<(TextAuthor, Vec<Option<&'s Tool>>, Vec<Redactor<'p>>)>,
+    built: Vec<BuiltRedactors<'p, 's>>,
+}
+
+/// The redactors for texts of one author, who knows the arguments of these calls.
+struct BuiltRedactors<'p, 's> {
+    author: TextAuthor,
+    known: Vec<Option<&'s Tool>>,
+    redactors: Vec<Redactor<'p>>,
 }
 
 impl<'s> AuthorRedactors<'_, 's> {
     /// Returns whether the author of a text could read the redacted value that the text contains.
     fn has(&mut self, chosen: &TextAuthor, text: &StateText, state: &Value) -> bool {
-        let tools: Vec<Option<&'s Tool>> = self.calls.iter().map(|it| known_tool(*it, &chosen.author)).collect();
-        let index = self.built.iter().position(|it| it.0.is_alike(chosen) && it.1 == tools).unwrap_or_else(|| {
+        let known: Vec<Option<&'s Tool>> = self.calls.iter().map(|it| known_tool(*it, &chosen.author)).collect();
+        let is_built = |it: &BuiltRedactors<'_, '_>| it.author.is_alike(chosen) && it.known == known;
+        let index = self.built.iter().position(is_built).unwrap_or_else(|| {
             let seen = TextComparisonScope::By { nodes: chosen.author.nodes(), then: Some(&chosen.policy) };
-            let hidings = tools.iter().flat_map(|tool| beside(self.policies, seen, self.states, *tool));
-            let hidings = hidings.collect();
-            self.built.push((chosen.clone(), tools, hidings));
+            let redactors = known.iter().flat_map(|tool| beside(self.policies, seen, self.states, *tool)).collect();
+            self.built.push(BuiltRedactors { author: chosen.clone(), known, redactors });
             self.built.len() - 1
         });
-        self.built[index].2.iter().any(|it| it.equals_redacted(text, state))
+        self.built[index].redactors.iter().any(|it| it.equals_redacted(text, state))
     }
 }
 

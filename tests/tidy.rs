@@ -154,6 +154,28 @@ fn a_form_from_anybody_is_found() {
 }
 
 #[test]
+fn a_handler_with_the_whole_service_is_found() {
+    for text in [
+        "use countersign_service::Service;",
+        "use crate::state::AppState;",
+        "use crate::state::FromState as _;",
+        "fn f(request: &HttpRequest) { let writes = Capability :: <Writes>::extract(request); }",
+        "fn f(request: &HttpRequest) { let app = SignInCapabilities::extract(request); }",
+    ] {
+        for path in ["crates/web/src/api/writes.rs", "crates/web/src/pages/shared/vote_form.rs"] {
+            assert_eq!(complaints(rules::handler_capabilities, path, text).len(), 1, "{path}: {text}");
+        }
+        assert_eq!(complaints(rules::handler_capabilities, "crates/web/src/state.rs", text).len(), 0, "{text}");
+    }
+    let service = "fn f(service: &countersign_service::Service) {}";
+    assert_eq!(complaints(rules::handler_capabilities, "crates/web/src/server.rs", service).len(), 1);
+    let extractor = "use crate::state::FromState as _; fn f(it: &HttpRequest) { Capability::<Log>::of(it) }";
+    assert_eq!(complaints(rules::handler_capabilities, "crates/web/src/pages/shared/visitor.rs", extractor).len(), 0);
+    let fine = "async fn verify(writes: Capability<Writes>) {} // Service";
+    assert_eq!(complaints(rules::handler_capabilities, "crates/web/src/api/writes.rs", fine).len(), 0);
+}
+
+#[test]
 fn words_of_sql_outside_the_store_are_found() {
     for text in [
         "const Q: &str = \"SELECT a FROM b\";",

@@ -105,7 +105,7 @@ impl RunningGateway {
         let edge = edge(config, &url);
         // The shutdown closes the streams, and the application state moves into the server.
         let streams = edge.streams.clone();
-        let app = AppState { service: Arc::clone(&service), edge: Arc::new(edge) };
+        let app = AppState::new(Arc::clone(&service), Arc::new(edge));
         // Requests are mostly I/O, so one worker per core is enough.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let server = serve(app, listener, threads, config.shutdown).map_err(CliError::Runtime)?;

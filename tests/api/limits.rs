@@ -102,7 +102,7 @@ async fn concurrent_long_polls_of_a_token_are_limited() {
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
     let waits = CallerQuota::new(2, 3);
     let edge = EdgeConfig { waits: waits.clone(), ..edge(&url, TrustedProxies::default()) };
-    let app = AppState { service: g.service.clone(), edge: Arc::new(edge) };
+    let app = AppState::new(g.service.clone(), Arc::new(edge));
     tokio::spawn(serve(app, listener, 1, Duration::from_secs(1)).unwrap());
     let held = g.held(&g.thread().await).await;
     let decision = format!("{url}/v1/transitions/{}/decision", held["transition"].as_str().unwrap());
@@ -134,7 +134,7 @@ async fn unread_response_bytes_count_for_their_caller() {
     let thread = made["thread"].as_str().unwrap();
     let (_, secret) = g.service.identity.sign_in("alice", "correct horse battery".to_owned()).await.unwrap();
     let edge = EdgeConfig { unread: CallerQuota::new(150_000, 1 << 29), ..edge(&g.url, TrustedProxies::default()) };
-    let site = init_service(site(AppState { service: g.service.clone(), edge: Arc::new(edge) })).await;
+    let site = init_service(site(AppState::new(g.service.clone(), Arc::new(edge)))).await;
     let ask = async |uri: &str, header: (&'static str, String)| {
         let request = TestRequest::get().uri(uri).peer_addr("127.0.0.1:9".parse().unwrap()).insert_header(header);
         call_service(&site, request.to_request()).await
@@ -163,7 +163,7 @@ async fn changes_of_a_caller_with_too_many_unread_bytes_are_refused() {
     let state = json!({"raw_text": "x".repeat(90_000), "target_user_id": 17});
     let made = g.post("/v1/threads", &g.host, json!({"flow": "payments", "state": state})).await.expect(201);
     let edge = EdgeConfig { unread: CallerQuota::new(150_000, 1 << 29), ..edge(&g.url, TrustedProxies::default()) };
-    let site = init_service(site(AppState { service: g.service.clone(), edge: Arc::new(edge) })).await;
+    let site = init_service(site(AppState::new(g.service.clone(), Arc::new(edge)))).await;
     let ask = async |uri: &str, token: &str, body: &Value| {
         let request = TestRequest::post().uri(uri).peer_addr("127.0.0.1:9".parse().unwrap()).set_json(body);
         call_service(&site, request.insert_header(("authorization", format!("Bearer {token}"))).to_request()).await

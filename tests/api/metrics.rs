@@ -259,7 +259,7 @@ async fn configuration_sets_the_readers_of_metrics() {
         (MetricsAccess::Open, 200, 200, 200),
     ] {
         let edge = EdgeConfig { metrics: access, ..edge(&g.url, TrustedProxies::default()) };
-        let site = init_service(site(AppState { service: Arc::clone(&g.service), edge: Arc::new(edge) })).await;
+        let site = init_service(site(AppState::new(Arc::clone(&g.service), Arc::new(edge)))).await;
         for (token, status) in [(None, nobody), (Some(&g.host), host), (Some(&g.monitor), monitor)] {
             let request = TestRequest::get().uri("/metrics").peer_addr("127.0.0.1:1".parse().unwrap());
             let request = match token {

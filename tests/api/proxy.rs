@@ -20,7 +20,7 @@ const PROXY: &str = "10.0.0.7:40000";
 /// The gateway's pages and calls, with that proxy named.
 fn behind(g: &TestGateway, proxy: &str) -> AppState {
     let peers = TrustedProxies::new(vec![Network::parse(proxy).unwrap()]);
-    AppState { service: Arc::clone(&g.service), edge: Arc::new(edge(&g.url, peers)) }
+    AppState::new(Arc::clone(&g.service), Arc::new(edge(&g.url, peers)))
 }
 
 fn from(peer: &str) -> TestRequest {

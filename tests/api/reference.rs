@@ -31,7 +31,7 @@ async fn api_reference_can_be_switched_off() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let edge = countersign_web::state::EdgeConfig { docs: false, ..edge(&url, TrustedProxies::default()) };
-    let app = countersign_web::state::AppState { service: g.service.clone(), edge: std::sync::Arc::new(edge) };
+    let app = countersign_web::state::AppState::new(g.service.clone(), std::sync::Arc::new(edge));
     tokio::spawn(countersign_web::server::serve(app, listener, 1, std::time::Duration::from_secs(1)).unwrap());
     assert_eq!(g.http.get(format!("{url}/docs")).send().await.unwrap().status().as_u16(), 404);
 }

@@ -231,7 +231,7 @@ async fn beside(g: &TestGateway, store: Arc<dyn Store>) -> (Arc<Service>, String
     let service = Service::open(store, keyring, Arc::new(MovedClock(g.clock.clone())), settings(&url)).await.unwrap();
     let (service, streams) = (Arc::new(service), EventStreams::default());
     let edge = EdgeConfig { streams: streams.clone(), ..edge(&url, TrustedProxies::default()) };
-    let server = serve(AppState { service: service.clone(), edge: Arc::new(edge) }, listener, 1, PATIENCE).unwrap();
+    let server = serve(AppState::new(service.clone(), Arc::new(edge)), listener, 1, PATIENCE).unwrap();
     tokio::spawn(server);
     (service, url, streams)
 }

@@ -127,7 +127,7 @@ async fn spawn_behind(
     let opened = Service::open(store, keyring, Arc::new(clock.clone()), settings);
     let service = opened.await.unwrap().with_sign_in_methods(ways(&url, Arc::new(clock.clone())));
     let service = Arc::new(service.with_http_client(outgoing()));
-    let app = AppState { service: service.clone(), edge: Arc::new(edge(&url)) };
+    let app = AppState::new(service.clone(), Arc::new(edge(&url)));
     let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
     let handle = server.handle();
     tokio::spawn(server);

@@ -151,7 +151,7 @@ pub async fn spawn_letting_in(
     let service = service.archiving_in(archives_in(folder.path()));
     let service = Arc::new(service.with_sign_in_methods(ways).with_http_client(outgoing()));
     let edge = EdgeConfig { requests, ..edge(&url, TrustedProxies::default()) };
-    let app = AppState { service: Arc::clone(&service), edge: Arc::new(edge) };
+    let app = AppState::new(Arc::clone(&service), Arc::new(edge));
     let server = serve(app, listener, 1, Duration::from_secs(1)).unwrap();
     tokio::spawn(server);
     let by = PrincipalId::try_from("tests").unwrap();

@@ -50,7 +50,7 @@ const OUT_OF_TURN: [&str; 4] = [
 const CHANCE_MAX: usize = 8;
 
 /// The rules for one Rust file.
-pub fn rust_rules() -> [TidyRule; 11] {
+pub fn rust_rules() -> [TidyRule; 12] {
     [
         arrows,
         pure_domain,
@@ -58,6 +58,7 @@ pub fn rust_rules() -> [TidyRule; 11] {
         sql_in_store,
         turns,
         forms,
+        handler_capabilities,
         sizes,
         tuple_parameters,
         silenced,
@@ -237,6 +238,28 @@ pub fn forms(file: &File, source: &RustSource) -> Vec<String> {
         return Vec::new();
     }
     vec![say(file, "web::Form is taken from anybody, take pages::form::Form")]
+}
+
+/// A handler gets the capabilities that its signature names. Extractors may take others out of the request.
+pub fn handler_capabilities(file: &File, source: &RustSource) -> Vec<String> {
+    const STATE: &str = "crates/web/src/state.rs";
+    const EXTRACTORS: [&str; 4] = [
+        "crates/web/src/api/idempotency_key.rs",
+        "crates/web/src/api/problem/mod.rs",
+        "crates/web/src/pages/shared/form.rs",
+        "crates/web/src/pages/shared/visitor.rs",
+    ];
+    let path = file.path.as_str();
+    if !is_ours(file) || in_crate(file) != Some("web") || path == STATE {
+        return Vec::new();
+    }
+    let is_handler = matches!(module(file)[0], "api" | "pages") && !EXTRACTORS.contains(&path);
+    let forbidden: &[&str] = if is_handler { &["AppState", "FromState", "Service"] } else { &["Service"] };
+    let code = squeezed(&source.code);
+    let taken = ["Capability::", "Capabilities::"].into_iter().filter(|it| is_handler && code.contains(it));
+    let found = uses(source, forbidden).into_iter().chain(taken.map(str::to_owned));
+    let advice = "name each capability in the signature of the handler";
+    found.map(|it| say(file, format_args!("{it} gives a handler more than it uses: {advice}"))).collect()
 }
 
 /// Blocking work of a request must run under the concurrency limit of its caller.

@@ -17,6 +17,7 @@ use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use countersign_domain::platform::trace_parent::TraceParent;
 use countersign_service::error::Error;
+use countersign_service::operations::Operations;
 use countersign_service::platform::trace_context;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
@@ -31,7 +32,7 @@ use super::api::json_body::JsonBytes;
 use super::api::problem::Problem;
 use super::auth::extractors::Machine;
 use super::request_log::RequestId;
-use super::state::AppState;
+use super::state::{AppState, Capability, EdgeConfig, FromState as _};
 use tools::McpTools;
 
 pub type McpHttpService = StreamableHttpService<McpTools, NeverSessionManager>;
@@ -46,16 +47,16 @@ struct McpCaller {
 }
 
 /// Creates the SDK's service for this gateway.
-pub fn mcp_service(app: AppState) -> McpHttpService {
+pub fn mcp_service(app: &AppState) -> McpHttpService {
     // The SDK's host check is off. It protects against DNS rebinding, which needs a credential that browsers send by
     // themselves, and this token is none. The size of the body is limited before this point.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         // Each call has one answer, so plain JSON is enough and no event stream stays open.
         .with_json_response(true)
-        .with_max_request_body_bytes(app.edge.body_bytes_max)
+        .with_max_request_body_bytes(Capability::<EdgeConfig>::from_state(app).body_bytes_max)
         .disable_allowed_hosts();
-    let tools = McpTools::new(app);
+    let tools = McpTools::from_state(app);
     StreamableHttpService::new(move || Ok(tools.clone()), Arc::new(NeverSessionManager::default()), config)
 }
 
@@ -85,14 +86,19 @@ pub struct JsonRpcMessage {
         (status = 202, description = "Accepted. The message needs no answer", body = String, content_type = "text/plain"),
     )
 )]
-pub async fn answer(post: IdempotentPost, speaker: Data<McpHttpService>) -> Result<HttpResponse, Problem> {
+pub async fn answer(
+    edge: Capability<EdgeConfig>,
+    operations: Capability<Operations>,
+    post: IdempotentPost,
+    speaker: Data<McpHttpService>,
+) -> Result<HttpResponse, Problem> {
     // The extractor has authenticated the caller and read the body within its limits.
-    let IdempotentPost { request, app, token, body: bytes } = post;
+    let IdempotentPost { request, token, body: bytes, .. } = post;
     let asker = McpCaller { machine: Machine(token), request: RequestId::of(&request), trace: trace_context::trace() };
     // The SDK's parser accepts duplicate members, so the strict parser runs first.
-    if let Err(error) = json_body::strict(&app, bytes.sent()) {
+    if let Err(error) = json_body::strict(&edge, bytes.sent()) {
         // Clients show a tool result to the model but hide a protocol error, so invalid arguments get a tool result.
-        let told = errors::unread(&app, &asker, bytes.sent(), &error);
+        let told = errors::unread(&operations, &asker, bytes.sent(), &error);
         return match told {
             Some(told) => Ok(HttpResponse::Ok().json(told)),
             None => Err(Problem::of(&request, error)),

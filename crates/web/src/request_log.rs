@@ -1,18 +1,26 @@
 //! Request IDs, the request log, and security headers.
 
-use std::sync::Arc;
-
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
-use actix_web::{HttpMessage as _, HttpRequest, web};
+use actix_web::{HttpMessage as _, HttpRequest};
 use countersign_adapters::metrics::{RequestMetric, known_method};
 use countersign_adapters::random;
 use countersign_domain::platform::trace_parent::TraceParent;
+use countersign_service::operations::Operations;
+use countersign_service::platform::core::Core;
 use countersign_service::platform::trace_context;
 
-use super::state::AppState;
+use super::state::{Capability, EdgeConfig, FromState as _, capabilities};
+
+capabilities! {
+    struct RequestLogCapabilities {
+        core: Capability<Core>,
+        edge: Capability<EdgeConfig>,
+        operations: Capability<Operations>,
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct RequestId(String);
@@ -39,20 +47,20 @@ pub async fn tag(
     // The ID is always new. One from the client could be used to confuse the server log.
     let id = RequestId(random::uuid_v4().simple().to_string());
     request.extensions_mut().insert(id.clone());
-    let app = request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
+    let app = RequestLogCapabilities::of(request.request());
     // The log needs the client's address behind the proxies, not the address of the nearest proxy.
     let client = app.edge.peers.client_of(request.request());
-    let (service, begun) = (Arc::clone(&app.service), app.service.core.instant());
+    let begun = app.core.instant();
     let trace = trace_of(request.request());
-    let piece = app.service.core.traces().request(trace.as_ref());
+    let piece = app.core.traces().request(trace.as_ref());
     let mut response = trace_context::within(piece.place().cloned(), next.call(request)).await?;
     // The pattern is logged instead of the path, because paths can contain one-time secrets.
     let pattern = response.request().match_pattern().unwrap_or_else(|| "unmatched".to_owned());
-    service.operations.metrics().answered(&RequestMetric {
+    app.operations.metrics().answered(&RequestMetric {
         method: response.request().method().as_str(),
         route: &pattern,
         status: response.status().as_u16(),
-        took: service.core.instant().saturating_duration_since(begun),
+        took: app.core.instant().saturating_duration_since(begun),
     });
     let trace = piece.place().map(|it| it.trace_id().to_owned());
     tracing::info!(

@@ -12,7 +12,7 @@ use countersign_service::error::Error;
 
 use super::api::problem::Problem;
 use super::limits::response_buffer;
-use super::state::AppState;
+use super::state::{AppState, Capability, EdgeConfig, FromState as _};
 use super::{api, assets, mcp, pages, request_log};
 
 /// Serves on a bound listener. The caller binds it, so that a used port is detected first.
@@ -40,10 +40,10 @@ pub fn site(
         InitError = (),
     >,
 > {
-    let body_bytes_max = app.edge.body_bytes_max;
-    let speaker = mcp::mcp_service(app.clone());
+    let body_bytes_max = Capability::<EdgeConfig>::from_state(&app).body_bytes_max;
+    let speaker = mcp::mcp_service(&app);
     ActixApp::new()
-        .app_data(web::Data::new(app))
+        .configure(|config| app.register(config))
         .app_data(web::Data::new(speaker))
         .app_data(web::PayloadConfig::new(body_bytes_max))
         // The last middleware runs first, so the request log also contains refused requests.
@@ -70,9 +70,9 @@ async fn guard(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
-    let app = request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
+    let edge = Capability::<EdgeConfig>::of(request.request());
     // The gateway serves plain HTTP, so only localhost and configured proxies may connect.
-    if request.peer_addr().is_some_and(|peer| app.edge.peers.admits(peer.ip())) {
+    if request.peer_addr().is_some_and(|peer| edge.peers.admits(peer.ip())) {
         // A compressed body can expand a thousandfold before the sender is authenticated (decompression bomb).
         if request.headers().get_all(CONTENT_ENCODING).any(|it| it != "identity") {
             let error = Error::invalid("", "send the body uncompressed, without `Content-Encoding`");

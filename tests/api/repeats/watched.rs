@@ -77,7 +77,7 @@ impl IdempotencyScenario {
         let kept: Arc<dyn Store> = Arc::<NotingStore>::clone(&self.store);
         let clock = Arc::new(MovedClock(g.clock.clone()));
         let service = Arc::new(Service::open(kept, keyring, clock, settings(&g.url)).await.unwrap());
-        let app = AppState { service, edge: Arc::new(edge(&url, TrustedProxies::default())) };
+        let app = AppState::new(service, Arc::new(edge(&url, TrustedProxies::default())));
         tokio::spawn(serve(app, listener, 1, Duration::from_secs(1)).unwrap());
         url
     }

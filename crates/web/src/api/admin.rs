@@ -11,9 +11,12 @@ use countersign_domain::policy::PolicySource;
 use countersign_domain::primitives::id::{FlowId, Jti};
 use countersign_service::error::Result;
 use countersign_service::identity::actor::Actor;
+use countersign_service::operations::Operations;
 use countersign_service::operations::halt::HaltScope;
 use countersign_service::operations::halt_request::HaltRequest;
+use countersign_service::policy_changes::PolicyChanges;
 use countersign_service::policy_changes::activate::ActivationOutcome;
+use countersign_service::writes::Writes;
 use countersign_service::writes::revoke_receipt::Revoker;
 use serde::Deserialize;
 use serde_json::json;
@@ -23,6 +26,7 @@ use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::policy_changes;
 use super::threads::ReasonRequest;
+use crate::state::Capability;
 
 /// The body of `POST /v1/flows/{flow}/policies`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -61,23 +65,26 @@ pub struct SetHaltRequest {
     ),
     responses((status = 200, description = "The policy is active", body = super::responses::PolicyActivatedResponse), (status = 202, description = "The policy change requires approval", body = super::responses::PolicyChangeResponse))
 )]
-pub async fn activate(post: IdempotentPost, flow: Path<String>) -> Result<HttpResponse> {
+pub async fn activate(
+    policy_changes: Capability<PolicyChanges>,
+    post: IdempotentPost,
+    flow: Path<String>,
+) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;
     let ask: ActivatePolicyRequest = post.read()?;
     let source = PolicySource { text: ask.policy, schemas: ask.schemas };
     let by = post.token.record.principal();
     // The flow of the path is passed on, so that a policy of another flow is refused.
-    let work = post.app.service.policy_changes.activate_policy(&by, Some(&flow), source, ask.accepts);
-    post.once(work, |app, activation: &ActivationOutcome| {
+    let work = policy_changes.activate_policy(&by, Some(&flow), source, ask.accepts);
+    post.once(work, |core, activation: &ActivationOutcome| {
         Ok(match activation {
             ActivationOutcome::Active(it) => {
                 told(StatusCode::OK, &json!({"flow": it.flow, "policy": it.policy, "accepts": it.accepts}))
             }
             // A policy can require approval of its own changes, so the new one is not active yet.
-            ActivationOutcome::Waiting(it) => told(
-                StatusCode::ACCEPTED,
-                &policy_changes::told(it, app.service.core.public_url(), app.service.core.now()),
-            ),
+            ActivationOutcome::Waiting(it) => {
+                told(StatusCode::ACCEPTED, &policy_changes::told(it, core.public_url(), core.now()))
+            }
         })
     })
     .await
@@ -94,13 +101,16 @@ pub async fn activate(post: IdempotentPost, flow: Path<String>) -> Result<HttpRe
     ),
     responses((status = 200, description = "The halts are set", body = super::responses::HaltResponse), (status = 202, description = "A second person must request the same. Until then the halts stay as returned", body = super::responses::HaltResponse))
 )]
-pub async fn halt(post: IdempotentPost, scope: Path<String>) -> Result<HttpResponse> {
+pub async fn halt(
+    operations: Capability<Operations>,
+    post: IdempotentPost,
+    scope: Path<String>,
+) -> Result<HttpResponse> {
     let ask: SetHaltRequest = post.read()?;
     let at = if *scope == "all" { HaltScope::All } else { HaltScope::Flow(json_body::name("/scope", &scope)?) };
     let halt = Halt { proposing: ask.proposing, verifying: ask.verifying, reason: ask.reason };
     // A PUT has the same effect when it is repeated, so no response is stored for it.
-    let standing =
-        post.app.service.operations.request_halt(Actor::Token(&post.token), &at, &HaltRequest::Set(halt)).await?;
+    let standing = operations.request_halt(Actor::Token(&post.token), &at, &HaltRequest::Set(halt)).await?;
     let lifting = standing.stops.as_ref().and_then(|it| it.lifting.as_ref());
     let mut answer = match lifting {
         // The halt still applies, because a second person must confirm the lifting.
@@ -125,11 +135,10 @@ pub async fn halt(post: IdempotentPost, scope: Path<String>) -> Result<HttpRespo
     ),
     responses((status = 200, description = "Revoked", body = super::responses::RevokeReceiptResponse))
 )]
-pub async fn revoke(post: IdempotentPost, jti: Path<String>) -> Result<HttpResponse> {
+pub async fn revoke(writes: Capability<Writes>, post: IdempotentPost, jti: Path<String>) -> Result<HttpResponse> {
     let jti: Jti = json_body::name("/jti", &jti)?;
     let ask: ReasonRequest = post.read()?;
     let by = Revoker::Admin(post.token.record.principal());
-    let (work, body) =
-        (post.app.service.writes.revoke_receipt(&by, &jti, &ask.reason), json!({"jti": jti, "revoked": true}));
+    let (work, body) = (writes.revoke_receipt(&by, &jti, &ask.reason), json!({"jti": jti, "revoked": true}));
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
 }

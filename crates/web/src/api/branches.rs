@@ -7,8 +7,11 @@ use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::primitives::id::{BranchName, NodeId, StepKey, ThreadId};
 use countersign_domain::threads::branch::Strategy;
+use countersign_service::branches::Branches;
 use countersign_service::branches::fork::{CreatedBranch, CreatedBranches, NewBranches};
 use countersign_service::error::Result;
+use countersign_service::platform::core::Core;
+use countersign_service::proposals::Proposals;
 use countersign_service::proposals::join_request::JoinProposal;
 use countersign_service::proposals::request::{Proposal, ProposalKind};
 use serde::Deserialize;
@@ -19,7 +22,7 @@ use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::transitions::read_along;
 use super::transitions::view::answer;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// The body of `POST /v1/threads/{thread}/forks`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -85,13 +88,12 @@ pub struct ConflictResolution {
     ),
     responses((status = 201, description = "The created branches", body = super::responses::BranchesCreatedResponse))
 )]
-pub async fn fork(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn fork(branches: Capability<Branches>, post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let ask: ForkRequest = post.read()?;
     let new = NewBranches { thread: thread.clone(), node: ask.node, parent: ask.parent, names: ask.branches };
-    let tell =
-        move |_: &AppState, forked: &CreatedBranches| Ok(told(StatusCode::CREATED, &forked_json(&thread, forked)));
-    post.once(post.app.service.branches.fork(&post.token, &new), tell).await
+    let tell = move |_: &Core, forked: &CreatedBranches| Ok(told(StatusCode::CREATED, &forked_json(&thread, forked)));
+    post.once(branches.fork(&post.token, &new), tell).await
 }
 
 fn forked_json(thread: &ThreadId, forked: &CreatedBranches) -> Value {
@@ -117,11 +119,15 @@ fn forked_json(thread: &ThreadId, forked: &CreatedBranches) -> Value {
     ),
     responses((status = 201, description = "Committed", body = super::responses::CommittedResponse), (status = 202, description = "Held for approval", body = super::responses::HeldResponse))
 )]
-pub async fn join(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn join(
+    proposals: Capability<Proposals>,
+    post: IdempotentPost,
+    thread: Path<String>,
+) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let proposal = read_join(thread, post.read()?)?;
     // A join is a proposal, so it has the same checks and the same outcomes.
-    post.once(post.app.service.proposals.propose(&post.token, &proposal), answer).await
+    post.once(proposals.propose(&post.token, &proposal), answer).await
 }
 
 fn read_join(thread: ThreadId, ask: JoinRequest) -> Result<Proposal> {

@@ -1,12 +1,14 @@
 //! Signed context envelopes: a node's view within its token budget, and their verification.
 
 use actix_web::HttpResponse;
-use actix_web::web::{Data, Path, Query};
+use actix_web::web::{Path, Query};
 use countersign_domain::context::Envelope;
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::primitives::id::{FlowId, NodeId, ThreadId};
+use countersign_service::episodes::Episodes;
 use countersign_service::episodes::envelopes::{EnvelopeExpectation, EnvelopeProof};
 use countersign_service::error::{Error, Result};
+use countersign_service::threads::Threads;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
@@ -15,7 +17,7 @@ use super::idempotency_key::IdempotentPost;
 use super::json_body;
 use super::of_own_flow;
 use crate::auth::extractors::Machine;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// Query parameters of an envelope.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -54,14 +56,15 @@ pub struct VerifyEnvelopeRequest {
     responses((status = 200, description = "The signed envelope", body = Envelope))
 )]
 pub async fn envelope(
-    app: Data<AppState>,
+    threads: Capability<Threads>,
+    episodes: Capability<Episodes>,
     machine: Machine,
     thread: Path<String>,
     query: Query<EnvelopeQuery>,
 ) -> Result<HttpResponse> {
     let (thread, node): (ThreadId, NodeId) =
         (json_body::name("/thread", &thread)?, json_body::name("/node", &query.node)?);
-    let flow = app.service.threads.flow_of(&thread).await?;
+    let flow = threads.flow_of(&thread).await?;
     // The flow is checked before the node, so that a thread of another flow looks like a missing one.
     of_own_flow(&machine, &flow, "thread")?;
     // An auditor may read the envelope of every node, and an agent only those of its own nodes.
@@ -69,8 +72,7 @@ pub async fn envelope(
         return Err(Error::Forbidden("this token is not allowed to act as this node of the thread's flow"));
     }
     let bears = if query.hmac == Some(true) { EnvelopeProof::Hmac } else { EnvelopeProof::Signature };
-    Ok(HttpResponse::Ok()
-        .json(app.service.episodes.envelope(&machine.0.record.principal(), &thread, &node, bears).await?))
+    Ok(HttpResponse::Ok().json(episodes.envelope(&machine.0.record.principal(), &thread, &node, bears).await?))
 }
 
 /// Get the HMAC secrets of a node's envelopes.
@@ -85,14 +87,18 @@ pub async fn envelope(
     ),
     responses((status = 200, description = "The secrets that are valid now", body = super::responses::NodeSecretsResponse))
 )]
-pub async fn secret(app: Data<AppState>, machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
+pub async fn secret(
+    episodes: Capability<Episodes>,
+    machine: Machine,
+    path: Path<(String, String)>,
+) -> Result<HttpResponse> {
     let (flow, node): (FlowId, NodeId) = (json_body::name("/flow", &path.0)?, json_body::name("/node", &path.1)?);
     of_own_flow(&machine, &flow, "flow")?;
     // A node's secret can create envelopes of that node, so only a token of the node receives it.
     if !machine.0.record.acts_as(&flow, &node) {
         return Err(Error::Forbidden("this token is not allowed to act as this node of the flow"));
     }
-    let shown = app.service.episodes.node_secrets(&machine.0, &flow, &node).await?;
+    let shown = episodes.node_secrets(&machine.0, &flow, &node).await?;
     Ok(HttpResponse::Ok().json(shown))
 }
 
@@ -105,18 +111,22 @@ pub async fn secret(app: Data<AppState>, machine: Machine, path: Path<(String, S
     post, path = "/v1/envelopes/verify", tag = "threads", request_body = VerifyEnvelopeRequest,
     responses((status = 200, description = "The envelope may be given to a model", body = super::responses::EnvelopeVerifiedResponse))
 )]
-pub async fn verify(post: IdempotentPost) -> Result<HttpResponse> {
+pub async fn verify(
+    episodes: Capability<Episodes>,
+    threads: Capability<Threads>,
+    post: IdempotentPost,
+) -> Result<HttpResponse> {
     let ask: VerifyEnvelopeRequest = post.read()?;
     // A verification changes nothing, so no response is stored for it.
-    let (app, machine) = (&post.app, Machine(post.token.clone()));
+    let machine = Machine(post.token.clone());
     let bears = if ask.require_hmac { EnvelopeProof::Hmac } else { EnvelopeProof::Signature };
     let asked = EnvelopeExpectation { thread: ask.thread, node: ask.node, bears };
     let by = machine.0.record.principal();
-    let signed = app.service.episodes.signed_envelope(&by, ask.envelope, asked).await?;
+    let signed = episodes.signed_envelope(&by, ask.envelope, asked).await?;
     // The check comes first, because the result shows the state of the thread, and other flows must not learn that it
     // exists.
-    of_own_flow(&machine, &app.service.threads.flow_of(&signed.claims.thread).await?, "thread")?;
-    let claims = app.service.episodes.still_good(&by, signed).await?;
+    of_own_flow(&machine, &threads.flow_of(&signed.claims.thread).await?, "thread")?;
+    let claims = episodes.still_good(&by, signed).await?;
     Ok(HttpResponse::Ok().json(json!({
         "valid": true, "thread": claims.thread, "node": claims.node, "version": claims.version,
         "transition": claims.transition, "tokens": claims.tokens, "encoding": claims.encoding,

@@ -2,12 +2,15 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use countersign_domain::episode::Artefact;
 use countersign_domain::episode::agent_event::{AgentEvent, POSTED_MAX, Phase};
 use countersign_domain::primitives::id::{EventId, NodeId, ThreadId};
+use countersign_service::episodes::Episodes;
 use countersign_service::episodes::record::NewEvent;
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
+use countersign_service::threads::Threads;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -16,7 +19,7 @@ use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::of_own_flow;
 use crate::auth::extractors::Machine;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// The body of `POST /v1/threads/{thread}/episode/events`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -48,11 +51,15 @@ pub struct AddEpisodeEventRequest {
     ),
     responses((status = 201, description = "The stored event", body = super::responses::EpisodeEventAddedResponse))
 )]
-pub async fn add_event(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn add_event(
+    episodes: Capability<Episodes>,
+    post: IdempotentPost,
+    thread: Path<String>,
+) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let AddEpisodeEventRequest { node, phase, payload, caused_by, evidence_ids } = post.read()?;
     let new = NewEvent { thread, node, phase, payload, caused_by, evidence_ids };
-    post.once(post.app.service.episodes.add_episode_event(&post.token, &new), |_, added: &AgentEvent| {
+    post.once(episodes.add_episode_event(&post.token, &new), |_, added: &AgentEvent| {
         let body = json!({
             "event": added.id, "thread": added.thread, "number": added.number, "phase": added.phase,
             "timestamp": added.at, "left": POSTED_MAX.saturating_sub(added.number),
@@ -76,23 +83,29 @@ pub async fn add_event(post: IdempotentPost, thread: Path<String>) -> Result<Htt
         (Object = "application/json"), (String = "application/x-ndjson"),
     )))
 )]
-pub async fn artefact(app: Data<AppState>, machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
+pub async fn artefact(
+    identity: Capability<Identity>,
+    threads: Capability<Threads>,
+    episodes: Capability<Episodes>,
+    machine: Machine,
+    path: Path<(String, String)>,
+) -> Result<HttpResponse> {
     let (thread, file) = path.into_inner();
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let wanted = Artefact::of_file(&file).ok_or(Error::NotFound("artefact"))?;
     // The reader decides which values are masked, so two roles can get different bytes.
-    let (by, reader) = (machine.0.record.id.as_str(), &app.service.identity.reader_with(&machine.0.record).await?);
-    match app.service.threads.flow_of(&thread).await {
+    let (by, reader) = (machine.0.record.id.as_str(), &identity.reader_with(&machine.0.record).await?);
+    match threads.flow_of(&thread).await {
         Ok(flow) => of_own_flow(&machine, &flow, "thread")?,
         // An imported run belongs to no flow, so only tokens without a flow can read it.
         Err(Error::Imported) if machine.0.record.flow.is_none() => {
-            let files = app.service.episodes.files_of_run(by, reader, &thread).await?;
+            let files = episodes.files_of_run(by, reader, &thread).await?;
             let bytes = files.into_iter().find_map(|(name, bytes)| (name == file).then_some(bytes));
             return bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"));
         }
         Err(error) => return Err(error),
     }
-    let bytes = app.service.episodes.file_of_run(by, reader, &thread, wanted).await?;
+    let bytes = episodes.file_of_run(by, reader, &thread, wanted).await?;
     // The last three files exist only after the end of the run, so until then they are 404.
     bytes.map(|it| answer(wanted, it)).ok_or(Error::NotFound("artefact"))
 }

@@ -1,18 +1,29 @@
 //! The audit log, as pages or as a stream of server-sent events.
 
-use actix_web::web::{Data, Query};
+use actix_web::web::Query;
 use actix_web::{HttpRequest, HttpResponse};
 use countersign_domain::identity::account::Token;
 use countersign_service::Stored;
 use countersign_service::error::{Error, Result};
+use countersign_service::log::Log;
 use countersign_service::log::sequencer::SequencedEvent;
+use countersign_service::platform::core::Core;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::auth::extractors::Machine;
 use crate::limits::sse;
 use crate::limits::sse::{BEAT, EventSource, EventStreamChunk};
-use crate::state::AppState;
+use crate::state::{Capability, EdgeConfig, capabilities};
+
+capabilities! {
+    /// The capabilities of readers of the audit log.
+    pub struct EventCapabilities {
+        core: Capability<Core>,
+        edge: Capability<EdgeConfig>,
+        log: Capability<Log>,
+    }
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,18 +58,18 @@ const BATCH: u32 = 100;
 )]
 pub async fn events(
     request: HttpRequest,
-    app: Data<AppState>,
+    app: EventCapabilities,
     machine: Machine,
     query: Query<EventsQuery>,
 ) -> Result<HttpResponse> {
     if sse::is_wanted(&request) {
         stream(&request, app, machine, &query).await
     } else {
-        page(&request, &app, &machine, &query).await
+        page(&request, &app.log, &machine, &query).await
     }
 }
 
-async fn page(request: &HttpRequest, app: &AppState, machine: &Machine, query: &EventsQuery) -> Result<HttpResponse> {
+async fn page(request: &HttpRequest, log: &Log, machine: &Machine, query: &EventsQuery) -> Result<HttpResponse> {
     // The header is checked for pages too, so that an invalid one is refused everywhere.
     sse::last_seen(request)?;
     // A limit outside the range is adjusted and not refused, because `next` shows the client how far the page reaches.
@@ -67,14 +78,14 @@ async fn page(request: &HttpRequest, app: &AppState, machine: &Machine, query: &
     if after > PLACE_MAX {
         return Err(Error::invalid("/after", "the position exceeds the largest exact JSON number (2^53 - 1)"));
     }
-    let (events, next) = app.service.log.events_for_machine(&machine.0.record, after, limit).await?;
+    let (events, next) = log.events_for_machine(&machine.0.record, after, limit).await?;
     let events: Vec<Value> = events.iter().map(event_json).collect();
     Ok(HttpResponse::Ok().json(json!({"events": events, "next": next})))
 }
 
 async fn stream(
     request: &HttpRequest,
-    app: Data<AppState>,
+    app: EventCapabilities,
     machine: Machine,
     query: &EventsQuery,
 ) -> Result<HttpResponse> {
@@ -83,7 +94,7 @@ async fn stream(
     }
     // The header wins over the query, because a reconnecting client repeats the old URL with the newer position.
     let after = sse::last_seen(request)?.or(query.after).unwrap_or(0);
-    if after > app.service.log.log_length().await? {
+    if after > app.log.log_length().await? {
         return Err(Error::invalid("/after", "the log does not reach this position: start with the `next` of a page"));
     }
     // The seat comes last, so that an invalid request takes none.
@@ -92,26 +103,26 @@ async fn stream(
 }
 
 struct MachineEventSource {
-    app: Data<AppState>,
+    app: EventCapabilities,
     token: std::sync::Arc<Stored<Token>>,
 }
 
 impl EventSource for MachineEventSource {
     async fn next(&self, after: u64) -> Result<EventStreamChunk> {
-        let service = &self.app.service;
+        let Self { app, token } = self;
         // The heartbeat detects clients that have disconnected, so no wait is longer.
-        let until = service.core.now().plus(BEAT);
+        let until = app.core.now().plus(BEAT);
         let mut reach = after;
         let events = loop {
-            let left = service.core.now().until(until);
-            service.log.wait_for_log(reach, left).await?;
+            let left = app.core.now().until(until);
+            app.log.wait_for_log(reach, left).await?;
             // A stream lives longer than a request, so the token is checked again before each message.
-            service.log.token_is_current(&self.token).await?;
-            let (events, next) = service.log.events_for_machine(&self.token.record, reach, BATCH).await?;
+            app.log.token_is_current(token).await?;
+            let (events, next) = app.log.events_for_machine(&token.record, reach, BATCH).await?;
             reach = next;
             // A token must not learn from the timing of empty responses that another flow had events. The stream stays
             // silent until its heartbeat.
-            if !events.is_empty() || service.core.now() >= until {
+            if !events.is_empty() || app.core.now() >= until {
                 break events;
             }
         };

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use actix_web::dev::Payload;
 use actix_web::http::{StatusCode, header};
-use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use countersign_domain::identity::account::Token;
 use countersign_domain::platform::idempotency::{IdempotencyKey, IdempotentRequest, StoredResponse};
 use countersign_domain::primitives::secret::Secret;
 use countersign_service::Stored;
 use countersign_service::error::{Error, Result};
+use countersign_service::platform::core::Core;
 use countersign_service::platform::idempotency::IdempotentResponse;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -22,8 +22,8 @@ use serde::de::DeserializeOwned;
 use super::json_body;
 use super::json_body::JsonBytes;
 use super::problem::Problem;
-use crate::auth::extractors::{Machine, app_of, read_body};
-use crate::state::AppState;
+use crate::auth::extractors::{Machine, read_body};
+use crate::state::{Capability, EdgeConfig, FromState as _};
 
 /// The header with the client's key.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -33,9 +33,10 @@ pub const REPLAYED: &str = "idempotency-replayed";
 
 pub struct IdempotentPost {
     pub request: HttpRequest,
-    pub app: Data<AppState>,
     pub token: Arc<Stored<Token>>,
     pub body: JsonBytes,
+    core: Capability<Core>,
+    edge: Capability<EdgeConfig>,
 }
 
 impl FromRequest for IdempotentPost {
@@ -47,29 +48,33 @@ impl FromRequest for IdempotentPost {
         let request = request.clone();
         Box::pin(async move {
             // Authentication comes first, so that the body of an unauthenticated client is not read.
-            let (token, app) = (machine.await?.0, app_of(&request));
-            let body = read_body(&token, &request, &app, body).await?;
-            Ok(Self { request, app, token, body })
+            let token = machine.await?.0;
+            let body = read_body(&token, &request, body).await?;
+            Ok(Self::new(request, token, body))
         })
     }
 }
 
 impl IdempotentPost {
+    pub fn new(request: HttpRequest, token: Arc<Stored<Token>>, body: JsonBytes) -> Self {
+        let (core, edge) = (Capability::of(&request), Capability::of(&request));
+        Self { request, token, body, core, edge }
+    }
+
     /// Parses the body as the call's input.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        json_body::read(&self.app, &self.body)
+        json_body::read(&self.edge, &self.body)
     }
 
     /// Runs the work and returns its response, once per key if the client sent one.
     pub async fn once<T: Any>(
         &self,
         work: impl Future<Output = Result<T>>,
-        tell: impl Fn(&AppState, &T) -> Result<StoredResponse> + Clone + 'static,
+        tell: impl Fn(&Core, &T) -> Result<StoredResponse> + Clone + 'static,
     ) -> Result<HttpResponse> {
         // Without a key there is nothing to repeat, so the response is not stored.
-        let Some(named) = self.key()? else { return Ok(answer(&tell(&self.app, &work.await?)?)) };
-        let service = &self.app.service;
-        let keys = service.core.keys()?;
+        let Some(named) = self.key()? else { return Ok(answer(&tell(&self.core, &work.await?)?)) };
+        let keys = self.core.keys()?;
         let request = IdempotentRequest::new(
             keys.row(),
             // The principal is part of the identity, so that one client cannot get the response of another by guessing
@@ -81,8 +86,8 @@ impl IdempotentPost {
             // The bytes are compared as they were sent, so the same values in another format are another request.
             self.body.sent(),
         );
-        let app = self.app.clone();
-        Ok(match service.core.once(&request, move |done| tell(&app, done), work).await? {
+        let core = self.core.clone();
+        Ok(match self.core.once(&request, move |done| tell(&core, done), work).await? {
             IdempotentResponse::First(told) => answer(&told),
             IdempotentResponse::Again(told) => {
                 let mut answer = answer(&told);
@@ -99,9 +104,9 @@ impl IdempotentPost {
     pub async fn signed<T: Any>(
         &self,
         work: impl Future<Output = Result<T>>,
-        tell: impl Fn(&AppState, &T) -> Result<StoredResponse>,
+        tell: impl Fn(&Core, &T) -> Result<StoredResponse>,
     ) -> Result<HttpResponse> {
-        Ok(answer(&tell(&self.app, &work.await?)?))
+        Ok(answer(&tell(&self.core, &work.await?)?))
     }
 
     fn key(&self) -> Result<Option<IdempotencyKey>> {

@@ -3,21 +3,25 @@
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::interrupts::{HostAssertion, Interrupt, InterruptKind};
 use countersign_domain::primitives::id::InterruptId;
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
+use countersign_service::interrupts::Interrupts;
+use countersign_service::platform::core::Core;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::idempotency_key::{IdempotentPost, told};
 use super::{long_poll, of_own_flow};
+use crate::api::long_poll::LongPoll;
 use crate::auth::extractors::{Machine, PostCaller};
 use crate::limits::rate_limit::RateLimiter;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// The body of `POST /v1/interrupts`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -102,13 +106,16 @@ pub fn throttle() -> RateLimiter {
     ),
     responses((status = 202, description = "The interrupt is under review, or was", body = super::responses::InterruptResponse))
 )]
-pub async fn post(request: HttpRequest, app: Data<AppState>, sender: PostCaller) -> Result<HttpResponse> {
+pub async fn post(
+    request: HttpRequest,
+    interrupts: Capability<Interrupts>,
+    sender: PostCaller,
+) -> Result<HttpResponse> {
     let PostCaller { token, body, post: named } = sender;
-    let post = IdempotentPost { request, app, token, body };
+    let post = IdempotentPost::new(request, token, body);
     let asserted = HostAssertion::from(post.read::<InterruptRequest>()?);
-    let work = post.app.service.interrupts.receive_interrupt(&post.token, &asserted, named.as_ref());
-    let tell =
-        |app: &AppState, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, app.service.core.public_url())));
+    let work = interrupts.receive_interrupt(&post.token, &asserted, named.as_ref());
+    let tell = |core: &Core, it: &Interrupt| Ok(told(StatusCode::ACCEPTED, &reference(it, core.public_url())));
     // The ID of a signed post is covered by the signature, and an `Idempotency-Key` header is not.
     if named.is_some() { post.signed(work, tell).await } else { post.once(work, tell).await }
 }
@@ -138,25 +145,26 @@ fn reference(interrupt: &Interrupt, url: &str) -> Value {
 )]
 pub async fn read(
     request: HttpRequest,
-    app: Data<AppState>,
+    identity: Capability<Identity>,
+    interrupts: Capability<Interrupts>,
+    waiting: LongPoll,
     machine: Machine,
     interrupt: Path<String>,
 ) -> Result<HttpResponse> {
     // An invalid ID cannot belong to an interrupt, so it is the same error as an unknown one.
     let id = InterruptId::try_from(interrupt.as_str()).map_err(|_| Error::NotFound("interrupt"))?;
-    let known = app.service.interrupts.interrupt(&id).await?;
+    let known = interrupts.interrupt(&id).await?;
     // An interrupt of another flow must look like a missing one.
     of_own_flow(&machine, &known.flow, "interrupt")?;
-    let look = || app.service.interrupts.interrupt_answer(&id, &machine.0.record);
+    let look = || interrupts.interrupt_answer(&id, &machine.0.record);
     let wished = long_poll::requested_wait(&request);
-    let Some(answered) = long_poll::poll_until(&app, &machine.0, wished, look).await? else {
+    let Some(answered) = long_poll::poll_until(&waiting, &machine.0, wished, look).await? else {
         return Ok(HttpResponse::Accepted().json(json!({"status": "open"})));
     };
     // Evidence identifies the passkeys of reviewers, so it is for auditors only.
     if machine.0.record.role == MachineRole::Auditor {
         let mut told = json!(answered);
-        told["evidence"] =
-            json!(app.service.identity.evidence_of_interrupt(&app.service.interrupts.interrupt(&id).await?)?);
+        told["evidence"] = json!(identity.evidence_of_interrupt(&interrupts.interrupt(&id).await?)?);
         return Ok(HttpResponse::Ok().json(told));
     }
     Ok(HttpResponse::Ok().json(answered))

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::problem::Problem;
-use crate::state::AppState;
+use crate::state::EdgeConfig;
 
 /// A request body. If it is too large, the error is a JSON error like the others.
 #[derive(Clone, Debug)]
@@ -44,16 +44,16 @@ fn unread(error: &actix_web::Error) -> Error {
 }
 
 /// Parses a body as the call's input. An empty body counts as `{}`, for calls without required members.
-pub fn read<T: DeserializeOwned>(app: &AppState, bytes: &JsonBytes) -> Result<T> {
+pub fn read<T: DeserializeOwned>(edge: &EdgeConfig, bytes: &JsonBytes) -> Result<T> {
     // An empty body counts as an empty object, so that calls with only optional members need no body.
-    shaped(strict(app, if bytes.0.is_empty() { b"{}" } else { &bytes.0 })?)
+    shaped(strict(edge, if bytes.0.is_empty() { b"{}" } else { &bytes.0 })?)
 }
 
 /// Parses strict JSON within the limits of this gateway. Duplicate keys and inexact numbers are refused, because two
 /// parsers could read them differently.
-pub fn strict(app: &AppState, text: &[u8]) -> Result<Value> {
+pub fn strict(edge: &EdgeConfig, text: &[u8]) -> Result<Value> {
     // One strict parser reads all JSON, so that two parts of the gateway never understand one text differently.
-    Ok(parse(text, &ParseLimits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max })?)
+    Ok(parse(text, &ParseLimits { bytes_max: edge.body_bytes_max, depth_max: edge.depth_max })?)
 }
 
 /// Converts JSON to the call's input.

@@ -6,9 +6,11 @@ use actix_web::HttpRequest;
 use countersign_domain::identity::account::Token;
 use countersign_service::Stored;
 use countersign_service::error::{Error, Result};
+use countersign_service::log::Log;
+use countersign_service::platform::core::Core;
 use tokio::sync::Semaphore;
 
-use crate::state::AppState;
+use crate::state::{Capability, EdgeConfig, capabilities};
 
 /// The interval of checks without a commit, so that an expired deadline is noticed in time.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -20,10 +22,19 @@ const REST: u32 = 3;
 /// behind all of their checks.
 static LOOKING: Semaphore = Semaphore::const_new(2);
 
+capabilities! {
+    /// The capabilities of a request that waits.
+    pub struct LongPoll {
+        core: Capability<Core>,
+        edge: Capability<EdgeConfig>,
+        log: Capability<Log>,
+    }
+}
+
 /// Calls `look` until it returns a result or the requested time is over, and returns `None` then. Refuses the request
 /// if the token has too many waits.
 pub async fn poll_until<T, Look>(
-    app: &AppState,
+    app: &LongPoll,
     token: &Stored<Token>,
     wished: Duration,
     look: impl Fn() -> Look,
@@ -32,7 +43,7 @@ where
     Look: Future<Output = Result<Option<T>>>,
 {
     // The client's wish is capped, because each wait occupies a connection.
-    let until = app.service.core.now().plus(wished.min(app.edge.wait_max));
+    let until = app.core.now().plus(wished.min(app.edge.wait_max));
     // The first look comes before the quota, so that an existing decision is always returned.
     let mut found = look().await?;
     // A seat is taken only for a real wait, and is released when the function returns.
@@ -44,25 +55,25 @@ where
         if found.is_some() {
             return Ok(found);
         }
-        let left = app.service.core.now().until(until);
+        let left = app.core.now().until(until);
         if left.is_zero() {
             return Ok(None);
         }
         // A gateway that shuts down ends the wait. The client repeats its request at another gateway.
         tokio::select! {
-            () = app.service.core.changed(left.min(LOOK_AGAIN)) => {}
+            () = app.core.changed(left.min(LOOK_AGAIN)) => {}
             () = app.edge.streams.closed() => return Ok(None),
         }
         // The semaphore is never closed, so this cannot fail.
         let _turn = LOOKING.acquire().await.ok();
-        let begun = app.service.core.instant();
+        let begun = app.core.instant();
         // The token may have been revoked during the wait.
-        app.service.log.token_is_current(token).await?;
+        app.log.token_is_current(token).await?;
         found = look().await?;
         if found.is_none() && LOOKING.available_permits() == 0 {
             // The pause leaves most of the database's time to requests that change something, even if many requests
             // wait.
-            let took = app.service.core.instant().saturating_duration_since(begun);
+            let took = app.core.instant().saturating_duration_since(begun);
             tokio::time::sleep(took.saturating_mul(REST)).await;
         }
     }

@@ -1,15 +1,17 @@
 //! Enrolments and evidence with which auditors verify approvals by passkey.
 
 use actix_web::HttpResponse;
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use countersign_domain::chain::verify_receipt_offline::PinnedPasskey;
 use countersign_domain::primitives::id::Jti;
 use countersign_service::error::Result;
+use countersign_service::identity::Identity;
+use countersign_service::reviews::Reviews;
 use serde_json::json;
 
 use super::json_body;
 use crate::auth::extractors::Machine;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// List passkey enrolments.
 ///
@@ -19,8 +21,8 @@ use crate::state::AppState;
     get, path = "/v1/passkeys", tag = "audit",
     responses((status = 200, description = "The passkeys with their public keys", body = super::responses::PasskeyListResponse))
 )]
-pub async fn list(app: Data<AppState>, _machine: Machine) -> Result<HttpResponse> {
-    let all: Vec<PinnedPasskey> = app.service.identity.passkeys().await?.into_iter().map(PinnedPasskey::from).collect();
+pub async fn list(identity: Capability<Identity>, _machine: Machine) -> Result<HttpResponse> {
+    let all: Vec<PinnedPasskey> = identity.passkeys().await?.into_iter().map(PinnedPasskey::from).collect();
     Ok(HttpResponse::Ok().json(json!({"passkeys": all})))
 }
 
@@ -35,8 +37,8 @@ pub async fn list(app: Data<AppState>, _machine: Machine) -> Result<HttpResponse
     ),
     responses((status = 200, description = "The signed statements and assertions", body = super::responses::EvidenceListResponse))
 )]
-pub async fn evidence(app: Data<AppState>, _machine: Machine, jti: Path<String>) -> Result<HttpResponse> {
+pub async fn evidence(reviews: Capability<Reviews>, _machine: Machine, jti: Path<String>) -> Result<HttpResponse> {
     let jti: Jti = json_body::name("/jti", &jti)?;
-    let evidence = app.service.reviews.evidence_of_receipt(&jti).await?;
+    let evidence = reviews.evidence_of_receipt(&jti).await?;
     Ok(HttpResponse::Ok().json(json!({"evidence": evidence})))
 }

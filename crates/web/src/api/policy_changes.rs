@@ -2,19 +2,22 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
 use countersign_domain::primitives::id::{AmendmentId, FlowId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Vote;
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
+use countersign_service::platform::core::Core;
+use countersign_service::policy_changes::PolicyChanges;
 use serde_json::{Value, json};
 
 use super::idempotency_key::{IdempotentPost, told as telling};
 use super::json_body;
 use super::threads::ReasonRequest;
 use crate::auth::extractors::Machine;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// Read a policy change request.
 ///
@@ -26,10 +29,16 @@ use crate::state::AppState;
     ),
     responses((status = 200, description = "The policy change request", body = super::responses::PolicyChangeResponse))
 )]
-pub async fn read(app: Data<AppState>, _machine: Machine, amendment: Path<String>) -> Result<HttpResponse> {
-    let amendment = app.service.policy_changes.amendment(&id(&amendment)?).await?;
-    let mut body = told(&amendment, app.service.core.public_url(), app.service.core.now());
-    let evidence = app.service.identity.evidence_of_amendment(&amendment)?;
+pub async fn read(
+    core: Capability<Core>,
+    identity: Capability<Identity>,
+    policy_changes: Capability<PolicyChanges>,
+    _machine: Machine,
+    amendment: Path<String>,
+) -> Result<HttpResponse> {
+    let amendment = policy_changes.amendment(&id(&amendment)?).await?;
+    let mut body = told(&amendment, core.public_url(), core.now());
+    let evidence = identity.evidence_of_amendment(&amendment)?;
     if !evidence.is_empty() {
         body["evidence"] = json!(evidence);
     }
@@ -46,11 +55,15 @@ pub async fn read(app: Data<AppState>, _machine: Machine, amendment: Path<String
     ),
     responses((status = 200, description = "The policy change requests", body = super::responses::PolicyChangeListResponse))
 )]
-pub async fn list(app: Data<AppState>, _machine: Machine, flow: Path<String>) -> Result<HttpResponse> {
+pub async fn list(
+    core: Capability<Core>,
+    policy_changes: Capability<PolicyChanges>,
+    _machine: Machine,
+    flow: Path<String>,
+) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;
-    let (url, now) = (app.service.core.public_url(), app.service.core.now());
-    let all: Vec<Value> =
-        app.service.policy_changes.policy_changes_of(&flow).await?.iter().map(|it| told(it, url, now)).collect();
+    let (url, now) = (core.public_url(), core.now());
+    let all: Vec<Value> = policy_changes.policy_changes_of(&flow).await?.iter().map(|it| told(it, url, now)).collect();
     Ok(HttpResponse::Ok().json(json!({"amendments": all})))
 }
 
@@ -64,15 +77,16 @@ pub async fn list(app: Data<AppState>, _machine: Machine, flow: Path<String>) ->
     ),
     responses((status = 200, description = "The cancelled request", body = super::responses::PolicyChangeResponse))
 )]
-pub async fn cancel(post: IdempotentPost, amendment: Path<String>) -> Result<HttpResponse> {
+pub async fn cancel(
+    policy_changes: Capability<PolicyChanges>,
+    post: IdempotentPost,
+    amendment: Path<String>,
+) -> Result<HttpResponse> {
     let (id, ask) = (id(&amendment)?, post.read::<ReasonRequest>()?);
     let by = post.token.record.principal();
-    post.once(
-        post.app.service.policy_changes.cancel_policy_change(&by, &id, &ask.reason),
-        |app, ended: &PolicyChangeRequest| {
-            Ok(telling(StatusCode::OK, &told(ended, app.service.core.public_url(), app.service.core.now())))
-        },
-    )
+    post.once(policy_changes.cancel_policy_change(&by, &id, &ask.reason), |core, ended: &PolicyChangeRequest| {
+        Ok(telling(StatusCode::OK, &told(ended, core.public_url(), core.now())))
+    })
     .await
 }
 

@@ -4,12 +4,13 @@ use std::sync::LazyLock;
 
 use actix_web::HttpResponse;
 use actix_web::http::header;
-use actix_web::web::Data;
 use countersign_service::error::Result;
+use countersign_service::operations::Operations;
+use countersign_service::platform::core::Core;
 use serde_json::json;
 
 use super::openapi::description;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// The OpenAPI document as text, built once.
 pub static DESCRIPTION: LazyLock<String> =
@@ -21,8 +22,8 @@ pub static DESCRIPTION: LazyLock<String> =
 /// receipts offline.
 #[utoipa::path(get, path = "/.well-known/jwks.json", tag = "open",
     responses((status = 200, description = "Every key that ever signed, with its state", body = super::responses::KeySetResponse)))]
-pub async fn jwks(app: Data<AppState>) -> Result<HttpResponse> {
-    let keys = app.service.core.keys()?;
+pub async fn jwks(core: Capability<Core>) -> Result<HttpResponse> {
+    let keys = core.keys()?;
     // A revoked key must reach verifiers soon, so the set may be cached for one minute only.
     Ok(HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "max-age=60")).json(keys.trusted().jwks()))
 }
@@ -41,8 +42,8 @@ pub async fn livez() -> HttpResponse {
 /// Returns 200 if the keys are loaded and the database responds. Otherwise it returns 500 or 503, and a load
 /// balancer should send no traffic.
 #[utoipa::path(get, path = "/readyz", tag = "open", responses((status = 200, description = "Ready", body = super::responses::HealthResponse)))]
-pub async fn readyz(app: Data<AppState>) -> Result<HttpResponse> {
-    app.service.operations.ready_to_work().await?;
+pub async fn readyz(operations: Capability<Operations>) -> Result<HttpResponse> {
+    operations.ready_to_work().await?;
     Ok(HttpResponse::Ok().json(json!({"status": "ready"})))
 }
 

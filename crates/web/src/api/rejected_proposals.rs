@@ -1,16 +1,17 @@
 //! Rejected requests, for tokens that read all flows.
 
 use actix_web::HttpResponse;
-use actix_web::web::{Data, Query};
+use actix_web::web::Query;
 use countersign_domain::policy::Instruction;
 use countersign_domain::threads::transition::Rejection;
 use countersign_service::error::{Error, Result};
+use countersign_service::proposals::Proposals;
 use countersign_service::proposals::rejection_list::OlderCursor;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::auth::extractors::Machine;
-use crate::state::AppState;
+use crate::state::Capability;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,7 +35,11 @@ const PAGE: (u32, u32) = (50, 200);
     ),
     responses((status = 200, description = "A page of rejected requests", body = super::responses::RejectionListResponse))
 )]
-pub async fn list(app: Data<AppState>, machine: Machine, query: Query<RejectionPageQuery>) -> Result<HttpResponse> {
+pub async fn list(
+    proposals: Capability<Proposals>,
+    machine: Machine,
+    query: Query<RejectionPageQuery>,
+) -> Result<HttpResponse> {
     let after = match &query.page_token {
         Some(token) => {
             let detail = "the token must be the `next_page_token` of a page of this list";
@@ -43,8 +48,7 @@ pub async fn list(app: Data<AppState>, machine: Machine, query: Query<RejectionP
         None => None,
     };
     let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
-    let (rejections, next) =
-        app.service.proposals.rejections(&(&machine.0.record).into(), after.as_ref(), size).await?;
+    let (rejections, next) = proposals.rejections(&(&machine.0.record).into(), after.as_ref(), size).await?;
     let rejections: Vec<Value> = rejections.iter().map(told).collect();
     let next = next.map(|it| it.token());
     Ok(HttpResponse::Ok().json(json!({"rejections": rejections, "next_page_token": next})))

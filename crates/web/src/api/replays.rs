@@ -8,6 +8,7 @@ use actix_web::web::Path;
 use countersign_domain::policy::PolicySource;
 use countersign_domain::primitives::id::FlowId;
 use countersign_service::error::{Error, Result};
+use countersign_service::policy_changes::PolicyChanges;
 use countersign_service::policy_changes::replay::{ReplayCursor, ReplayResult};
 use serde::Deserialize;
 use serde_json::json;
@@ -15,6 +16,7 @@ use utoipa::ToSchema;
 
 use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
+use crate::state::Capability;
 
 /// The body of `POST /v1/flows/{flow}/replays`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -48,7 +50,11 @@ const ROWS: (u32, u32) = (50, 200);
     ),
     responses((status = 200, description = "A page of proposals with both results", body = super::responses::ReplayResponse))
 )]
-pub async fn replay(post: IdempotentPost, flow: Path<String>) -> Result<HttpResponse> {
+pub async fn replay(
+    policy_changes: Capability<PolicyChanges>,
+    post: IdempotentPost,
+    flow: Path<String>,
+) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;
     let ask: ReplayRequest = post.read()?;
     let wrong = || Error::invalid("/after", "the position must be the `next` of an earlier response");
@@ -57,7 +63,7 @@ pub async fn replay(post: IdempotentPost, flow: Path<String>) -> Result<HttpResp
     // Each row evaluates a policy, so a page has few rows and the client asks for the next page.
     let limit = ask.limit.unwrap_or(ROWS.0).clamp(1, ROWS.1);
     let by = post.token.record.principal();
-    let work = post.app.service.policy_changes.replay(by.as_str(), &flow, &source, after.as_ref(), limit);
+    let work = policy_changes.replay(by.as_str(), &flow, &source, after.as_ref(), limit);
     post.once(work, |_, replay: &ReplayResult| {
         let next = replay.next.as_ref().map(ReplayCursor::token);
         Ok(told(StatusCode::OK, &json!({"policy": replay.policy, "proposals": replay.rows, "next": next})))

@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path, Query};
+use actix_web::web::{Path, Query};
 use countersign_domain::episode::goal::EpisodeTerms;
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::primitives::id::{FlowId, NodeId, ThreadId};
 use countersign_domain::threads::thread::{Context, ThreadStatusCode};
+use countersign_service::archive::VersionArchive;
 use countersign_service::error::{Error, Result};
+use countersign_service::platform::core::Core;
+use countersign_service::reviews::Reviews;
+use countersign_service::threads::Threads;
 use countersign_service::threads::create::CreatedThread;
 use countersign_service::threads::create::NewThread;
 use serde::{Deserialize, Serialize};
@@ -20,7 +24,7 @@ use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::of_own_flow;
 use crate::auth::extractors::Machine;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// The body of `POST /v1/threads`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -86,11 +90,11 @@ const PAGE: (u32, u32) = (50, 200);
     post, path = "/v1/threads", tag = "threads", request_body = CreateThreadRequest,
     responses((status = 201, description = "The thread and its signed version 0", body = super::responses::ThreadCreatedResponse))
 )]
-pub async fn create(post: IdempotentPost) -> Result<HttpResponse> {
+pub async fn create(threads: Capability<Threads>, post: IdempotentPost) -> Result<HttpResponse> {
     let ask: CreateThreadRequest = post.read()?;
     let CreateThreadRequest { flow, thread, state, context, episode } = ask;
     let new = NewThread { flow, thread, state, context, episode };
-    post.once(post.app.service.threads.create_thread(&post.token, &new), |_, made: &CreatedThread| {
+    post.once(threads.create_thread(&post.token, &new), |_, made: &CreatedThread| {
         let body = json!({
             "thread": made.thread, "flow": made.flow, "version": 0, "transition": made.transition,
             "state_root": made.state_root, "entry": made.entry,
@@ -110,11 +114,16 @@ pub async fn create(post: IdempotentPost) -> Result<HttpResponse> {
     ),
     responses((status = 200, description = "The thread", body = super::responses::ThreadResponse))
 )]
-pub async fn read(app: Data<AppState>, machine: Machine, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn read(
+    core: Capability<Core>,
+    threads: Capability<Threads>,
+    machine: Machine,
+    thread: Path<String>,
+) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     // The flow is checked first, so that a thread of another flow looks like a missing one.
-    of_own_flow(&machine, &app.service.threads.flow_of(&thread).await?, "thread")?;
-    let overview = app.service.threads.overview(&thread).await?;
+    of_own_flow(&machine, &threads.flow_of(&thread).await?, "thread")?;
+    let overview = threads.overview(&thread).await?;
     let head = &overview.thread.head;
     let mut answer = json!({
         "thread": overview.thread.id, "flow": overview.thread.flow, "status": overview.status,
@@ -133,7 +142,7 @@ pub async fn read(app: Data<AppState>, machine: Machine, thread: Path<String>) -
         answer["branch_of"] = json!(origin);
     }
     if let Some(review) = &overview.review {
-        answer["review"] = super::transitions::view::review_link(&app, review);
+        answer["review"] = super::transitions::view::review_link(&core, review);
     }
     Ok(HttpResponse::Ok().json(answer))
 }
@@ -152,32 +161,32 @@ pub async fn read(app: Data<AppState>, machine: Machine, thread: Path<String>) -
     responses((status = 200, description = "The view", body = super::responses::StateResponse))
 )]
 pub async fn state(
-    app: Data<AppState>,
+    threads: Capability<Threads>,
     machine: Machine,
     thread: Path<String>,
     query: Query<ViewQuery>,
 ) -> Result<HttpResponse> {
     let (thread, node): (ThreadId, NodeId) =
         (json_body::name("/thread", &thread)?, json_body::name("/node", &query.node)?);
-    Ok(HttpResponse::Ok().json(state_for_node(&app, &machine, &thread, &node, query.version).await?))
+    Ok(HttpResponse::Ok().json(state_for_node(&threads, &machine, &thread, &node, query.version).await?))
 }
 
 /// Returns a node's view of a version, if the token may act as the node.
 pub async fn state_for_node(
-    app: &AppState,
+    threads: &Threads,
     machine: &Machine,
     thread: &ThreadId,
     node: &NodeId,
     version: Option<u64>,
 ) -> Result<Value> {
-    let flow = app.service.threads.flow_of(thread).await?;
+    let flow = threads.flow_of(thread).await?;
     of_own_flow(machine, &flow, "thread")?;
     // An auditor may read the view of every node, and an agent only those of its own nodes.
     if machine.0.record.role == MachineRole::Agent && !machine.0.record.acts_as(&flow, node) {
         return Err(Error::Forbidden("this token is not allowed to act as this node of the thread's flow"));
     }
     // The view contains only the paths that the node may read, even for an auditor.
-    let view = app.service.threads.state_view(thread, node, version).await?;
+    let view = threads.state_view(thread, node, version).await?;
     Ok(json!({"thread": thread, "version": view.version, "transition": view.transition, "state": view.state}))
 }
 
@@ -195,22 +204,24 @@ pub async fn state_for_node(
     responses((status = 200, description = "A page of signed entries with their statements", body = super::responses::ChainResponse))
 )]
 pub async fn chain(
-    app: Data<AppState>,
+    threads: Capability<Threads>,
+    archive: Capability<VersionArchive>,
+    reviews: Capability<Reviews>,
     machine: Machine,
     thread: Path<String>,
     query: Query<ChainQuery>,
 ) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     // The flow is checked first, so that a thread of another flow looks like a missing one.
-    of_own_flow(&machine, &app.service.threads.flow_of(&thread).await?, "thread")?;
-    let overview = app.service.threads.overview(&thread).await?;
+    of_own_flow(&machine, &threads.flow_of(&thread).await?, "thread")?;
+    let overview = threads.overview(&thread).await?;
     let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
     let from = query.page_token.unwrap_or(0);
-    let mut rows = app.service.reviews.chain(&thread, from, size).await?;
+    let mut rows = reviews.chain(&thread, from, size).await?;
     let (mut openings, mut full) = (BTreeMap::new(), None);
     // Openings contain values, so only auditors get them.
     if let (Some((first, last)), MachineRole::Auditor) = (rows.first().zip(rows.last()), machine.0.record.role) {
-        let opened = app.service.archive.openings(&thread, first.0.version..=last.0.version).await?;
+        let opened = archive.openings(&thread, first.0.version..=last.0.version).await?;
         (openings, full) = (opened.of, opened.next);
     }
     // The page ends early if the response would become too large.
@@ -243,11 +254,11 @@ pub async fn chain(
     ),
     responses((status = 200, description = "Closed", body = super::responses::ThreadStatusResponse))
 )]
-pub async fn close(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn close(threads: Capability<Threads>, post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let ask: OptionalReasonRequest = post.read()?;
     let (by, body) = (post.token.record.principal(), json!({"thread": thread, "status": "closed"}));
-    let work = post.app.service.threads.close_thread(&by, &thread, &ask.reason);
+    let work = threads.close_thread(&by, &thread, &ask.reason);
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
 }
 
@@ -261,13 +272,12 @@ pub async fn close(post: IdempotentPost, thread: Path<String>) -> Result<HttpRes
     ),
     responses((status = 200, description = "Reopened", body = super::responses::ThreadStatusResponse))
 )]
-pub async fn reopen(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn reopen(threads: Capability<Threads>, post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let ask: OptionalReasonRequest = post.read()?;
     let (by, name) = (post.token.record.principal(), thread.clone());
-    let work = post.app.service.threads.reopen_thread(&by, &thread, &ask.reason);
-    let tell = move |_: &AppState, status: &ThreadStatusCode| {
-        Ok(told(StatusCode::OK, &json!({"thread": name, "status": status})))
-    };
+    let work = threads.reopen_thread(&by, &thread, &ask.reason);
+    let tell =
+        move |_: &Core, status: &ThreadStatusCode| Ok(told(StatusCode::OK, &json!({"thread": name, "status": status})));
     post.once(work, tell).await
 }

@@ -9,6 +9,7 @@ use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::policy::{HypotheticalContext, PolicySource, WhatIf};
 use countersign_domain::primitives::id::{FlowId, NodeId};
 use countersign_service::error::{Error, Result};
+use countersign_service::policy_changes::PolicyChanges;
 use countersign_service::policy_changes::dry_run::DryRun;
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,6 +17,7 @@ use utoipa::ToSchema;
 
 use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
+use crate::state::Capability;
 
 /// The body of `POST /v1/flows/{flow}/judgements`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -70,7 +72,11 @@ pub struct WhatIfRequest {
     ),
     responses((status = 200, description = "The result and its reasons", body = WhatIf))
 )]
-pub async fn judge(post: IdempotentPost, flow: Path<String>) -> Result<HttpResponse> {
+pub async fn judge(
+    policy_changes: Capability<PolicyChanges>,
+    post: IdempotentPost,
+    flow: Path<String>,
+) -> Result<HttpResponse> {
     let flow: FlowId = json_body::name("/flow", &flow)?;
     let ask: WhatIfRequest = post.read()?;
     let candidate = ask.policy.map(|text| PolicySource { text, schemas: ask.schemas });
@@ -87,6 +93,6 @@ pub async fn judge(post: IdempotentPost, flow: Path<String>) -> Result<HttpRespo
     let around = HypotheticalContext::take(&mut said).map_err(|it| Error::invalid(it.pointer.as_str(), it.detail))?;
     let dry_run = DryRun { state: ask.state, node: ask.node, format, patch: ask.patch, around };
     let by = post.token.record.principal();
-    let work = post.app.service.policy_changes.what_if(by.as_str(), &flow, candidate.as_ref(), dry_run);
+    let work = policy_changes.what_if(by.as_str(), &flow, candidate.as_ref(), dry_run);
     post.once(work, |_, judged: &WhatIf| Ok(told(StatusCode::OK, judged))).await
 }

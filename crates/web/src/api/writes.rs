@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use countersign_domain::chain::denial::DenialCode;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::primitives::id::{PrincipalId, ThreadId, WriteId};
@@ -10,6 +10,7 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::thread::WriteKey;
 use countersign_domain::writes::write::{Write, WriteResolution, WriteState};
 use countersign_service::error::{Error, Result};
+use countersign_service::writes::Writes;
 use countersign_service::writes::verify::{VerifyInput, read_expectations};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -19,7 +20,7 @@ use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::threads::ReasonRequest;
 use crate::auth::extractors::CachedTokenMachine;
-use crate::state::AppState;
+use crate::state::{Capability, EdgeConfig};
 
 /// The body of `POST /v1/verify`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -92,9 +93,13 @@ pub struct ResolveWriteRequest {
     post, path = "/v1/verify", tag = "writes", request_body = VerifyRequest,
     responses((status = 200, description = "The write is allowed once", body = VerifyResponse))
 )]
-pub async fn verify(app: Data<AppState>, sender: CachedTokenMachine) -> Result<HttpResponse> {
+pub async fn verify(
+    edge: Capability<EdgeConfig>,
+    writes: Capability<Writes>,
+    sender: CachedTokenMachine,
+) -> Result<HttpResponse> {
     // A writer treats every denial of `verify` the same way, so an unreadable request is a denial too.
-    let ask: VerifyRequest = json_body::read(&app, &sender.body).map_err(malformed)?;
+    let ask: VerifyRequest = json_body::read(&edge, &sender.body).map_err(malformed)?;
     let ask = VerifyInput {
         thread: ask.thread,
         transition: ask.transition,
@@ -102,7 +107,7 @@ pub async fn verify(app: Data<AppState>, sender: CachedTokenMachine) -> Result<H
         write_id: ask.write_id,
         expect: read_expectations(ask.expect)?,
     };
-    let allowed = app.service.writes.verify(&sender.token, &ask).await?;
+    let allowed = writes.verify(&sender.token, &ask).await?;
     Ok(HttpResponse::Ok().json(VerifyResponse {
         allow: true,
         write_id: allowed.write.key.write_id,
@@ -135,11 +140,11 @@ fn malformed(error: Error) -> Error {
     ),
     responses((status = 200, description = "The outcome of the write", body = super::responses::WriteOutcomeResponse))
 )]
-pub async fn confirm(post: IdempotentPost, write_id: Path<String>) -> Result<HttpResponse> {
+pub async fn confirm(writes: Capability<Writes>, post: IdempotentPost, write_id: Path<String>) -> Result<HttpResponse> {
     let write_id: WriteId = json_body::name("/write_id", &write_id)?;
     let ask: ConfirmWriteRequest = post.read()?;
     // The write ID already makes repetitions safe, so an idempotency key is ignored.
-    ended(&post.app.service.writes.confirm(&post.token, &write_id, &ask.result).await?)
+    ended(&writes.confirm(&post.token, &write_id, &ask.result).await?)
 }
 
 /// Report that nothing was written.
@@ -153,10 +158,10 @@ pub async fn confirm(post: IdempotentPost, write_id: Path<String>) -> Result<Htt
     ),
     responses((status = 200, description = "The outcome of the write", body = super::responses::WriteOutcomeResponse))
 )]
-pub async fn abort(post: IdempotentPost, write_id: Path<String>) -> Result<HttpResponse> {
+pub async fn abort(writes: Capability<Writes>, post: IdempotentPost, write_id: Path<String>) -> Result<HttpResponse> {
     let write_id: WriteId = json_body::name("/write_id", &write_id)?;
     let ask: ReasonRequest = post.read()?;
-    ended(&post.app.service.writes.abort(&post.token, &write_id, &ask.reason).await?)
+    ended(&writes.abort(&post.token, &write_id, &ask.reason).await?)
 }
 
 /// Returns the outcome of a write as a response.
@@ -195,14 +200,18 @@ fn ended(write: &Write) -> Result<HttpResponse> {
     ),
     responses((status = 200, description = "The outcome is recorded", body = super::responses::WriteResolutionResponse))
 )]
-pub async fn resolve(post: IdempotentPost, path: Path<(String, String)>) -> Result<HttpResponse> {
+pub async fn resolve(
+    writes: Capability<Writes>,
+    post: IdempotentPost,
+    path: Path<(String, String)>,
+) -> Result<HttpResponse> {
     let (thread, write_id): (ThreadId, WriteId) =
         (json_body::name("/thread", &path.0)?, json_body::name("/write_id", &path.1)?);
     let ask: ResolveWriteRequest = post.read()?;
     // Write IDs are unique only among those of one token.
     let key = WriteKey { principal: ask.principal, write_id };
     let (by, outcome) = (post.token.record.principal(), ask.outcome);
-    let work = post.app.service.writes.resolve_write(&by, &thread, &key, outcome, &ask.reason);
+    let work = writes.resolve_write(&by, &thread, &key, outcome, &ask.reason);
     post.once(work, move |_, write: &Write| {
         Ok(told(StatusCode::OK, &json!({"write_id": write.key.write_id, "outcome": outcome})))
     })

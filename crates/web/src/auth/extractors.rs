@@ -14,7 +14,11 @@ use countersign_domain::interrupts::signed_post::SignedPost;
 use countersign_domain::primitives::id::TokenId;
 use countersign_service::Stored;
 use countersign_service::error::Error;
+use countersign_service::identity::Identity;
 use countersign_service::identity::session::SignedIn;
+use countersign_service::interrupts::Interrupts;
+use countersign_service::log::Log;
+use countersign_service::platform::core::Core;
 use serde::Deserialize;
 
 use super::csrf::CsrfToken;
@@ -24,7 +28,17 @@ use crate::api::json_body::JsonBytes;
 use crate::api::problem::Problem;
 use crate::limits::request_body::{BodyAllowance, BodySender};
 use crate::rate_limit_key;
-use crate::state::AppState;
+use crate::state::{Capability, EdgeConfig, FromState as _, capabilities};
+
+capabilities! {
+    struct CallerCapabilities {
+        core: Capability<Core>,
+        edge: Capability<EdgeConfig>,
+        identity: Capability<Identity>,
+        interrupts: Capability<Interrupts>,
+        log: Capability<Log>,
+    }
+}
 
 /// A token whose role may call this route.
 #[derive(Clone, Debug)]
@@ -70,9 +84,9 @@ impl FromRequest for Machine {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
         Box::pin(async move {
-            let app = app_of(&request);
+            let app = CallerCapabilities::of(&request);
             let token = match bearer(&request) {
-                Some(text) => app.service.identity.token_of(&text).await.map(Arc::new),
+                Some(text) => app.identity.token_of(&text).await.map(Arc::new),
                 None => Err(Error::Unauthenticated),
             };
             admitted(&request, &app, token).map(Self).map_err(|error| Problem::of(&request, error))
@@ -87,14 +101,14 @@ impl FromRequest for CachedTokenMachine {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, body) = (request.clone(), JsonBytes::from_request(request, payload));
         Box::pin(async move {
-            let app = app_of(&request);
+            let app = CallerCapabilities::of(&request);
             let token = match bearer(&request) {
                 // The cached token saves a read here, because `verify` checks the token again inside its transaction.
-                Some(text) => app.service.identity.presumed_token_of(&text).await,
+                Some(text) => app.identity.presumed_token_of(&text).await,
                 None => Err(Error::Unauthenticated),
             };
             let token = admitted(&request, &app, token).map_err(|error| Problem::of(&request, error))?;
-            let body = read_body(&token, &request, &app, body).await?;
+            let body = read_body(&token, &request, body).await?;
             Ok(Self { token, body })
         })
     }
@@ -107,7 +121,7 @@ impl FromRequest for PostCaller {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, body) = (request.clone(), JsonBytes::from_request(request, payload));
         Box::pin(async move {
-            let app = app_of(&request);
+            let app = CallerCapabilities::of(&request);
             let admit = async |token| match admitted(&request, &app, token) {
                 Ok(token) => Ok(token),
                 Err(error) => Err(Problem::of(&request, error)),
@@ -128,28 +142,32 @@ impl FromRequest for PostCaller {
             };
             // With a token `source` is not needed, but an invalid one is refused all the same.
             let known = match source_of(&request) {
-                Ok(_) => app.service.identity.token_of(&text).await.map(Arc::new),
+                Ok(_) => app.identity.token_of(&text).await.map(Arc::new),
                 Err(error) => Err(error),
             };
             // The sender is authenticated before the body is read, so that its memory counts for that sender.
             let token = admit(known).await?;
-            let body = read_body(&token, &request, &app, body).await?;
+            let body = read_body(&token, &request, body).await?;
             Ok(Self { token, body, post: None })
         })
     }
 }
 
 /// Verifies the Standard Webhooks signature of a post, and returns its token and its ID.
-async fn signed(request: &HttpRequest, app: &AppState, body: &[u8]) -> Result<(Stored<Token>, SignedPostId), Error> {
+async fn signed(
+    request: &HttpRequest,
+    app: &CallerCapabilities,
+    body: &[u8],
+) -> Result<(Stored<Token>, SignedPostId), Error> {
     let header = |name| one_header(request, name).ok_or(Error::Unauthenticated);
     // A missing header is the same error as a wrong signature: unauthenticated clients learn nothing about the check.
     let (id, timestamp) = (header("webhook-id")?, header("webhook-timestamp")?);
     let post = SignedPost { id, timestamp, signatures: header("webhook-signature")?, body };
     let source = source_of(request).map_err(|_| Error::Unauthenticated)?.ok_or(Error::Unauthenticated)?;
-    let token = app.service.interrupts.sender_of(source.as_str(), &post).await?;
+    let token = app.interrupts.sender_of(source.as_str(), &post).await?;
     let named = format!("{}/{id}", token.record.id);
     // The limit applies to authenticated posts only: others must not use up the budget of a real one.
-    app.edge.posts.take(named.as_str(), app.service.core.now()).map_err(|_| Error::TooMany)?;
+    app.edge.posts.take(named.as_str(), app.core.now()).map_err(|_| Error::TooMany)?;
     Ok((token, SignedPostId::new(id, body)))
 }
 
@@ -174,18 +192,18 @@ fn one_header<'r>(request: &'r HttpRequest, name: &str) -> Option<&'r str> {
 /// Applies the rate limit and checks the role of an authenticated caller.
 fn admitted(
     request: &HttpRequest,
-    app: &AppState,
+    app: &CallerCapabilities,
     token: Result<Arc<Stored<Token>>, Error>,
 ) -> Result<Arc<Stored<Token>>, Error> {
     // An invalid token takes nothing from any budget, because it identifies no caller.
     let token = token?;
     // The rate limit comes before the role check, so that refused requests count too.
-    let taken = app.edge.requests.take(token.record.id.as_str(), app.service.core.now());
+    let taken = app.edge.requests.take(token.record.id.as_str(), app.core.now());
     taken.map_err(|_| Error::TooMany)?;
-    rate_limit_key::is_for(request, app, token.record.id.as_str())?;
+    rate_limit_key::is_for(request, token.record.id.as_str())?;
     let route = request.match_pattern().unwrap_or_default();
     // A refused role still proves that the token is in use, so its last use is noted before the role check.
-    app.service.identity.mark_seen(&format!("token/{}", token.record.id));
+    app.identity.mark_seen(&format!("token/{}", token.record.id));
     permissions::admit(CallerRole::Machine(token.record.role), request.method(), &route)?;
     Ok(token)
 }
@@ -195,16 +213,16 @@ fn admitted(
 pub async fn read_body(
     token: &Stored<Token>,
     request: &HttpRequest,
-    app: &AppState,
     body: impl Future<Output = Result<JsonBytes, Problem>>,
 ) -> Result<JsonBytes, Problem> {
+    let app = CallerCapabilities::of(request);
     let failed = |error| Problem::of(request, error);
     let share = BodyAllowance::of(BodySender::Token(token.record.id.as_str()), request, app.edge.body_bytes_max);
     let heard = app.edge.hearing.read_body(Some(share), body).await.map_err(failed)?;
     let sent = heard.sent?;
     if heard.late {
         // A slow body could otherwise be used after its token was revoked.
-        app.service.log.token_is_current(token).await.map_err(failed)?;
+        app.log.token_is_current(token).await.map_err(failed)?;
     }
     Ok(sent)
 }
@@ -216,14 +234,13 @@ impl FromRequest for Person {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
         Box::pin(async move {
-            let app = app_of(&request);
-            let secret = request.cookie(cookie_name(&app)).map(|it| it.value().to_owned());
+            let app = CallerCapabilities::of(&request);
+            let secret = request.cookie(cookie_name(&app.edge)).map(|it| it.value().to_owned());
             let secret = secret.ok_or_else(|| Problem::of(&request, Error::Unauthenticated))?;
-            let signed_in =
-                app.service.identity.session_of(&secret).await.map_err(|error| Problem::of(&request, error))?;
-            app.service.identity.mark_seen(&format!("session/{}", signed_in.session.record.id));
-            app.service.identity.mark_seen(&format!("account/{}", signed_in.account.record.id));
-            rate_limit_key::is_for(&request, &app, signed_in.account.record.id.as_str())
+            let signed_in = app.identity.session_of(&secret).await.map_err(|error| Problem::of(&request, error))?;
+            app.identity.mark_seen(&format!("session/{}", signed_in.session.record.id));
+            app.identity.mark_seen(&format!("account/{}", signed_in.account.record.id));
+            rate_limit_key::is_for(&request, signed_in.account.record.id.as_str())
                 .map_err(|error| Problem::of(&request, error))?;
             let route = request.match_pattern().unwrap_or_default();
             permissions::admit(CallerRole::Person(signed_in.account.record.role), request.method(), &route)
@@ -231,11 +248,6 @@ impl FromRequest for Person {
             Ok(Self { signed_in, csrf: CsrfToken::of(&secret) })
         })
     }
-}
-
-/// Returns the application state.
-pub fn app_of(request: &HttpRequest) -> web::Data<AppState> {
-    request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app").clone()
 }
 
 fn bearer(request: &HttpRequest) -> Option<String> {
@@ -246,18 +258,18 @@ fn bearer(request: &HttpRequest) -> Option<String> {
 }
 
 /// Returns the cookie's name. On https the prefix `__Host-` prevents that another host or path sets the cookie.
-pub fn cookie_name(app: &AppState) -> &'static str {
+pub fn cookie_name(edge: &EdgeConfig) -> &'static str {
     // Browsers accept the `__Host-` prefix only over https, and then no subdomain can set the cookie.
-    if app.edge.secure { "__Host-countersign" } else { "countersign" }
+    if edge.secure { "__Host-countersign" } else { "countersign" }
 }
 
 /// Builds the session cookie.
-pub fn session_cookie(app: &AppState, secret: String) -> Cookie<'static> {
-    Cookie::build(cookie_name(app), secret)
+pub fn session_cookie(edge: &EdgeConfig, secret: String) -> Cookie<'static> {
+    Cookie::build(cookie_name(edge), secret)
         .path("/")
         // Scripts have no use for the session secret, so a script cannot read it.
         .http_only(true)
-        .secure(app.edge.secure)
+        .secure(edge.secure)
         // `Lax` sends the cookie with links from emails and chats, and not with forms of other sites.
         .same_site(SameSite::Lax)
         .finish()

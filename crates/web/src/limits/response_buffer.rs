@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
-use actix_web::web::{self, Bytes};
+use actix_web::web::Bytes;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _};
 use countersign_service::error::Error;
 
@@ -15,7 +15,7 @@ use super::quota::QuotaPermit;
 use crate::api::problem::Problem;
 use crate::pages::shared::error_page::PageError;
 use crate::rate_limit_key::RateLimitKey;
-use crate::state::AppState;
+use crate::state::{Capability, EdgeConfig, FromState as _};
 
 /// The limit for one caller. A single larger response is allowed.
 pub const OF_ONE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -45,8 +45,8 @@ pub async fn counted(
     if bytes <= PIECE_BYTES {
         return Ok(answer);
     }
-    let app = answer.request().app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
-    let unread = &app.edge.unread;
+    let edge = Capability::<EdgeConfig>::of(answer.request());
+    let unread = &edge.unread;
     // A request that has changed something gets its response, even over the limit.
     let seat = match answer.request().method().is_safe() {
         true => unread.acquire_amount(&asker, bytes),

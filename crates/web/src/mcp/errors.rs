@@ -2,20 +2,20 @@
 
 use countersign_domain::json::parse::JsonError;
 use countersign_service::error::Error;
+use countersign_service::operations::Operations;
 use rmcp::model::{CallToolResult, RequestId as MessageId, ServerJsonRpcMessage, ServerResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::McpCaller;
 use crate::api::problem::{ProblemBody, count_broken};
-use crate::state::AppState;
 
 /// The pointer of a tool's arguments in a message.
 const ARGUMENTS: &str = "/params/arguments";
 
 /// Returns an error as the result of a tool. Clients do not show protocol errors to the model.
-pub fn told(app: &AppState, asker: &McpCaller, error: &Error) -> CallToolResult {
-    count_broken(app, error);
+pub fn told(operations: &Operations, asker: &McpCaller, error: &Error) -> CallToolResult {
+    count_broken(operations, error);
     let mut told = json!(ProblemBody::of(error, "/mcp", &asker.request));
     told["next_step"] = json!(next_step(error));
     CallToolResult::structured_error(told)
@@ -29,7 +29,7 @@ struct McpRequestHeader {
 }
 
 /// Returns invalid JSON in a tool's arguments as a tool result. Other invalid messages are refused as a whole.
-pub fn unread(app: &AppState, asker: &McpCaller, text: &[u8], error: &Error) -> Option<Value> {
+pub fn unread(operations: &Operations, asker: &McpCaller, text: &[u8], error: &Error) -> Option<Value> {
     let Error::Json(wrong) = error else { return None };
     let pointer = wrong.pointer.to_string();
     let below = pointer.strip_prefix(ARGUMENTS)?;
@@ -38,7 +38,7 @@ pub fn unread(app: &AppState, asker: &McpCaller, text: &[u8], error: &Error) -> 
         serde_json::from_slice(text).ok().filter(|it: &McpRequestHeader| it.method == "tools/call")?;
     // The model knows only its own arguments, so the pointer starts there.
     let pointer = below.to_owned().try_into().ok()?;
-    let told = told(app, asker, &Error::Json(JsonError { pointer, ..wrong.clone() }));
+    let told = told(operations, asker, &Error::Json(JsonError { pointer, ..wrong.clone() }));
     Some(json!(ServerJsonRpcMessage::response(ServerResult::CallToolResult(told), call.id)))
 }
 

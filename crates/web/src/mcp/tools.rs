@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_service::error::{Error, Result};
+use countersign_service::operations::Operations;
 use countersign_service::platform::trace_context;
+use countersign_service::proposals::Proposals;
 use http::request::Parts;
 use rmcp::handler::server::ServerHandler;
 use rmcp::handler::server::common::schema_for_type;
@@ -21,9 +23,10 @@ use serde_json::{Map, Value, json};
 use super::McpCaller;
 use super::errors;
 use super::inputs::{LookAtHoldInput, ProposeInput, ReadViewInput, TakeBackInput, WaitForDecisionInput};
-use crate::api::transitions::view;
+use crate::api::long_poll::LongPoll;
+use crate::api::transitions::view::{self, TransitionCapabilities};
 use crate::api::{json_body, threads, transitions};
-use crate::state::AppState;
+use crate::state::{AppState, Capability, EdgeConfig, FromState, capabilities};
 
 /// The default wait for a decision. It is shorter than the tool time limits of common clients.
 const WAIT_DEFAULT_SECS: u32 = 30;
@@ -35,19 +38,31 @@ const INSTRUCTIONS: &str = "Countersign is an approval gateway for shared state.
     wait_for_decision until the review ends. If a call fails, follow its `next_step`. Do not try to avoid a \
     rejection with another change.";
 
+capabilities! {
+    struct McpToolCapabilities {
+        edge: Capability<EdgeConfig>,
+        operations: Capability<Operations>,
+        proposals: Capability<Proposals>,
+        transitions: TransitionCapabilities,
+        waiting: LongPoll,
+    }
+}
+
 /// The tools of one gateway.
 #[derive(Clone)]
 pub struct McpTools {
-    app: AppState,
+    app: McpToolCapabilities,
     listed: Arc<[Tool]>,
 }
 
-impl McpTools {
-    pub fn new(app: AppState) -> Self {
+impl FromState for McpTools {
+    fn from_state(app: &AppState) -> Self {
         // The list is built once, because it is the same for every caller.
-        Self { app, listed: listed().into() }
+        Self { app: McpToolCapabilities::from_state(app), listed: listed().into() }
     }
+}
 
+impl McpTools {
     async fn call(&self, asker: &McpCaller, name: &str, arguments: Map<String, Value>) -> Result<Value> {
         match name {
             "read_view" => self.read_view(asker, self.read(arguments)?).await,
@@ -62,11 +77,12 @@ impl McpTools {
 
     /// Converts arguments to a tool's input. They pass through the strict parser, which also normalizes them.
     fn read<T: DeserializeOwned>(&self, arguments: Map<String, Value>) -> Result<T> {
-        json_body::shaped(json_body::strict(&self.app, Value::Object(arguments).to_string().as_bytes())?)
+        json_body::shaped(json_body::strict(&self.app.edge, Value::Object(arguments).to_string().as_bytes())?)
     }
 
     async fn read_view(&self, asker: &McpCaller, ask: ReadViewInput) -> Result<Value> {
-        threads::state_for_node(&self.app, &asker.machine, &ask.thread, &ask.node, ask.version).await
+        threads::state_for_node(&self.app.transitions.threads, &asker.machine, &ask.thread, &ask.node, ask.version)
+            .await
     }
 
     async fn propose(&self, asker: &McpCaller, ask: ProposeInput) -> Result<Value> {
@@ -85,24 +101,26 @@ impl McpTools {
         };
         // The HTTP API uses the same conversion, so both interfaces apply the same rules.
         let proposal = transitions::read_proposal(thread, ask)?;
-        let answer = self.app.service.proposals.propose(&asker.machine.0, &proposal).await?;
-        let told = view::answer(&self.app, &answer)?;
+        let answer = self.app.proposals.propose(&asker.machine.0, &proposal).await?;
+        let told = view::answer(&self.app.transitions.core, &answer)?;
         Ok(serde_json::from_str(told.body.expose()).expect("an answer is JSON"))
     }
 
     async fn look_at_hold(&self, asker: &McpCaller, ask: LookAtHoldInput) -> Result<Value> {
-        view::transition_json(&self.app, &asker.machine, ask.transition).await
+        view::transition_json(&self.app.transitions, &asker.machine, ask.transition).await
     }
 
     async fn wait_for_decision(&self, asker: &McpCaller, ask: WaitForDecisionInput) -> Result<Value> {
         let wished = Duration::from_secs(ask.seconds.unwrap_or(WAIT_DEFAULT_SECS).into());
-        let decided = transitions::decided(&self.app, &asker.machine, ask.transition, wished).await?;
+        let decided =
+            transitions::decided(&self.app.transitions, &self.app.waiting, &asker.machine, ask.transition, wished)
+                .await?;
         // No decision yet is no error, because the model only has to call the tool again.
         Ok(decided.map_or_else(transitions::still_held, |it| json!(it)))
     }
 
     async fn take_back(&self, asker: &McpCaller, ask: TakeBackInput) -> Result<Value> {
-        self.app.service.threads.cancel(&asker.machine.0, ask.transition, &ask.reason).await?;
+        self.app.transitions.threads.cancel(&asker.machine.0, ask.transition, &ask.reason).await?;
         Ok(json!({"transition": ask.transition, "status": "cancelled"}))
     }
 }
@@ -137,7 +155,9 @@ impl ServerHandler for McpTools {
         let work = self.call(asker, &request.name, request.arguments.unwrap_or_default());
         // The SDK answers in its own task, so the trace context is set again.
         let done = trace_context::within(asker.trace.clone(), work).await;
-        Ok(done.map_or_else(|error| errors::told(&self.app, asker, &error), CallToolResult::structured).into())
+        Ok(done
+            .map_or_else(|error| errors::told(&self.app.operations, asker, &error), CallToolResult::structured)
+            .into())
     }
 }
 

@@ -2,10 +2,11 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path, Query};
+use actix_web::web::{Path, Query};
 use countersign_domain::delivery::delivery_record::Delivery;
 use countersign_domain::primitives::id::EndpointId;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::delivery::Deliveries;
 use countersign_service::delivery::deliveries::{DeliveryCursor, DeliveryFilter, RedeliveryRange};
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::actor::Actor;
@@ -17,7 +18,7 @@ use super::view::delivery_json;
 use super::{EmptyRequest, id};
 use crate::api::idempotency_key::{IdempotentPost, told};
 use crate::auth::extractors::Machine;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// The body of `POST /v1/endpoints/{endpoint}/redeliveries`. Set one of the two members.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -56,7 +57,7 @@ const PAGE: (u32, u32) = (50, 200);
     responses((status = 200, description = "A page of deliveries", body = crate::api::responses::endpoints::DeliveryListResponse))
 )]
 pub async fn deliveries(
-    app: Data<AppState>,
+    delivery: Capability<Deliveries>,
     _machine: Machine,
     endpoint: Path<String>,
     query: Query<DeliveriesQuery>,
@@ -70,7 +71,7 @@ pub async fn deliveries(
     // A size out of range is adjusted and not refused, because `next_page_token` continues any page.
     let size = query.page_size.unwrap_or(PAGE.0).clamp(1, PAGE.1);
     let after = query.page_token.as_deref().map(place).transpose()?;
-    let (deliveries, next) = app.service.delivery.deliveries(&id(&endpoint)?, which, after, size).await?;
+    let (deliveries, next) = delivery.deliveries(&id(&endpoint)?, which, after, size).await?;
     let deliveries: Vec<Value> = deliveries.iter().map(delivery_json).collect();
     // Several deliveries can share one moment, so the index makes the position exact.
     let next = next.map(|it| format!("{}.{}", it.moment, it.index));
@@ -96,8 +97,12 @@ fn place(token: &str) -> Result<DeliveryCursor> {
     ),
     responses((status = 200, description = "The delivery, with the `body` that is sent", body = crate::api::responses::endpoints::DeliveryResponse))
 )]
-pub async fn delivery(app: Data<AppState>, _machine: Machine, path: Path<(String, String)>) -> Result<HttpResponse> {
-    let found = app.service.delivery.delivery(&id(&path.0)?, index(&path.1)?).await?;
+pub async fn delivery(
+    delivery: Capability<Deliveries>,
+    _machine: Machine,
+    path: Path<(String, String)>,
+) -> Result<HttpResponse> {
+    let found = delivery.delivery(&id(&path.0)?, index(&path.1)?).await?;
     let mut answer = delivery_json(&found.delivery);
     answer["body"] = json!(found.body);
     Ok(HttpResponse::Ok().json(answer))
@@ -115,9 +120,13 @@ pub async fn delivery(app: Data<AppState>, _machine: Machine, path: Path<(String
     ),
     responses((status = 202, description = "The delivery is sent as soon as possible", body = crate::api::responses::endpoints::DeliveryResponse))
 )]
-pub async fn redeliver(post: IdempotentPost, path: Path<(String, String)>) -> Result<HttpResponse> {
+pub async fn redeliver(
+    delivery: Capability<Deliveries>,
+    post: IdempotentPost,
+    path: Path<(String, String)>,
+) -> Result<HttpResponse> {
     let (id, index, EmptyRequest {}) = (id(&path.0)?, index(&path.1)?, post.read()?);
-    let work = post.app.service.delivery.redeliver(Actor::Token(&post.token), &id, index);
+    let work = delivery.redeliver(Actor::Token(&post.token), &id, index);
     // The status is 202, because a worker sends the delivery later.
     post.once(work, |_, delivery: &Delivery| Ok(told(StatusCode::ACCEPTED, &delivery_json(delivery)))).await
 }
@@ -133,7 +142,11 @@ pub async fn redeliver(post: IdempotentPost, path: Path<(String, String)>) -> Re
     ),
     responses((status = 202, description = "The number of deliveries", body = crate::api::responses::endpoints::CountResponse))
 )]
-pub async fn redeliver_many(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpResponse> {
+pub async fn redeliver_many(
+    delivery: Capability<Deliveries>,
+    post: IdempotentPost,
+    endpoint: Path<String>,
+) -> Result<HttpResponse> {
     let ask: RedeliverRequest = post.read()?;
     let since = |text: &str| {
         Timestamp::parse(text)
@@ -146,7 +159,7 @@ pub async fn redeliver_many(post: IdempotentPost, endpoint: Path<String>) -> Res
         _ => return Err(Error::invalid("", "set either `failed_since` or `after`")),
     };
     let id = id(&endpoint)?;
-    let work = post.app.service.delivery.redeliver_many(Actor::Token(&post.token), &id, again);
+    let work = delivery.redeliver_many(Actor::Token(&post.token), &id, again);
     post.once(work, |_, count: &u64| Ok(told(StatusCode::ACCEPTED, &json!({"count": count})))).await
 }
 

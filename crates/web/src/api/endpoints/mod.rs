@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path, ServiceConfig, delete, get, patch, post};
+use actix_web::web::{Path, ServiceConfig, delete, get, patch, post};
 use countersign_domain::delivery::chat::Chat;
 use countersign_domain::delivery::delivery_record::DeliveryAttempt;
 use countersign_domain::delivery::endpoint::EventPattern;
@@ -18,12 +18,14 @@ use countersign_domain::identity::account::MachineRole;
 use countersign_domain::primitives::id::{EndpointId, FlowId};
 use countersign_domain::primitives::secret::Secret;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::delivery::Deliveries;
 use countersign_service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate};
 use countersign_service::delivery::endpoints::{
     DeliveryActivation, EndpointDetails, EndpointEdit, NewEndpoint, OVERLAP_MAX,
 };
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::actor::Actor;
+use countersign_service::platform::core::Core;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -31,7 +33,7 @@ use utoipa::ToSchema;
 use super::idempotency_key::{IdempotentPost, told};
 use super::problem::responder::ProblemResponder;
 use crate::auth::extractors::Machine;
-use crate::state::AppState;
+use crate::state::Capability;
 use template_body::TemplateBody;
 use view::{AddressDisclosure, attempt_json, endpoint_json};
 
@@ -176,7 +178,7 @@ pub fn routes(config: &mut ServiceConfig) {
     post, path = "/v1/endpoints", tag = "endpoints", request_body = CreateEndpointRequest,
     responses((status = 201, description = "The endpoint, with `secret` if its deliveries are signed", body = super::responses::endpoints::EndpointResponse))
 )]
-pub async fn add(post: IdempotentPost) -> Result<HttpResponse> {
+pub async fn add(delivery: Capability<Deliveries>, post: IdempotentPost) -> Result<HttpResponse> {
     let ask: CreateEndpointRequest = post.read()?;
     let kind = kind(&ask)?;
     let new = NewEndpoint {
@@ -190,7 +192,7 @@ pub async fn add(post: IdempotentPost) -> Result<HttpResponse> {
         headers: hidden(ask.headers),
         after: ask.after,
     };
-    let work = post.app.service.delivery.add_endpoint(Actor::Token(&post.token), &new);
+    let work = delivery.add_endpoint(Actor::Token(&post.token), &new);
     post.once(work, |_, (added, secret): &(EndpointDetails, Option<Secret<String>>)| {
         // The same administrator has sent the address, so the response may contain it.
         let mut answer = endpoint_json(added, AddressDisclosure::Whole);
@@ -218,9 +220,9 @@ fn shown_to(machine: &Machine) -> AddressDisclosure {
     get, path = "/v1/endpoints", tag = "endpoints",
     responses((status = 200, description = "The endpoints", body = super::responses::endpoints::EndpointListResponse))
 )]
-pub async fn list(app: Data<AppState>, machine: Machine) -> Result<HttpResponse> {
+pub async fn list(delivery: Capability<Deliveries>, machine: Machine) -> Result<HttpResponse> {
     let address = shown_to(&machine);
-    let all: Vec<Value> = app.service.delivery.endpoints().await?.iter().map(|it| endpoint_json(it, address)).collect();
+    let all: Vec<Value> = delivery.endpoints().await?.iter().map(|it| endpoint_json(it, address)).collect();
     Ok(HttpResponse::Ok().json(json!({"endpoints": all})))
 }
 
@@ -235,8 +237,8 @@ pub async fn list(app: Data<AppState>, machine: Machine) -> Result<HttpResponse>
     ),
     responses((status = 200, description = "The endpoint", body = super::responses::endpoints::EndpointResponse))
 )]
-pub async fn read(app: Data<AppState>, machine: Machine, endpoint: Path<String>) -> Result<HttpResponse> {
-    let endpoint = app.service.delivery.endpoint(&id(&endpoint)?).await?;
+pub async fn read(delivery: Capability<Deliveries>, machine: Machine, endpoint: Path<String>) -> Result<HttpResponse> {
+    let endpoint = delivery.endpoint(&id(&endpoint)?).await?;
     Ok(HttpResponse::Ok().json(endpoint_json(&endpoint, shown_to(&machine))))
 }
 
@@ -251,9 +253,12 @@ pub async fn read(app: Data<AppState>, machine: Machine, endpoint: Path<String>)
     ),
     responses((status = 200, description = "The changed endpoint", body = super::responses::endpoints::EndpointResponse))
 )]
-pub async fn change(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpResponse> {
+pub async fn change(
+    delivery: Capability<Deliveries>,
+    post: IdempotentPost,
+    endpoint: Path<String>,
+) -> Result<HttpResponse> {
     let ask: UpdateEndpointRequest = post.read()?;
-    let app = &post.app;
     let serving = serving(ask.enabled, ask.from.as_deref())?;
     let edit = EndpointEdit {
         name: ask.name,
@@ -264,7 +269,7 @@ pub async fn change(post: IdempotentPost, endpoint: Path<String>) -> Result<Http
         serving,
     };
     // A PATCH has the same effect when it is repeated, so no response is stored for it.
-    let changed = app.service.delivery.change_endpoint(Actor::Token(&post.token), &id(&endpoint)?, &edit).await?;
+    let changed = delivery.change_endpoint(Actor::Token(&post.token), &id(&endpoint)?, &edit).await?;
     Ok(HttpResponse::Ok().json(endpoint_json(&changed, AddressDisclosure::Whole)))
 }
 
@@ -289,8 +294,12 @@ fn serving(enabled: Option<bool>, from: Option<&str>) -> Result<Option<DeliveryA
     ),
     responses((status = 204, description = "Deleted"))
 )]
-pub async fn remove(app: Data<AppState>, machine: Machine, endpoint: Path<String>) -> Result<HttpResponse> {
-    app.service.delivery.remove_endpoint(Actor::Token(&machine.0), &id(&endpoint)?).await?;
+pub async fn remove(
+    delivery: Capability<Deliveries>,
+    machine: Machine,
+    endpoint: Path<String>,
+) -> Result<HttpResponse> {
+    delivery.remove_endpoint(Actor::Token(&machine.0), &id(&endpoint)?).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
@@ -305,13 +314,17 @@ pub async fn remove(app: Data<AppState>, machine: Machine, endpoint: Path<String
     ),
     responses((status = 200, description = "The new secret", body = super::responses::endpoints::SecretResponse))
 )]
-pub async fn secret(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpResponse> {
+pub async fn secret(
+    delivery: Capability<Deliveries>,
+    post: IdempotentPost,
+    endpoint: Path<String>,
+) -> Result<HttpResponse> {
     let ask: RotateSecretRequest = post.read()?;
     // The maximum plus one second lets the service refuse a longer overlap with its own error.
     let overlap = ask.overlap_secs.map_or(OVERLAP, Duration::from_secs).min(OVERLAP_MAX + Duration::from_secs(1));
     let by = Actor::Token(&post.token);
     let id = id(&endpoint)?;
-    let work = post.app.service.delivery.rotate_endpoint_secret(by, &id, overlap);
+    let work = delivery.rotate_endpoint_secret(by, &id, overlap);
     post.once(work, |_, (secret, until): &(Secret<String>, Timestamp)| {
         Ok(told(StatusCode::OK, &json!({"secret": secret.expose(), "before_until": until})))
     })
@@ -329,10 +342,14 @@ pub async fn secret(post: IdempotentPost, endpoint: Path<String>) -> Result<Http
     ),
     responses((status = 200, description = "The result of the attempt", body = super::responses::endpoints::DeliveryAttemptResponse))
 )]
-pub async fn test(post: IdempotentPost, endpoint: Path<String>) -> Result<HttpResponse> {
+pub async fn test(
+    delivery: Capability<Deliveries>,
+    post: IdempotentPost,
+    endpoint: Path<String>,
+) -> Result<HttpResponse> {
     let (id, EmptyRequest {}) = (id(&endpoint)?, post.read()?);
-    let tell = |_: &AppState, attempt: &DeliveryAttempt| Ok(told(StatusCode::OK, &attempt_json(attempt)));
-    post.once(post.app.service.delivery.test_endpoint(&id), tell).await
+    let tell = |_: &Core, attempt: &DeliveryAttempt| Ok(told(StatusCode::OK, &attempt_json(attempt)));
+    post.once(delivery.test_endpoint(&id), tell).await
 }
 
 /// Reads the endpoint's ID in the path.

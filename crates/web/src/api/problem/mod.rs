@@ -8,7 +8,6 @@ use std::fmt;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
-use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use countersign_adapters::archives::ArchiveFileError;
 use countersign_domain::identity::oidc_identity::SignInRejected;
@@ -17,12 +16,13 @@ use countersign_domain::json::parse::JsonCode;
 use countersign_domain::platform::idempotency::IdempotencyError;
 use countersign_domain::reviews::VoteRejected;
 use countersign_service::error::Error;
+use countersign_service::operations::Operations;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::request_log::RequestId;
-use crate::state::AppState;
+use crate::state::{Capability, FromState as _};
 
 /// The body of an error.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -158,21 +158,20 @@ pub fn wrong_method(request: &HttpRequest, methods: &[&str]) -> HttpResponse {
 /// Counts errors for the metrics.
 fn count(request: &HttpRequest, error: &Error) {
     // Tests build requests without the application state.
-    let Some(app) = request.app_data::<Data<AppState>>() else { return };
-    let metrics = app.service.operations.metrics();
+    let Some(operations) = Capability::<Operations>::registered(request) else { return };
     if let Error::Denied(code) = error
         // Other routes can fail with the same error, and the metric counts denied verifications only.
         && request.match_pattern().as_deref() == Some("/v1/verify")
     {
-        metrics.denied(*code);
+        operations.metrics().denied(*code);
     }
-    count_broken(app, error);
+    count_broken(&operations, error);
 }
 
 /// Counts stored data that does not match its signature.
-pub fn count_broken(app: &AppState, error: &Error) {
+pub fn count_broken(operations: &Operations, error: &Error) {
     if error.is_chain_failure() {
-        app.service.operations.metrics().chain_failed();
+        operations.metrics().chain_failed();
     }
 }
 

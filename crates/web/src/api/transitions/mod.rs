@@ -5,7 +5,7 @@ pub mod view;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Path};
+use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::patch::PatchFormat;
@@ -13,8 +13,10 @@ use countersign_domain::primitives::id::{NodeId, StepKey, ThreadId};
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::usage::{InvalidUsage, Usage};
 use countersign_service::error::{Error, Result};
+use countersign_service::proposals::Proposals;
 use countersign_service::proposals::request::{Proposal, ProposalKind};
 use countersign_service::reviews::decision::DecisionResponse;
+use countersign_service::threads::Threads;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -23,8 +25,10 @@ use super::idempotency_key::{IdempotentPost, told};
 use super::json_body;
 use super::threads::ReasonRequest;
 use super::{long_poll, of_own_flow};
+use crate::api::long_poll::LongPoll;
+use crate::api::transitions::view::TransitionCapabilities;
 use crate::auth::extractors::Machine;
-use crate::state::AppState;
+use crate::state::Capability;
 use view::{answer, transition_json};
 
 /// The body of `POST /v1/threads/{thread}/transitions`.
@@ -86,11 +90,15 @@ pub struct RollbackRequest {
     ),
     responses((status = 201, description = "Committed", body = super::responses::CommittedResponse), (status = 202, description = "Held for approval", body = super::responses::HeldResponse))
 )]
-pub async fn propose(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn propose(
+    proposals: Capability<Proposals>,
+    post: IdempotentPost,
+    thread: Path<String>,
+) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let ask: ProposeRequest = post.read()?;
     let proposal = read_proposal(thread, ask)?;
-    post.once(post.app.service.proposals.propose(&post.token, &proposal), answer).await
+    post.once(proposals.propose(&post.token, &proposal), answer).await
 }
 
 /// Converts a request body to a proposal.
@@ -140,7 +148,11 @@ pub(super) fn read_along(tool: Option<&Value>, usage: Option<&Value>) -> Result<
     ),
     responses((status = 201, description = "Committed, in a flow that only observes", body = super::responses::CommittedResponse), (status = 202, description = "Held for approval", body = super::responses::HeldResponse))
 )]
-pub async fn roll_back(post: IdempotentPost, thread: Path<String>) -> Result<HttpResponse> {
+pub async fn roll_back(
+    proposals: Capability<Proposals>,
+    post: IdempotentPost,
+    thread: Path<String>,
+) -> Result<HttpResponse> {
     let thread: ThreadId = json_body::name("/thread", &thread)?;
     let ask: RollbackRequest = post.read()?;
     let proposal = Proposal {
@@ -154,7 +166,7 @@ pub async fn roll_back(post: IdempotentPost, thread: Path<String>) -> Result<Htt
         usage: Usage::default(),
         step: ask.step,
     };
-    post.once(post.app.service.proposals.propose(&post.token, &proposal), answer).await
+    post.once(proposals.propose(&post.token, &proposal), answer).await
 }
 
 /// Read a transition.
@@ -168,7 +180,7 @@ pub async fn roll_back(post: IdempotentPost, thread: Path<String>) -> Result<Htt
     ),
     responses((status = 200, description = "The transition, as far as the caller may see it", body = super::responses::TransitionResponse))
 )]
-pub async fn read(app: Data<AppState>, machine: Machine, digest: Path<String>) -> Result<HttpResponse> {
+pub async fn read(app: TransitionCapabilities, machine: Machine, digest: Path<String>) -> Result<HttpResponse> {
     let digest: Digest = json_body::name("/digest", &digest)?;
     Ok(HttpResponse::Ok().json(transition_json(&app, &machine, digest).await?))
 }
@@ -187,12 +199,13 @@ pub async fn read(app: Data<AppState>, machine: Machine, digest: Path<String>) -
 )]
 pub async fn decision(
     request: HttpRequest,
-    app: Data<AppState>,
+    app: TransitionCapabilities,
+    waiting: LongPoll,
     machine: Machine,
     digest: Path<String>,
 ) -> Result<HttpResponse> {
     let digest: Digest = json_body::name("/digest", &digest)?;
-    match decided(&app, &machine, digest, long_poll::requested_wait(&request)).await? {
+    match decided(&app, &waiting, &machine, digest, long_poll::requested_wait(&request)).await? {
         Some(decision) => Ok(HttpResponse::Ok().json(decision)),
         // After 202 the client waits again.
         None => Ok(HttpResponse::Accepted().json(still_held())),
@@ -201,17 +214,18 @@ pub async fn decision(
 
 /// Returns the decision on a transition, or `None` if it is still held after the wait.
 pub async fn decided(
-    app: &AppState,
+    app: &TransitionCapabilities,
+    waiting: &LongPoll,
     machine: &Machine,
     digest: Digest,
     wished: Duration,
 ) -> Result<Option<DecisionResponse>> {
     // The flow is checked first, so that a transition of another flow looks like a missing one.
-    of_own_flow(machine, &app.service.threads.flow_of_transition(digest).await?, "transition")?;
+    of_own_flow(machine, &app.threads.flow_of_transition(digest).await?, "transition")?;
     // The comment of a decision can quote redacted values, so it is masked for this reader.
-    let reader = &app.service.identity.reader_with(&machine.0.record).await?;
-    let look = || async move { Ok(app.service.reviews.decision(digest, reader).await?.1) };
-    long_poll::poll_until(app, &machine.0, wished, look).await
+    let reader = &app.identity.reader_with(&machine.0.record).await?;
+    let look = || async move { Ok(app.reviews.decision(digest, reader).await?.1) };
+    long_poll::poll_until(waiting, &machine.0, wished, look).await
 }
 
 /// Returns the response for a transition that is still held.
@@ -230,10 +244,10 @@ pub fn still_held() -> Value {
     ),
     responses((status = 200, description = "Cancelled", body = super::responses::CancelResponse))
 )]
-pub async fn cancel(post: IdempotentPost, digest: Path<String>) -> Result<HttpResponse> {
+pub async fn cancel(threads: Capability<Threads>, post: IdempotentPost, digest: Path<String>) -> Result<HttpResponse> {
     let digest: Digest = json_body::name("/digest", &digest)?;
     let ask: ReasonRequest = post.read()?;
-    let work = post.app.service.threads.cancel(&post.token, digest, &ask.reason);
+    let work = threads.cancel(&post.token, digest, &ask.reason);
     let body = json!({"transition": digest, "status": "cancelled"});
     post.once(work, move |_, ()| Ok(told(StatusCode::OK, &body))).await
 }

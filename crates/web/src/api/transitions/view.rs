@@ -12,21 +12,37 @@ use countersign_domain::policy::{JudgedWarning, RedactedLeaf, RedactedValueKind}
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::{CannotDecide, Hold, VotingSeat};
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
+use countersign_service::platform::core::Core;
 use countersign_service::proposals::outcome::ProposalOutcome;
 use countersign_service::proposals::outcome::warnings_for_requester;
+use countersign_service::reviews::Reviews;
 use countersign_service::reviews::eligible_voters::EligibleVoter;
+use countersign_service::threads::Threads;
 use countersign_service::threads::redacted_fields::RedactedField;
 use countersign_service::threads::redaction::RedactionDetail;
+use countersign_service::writes::Writes;
 use serde_json::{Value, json};
 
 use crate::api::idempotency_key::told;
 use crate::api::marks::put_marks;
 use crate::api::of_own_flow;
 use crate::auth::extractors::Machine;
-use crate::state::AppState;
+use crate::state::{Capability, capabilities};
+
+capabilities! {
+    /// The capabilities of a reader of transitions.
+    pub struct TransitionCapabilities {
+        core: Capability<Core>,
+        identity: Capability<Identity>,
+        reviews: Capability<Reviews>,
+        threads: Capability<Threads>,
+        writes: Capability<Writes>,
+    }
+}
 
 /// Returns the response to a proposer.
-pub fn answer(app: &AppState, answer: &ProposalOutcome) -> Result<StoredResponse> {
+pub fn answer(core: &Core, answer: &ProposalOutcome) -> Result<StoredResponse> {
     match answer {
         ProposalOutcome::Committed { version, transition, entry, changed, would_hold, warnings } => {
             let mut body = json!({
@@ -41,7 +57,7 @@ pub fn answer(app: &AppState, answer: &ProposalOutcome) -> Result<StoredResponse
         }
         ProposalOutcome::Held { transition, hold, reasons, warnings, diff } => {
             let mut body = json!({
-                "outcome": "held", "transition": transition, "review": review_of(app, hold),
+                "outcome": "held", "transition": transition, "review": review_of(core, hold),
                 "reasons": reasons, "diff": diff_json(diff),
             });
             put_warnings(&mut body, warnings);
@@ -62,8 +78,8 @@ fn put_warnings(told: &mut Value, warnings: &[JudgedWarning]) {
 }
 
 /// Returns a review as JSON. No token can decide, so `why_not` is always present.
-fn review_of(app: &AppState, hold: &Hold) -> Value {
-    let mut review = review_link(app, &hold.id);
+fn review_of(core: &Core, hold: &Hold) -> Value {
+    let mut review = review_link(core, &hold.id);
     let needed: Vec<Value> =
         hold.stages.iter().map(|stage| json!({"groups": stage.groups, "need": stage.need})).collect();
     review["expires_at"] = json!(hold.expires_at);
@@ -72,14 +88,10 @@ fn review_of(app: &AppState, hold: &Hold) -> Value {
     }
     review["needed"] = json!(needed);
     // The escalation is stored in advance, and applies from its time on.
-    if let Some(escalation) = hold.notices.escalation.as_ref().filter(|it| it.from <= app.service.core.now()) {
+    if let Some(escalation) = hold.notices.escalation.as_ref().filter(|it| it.from <= core.now()) {
         review["escalated"] = json!({"at": escalation.from, "to": escalation.to});
     }
-    let why = if hold.is_open(app.service.core.now()) {
-        MACHINE
-    } else {
-        (CannotDecide::Ended.code(), "this review is over")
-    };
+    let why = if hold.is_open(core.now()) { MACHINE } else { (CannotDecide::Ended.code(), "this review is over") };
     // The response goes to a token, and no machine may approve.
     review["can_decide"] = json!(false);
     review["why_not"] = json!({"code": why.0, "detail": why.1});
@@ -115,8 +127,8 @@ fn put_places(line: &mut Value, places: &[VotingSeat]) {
 }
 
 /// Returns the ID and the URL of a review.
-pub fn review_link(app: &AppState, review: &ReviewId) -> Value {
-    json!({"id": review, "url": format!("{}/reviews/{review}", app.service.core.public_url())})
+pub fn review_link(core: &Core, review: &ReviewId) -> Value {
+    json!({"id": review, "url": format!("{}/reviews/{review}", core.public_url())})
 }
 
 fn leaf_json(leaf: &RedactedLeaf) -> Value {
@@ -157,18 +169,18 @@ fn diff_json(diff: &[LeafChange]) -> Value {
 }
 
 /// Returns a transition as JSON.
-pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) -> Result<Value> {
+pub async fn transition_json(app: &TransitionCapabilities, machine: &Machine, digest: Digest) -> Result<Value> {
     // The flow is checked before anything is read, so that a transition of another flow looks like a missing one.
-    of_own_flow(machine, &app.service.threads.flow_of_transition(digest).await?, "transition")?;
+    of_own_flow(machine, &app.threads.flow_of_transition(digest).await?, "transition")?;
     let token = &machine.0.record;
     // An agent sees only the values that its node may read.
     let part = if token.role == MachineRole::Agent { RedactionDetail::OfAnAgent } else { RedactionDetail::Whole };
-    let told = app.service.threads.told(digest, &app.service.identity.reader_with(token).await?, part).await?;
+    let told = app.threads.told(digest, &app.identity.reader_with(token).await?, part).await?;
     let mut answer = json!({
         "transition": digest, "thread": told.thread, "status": told.status,
         "statement": told.statement, "entry": told.entry,
     });
-    if let Some(code) = app.service.writes.stopped(digest).await? {
+    if let Some(code) = app.writes.stopped(digest).await? {
         answer["stopped"] = json!(code.as_str());
     }
     // Arguments can contain values that other agents must not read.
@@ -185,21 +197,21 @@ pub async fn transition_json(app: &AppState, machine: &Machine, digest: Digest) 
         _ => put_warnings(&mut answer, &told.warnings_shown),
     }
     answer["diff"] = match token.role {
-        MachineRole::Agent => diff_json(&app.service.reviews.visible_effect(token, &told).await?),
+        MachineRole::Agent => diff_json(&app.reviews.visible_effect(token, &told).await?),
         _ => json!(told.redacted),
     };
     put_marks(&mut answer);
     if token.role == MachineRole::Auditor {
         // An opening contains values, so only auditors get it.
-        let opening = app.service.reviews.opening(digest).await?;
+        let opening = app.reviews.opening(digest).await?;
         answer["hidden"] = told.hidden.iter().map(|it| hidden_json(it, &opening)).collect();
         answer["opening"] = json!(opening);
     }
     if let Some(hold) = &told.hold {
-        answer["review"] = review_of(app, hold);
+        answer["review"] = review_of(&app.core, hold);
         // Only auditors see who can decide. An agent could otherwise pick the reviewer who is most likely to approve.
         if token.role == MachineRole::Auditor {
-            answer["review"]["people"] = people_json(&app.service.reviews.electorate(&hold.id).await?);
+            answer["review"]["people"] = people_json(&app.reviews.electorate(&hold.id).await?);
         }
     }
     Ok(answer)

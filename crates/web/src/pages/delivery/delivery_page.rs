@@ -3,6 +3,7 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
+use countersign_service::delivery::Deliveries;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::actor::Actor;
 
@@ -17,7 +18,7 @@ use crate::pages::shared::format::{html, lines, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// Notices after a submitted form, by the value of `?done=`.
 const DONE: &[(&str, Tone, &str)] =
@@ -25,17 +26,17 @@ const DONE: &[(&str, Tone, &str)] =
 
 /// `GET /endpoints/{endpoint}/deliveries/{delivery}`.
 pub async fn show(
-    app: web::Data<AppState>,
+    delivery: Capability<Deliveries>,
     visitor: Visitor,
     path: web::Path<(String, String)>,
     done: web::Query<FlashQuery>,
 ) -> Result<DeliveryPage> {
-    page(&app, &visitor, &path, done.notice(DONE)).await
+    page(&delivery, &visitor, &path, done.notice(DONE)).await
 }
 
 /// `POST /endpoints/{endpoint}/deliveries/{delivery}/redelivery`.
 pub async fn redeliver(
-    app: web::Data<AppState>,
+    delivery: Capability<Deliveries>,
     request: HttpRequest,
     sent: EmptyForm,
     path: web::Path<(String, String)>,
@@ -44,14 +45,14 @@ pub async fn redeliver(
     let failed = |error| PageError::of(&request, error);
     let sent = async {
         let by = Actor::Person(&visitor.0.signed_in.account);
-        app.service.delivery.redeliver(by, &id(&path.0)?, index(&path.1)?).await
+        delivery.redeliver(by, &id(&path.0)?, index(&path.1)?).await
     };
     match sent.await {
         // The redirect keeps a reload from queueing the delivery twice.
         Ok(_) => Ok(see_other(&format!("/endpoints/{}/deliveries/{}?done=again", path.0, path.1))),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
-            let page = page(&app, &visitor, &path, Some(notice)).await.map_err(failed)?;
+            let page = page(&delivery, &visitor, &path, Some(notice)).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
     }
@@ -63,17 +64,17 @@ fn index(text: &str) -> Result<u64> {
 }
 
 async fn page(
-    app: &AppState,
+    delivery: &Deliveries,
     visitor: &Visitor,
     path: &(String, String),
     notice: Option<FlashNotice>,
 ) -> Result<DeliveryPage> {
-    let (service, now) = (&app.service, app.service.core.now());
+    let now = visitor.now();
     // The endpoint is read first, so that an unknown endpoint gets its own error.
-    let (endpoint, index) = (service.delivery.endpoint(&id(&path.0)?).await?.endpoint, index(&path.1)?);
-    let told = service.delivery.delivery(&endpoint.id, index).await?;
+    let (endpoint, index) = (delivery.endpoint(&id(&path.0)?).await?.endpoint, index(&path.1)?);
+    let told = delivery.delivery(&endpoint.id, index).await?;
     Ok(DeliveryPage {
-        shell: visitor.shell(service, notice).await?,
+        shell: visitor.shell(notice).await?,
         csrf: visitor.0.csrf.shown(),
         endpoint_url: format!("/endpoints/{}", endpoint.id),
         endpoint: SafeLine::new(endpoint.name.as_str()),

@@ -11,6 +11,7 @@ use countersign_domain::delivery::endpoint_kind::{EndpointKind, PayloadVersion};
 use countersign_domain::primitives::id::EndpointId;
 use countersign_domain::primitives::secret::Secret;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::delivery::Deliveries;
 use countersign_service::delivery::deliveries::{DeliveryCursor, DeliveryFilter, RedeliveryRange};
 use countersign_service::delivery::endpoints::{DeliveryActivation, EndpointDetails, EndpointEdit};
 use countersign_service::error::{Error, Result};
@@ -28,7 +29,7 @@ use crate::pages::shared::format::{html, lines, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 const ROWS_MAX: u32 = 25;
 
@@ -72,7 +73,7 @@ pub struct RedeliveryFields {
 
 /// Parts of the page that do not come from the stored endpoint.
 #[derive(Default)]
-struct EndpointPageExtras {
+struct PageExtras {
     notice: Option<FlashNotice>,
     asked: EndpointPageQuery,
     typed: Option<EndpointFormInput>,
@@ -81,20 +82,19 @@ struct EndpointPageExtras {
 
 /// `GET /endpoints/{endpoint}`.
 pub async fn show(
-    app: web::Data<AppState>,
+    delivery: Capability<Deliveries>,
     visitor: Visitor,
     endpoint: web::Path<String>,
     done: web::Query<FlashQuery>,
     asked: web::Query<EndpointPageQuery>,
 ) -> Result<EndpointPage> {
-    let beside =
-        EndpointPageExtras { notice: done.notice(DONE), asked: asked.into_inner(), ..EndpointPageExtras::default() };
-    page(&app, &visitor, &id(&endpoint)?, beside).await
+    let beside = PageExtras { notice: done.notice(DONE), asked: asked.into_inner(), ..PageExtras::default() };
+    page(&delivery, &visitor, &id(&endpoint)?, beside).await
 }
 
 /// `POST /endpoints/{endpoint}/settings`.
 pub async fn change(
-    app: web::Data<AppState>,
+    delivery: Capability<Deliveries>,
     request: HttpRequest,
     sent: SignedInForm<EndpointFields>,
     endpoint: web::Path<String>,
@@ -112,21 +112,21 @@ pub async fn change(
             serving: None,
         };
         // The page shows a sanitized name, so an unchanged field must not overwrite the stored value.
-        let before = typed(&app.service.delivery.endpoint(id).await?);
+        let before = typed(&delivery.endpoint(id).await?);
         let edit = EndpointEdit {
             name: edit.name.filter(|it| *it != before.name),
             url: edit.url.filter(|it| *it.expose() != before.url),
             ..edit
         };
-        app.service.delivery.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
+        delivery.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
         Ok(see_other(&format!("/endpoints/{id}?done=changed")))
     };
-    answered(&app, &request, &visitor, &endpoint, Some(EndpointFields::clone(&form).typed()), changed).await
+    answered(&delivery, &request, &visitor, &endpoint, Some(EndpointFields::clone(&form).typed()), changed).await
 }
 
 /// `POST /endpoints/{endpoint}/serving`.
 pub async fn serve(
-    app: web::Data<AppState>,
+    delivery: Capability<Deliveries>,
     request: HttpRequest,
     sent: SignedInForm<ActivationFields>,
     endpoint: web::Path<String>,
@@ -140,15 +140,15 @@ pub async fn serve(
             _ => return Err(Error::invalid("/serving", "choose off, where_it_stopped or now")),
         };
         let edit = EndpointEdit { serving: Some(serving), ..EndpointEdit::default() };
-        app.service.delivery.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
+        delivery.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
         Ok(see_other(&format!("/endpoints/{id}?done={done}")))
     };
-    answered(&app, &request, &visitor, &endpoint, None, served).await
+    answered(&delivery, &request, &visitor, &endpoint, None, served).await
 }
 
 /// `POST /endpoints/{endpoint}/secret`: rotates the secret and shows the new one once.
 pub async fn rotate(
-    app: web::Data<AppState>,
+    delivery: Capability<Deliveries>,
     request: HttpRequest,
     sent: SignedInForm<SecretFields>,
     endpoint: web::Path<String>,
@@ -157,36 +157,36 @@ pub async fn rotate(
     let rotated = async |id: &EndpointId| {
         let secs = form.overlap.parse().map_err(|_| Error::invalid("/overlap", "choose a time from the list"))?;
         let (by, overlap) = (Actor::Person(&visitor.0.signed_in.account), Duration::from_secs(secs));
-        let (secret, until) = app.service.delivery.rotate_endpoint_secret(by, id, overlap).await?;
-        let told = app.service.delivery.endpoint(id).await?;
+        let (secret, until) = delivery.rotate_endpoint_secret(by, id, overlap).await?;
+        let told = delivery.endpoint(id).await?;
         // Without an overlap the previous secret ends at once, so the page names no time.
         let until = (!overlap.is_zero()).then_some(until);
-        let page = secret_page(&app, &visitor, &told.endpoint.name, secret, until).await?;
+        let page = secret_page(&visitor, &told.endpoint.name, secret, until).await?;
         // The secret is shown only in this response, so a redirect would lose it.
         Ok(html(StatusCode::OK, page.render()))
     };
-    answered(&app, &request, &visitor, &endpoint, None, rotated).await
+    answered(&delivery, &request, &visitor, &endpoint, None, rotated).await
 }
 
 /// `POST /endpoints/{endpoint}/test`: sends a test event and shows its result.
 pub async fn test(
-    app: web::Data<AppState>,
+    delivery: Capability<Deliveries>,
     request: HttpRequest,
     sent: EmptyForm,
     endpoint: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let tested = async |id: &EndpointId| {
-        let test = Some(app.service.delivery.test_endpoint(id).await?);
-        let page = page(&app, &visitor, id, EndpointPageExtras { test, ..EndpointPageExtras::default() }).await?;
+        let test = Some(delivery.test_endpoint(id).await?);
+        let page = page(&delivery, &visitor, id, PageExtras { test, ..PageExtras::default() }).await?;
         Ok(html(StatusCode::OK, page.render()))
     };
-    answered(&app, &request, &visitor, &endpoint, None, tested).await
+    answered(&delivery, &request, &visitor, &endpoint, None, tested).await
 }
 
 /// `POST /endpoints/{endpoint}/redeliveries`.
 pub async fn redeliver(
-    app: web::Data<AppState>,
+    delivery: Capability<Deliveries>,
     request: HttpRequest,
     sent: SignedInForm<RedeliveryFields>,
     endpoint: web::Path<String>,
@@ -211,29 +211,29 @@ pub async fn redeliver(
         };
         let by = Actor::Person(&visitor.0.signed_in.account);
         // An empty range is no error, but the reader must not wait for new attempts.
-        let done = if app.service.delivery.redeliver_many(by, id, again).await? == 0 { "none" } else { "again" };
+        let done = if delivery.redeliver_many(by, id, again).await? == 0 { "none" } else { "again" };
         Ok(see_other(&format!("/endpoints/{id}?done={done}")))
     };
-    answered(&app, &request, &visitor, &endpoint, None, sent).await
+    answered(&delivery, &request, &visitor, &endpoint, None, sent).await
 }
 
 /// `POST /endpoints/{endpoint}/removal`.
 pub async fn remove(
-    app: web::Data<AppState>,
+    delivery: Capability<Deliveries>,
     request: HttpRequest,
     sent: EmptyForm,
     endpoint: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let removed = async |id: &EndpointId| {
-        app.service.delivery.remove_endpoint(Actor::Person(&visitor.0.signed_in.account), id).await?;
+        delivery.remove_endpoint(Actor::Person(&visitor.0.signed_in.account), id).await?;
         Ok(see_other("/endpoints?done=removed"))
     };
-    answered(&app, &request, &visitor, &endpoint, None, removed).await
+    answered(&delivery, &request, &visitor, &endpoint, None, removed).await
 }
 
 async fn answered(
-    app: &AppState,
+    delivery: &Deliveries,
     request: &HttpRequest,
     visitor: &Visitor,
     endpoint: &str,
@@ -246,8 +246,8 @@ async fn answered(
         Ok(response) => Ok(response),
         Err(error) => {
             let notice = Some(refusal(error).map_err(failed)?);
-            let beside = EndpointPageExtras { notice, typed, ..EndpointPageExtras::default() };
-            let page = page(app, visitor, &id, beside).await.map_err(failed)?;
+            let beside = PageExtras { notice, typed, ..PageExtras::default() };
+            let page = page(delivery, visitor, &id, beside).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
     }
@@ -257,15 +257,15 @@ pub(in crate::pages) fn id(text: &str) -> Result<EndpointId> {
     EndpointId::try_from(text).map_err(|_| Error::NotFound("endpoint"))
 }
 
-async fn page(app: &AppState, visitor: &Visitor, id: &EndpointId, beside: EndpointPageExtras) -> Result<EndpointPage> {
-    let (service, now) = (&app.service, app.service.core.now());
-    let told = service.delivery.endpoint(id).await?;
+async fn page(delivery: &Deliveries, visitor: &Visitor, id: &EndpointId, beside: PageExtras) -> Result<EndpointPage> {
+    let now = visitor.now();
+    let told = delivery.endpoint(id).await?;
     let which = LISTS.iter().find(|it| it.0 == beside.asked.list).map_or(DeliveryFilter::All, |it| it.1);
     let after = cursor_of(&beside.asked.after);
-    let (deliveries, next) = service.delivery.deliveries(id, which, after, ROWS_MAX).await?;
+    let (deliveries, next) = delivery.deliveries(id, which, after, ROWS_MAX).await?;
     let next = next.map(|it| format!("/endpoints/{id}?list={}&after={}.{}", value_of(which), it.moment, it.index));
     Ok(EndpointPage {
-        shell: visitor.shell(service, beside.notice).await?,
+        shell: visitor.shell(beside.notice).await?,
         csrf: visitor.0.csrf.shown(),
         row: row(&told, now),
         standing: state_sentences(&told, now),

@@ -15,6 +15,7 @@ use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{EndpointId, FlowId};
 use countersign_domain::primitives::secret::Secret;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::delivery::Deliveries;
 use countersign_service::delivery::endpoint_kind::{NewKind, NewPreflight, NewTemplate};
 use countersign_service::delivery::endpoints::{EndpointDetails, NewEndpoint};
 use countersign_service::error::{Error, Result};
@@ -30,7 +31,7 @@ use crate::pages::shared::format::{html, lines, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// Notices after a submitted form, by the value of `?done=`.
 const DONE: &[(&str, Tone, &str)] =
@@ -138,34 +139,42 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// `GET /endpoints`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<EndpointsPage> {
+pub async fn show(
+    delivery: Capability<Deliveries>,
+    visitor: Visitor,
+    done: web::Query<FlashQuery>,
+) -> Result<EndpointsPage> {
     let (kind, events) = (KindName::default().as_str().to_owned(), EventPattern::all().as_str().to_owned());
     let typed = EndpointFormInput { kind, events, ..EndpointFormInput::default() };
-    page(&app, &visitor, done.notice(DONE), typed).await
+    page(&delivery, &visitor, done.notice(DONE), typed).await
 }
 
 /// `POST /endpoints`: adds an endpoint and shows its secret once.
 pub async fn add(
-    app: web::Data<AppState>,
+    delivery: Capability<Deliveries>,
     request: HttpRequest,
     sent: SignedInForm<EndpointFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    match added(&app, &visitor, &form).await {
+    match added(&delivery, &visitor, &form).await {
         // The secret is shown only in this response, so a redirect would lose it.
         Ok((_, Some(page))) => Ok(html(StatusCode::OK, page.render())),
         // The redirect keeps a reload from adding a second endpoint.
         Ok((id, None)) => Ok(see_other(&format!("/endpoints/{id}?done=added"))),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
-            let page = page(&app, &visitor, Some(notice), form.typed()).await.map_err(failed)?;
+            let page = page(&delivery, &visitor, Some(notice), form.typed()).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
     }
 }
 
-async fn added(app: &AppState, visitor: &Visitor, form: &EndpointFields) -> Result<(EndpointId, Option<SecretPage>)> {
+async fn added(
+    delivery: &Deliveries,
+    visitor: &Visitor,
+    form: &EndpointFields,
+) -> Result<(EndpointId, Option<SecretPage>)> {
     let new = NewEndpoint {
         name: form.name.trim().to_owned(),
         kind: form.kind()?,
@@ -178,16 +187,15 @@ async fn added(app: &AppState, visitor: &Visitor, form: &EndpointFields) -> Resu
         after: (form.begin == "log").then_some(0),
     };
     let by = Actor::Person(&visitor.0.signed_in.account);
-    let (told, secret) = app.service.delivery.add_endpoint(by, &new).await?;
+    let (told, secret) = delivery.add_endpoint(by, &new).await?;
     let page = match secret {
-        Some(secret) => Some(secret_page(app, visitor, &told.endpoint.name, secret, None).await?),
+        Some(secret) => Some(secret_page(visitor, &told.endpoint.name, secret, None).await?),
         None => None,
     };
     Ok((told.endpoint.id, page))
 }
 
 pub(in crate::pages) async fn secret_page(
-    app: &AppState,
     visitor: &Visitor,
     name: &str,
     secret: Secret<String>,
@@ -203,9 +211,9 @@ pub(in crate::pages) async fn secret_page(
              signs until the time below."
         }
     };
-    let now = app.service.core.now();
+    let now = visitor.now();
     Ok(SecretPage {
-        shell: visitor.shell(&app.service, None).await?,
+        shell: visitor.shell(None).await?,
         // The name is typed by people, so it is sanitised before it becomes a title.
         title: format!("Secret of {}", SafeLine::new(name).plain()),
         lead,
@@ -220,15 +228,15 @@ pub(in crate::pages) async fn secret_page(
 }
 
 async fn page(
-    app: &AppState,
+    delivery: &Deliveries,
     visitor: &Visitor,
     notice: Option<FlashNotice>,
     typed: EndpointFormInput,
 ) -> Result<EndpointsPage> {
-    let now = app.service.core.now();
-    let endpoints = app.service.delivery.endpoints().await?;
+    let now = visitor.now();
+    let endpoints = delivery.endpoints().await?;
     Ok(EndpointsPage {
-        shell: visitor.shell(&app.service, notice).await?,
+        shell: visitor.shell(notice).await?,
         csrf: visitor.0.csrf.shown(),
         endpoints: endpoints.iter().map(|it| row(it, now)).collect(),
         may_change: may_change(visitor),

@@ -9,6 +9,7 @@ use countersign_domain::episode::state::{self};
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{ReviewId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::episodes::Episodes;
 use countersign_service::episodes::record::EpisodeRecord;
 use countersign_service::error::{Error, Result};
 
@@ -20,23 +21,23 @@ use crate::pages::shared::format::moment;
 use crate::pages::shared::layout::{PageLayout, Tone};
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// `GET /threads/{thread}/episode`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, thread: web::Path<String>) -> Result<EpisodePage> {
-    page(&app, &visitor, &thread).await
+pub async fn show(episodes: Capability<Episodes>, visitor: Visitor, thread: web::Path<String>) -> Result<EpisodePage> {
+    page(&episodes, &visitor, &thread).await
 }
 
 /// `GET /threads/{thread}/episode/{artefact}`: downloads one file.
 pub async fn download(
-    app: web::Data<AppState>,
+    episodes: Capability<Episodes>,
     request: HttpRequest,
     visitor: Visitor,
     path: web::Path<(String, String)>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (thread, file) = path.into_inner();
     let (name, bytes) =
-        file_of(&app, &visitor, &thread, &file).await.map_err(|error| PageError::of(&request, error))?;
+        file_of(&episodes, &visitor, &thread, &file).await.map_err(|error| PageError::of(&request, error))?;
     Ok(HttpResponse::Ok()
         // Agents wrote the content, so the browser must save it and never render it.
         .content_type("application/octet-stream")
@@ -47,23 +48,22 @@ pub async fn download(
 }
 
 /// Returns a file of an episode. The name is safe in a header: the import accepts only letters, digits and `._-`.
-async fn file_of(app: &AppState, visitor: &Visitor, thread: &str, file: &str) -> Result<(String, Vec<u8>)> {
+async fn file_of(episodes: &Episodes, visitor: &Visitor, thread: &str, file: &str) -> Result<(String, Vec<u8>)> {
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
     let reader = visitor.account();
-    let files = app.service.episodes.files_of_run(reader.id.as_str(), &reader.into(), &id).await?;
+    let files = episodes.files_of_run(reader.id.as_str(), &reader.into(), &id).await?;
     // The name is compared with the run's own files, so a path in it leads nowhere.
     files.into_iter().find(|it| it.0 == file).ok_or(Error::NotFound("artefact"))
 }
 
-async fn page(app: &AppState, visitor: &Visitor, thread: &str) -> Result<EpisodePage> {
-    let service = &app.service;
+async fn page(episodes: &Episodes, visitor: &Visitor, thread: &str) -> Result<EpisodePage> {
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
-    let (shell, now) = (visitor.shell(service, None).await?, service.core.now());
+    let (shell, now) = (visitor.shell(None).await?, visitor.now());
     // The closure takes a copy, because the page of an imported run needs the shell too.
     let own = shell.clone();
     let reader = visitor.account();
-    match service.episodes.of_run(reader.id.as_str(), &reader.into(), &id, move |run| of_run(run, own, now)).await {
-        Err(Error::Imported) => Ok(super::imported::page(&service.episodes.imported_run(&id).await?, shell, now)),
+    match episodes.of_run(reader.id.as_str(), &reader.into(), &id, move |run| of_run(run, own, now)).await {
+        Err(Error::Imported) => Ok(super::imported::page(&episodes.imported_run(&id).await?, shell, now)),
         page => page,
     }
 }

@@ -3,6 +3,7 @@
 use actix_web::web;
 use countersign_domain::episode::imported::{RunImport, RunSigner};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::episodes::Episodes;
 use countersign_service::error::{Error, Result};
 use countersign_service::proposals::rejection_list::OlderCursor;
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use super::run_parts::ended;
 use crate::pages::shared::format::moment;
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 const ROWS_MAX: u32 = 30;
 
@@ -23,18 +24,21 @@ pub struct ImportsQuery {
 }
 
 /// `GET /imports`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<ImportsQuery>) -> Result<ImportsPage> {
-    page(&app, &visitor, query.older.as_deref()).await
+pub async fn show(
+    episodes: Capability<Episodes>,
+    visitor: Visitor,
+    query: web::Query<ImportsQuery>,
+) -> Result<ImportsPage> {
+    page(&episodes, &visitor, query.older.as_deref()).await
 }
 
-async fn page(app: &AppState, visitor: &Visitor, older: Option<&str>) -> Result<ImportsPage> {
-    let service = &app.service;
+async fn page(episodes: &Episodes, visitor: &Visitor, older: Option<&str>) -> Result<ImportsPage> {
     // A damaged cursor names no page, so it gets 404.
     let after = older.map(|token| OlderCursor::read(token).ok_or(Error::NotFound("page"))).transpose()?;
-    let (runs, next) = service.episodes.imported_runs(after.as_ref(), ROWS_MAX).await?;
-    let now = service.core.now();
+    let (runs, next) = episodes.imported_runs(after.as_ref(), ROWS_MAX).await?;
+    let now = visitor.now();
     Ok(ImportsPage {
-        shell: visitor.shell(service, None).await?,
+        shell: visitor.shell(None).await?,
         rows: runs.iter().map(|it| row(it, now)).collect(),
         older_url: next.map(|it| format!("/imports?older={}", it.token())),
     })

@@ -7,7 +7,9 @@ use countersign_domain::delivery::mail_contact::{MailAddress, MailContact, MailP
 use countersign_domain::identity::account::Session;
 use countersign_domain::primitives::id::SessionId;
 use countersign_domain::primitives::time::Timestamp;
+use countersign_service::delivery::Deliveries;
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
 use countersign_service::identity::password_hash::PASSWORD_CHARS_MIN;
 use countersign_service::identity::self_service::PasswordChangeOutcome;
 use serde::Deserialize;
@@ -20,7 +22,7 @@ use crate::pages::shared::format::{html, lines, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// Notices after a submitted form, by the value of `?done=`.
 const DONE: &[(&str, Tone, &str)] = &[
@@ -63,19 +65,25 @@ struct AccountFormState {
 const OTHERS: &str = "others";
 
 /// `GET /account`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<AccountPage> {
-    page(&app, &visitor, done.notice(DONE), AccountFormState::default()).await
+pub async fn show(
+    identity: Capability<Identity>,
+    delivery: Capability<Deliveries>,
+    visitor: Visitor,
+    done: web::Query<FlashQuery>,
+) -> Result<AccountPage> {
+    page(&identity, &delivery, &visitor, done.notice(DONE), AccountFormState::default()).await
 }
 
 /// `POST /account/password`. Wrong current passwords count towards the limit of failed sign-ins.
 pub async fn change_password(
-    app: web::Data<AppState>,
+    identity: Capability<Identity>,
+    delivery: Capability<Deliveries>,
     request: HttpRequest,
     sent: SignedInForm<PasswordFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    let (status, problem) = match changed(&app, &visitor, form).await {
+    let (status, problem) = match changed(&identity, &visitor, form).await {
         // The redirect keeps a reload from sending the passwords again.
         Ok(None) => return Ok(see_other("/account?done=password")),
         Ok(Some(problem)) => (StatusCode::UNPROCESSABLE_ENTITY, problem),
@@ -87,16 +95,16 @@ pub async fn change_password(
         Err(error) => (StatusCode::CONFLICT, refusal(error).map_err(failed)?.words),
     };
     let again = AccountFormState { password: Some(problem), ..AccountFormState::default() };
-    let page = page(&app, &visitor, None, again).await.map_err(failed)?;
+    let page = page(&identity, &delivery, &visitor, None, again).await.map_err(failed)?;
     Ok(html(status, page.render()))
 }
 
-async fn changed(app: &AppState, visitor: &Visitor, form: PasswordFields) -> Result<Option<String>> {
+async fn changed(identity: &Identity, visitor: &Visitor, form: PasswordFields) -> Result<Option<String>> {
     // The service gets only one of the two, so this is the only place that can compare them.
     if form.password != form.again {
         return Ok(Some("The two new passwords do not match. Your password is unchanged.".to_owned()));
     }
-    Ok(match app.service.identity.change_password(&visitor.0.signed_in, form.old, form.password).await? {
+    Ok(match identity.change_password(&visitor.0.signed_in, form.old, form.password).await? {
         PasswordChangeOutcome::Yes => None,
         PasswordChangeOutcome::WrongPassword => {
             Some("The current password is wrong. Your password is unchanged.".to_owned())
@@ -106,7 +114,7 @@ async fn changed(app: &AppState, visitor: &Visitor, form: PasswordFields) -> Res
 
 /// `POST /account/sessions`: ends one session, or all sessions except the current one.
 pub async fn end_sessions(
-    app: web::Data<AppState>,
+    identity: Capability<Identity>,
     request: HttpRequest,
     sent: SignedInForm<SessionFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
@@ -114,11 +122,11 @@ pub async fn end_sessions(
     let me = &visitor.0.signed_in;
     let done = async {
         if form.session == OTHERS {
-            return app.service.identity.end_other_sessions(me).await;
+            return identity.end_other_sessions(me).await;
         }
         // A malformed id names no session, so it gets 404 like an unknown one.
         let which = SessionId::try_from(form.session.as_str()).map_err(|_| Error::NotFound("session"))?;
-        app.service.identity.end_session(me, &which).await
+        identity.end_session(me, &which).await
     };
     done.await.map_err(|error| PageError::of(&request, error))?;
     Ok(see_other("/account?done=ended"))
@@ -126,7 +134,8 @@ pub async fn end_sessions(
 
 /// `POST /account/contact`: sets or removes the address for email notifications.
 pub async fn set_contact(
-    app: web::Data<AppState>,
+    identity: Capability<Identity>,
+    delivery: Capability<Deliveries>,
     request: HttpRequest,
     sent: SignedInForm<ContactFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
@@ -136,42 +145,43 @@ pub async fn set_contact(
     let typed = form.mail.trim();
     // An empty field removes the address, so the page needs no second form for that.
     if typed.is_empty() {
-        app.service.delivery.set_contact(account, None).await.map_err(failed)?;
+        delivery.set_contact(account, None).await.map_err(failed)?;
         return Ok(see_other("/account?done=no-mail"));
     }
     let Ok(mail) = MailAddress::try_from(typed.to_owned()) else {
         let problem = "This is not a valid email address. Enter one like name@example.org. Your setting is unchanged.";
         let again =
             AccountFormState { mail: Some((typed.to_owned(), problem.to_owned())), ..AccountFormState::default() };
-        let page = page(&app, &visitor, None, again).await.map_err(failed)?;
+        let page = page(&identity, &delivery, &visitor, None, again).await.map_err(failed)?;
         return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
     };
     let pace = if form.pace == "digest" { MailPace::Digest } else { MailPace::Each };
-    let contact = MailContact { account: account.clone(), mail, pace, at: app.service.core.now() };
-    app.service.delivery.set_contact(account, Some(contact)).await.map_err(failed)?;
+    let contact = MailContact { account: account.clone(), mail, pace, at: visitor.now() };
+    delivery.set_contact(account, Some(contact)).await.map_err(failed)?;
     Ok(see_other("/account?done=mail"))
 }
 
 async fn page(
-    app: &AppState,
+    identity: &Identity,
+    delivery: &Deliveries,
     visitor: &Visitor,
     notice: Option<FlashNotice>,
     again: AccountFormState,
 ) -> Result<AccountPage> {
-    let (account, now) = (visitor.account(), app.service.core.now());
-    let sessions = app.service.identity.sessions_of(&account.id).await?;
+    let (account, now) = (visitor.account(), visitor.now());
+    let sessions = identity.sessions_of(&account.id).await?;
     let ids: Vec<String> = sessions.iter().map(|it| format!("session/{}", it.id)).collect();
     // One query reads the times of all sessions, so the number of rows does not matter.
-    let seen = app.service.identity.last_seen(&ids).await?;
+    let seen = identity.last_seen(&ids).await?;
     let this = &visitor.0.signed_in.session.record.id;
-    let contact = app.service.delivery.contact_of(&account.id).await?;
+    let contact = delivery.contact_of(&account.id).await?;
     let (mail, mail_problem) = match again.mail {
         // The rejected input stays in the field, so that it can be corrected.
         Some((typed, problem)) => (typed, Some(problem)),
         None => (contact.as_ref().map(|it| it.mail.to_string()).unwrap_or_default(), None),
     };
     Ok(AccountPage {
-        shell: visitor.shell(&app.service, notice).await?,
+        shell: visitor.shell(notice).await?,
         csrf: visitor.0.csrf.shown(),
         name: SafeLine::new(account.name.as_str()),
         role: account.role.as_str(),

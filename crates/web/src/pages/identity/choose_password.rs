@@ -5,12 +5,12 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::LinkPurpose;
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
 use countersign_service::identity::password_hash::PASSWORD_CHARS_MIN;
 use serde::Deserialize;
 
 use super::account_view::PasswordPage;
-use crate::pages::shared::anonymous_session;
-use crate::pages::shared::anonymous_session::{AnonymousSession, let_in};
+use crate::pages::shared::anonymous_session::{AnonymousSession, SignInCapabilities, sign_in_origin, signed_in};
 use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::flash::refusal;
 use crate::pages::shared::form::AnonymousForm;
@@ -18,7 +18,6 @@ use crate::pages::shared::format::{html, lines};
 use crate::pages::shared::layout::PageLayout;
 use crate::pages::shared::return_path::LocalPath;
 use crate::pages::shared::safe_text::SafeLine;
-use crate::state::AppState;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -29,7 +28,7 @@ pub struct ChoosePasswordFields {
 
 /// `GET /password/{secret}`. Opening the link does not use it: link previews of mail and chat programs would spend it.
 pub async fn show(
-    app: web::Data<AppState>,
+    app: SignInCapabilities,
     request: HttpRequest,
     secret: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
@@ -38,7 +37,7 @@ pub async fn show(
 
 /// `POST /password/{secret}`: sets the password and uses up the link.
 pub async fn submit(
-    app: web::Data<AppState>,
+    app: SignInCapabilities,
     request: HttpRequest,
     sent: AnonymousForm<ChoosePasswordFields>,
     secret: web::Path<String>,
@@ -49,12 +48,10 @@ pub async fn submit(
         let problem = "The two passwords do not match. Enter the same password twice.".to_owned();
         return answer(&app, &request, &secret, StatusCode::UNPROCESSABLE_ENTITY, Some(problem)).await;
     }
-    let origin = anonymous_session::sign_in_origin(&app, &request).origin;
-    match app.service.identity.choose_password(&secret, form.password, origin).await {
+    let origin = sign_in_origin(&app.edge, &request).origin;
+    match app.identity.choose_password(&secret, form.password, origin).await {
         // The link and the new password prove the identity, so no separate sign-in follows.
-        Ok((person, session)) => {
-            Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::inbox())))
-        }
+        Ok((person, session)) => Ok(signed_in(&app, &person, session, &LocalPath::inbox())),
         Err(error) => {
             let problem = refusal(error).map_err(|error| PageError::of(&request, error))?.words;
             answer(&app, &request, &secret, StatusCode::UNPROCESSABLE_ENTITY, Some(problem)).await
@@ -63,32 +60,33 @@ pub async fn submit(
 }
 
 async fn answer(
-    app: &AppState,
+    app: &SignInCapabilities,
     request: &HttpRequest,
     secret: &str,
     status: StatusCode,
     problem: Option<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
-    let door = AnonymousSession::of(app, request);
-    let page = page(app, request, secret, &door, problem).await.map_err(|error| PageError::of(request, error))?;
-    Ok(door.with_secret_cookie(app, html(status, page.render())))
+    let door = AnonymousSession::of(&app.edge, request);
+    let page =
+        page(&app.identity, request, secret, &door, problem).await.map_err(|error| PageError::of(request, error))?;
+    Ok(door.with_secret_cookie(&app.edge, html(status, page.render())))
 }
 
 async fn page(
-    app: &AppState,
+    identity: &Identity,
     request: &HttpRequest,
     secret: &str,
     door: &AnonymousSession,
     problem: Option<String>,
 ) -> Result<PasswordPage> {
-    let link = app.service.identity.link_of(secret).await?;
+    let link = identity.link_of(secret).await?;
     let (title, name, invited, by) = match link.record.purpose {
         LinkPurpose::Invite { name, role, groups, by } => {
             ("Welcome", name, Some((role.as_str(), lines(groups.iter().map(|it| it.as_str())))), by)
         }
         // A reset link stores only the id, so the name comes from the account.
         LinkPurpose::Reset { account, by } => {
-            ("Set a new password", app.service.identity.account_row(&account).await?.record.name, None, by)
+            ("Set a new password", identity.account_row(&account).await?.record.name, None, by)
         }
         // Set-up and sign-in links are valid, but must not set a password here.
         _ => return Err(Error::NotFound("link")),

@@ -10,6 +10,7 @@ use countersign_domain::identity::delegation::Delegation;
 use countersign_domain::primitives::id::DelegationId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
 use countersign_service::identity::delegations::{DelegationOwnerFilter, NewDelegation};
 use countersign_service::identity::passkeys::{ChallengePurpose, PasskeyConfirmation};
 use serde::Deserialize;
@@ -27,7 +28,7 @@ use crate::pages::shared::format::{html, lines, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 const URL: &str = "/delegations";
 
@@ -64,8 +65,12 @@ pub struct DelegationForm {
 }
 
 /// `GET /delegations`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<DelegationsPage> {
-    page(&app, &visitor, done.notice(DONE), &DelegationForm::default()).await
+pub async fn show(
+    identity: Capability<Identity>,
+    visitor: Visitor,
+    done: web::Query<FlashQuery>,
+) -> Result<DelegationsPage> {
+    page(&identity, &visitor, done.notice(DONE), &DelegationForm::default()).await
 }
 
 /// Redirects a `GET` of an address that accepts only forms.
@@ -75,15 +80,18 @@ pub async fn back() -> HttpResponse {
 
 /// `POST /delegations`: shows the confirm page, and creates the delegation when the form has `confirmed=yes`.
 pub async fn submit(
-    app: web::Data<AppState>,
+    identity: Capability<Identity>,
     request: HttpRequest,
     sent: SignedInForm<DelegationForm>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     let confirmed = form.confirmed == "yes";
-    let done =
-        if confirmed { create(&app, &visitor, &form).await } else { confirm_page(&app, &visitor, &form, None).await };
+    let done = if confirmed {
+        create(&identity, &visitor, &form).await
+    } else {
+        confirm_page(&identity, &visitor, &form, None).await
+    };
     let error = match done {
         Ok(response) => return Ok(response),
         Err(error) => error,
@@ -96,16 +104,16 @@ pub async fn submit(
     };
     // These errors belong to the confirm page. All others go to the page with the form.
     if shown.is_some() {
-        return confirm_page(&app, &visitor, &form, shown).await.map_err(failed);
+        return confirm_page(&identity, &visitor, &form, shown).await.map_err(failed);
     }
     let notice = refusal(error).map_err(failed)?;
-    let page = page(&app, &visitor, Some(notice), &form).await.map_err(failed)?;
+    let page = page(&identity, &visitor, Some(notice), &form).await.map_err(failed)?;
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 
 /// `POST /delegations/{delegation}/end`.
 pub async fn end(
-    app: web::Data<AppState>,
+    identity: Capability<Identity>,
     request: HttpRequest,
     sent: EmptyForm,
     delegation: web::Path<String>,
@@ -114,7 +122,7 @@ pub async fn end(
     let done = async {
         // A malformed id names no delegation, so it gets 404 like an unknown one.
         let id = DelegationId::try_from(delegation.as_str()).map_err(|_| Error::NotFound("delegation"))?;
-        app.service.identity.end_delegation(&visitor.account().id, &id).await
+        identity.end_delegation(&visitor.account().id, &id).await
     };
     done.await.map_err(|error| PageError::of(&request, error))?;
     Ok(see_other(&format!("{URL}?done=ended")))
@@ -130,27 +138,27 @@ fn new_delegation(form: &DelegationForm) -> Result<NewDelegation> {
     Ok(NewDelegation { to, length: Duration::from_secs(hours.saturating_mul(3600)) })
 }
 
-async fn create(app: &AppState, visitor: &Visitor, form: &DelegationForm) -> Result<HttpResponse> {
+async fn create(identity: &Identity, visitor: &Visitor, form: &DelegationForm) -> Result<HttpResponse> {
     let confirmation = if form.assertion.is_empty() {
         PasskeyConfirmation::Password(form.password.clone())
     } else {
         PasskeyConfirmation::Passkey { challenge: form.confirm_challenge.clone(), assertion: parsed(&form.assertion)? }
     };
-    app.service.identity.delegate_to(&visitor.0.signed_in, &new_delegation(form)?, confirmation).await?;
+    identity.delegate_to(&visitor.0.signed_in, &new_delegation(form)?, confirmation).await?;
     // The redirect keeps a reload from creating a second delegation.
     Ok(see_other(&format!("{URL}?done=named")))
 }
 
 /// Renders the confirm page: the delegated groups, the other reviewer and the end.
 async fn confirm_page(
-    app: &AppState,
+    identity: &Identity,
     visitor: &Visitor,
     form: &DelegationForm,
     problem: Option<String>,
 ) -> Result<HttpResponse> {
-    let (service, account, naming) = (&app.service, visitor.account(), new_delegation(form)?);
-    let offer = service.identity.offer(account, &naming).await?;
-    let own = service.identity.passkeys_of(&account.id).await?;
+    let (account, naming) = (visitor.account(), new_delegation(form)?);
+    let offer = identity.offer(account, &naming).await?;
+    let own = identity.passkeys_of(&account.id).await?;
     let session = visitor.0.signed_in.session.record.id.as_str();
     let confirm = match (own.is_empty(), account.password_hash()) {
         (true, Some(_)) => PasskeyConfirmationView::Password,
@@ -158,18 +166,17 @@ async fn confirm_page(
         (true, None) => PasskeyConfirmationView::FreshSession,
         // A passkey is stronger than a password, so an account that has one must use it.
         (false, _) => PasskeyConfirmationView::Passkey(PasskeyChallengeView {
-            rp_id: service.identity.relying_party().map(|it| it.id().to_owned()).unwrap_or_default(),
+            rp_id: identity.relying_party().map(|it| it.id().to_owned()).unwrap_or_default(),
             // The challenge covers the terms, so a signature for one delegation cannot confirm another.
-            challenge: service
-                .identity
+            challenge: identity
                 .passkey_challenge(&ChallengePurpose::AllowDelegating { session, terms: &offer.terms })?,
             allow: ids(&own),
         }),
     };
-    let now = service.core.now();
+    let now = visitor.now();
     let status = if problem.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
     let page = DelegatePage {
-        shell: visitor.shell(service, None).await?,
+        shell: visitor.shell(None).await?,
         csrf: visitor.0.csrf.shown(),
         to: SafeLine::new(offer.to.name.as_str()),
         hours: naming.length.as_secs() / 3600,
@@ -182,19 +189,19 @@ async fn confirm_page(
 }
 
 async fn page(
-    app: &AppState,
+    identity: &Identity,
     visitor: &Visitor,
     notice: Option<FlashNotice>,
     form: &DelegationForm,
 ) -> Result<DelegationsPage> {
-    let (service, account, now) = (&app.service, visitor.account(), app.service.core.now());
+    let (account, now) = (visitor.account(), visitor.now());
     let votes = account.role == PersonRole::Reviewer;
     // Only reviewers vote and delegate, so other roles see the delegations of all people.
     let whose = if votes { DelegationOwnerFilter::Own } else { DelegationOwnerFilter::Everybodys };
-    let found = service.identity.delegations(&account.id, whose).await?;
+    let found = identity.delegations(&account.id, whose).await?;
     let rows = |of: &[Delegation]| of.iter().take(GIVEN_SHOWN).map(|it| row(visitor, it, now)).collect::<Vec<_>>();
     Ok(DelegationsPage {
-        shell: visitor.shell(service, notice).await?,
+        shell: visitor.shell(notice).await?,
         csrf: visitor.0.csrf.shown(),
         // A reviewer without a group has no vote to delegate, so the form is left out.
         naming: (votes && !account.groups.is_empty()).then(|| naming_form(form)),

@@ -9,17 +9,18 @@ use countersign_domain::primitives::secret::Secret;
 use countersign_service::error::Error;
 use countersign_service::identity::oidc_sign_in::OidcCallback;
 use countersign_service::identity::oidc_sign_in::{AuthorizationResponse, AuthorizationResult};
+use countersign_service::platform::core::Core;
 use serde::Deserialize;
 
 use super::sign_in_view::RedirectPage;
 use crate::limits::rate_limit::RateLimiter;
-use crate::pages::shared::anonymous_session::{AnonymousSession, let_in, sign_in_origin};
+use crate::pages::shared::anonymous_session::{AnonymousSession, SignInCapabilities, let_in, sign_in_origin};
 use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::AnonymousForm;
 use crate::pages::shared::format::html;
 use crate::pages::shared::layout::PageLayout;
 use crate::pages::shared::return_path::{LocalPath, NextPathQuery};
-use crate::state::AppState;
+use crate::state::{Capability, EdgeConfig};
 
 /// Burst of sign-ins that one address may start. An office shares one address, and its people sign in at the same hour.
 const BEGUN_AT_ONCE: u32 = 60;
@@ -48,34 +49,36 @@ pub struct OidcCallbackQuery {
 /// The answer is a page that forwards, not a redirect: the content security policy allows forms to lead only to this
 /// gateway, and the provider's own redirects are unknown.
 pub async fn submit(
-    app: web::Data<AppState>,
+    app: SignInCapabilities,
+    core: Capability<Core>,
     request: HttpRequest,
     sent: AnonymousForm<NextPathQuery>,
 ) -> Result<HttpResponse, PageError> {
     let (door, form) = sent.parts();
     // The limit comes first, because each start writes a row to the database.
-    check_rate_limit(&app, &request)?;
+    check_rate_limit(&app.edge, &core, &request)?;
     // Only a local path is used, so that the sign-in cannot end at another site.
     let next = LocalPath::of(&form.next);
-    let begun = app.service.identity.oidc_authorize(door.secret(), next.as_str()).await;
+    let begun = app.identity.oidc_authorize(door.secret(), next.as_str()).await;
     let url = begun.map_err(|error| PageError::of(&request, error))?;
     Ok(redirect_page(url, "Signing in", "Your organisation's sign-in page opens and returns you here."))
 }
 
 /// `GET /sign-in/oidc/return`: completes the sign-in with the provider's answer.
 pub async fn oidc_callback(
-    app: web::Data<AppState>,
+    app: SignInCapabilities,
+    core: Capability<Core>,
     request: HttpRequest,
     brought: web::Query<OidcCallbackQuery>,
 ) -> Result<HttpResponse, PageError> {
-    check_rate_limit(&app, &request)?;
+    check_rate_limit(&app.edge, &core, &request)?;
     // Never create a session here: an answer that does not belong to this browser must not be accepted (login CSRF).
-    let door = AnonymousSession::shown(&app, &request);
+    let door = AnonymousSession::shown(&app.edge, &request);
     let mut back = read(brought.into_inner()).ok_or_else(|| PageError::unreadable(&request))?;
-    back.origin = sign_in_origin(&app, &request).origin;
-    let came_in = app.service.identity.oidc_callback(door.as_ref().map(AnonymousSession::secret), &back).await;
+    back.origin = sign_in_origin(&app.edge, &request).origin;
+    let came_in = app.identity.oidc_callback(door.as_ref().map(AnonymousSession::secret), &back).await;
     let came_in = came_in.map_err(|error| PageError::of(&request, error))?;
-    Ok(let_in(&app, came_in.secret, &LocalPath::of(&came_in.next)))
+    Ok(let_in(&app.edge, came_in.secret, &LocalPath::of(&came_in.next)))
 }
 
 /// Returns a page that forwards to an external address at once and without a script.
@@ -84,10 +87,10 @@ pub fn redirect_page(url: String, title: &str, lead: &str) -> HttpResponse {
     html(StatusCode::OK, page.render())
 }
 
-fn check_rate_limit(app: &AppState, request: &HttpRequest) -> Result<(), PageError> {
+fn check_rate_limit(edge: &EdgeConfig, core: &Core, request: &HttpRequest) -> Result<(), PageError> {
     // Before sign-in there is no account to limit, so the limit is per network address.
-    let address = app.edge.peers.asker_of(request).to_string();
-    let taken = app.edge.elsewhere.take(address.as_str(), app.service.core.now());
+    let address = edge.peers.asker_of(request).to_string();
+    let taken = edge.elsewhere.take(address.as_str(), core.now());
     taken.map_err(|_| PageError::of(request, Error::TooMany))
 }
 

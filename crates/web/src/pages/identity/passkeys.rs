@@ -6,6 +6,7 @@ use askama::Template as _;
 use countersign_domain::identity::passkey::{Assertion, Passkey, Registration};
 use countersign_domain::primitives::id::PasskeyId;
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
 use countersign_service::identity::passkeys::{ChallengePurpose, NewPasskey, PasskeyConfirmation, PasskeySignIn};
 use serde::Deserialize;
 
@@ -13,8 +14,7 @@ use super::passkeys_view::{
     AddPasskeyForm, PasskeyAvailability, PasskeyChallengeView, PasskeyConfirmationView, PasskeyRow, PasskeysPage,
 };
 use super::sign_in::page_again;
-use crate::pages::shared::anonymous_session;
-use crate::pages::shared::anonymous_session::let_in;
+use crate::pages::shared::anonymous_session::{SignInCapabilities, sign_in_origin, signed_in};
 use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::{AnonymousForm, SignedInForm};
 use crate::pages::shared::format::{html, moment, see_other};
@@ -22,7 +22,7 @@ use crate::pages::shared::layout::{FlashNotice, Tone};
 use crate::pages::shared::return_path::LocalPath;
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 pub const PASSKEYS_URL: &str = "/account/passkeys";
 
@@ -58,7 +58,7 @@ pub struct SignInFields {
 
 /// `GET /account/passkeys`.
 pub async fn show(
-    app: web::Data<AppState>,
+    identity: Capability<Identity>,
     visitor: Visitor,
     done: web::Query<PasskeyFlashQuery>,
 ) -> Result<PasskeysPage> {
@@ -68,7 +68,7 @@ pub async fn show(
         _ => None,
     };
     let notice = notice.map(|words| FlashNotice { tone: Tone::Good, words: words.to_owned() });
-    page(&app, &visitor, notice, "").await
+    page(&identity, &visitor, notice, "").await
 }
 
 /// Redirects a `GET` of an address that accepts only forms.
@@ -78,7 +78,7 @@ pub async fn back() -> HttpResponse {
 
 /// `POST /account/passkeys`: registers a passkey.
 pub async fn add(
-    app: web::Data<AppState>,
+    identity: Capability<Identity>,
     request: HttpRequest,
     sent: SignedInForm<PasskeyFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
@@ -86,19 +86,19 @@ pub async fn add(
     let name = form.name.clone();
     let added = async {
         let new = new_passkey(form)?;
-        app.service.identity.add_passkey(&visitor.0.signed_in, new).await
+        identity.add_passkey(&visitor.0.signed_in, new).await
     };
     match added.await {
         // The redirect keeps a reload from sending the registration again.
         Ok(_) => Ok(see_other(&format!("{PASSKEYS_URL}?done=added"))),
         // The typed name stays in the form, so that only the passkey has to be repeated.
-        Err(error) => again(&app, &request, &visitor, error, &name).await,
+        Err(error) => again(&identity, &request, &visitor, error, &name).await,
     }
 }
 
 /// `POST /account/passkeys/removal`: removes a passkey.
 pub async fn remove(
-    app: web::Data<AppState>,
+    identity: Capability<Identity>,
     request: HttpRequest,
     sent: SignedInForm<PasskeyFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
@@ -106,18 +106,18 @@ pub async fn remove(
     let removed = async {
         let id = PasskeyId::try_from(form.passkey.as_str()).map_err(|_| Error::NotFound("passkey"))?;
         let confirmation = confirmation(form)?;
-        app.service.identity.remove_passkey(&visitor.0.signed_in, &id, confirmation).await
+        identity.remove_passkey(&visitor.0.signed_in, &id, confirmation).await
     };
     match removed.await {
         // The redirect keeps a reload from sending the removal again.
         Ok(()) => Ok(see_other(&format!("{PASSKEYS_URL}?done=removed"))),
-        Err(error) => again(&app, &request, &visitor, error, "").await,
+        Err(error) => again(&identity, &request, &visitor, error, "").await,
     }
 }
 
 /// `POST /sign-in/passkey`.
 pub async fn sign_in(
-    app: web::Data<AppState>,
+    app: SignInCapabilities,
     request: HttpRequest,
     sent: AnonymousForm<SignInFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
@@ -134,10 +134,10 @@ pub async fn sign_in(
         challenge: &form.challenge,
         assertion: &assertion,
         account: &form.account,
-        origin: anonymous_session::sign_in_origin(&app, &request).origin,
+        origin: sign_in_origin(&app.edge, &request).origin,
     };
-    match app.service.identity.sign_in_with_passkey(&attempt).await {
-        Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
+    match app.identity.sign_in_with_passkey(&attempt).await {
+        Ok((person, secret)) => Ok(signed_in(&app, &person, secret, &next)),
         // One sentence covers unknown passkeys and disabled accounts, so it does not disclose which accounts exist.
         Err(Error::Unauthenticated) => again(
             StatusCode::UNAUTHORIZED,
@@ -168,7 +168,7 @@ pub fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
 
 /// Renders the page again with the reason of a refusal. Other errors get an error page.
 async fn again(
-    app: &AppState,
+    identity: &Identity,
     request: &HttpRequest,
     visitor: &Visitor,
     error: Error,
@@ -185,30 +185,41 @@ async fn again(
         _ => return Err(PageError::of(request, error)),
     };
     let notice = Some(FlashNotice { tone: Tone::Bad, words });
-    let page = page(app, visitor, notice, name).await.map_err(|error| PageError::of(request, error))?;
+    let page = page(identity, visitor, notice, name).await.map_err(|error| PageError::of(request, error))?;
     Ok(html(status, page.render()))
 }
 
-async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, typed: &str) -> Result<PasskeysPage> {
-    let (service, account) = (&app.service, visitor.account());
-    let own = service.identity.passkeys_of(&account.id).await?;
-    let rows = own.iter().map(|it| row(app, visitor, it, &own)).collect::<Result<Vec<_>>>()?;
+async fn page(
+    identity: &Identity,
+    visitor: &Visitor,
+    notice: Option<FlashNotice>,
+    typed: &str,
+) -> Result<PasskeysPage> {
+    let account = visitor.account();
+    let own = identity.passkeys_of(&account.id).await?;
+    let rows = own.iter().map(|it| row(identity, visitor, it, &own)).collect::<Result<Vec<_>>>()?;
     Ok(PasskeysPage {
-        shell: visitor.shell(service, notice).await?,
+        shell: visitor.shell(notice).await?,
         csrf: visitor.0.csrf.shown(),
-        place: match service.identity.relying_party() {
-            Some(party) => PasskeyAvailability::Here(add_form(app, visitor, &own, party.id(), typed)?),
+        place: match identity.relying_party() {
+            Some(party) => PasskeyAvailability::Here(add_form(identity, visitor, &own, party.id(), typed)?),
             // Browsers bind passkeys to an address, so the page names the one at which they work.
-            None => PasskeyAvailability::Nowhere(service.core.public_url().to_owned()),
+            None => PasskeyAvailability::Nowhere(visitor.public_url().to_owned()),
         },
         rows,
     })
 }
 
-fn add_form(app: &AppState, visitor: &Visitor, own: &[Passkey], rp_id: &str, typed: &str) -> Result<AddPasskeyForm> {
+fn add_form(
+    identity: &Identity,
+    visitor: &Visitor,
+    own: &[Passkey],
+    rp_id: &str,
+    typed: &str,
+) -> Result<AddPasskeyForm> {
     let (account, session) = (visitor.account(), visitor.0.signed_in.session.record.id.as_str());
     // The challenge names the session, so a registration from another session is refused.
-    let challenge = app.service.identity.passkey_challenge(&ChallengePurpose::Add { session })?;
+    let challenge = identity.passkey_challenge(&ChallengePurpose::Add { session })?;
     let confirm = if own.is_empty() {
         if account.password_hash().is_some() {
             PasskeyConfirmationView::Password
@@ -221,7 +232,7 @@ fn add_form(app: &AppState, visitor: &Visitor, own: &[Passkey], rp_id: &str, typ
         let purpose = ChallengePurpose::AllowAdding { session, registration: &challenge };
         PasskeyConfirmationView::Passkey(PasskeyChallengeView {
             rp_id: rp_id.to_owned(),
-            challenge: app.service.identity.passkey_challenge(&purpose)?,
+            challenge: identity.passkey_challenge(&purpose)?,
             allow: ids(own),
         })
     };
@@ -235,23 +246,19 @@ fn add_form(app: &AppState, visitor: &Visitor, own: &[Passkey], rp_id: &str, typ
     })
 }
 
-fn row(app: &AppState, visitor: &Visitor, passkey: &Passkey, own: &[Passkey]) -> Result<PasskeyRow> {
-    let (now, session) = (app.service.core.now(), visitor.0.signed_in.session.record.id.as_str());
+fn row(identity: &Identity, visitor: &Visitor, passkey: &Passkey, own: &[Passkey]) -> Result<PasskeyRow> {
+    let (now, session) = (visitor.now(), visitor.0.signed_in.session.record.id.as_str());
     // The challenge contains the passkey's id, so a signature for one removal cannot confirm another.
     let purpose = ChallengePurpose::AllowRemoving { session, passkey: passkey.id.as_str() };
     // An address without passkeys still shows the list, so a missing id must not be an error.
-    let rp_id = app.service.identity.relying_party().map(|it| it.id().to_owned()).unwrap_or_default();
+    let rp_id = identity.relying_party().map(|it| it.id().to_owned()).unwrap_or_default();
     Ok(PasskeyRow {
         id: passkey.id.to_string(),
         name: SafeLine::new(passkey.name.as_str()),
         added: moment(passkey.added_at, now),
         used: passkey.used_at.map(|it| moment(it, now)),
         kept: if passkey.backup_eligible { "may be synced to other devices" } else { "bound to one device" },
-        remove: PasskeyChallengeView {
-            rp_id,
-            challenge: app.service.identity.passkey_challenge(&purpose)?,
-            allow: ids(own),
-        },
+        remove: PasskeyChallengeView { rp_id, challenge: identity.passkey_challenge(&purpose)?, allow: ids(own) },
     })
 }
 

@@ -9,6 +9,7 @@ use countersign_domain::identity::account::{Account, AccountCredential, LinkPurp
 use countersign_domain::primitives::id::{GroupName, SessionId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
 use countersign_service::identity::accounts::NewAccount;
 use countersign_service::identity::administration::{INVITATION_TTL, OpenLink};
 use serde::Deserialize;
@@ -21,7 +22,7 @@ use crate::pages::shared::format::{html, lines, listed, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 const ADDRESS: &str = "/people";
 
@@ -37,9 +38,13 @@ pub struct InvitationFields {
 }
 
 /// `GET /people`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<PeoplePage> {
+pub async fn show(
+    identity: Capability<Identity>,
+    visitor: Visitor,
+    done: web::Query<FlashQuery>,
+) -> Result<PeoplePage> {
     let typed = PersonFormInput { role: PersonRole::Reviewer.as_str().to_owned(), ..PersonFormInput::default() };
-    page(&app, &visitor, done.notice(DONE), typed).await
+    page(&identity, &visitor, done.notice(DONE), typed).await
 }
 
 /// Redirects a `GET` of an address that accepts only forms.
@@ -49,38 +54,39 @@ pub async fn back() -> HttpResponse {
 
 /// `POST /people/invitations`: creates an invitation and shows its link once.
 pub async fn invite(
-    app: web::Data<AppState>,
+    identity: Capability<Identity>,
     request: HttpRequest,
     sent: SignedInForm<InvitationFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    match invited(&app, &visitor, &form).await {
+    match invited(&identity, &visitor, &form).await {
         // The link is shown only in this response, so a redirect would lose it.
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
             let InvitationFields { username: name, role, groups, .. } = form;
-            let page =
-                page(&app, &visitor, Some(notice), PersonFormInput { name, role, groups }).await.map_err(failed)?;
+            let page = page(&identity, &visitor, Some(notice), PersonFormInput { name, role, groups })
+                .await
+                .map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
     }
 }
 
-async fn invited(app: &AppState, visitor: &Visitor, form: &InvitationFields) -> Result<SecretPage> {
+async fn invited(identity: &Identity, visitor: &Visitor, form: &InvitationFields) -> Result<SecretPage> {
     let (role, groups) = (role_of(&form.role)?, groups_of(&form.groups)?);
     let new = NewAccount { name: form.username.trim().to_owned(), role, groups };
-    let secret = app.service.identity.invite(&visitor.0.signed_in.account, &new).await?;
-    let now = app.service.core.now();
+    let secret = identity.invite(&visitor.0.signed_in.account, &new).await?;
+    let now = visitor.now();
     Ok(SecretPage {
-        shell: visitor.shell(&app.service, None).await?,
+        shell: visitor.shell(None).await?,
         title: format!("Invitation for {}", new.name),
         lead: "Send this link only to the invited person: the first person to use it sets the password. The link is \
                shown only now and works once.",
         label: "Link",
         // The administrator sends this link by other means, so it needs the public URL and not a path.
-        secret: format!("{}/password/{secret}", app.service.core.public_url()),
+        secret: format!("{}/password/{secret}", visitor.public_url()),
         until: Some(moment(now.plus(INVITATION_TTL), now)),
         note: None,
         back: ADDRESS,
@@ -90,7 +96,7 @@ async fn invited(app: &AppState, visitor: &Visitor, form: &InvitationFields) -> 
 
 /// `POST /people/links/{link}/withdrawal`.
 pub async fn withdraw(
-    app: web::Data<AppState>,
+    identity: Capability<Identity>,
     request: HttpRequest,
     sent: EmptyForm,
     link: web::Path<String>,
@@ -99,14 +105,14 @@ pub async fn withdraw(
     let failed = |error| PageError::of(&request, error);
     let done = async {
         let id = SessionId::try_from(link.as_str()).map_err(|_| Error::NotFound("link"))?;
-        app.service.identity.withdraw_link(&visitor.0.signed_in.account, &id).await
+        identity.withdraw_link(&visitor.0.signed_in.account, &id).await
     };
     match done.await {
         // The redirect keeps a reload from sending the withdrawal again.
         Ok(()) => Ok(see_other("/people?done=withdrawn")),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
-            let page = page(&app, &visitor, Some(notice), PersonFormInput::default()).await.map_err(failed)?;
+            let page = page(&identity, &visitor, Some(notice), PersonFormInput::default()).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
     }
@@ -127,14 +133,14 @@ pub fn groups_of(text: &str) -> Result<BTreeSet<GroupName>> {
 }
 
 async fn page(
-    app: &AppState,
+    identity: &Identity,
     visitor: &Visitor,
     notice: Option<FlashNotice>,
     typed: PersonFormInput,
 ) -> Result<PeoplePage> {
-    let (service, now) = (&app.service, app.service.core.now());
-    let people = service.identity.people().await?;
-    let links = service.identity.open_links().await?;
+    let now = visitor.now();
+    let people = identity.people().await?;
+    let links = identity.open_links().await?;
     let name_of = |link: &OpenLink| match &link.purpose {
         // A reset link stores only the id, so the name comes from the account.
         LinkPurpose::Reset { account, .. } => people.iter().find(|it| it.id == *account).map(|it| it.name.clone()),
@@ -142,11 +148,11 @@ async fn page(
     };
     let ids: Vec<String> = people.iter().map(|it| format!("account/{}", it.id)).collect();
     // One query reads the times of all people, so the number of rows does not matter.
-    let seen = service.identity.last_seen(&ids).await?;
+    let seen = identity.last_seen(&ids).await?;
     Ok(PeoplePage {
         links: links.iter().filter_map(|it| link_row(it, name_of(it), now)).collect(),
         people: people.iter().zip(&ids).map(|(it, id)| person_row(it, visitor, seen.get(id).copied(), now)).collect(),
-        shell: visitor.shell(service, notice).await?,
+        shell: visitor.shell(notice).await?,
         csrf: visitor.0.csrf.shown(),
         may_change: visitor.account().role == PersonRole::Admin,
         typed,

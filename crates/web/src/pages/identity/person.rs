@@ -5,7 +5,9 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::{Account, PersonRole};
 use countersign_domain::primitives::id::AccountId;
+use countersign_service::delivery::Deliveries;
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
 use countersign_service::identity::administration::RESET_TTL;
 use countersign_service::identity::revocation::SignInAccess;
 use serde::Deserialize;
@@ -19,7 +21,15 @@ use crate::pages::shared::format::{html, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::{Capability, capabilities};
+
+capabilities! {
+    /// The capabilities of the page about one account.
+    pub struct AccountCapabilities {
+        delivery: Capability<Deliveries>,
+        identity: Capability<Identity>,
+    }
+}
 
 /// Notices after a submitted form, by the value of `?done=`.
 const DONE: &[(&str, Tone, &str)] = &[
@@ -49,18 +59,18 @@ pub struct AdmissionFields {
 
 /// `GET /people/{account}`.
 pub async fn show(
-    app: web::Data<AppState>,
+    app: AccountCapabilities,
     visitor: Visitor,
     account: web::Path<String>,
     done: web::Query<FlashQuery>,
 ) -> Result<PersonPage> {
-    let account = find(&app, &account).await?;
+    let account = find(&app.identity, &account).await?;
     page(&app, &visitor, &account, done.notice(DONE)).await
 }
 
 /// `POST /people/{account}/access`.
 pub async fn change_access(
-    app: web::Data<AppState>,
+    app: AccountCapabilities,
     request: HttpRequest,
     sent: SignedInForm<AccessFields>,
     account: web::Path<String>,
@@ -68,7 +78,7 @@ pub async fn change_access(
     let (visitor, form) = sent.parts();
     let changed = async |account: &Account| {
         let (role, groups) = (role_of(&form.role)?, groups_of(&form.groups)?);
-        app.service.identity.change_access(&visitor.0.signed_in.account, &account.id, role, &groups).await?;
+        app.identity.change_access(&visitor.0.signed_in.account, &account.id, role, &groups).await?;
         Ok(see_other(&format!("/people/{}?done=changed", account.id)))
     };
     answered(&app, &request, &visitor, &account, changed).await
@@ -76,7 +86,7 @@ pub async fn change_access(
 
 /// `POST /people/{account}/admission`.
 pub async fn admit(
-    app: web::Data<AppState>,
+    app: AccountCapabilities,
     request: HttpRequest,
     sent: SignedInForm<AdmissionFields>,
     account: web::Path<String>,
@@ -88,7 +98,7 @@ pub async fn admit(
             "enable" => (SignInAccess::Open, "enabled"),
             _ => return Err(Error::invalid("/admission", "choose disable or enable")),
         };
-        app.service.identity.set_admission_by(&visitor.0.signed_in.account, &account.name, admission).await?;
+        app.identity.set_admission_by(&visitor.0.signed_in.account, &account.name, admission).await?;
         Ok(see_other(&format!("/people/{}?done={done}", account.id)))
     };
     answered(&app, &request, &visitor, &account, admitted).await
@@ -96,23 +106,23 @@ pub async fn admit(
 
 /// `POST /people/{account}/reset`: creates a link that resets the password, and shows it once.
 pub async fn reset(
-    app: web::Data<AppState>,
+    app: AccountCapabilities,
     request: HttpRequest,
     sent: EmptyForm,
     account: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let made = async |account: &Account| {
-        let secret = app.service.identity.reset_link(&visitor.0.signed_in.account, &account.id).await?;
-        let now = app.service.core.now();
+        let secret = app.identity.reset_link(&visitor.0.signed_in.account, &account.id).await?;
+        let now = visitor.now();
         let page = SecretPage {
-            shell: visitor.shell(&app.service, None).await?,
+            shell: visitor.shell(None).await?,
             title: format!("Password reset for {}", account.name),
             lead: "Send this link only to the owner of the account: the first person to use it sets the password. The \
                    link is shown only now and works once. All sessions of the account have ended. The old password works \
                    until a new one is set.",
             label: "Link",
-            secret: format!("{}/password/{secret}", app.service.core.public_url()),
+            secret: format!("{}/password/{secret}", visitor.public_url()),
             until: Some(moment(now.plus(RESET_TTL), now)),
             note: None,
             back: "/people",
@@ -126,14 +136,14 @@ pub async fn reset(
 
 /// `POST /people/{account}/unlocking`.
 pub async fn unlock(
-    app: web::Data<AppState>,
+    app: AccountCapabilities,
     request: HttpRequest,
     sent: EmptyForm,
     account: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let unlocked = async |account: &Account| {
-        app.service.identity.unlock(&visitor.0.signed_in.account, &account.id).await?;
+        app.identity.unlock(&visitor.0.signed_in.account, &account.id).await?;
         Ok(see_other(&format!("/people/{}?done=unlocked", account.id)))
     };
     answered(&app, &request, &visitor, &account, unlocked).await
@@ -141,28 +151,28 @@ pub async fn unlock(
 
 /// `POST /people/{account}/passkeys`: removes the passkeys of a person who has lost them.
 pub async fn remove_passkeys(
-    app: web::Data<AppState>,
+    app: AccountCapabilities,
     request: HttpRequest,
     sent: EmptyForm,
     account: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     let removed = async |account: &Account| {
-        app.service.identity.remove_lost_passkeys(&visitor.0.signed_in.account, &account.id).await?;
+        app.identity.remove_lost_passkeys(&visitor.0.signed_in.account, &account.id).await?;
         Ok(see_other(&format!("/people/{}?done=passkeys", account.id)))
     };
     answered(&app, &request, &visitor, &account, removed).await
 }
 
 async fn answered(
-    app: &AppState,
+    app: &AccountCapabilities,
     request: &HttpRequest,
     visitor: &Visitor,
     account: &str,
     run: impl AsyncFnOnce(&Account) -> Result<HttpResponse>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let failed = |error| PageError::of(request, error);
-    let account = find(app, account).await.map_err(failed)?;
+    let account = find(&app.identity, account).await.map_err(failed)?;
     match run(&account).await {
         Ok(response) => Ok(response),
         Err(error) => {
@@ -174,21 +184,26 @@ async fn answered(
     }
 }
 
-async fn find(app: &AppState, id: &str) -> Result<Account> {
+async fn find(identity: &Identity, id: &str) -> Result<Account> {
     let id = AccountId::try_from(id).map_err(|_| Error::NotFound("person"))?;
-    match app.service.identity.account_row(&id).await {
+    match identity.account_row(&id).await {
         // The page speaks of people, so its error names a person instead of an account.
         Err(Error::NotFound(_)) => Err(Error::NotFound("person")),
         other => other.map(|it| it.record),
     }
 }
 
-async fn page(app: &AppState, visitor: &Visitor, account: &Account, notice: Option<FlashNotice>) -> Result<PersonPage> {
-    let now = app.service.core.now();
-    let sessions = app.service.identity.sessions_of(&account.id).await?.len();
+async fn page(
+    app: &AccountCapabilities,
+    visitor: &Visitor,
+    account: &Account,
+    notice: Option<FlashNotice>,
+) -> Result<PersonPage> {
+    let now = visitor.now();
+    let sessions = app.identity.sessions_of(&account.id).await?.len();
     let groups: Vec<&str> = account.groups.iter().map(|it| it.as_str()).collect();
     let id = format!("account/{}", account.id);
-    let seen = app.service.identity.last_seen(std::slice::from_ref(&id)).await?.remove(&id);
+    let seen = app.identity.last_seen(std::slice::from_ref(&id)).await?.remove(&id);
     let person = person_row(account, visitor, seen, now);
     let changing = match visitor.account().role {
         // Comes before the role: an administrator must not change their own role or groups (separation of duties).
@@ -197,7 +212,7 @@ async fn page(app: &AppState, visitor: &Visitor, account: &Account, notice: Opti
         PersonRole::Reviewer | PersonRole::Auditor => PersonEditability::Looking,
     };
     Ok(PersonPage {
-        shell: visitor.shell(&app.service, notice).await?,
+        shell: visitor.shell(notice).await?,
         csrf: visitor.0.csrf.shown(),
         person,
         changing,
@@ -207,8 +222,8 @@ async fn page(app: &AppState, visitor: &Visitor, account: &Account, notice: Opti
             groups: groups.join(", "),
         },
         sessions,
-        passkeys: app.service.identity.passkeys_of(&account.id).await?.len(),
-        mail: app.service.delivery.contact_of(&account.id).await?.map(|it| SafeLine::new(it.mail.as_str())),
-        slowed: app.service.identity.throttled_until(account).await?.map(|it| moment(it, now)),
+        passkeys: app.identity.passkeys_of(&account.id).await?.len(),
+        mail: app.delivery.contact_of(&account.id).await?.map(|it| SafeLine::new(it.mail.as_str())),
+        slowed: app.identity.throttled_until(account).await?.map(|it| moment(it, now)),
     })
 }

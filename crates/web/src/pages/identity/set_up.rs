@@ -13,15 +13,14 @@ use countersign_service::identity::password_hash::PASSWORD_CHARS_MIN;
 use serde::Deserialize;
 
 use super::sign_in_view::{RoleChoice, SetUpPage};
-use crate::pages::shared::anonymous_session;
-use crate::pages::shared::anonymous_session::{AnonymousSession, let_in};
+use crate::pages::shared::anonymous_session::{AnonymousSession, SignInCapabilities, signed_in};
 use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::AnonymousForm;
 use crate::pages::shared::format::html;
 use crate::pages::shared::layout::PageLayout;
 use crate::pages::shared::return_path::LocalPath;
 use crate::pages::shared::safe_text::SafeLine;
-use crate::state::AppState;
+use crate::state::EdgeConfig;
 
 /// The group that the form proposes for the first reviewer.
 const GROUPS_DEFAULT: &str = "reviewers";
@@ -40,22 +39,22 @@ pub struct SetUpForm {
 
 /// `GET /set-up/{secret}`.
 pub async fn show(
-    app: web::Data<AppState>,
+    app: SignInCapabilities,
     request: HttpRequest,
     secret: web::Path<String>,
 ) -> Result<HttpResponse, PageError> {
-    let link = app.service.identity.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
+    let link = app.identity.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
     // Links of other purposes exist, but must not be usable or detectable here.
     if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
         return Err(PageError::of(&request, Error::NotFound("link")));
     }
     let typed = SetUpForm { groups: GROUPS_DEFAULT.to_owned(), role: "reviewer".to_owned(), ..SetUpForm::default() };
-    Ok(page(&app, &request, StatusCode::OK, &typed, None))
+    Ok(page(&app.edge, &request, StatusCode::OK, &typed, None))
 }
 
 /// `POST /set-up/{secret}`.
 pub async fn submit(
-    app: web::Data<AppState>,
+    app: SignInCapabilities,
     request: HttpRequest,
     sent: AnonymousForm<SetUpForm>,
     secret: web::Path<String>,
@@ -63,17 +62,15 @@ pub async fn submit(
     let (_, form) = sent.parts();
     // The fields are read before the link is used, so that a typing error does not use it up.
     let made = match new_account(&form) {
-        Ok(new) => app.service.identity.use_set_up_link(&secret, &new, form.password.clone()).await,
+        Ok(new) => app.identity.use_set_up_link(&secret, &new, form.password.clone()).await,
         Err(error) => Err(error),
     };
     match made {
-        Ok((person, session)) => {
-            Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::inbox())))
-        }
+        Ok((person, session)) => Ok(signed_in(&app, &person, session, &LocalPath::inbox())),
         // Only mistakes in the form can be corrected, so other errors get their own page.
         Err(Error::Invalid { pointer, detail }) => {
             let problem = format!("{}: {detail}.", label(&pointer));
-            Ok(page(&app, &request, StatusCode::UNPROCESSABLE_ENTITY, &form, Some(problem)))
+            Ok(page(&app.edge, &request, StatusCode::UNPROCESSABLE_ENTITY, &form, Some(problem)))
         }
         Err(error) => Err(PageError::of(&request, error)),
     }
@@ -102,13 +99,13 @@ fn label(pointer: &str) -> &'static str {
 }
 
 fn page(
-    app: &AppState,
+    edge: &EdgeConfig,
     request: &HttpRequest,
     status: StatusCode,
     typed: &SetUpForm,
     problem: Option<String>,
 ) -> HttpResponse {
-    let door = AnonymousSession::of(app, request);
+    let door = AnonymousSession::of(edge, request);
     let page = SetUpPage {
         shell: PageLayout::anonymous(),
         action: request.path().to_owned(),
@@ -121,5 +118,5 @@ fn page(
         password_chars_min: PASSWORD_CHARS_MIN,
         problem,
     };
-    door.with_secret_cookie(app, html(status, page.render()))
+    door.with_secret_cookie(edge, html(status, page.render()))
 }

@@ -6,6 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::LinkPurpose;
 use countersign_service::error::Error;
+use countersign_service::identity::Identity;
 use countersign_service::identity::passkeys::ChallengePurpose;
 use countersign_service::identity::sign_in_config::LocalAccounts;
 use serde::Deserialize;
@@ -14,15 +15,13 @@ use super::oidc::redirect_page;
 use super::passkeys_view::PasskeyChallengeView;
 use super::sign_in_view::{SignInLinkPage, SignInPage};
 use crate::auth::extractors::cookie_name;
-use crate::pages::shared::anonymous_session;
-use crate::pages::shared::anonymous_session::{AnonymousSession, let_in};
+use crate::pages::shared::anonymous_session::{AnonymousSession, SignInCapabilities, sign_in_origin, signed_in};
 use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::{AnonymousForm, EmptyForm};
 use crate::pages::shared::format::{html, see_other};
 use crate::pages::shared::layout::PageLayout;
 use crate::pages::shared::return_path::{LocalPath, NextPathQuery};
 use crate::pages::shared::safe_text::SafeLine;
-use crate::state::AppState;
 
 #[derive(Deserialize)]
 #[serde(default)]
@@ -35,15 +34,15 @@ pub struct SignInForm {
 
 /// `GET /sign-in`.
 pub async fn show(
-    app: web::Data<AppState>,
+    app: SignInCapabilities,
     request: HttpRequest,
     onward: web::Query<NextPathQuery>,
 ) -> Result<HttpResponse, PageError> {
     // Only a local path is accepted, so that a crafted link cannot lead to another site after the sign-in.
     let next = LocalPath::of(&onward.next);
-    if let Some(cookie) = request.cookie(cookie_name(&app))
+    if let Some(cookie) = request.cookie(cookie_name(&app.edge))
         // An expired or unknown session gets the form, so the cookie alone is not enough.
-        && app.service.identity.session_of(cookie.value()).await.is_ok()
+        && app.identity.session_of(cookie.value()).await.is_ok()
     {
         return Ok(see_other(next.as_str()));
     }
@@ -52,16 +51,16 @@ pub async fn show(
 
 /// `POST /sign-in`. The service limits failed sign-ins.
 pub async fn submit(
-    app: web::Data<AppState>,
+    app: SignInCapabilities,
     request: HttpRequest,
     sent: AnonymousForm<SignInForm>,
 ) -> Result<HttpResponse, PageError> {
     let (_, form) = sent.parts();
     let SignInForm { username, password, next, .. } = form;
-    let (next, from) = (LocalPath::of(&next), anonymous_session::sign_in_origin(&app, &request));
+    let (next, from) = (LocalPath::of(&next), sign_in_origin(&app.edge, &request));
     let again = |status, problem: &str| page(&app, &request, status, &next, &username, Some(problem.to_owned()));
-    match app.service.identity.sign_in_throttled(&username, password, &from).await {
-        Ok((person, secret)) => Ok(anonymous_session::known(&app, &person, let_in(&app, secret, &next))),
+    match app.identity.sign_in_throttled(&username, password, &from).await {
+        Ok((person, secret)) => Ok(signed_in(&app, &person, secret, &next)),
         // A known browser has its own limit, so that an attacker cannot lock a person out.
         Err(Error::TooMany) => Ok(again(
             StatusCode::TOO_MANY_REQUESTS,
@@ -75,15 +74,15 @@ pub async fn submit(
 }
 
 fn page(
-    app: &AppState,
+    app: &SignInCapabilities,
     request: &HttpRequest,
     status: StatusCode,
     next: &LocalPath,
     username: &str,
     problem: Option<String>,
 ) -> HttpResponse {
-    let door = AnonymousSession::of(app, request);
-    let ways = app.service.identity.ways();
+    let door = AnonymousSession::of(&app.edge, request);
+    let ways = app.identity.ways();
     let page = SignInPage {
         shell: PageLayout::anonymous(),
         csrf: door.csrf().shown(),
@@ -93,14 +92,14 @@ fn page(
         elsewhere: ways.provider.as_ref().map(|it| SafeLine::new(it.settings.button.as_str())),
         asks_password: ways.local == LocalAccounts::On,
         problem,
-        passkey: passkey(app, &door),
+        passkey: passkey(&app.identity, &door),
     };
-    door.with_secret_cookie(app, html(status, page.render()))
+    door.with_secret_cookie(&app.edge, html(status, page.render()))
 }
 
 /// Renders the page again after a sign-in other than by password was refused.
 pub(in crate::pages) fn page_again(
-    app: &AppState,
+    app: &SignInCapabilities,
     request: &HttpRequest,
     status: StatusCode,
     next: &LocalPath,
@@ -110,67 +109,67 @@ pub(in crate::pages) fn page_again(
 }
 
 /// Returns the challenge for a sign-in by passkey, or `None` if passkeys are unavailable at this address.
-fn passkey(app: &AppState, door: &AnonymousSession) -> Option<PasskeyChallengeView> {
+fn passkey(identity: &Identity, door: &AnonymousSession) -> Option<PasskeyChallengeView> {
     // Passkeys belong to local accounts, so a gateway without local accounts offers none.
-    app.service.identity.require_local_accounts().ok()?;
-    let party = app.service.identity.relying_party()?;
-    let challenge = app.service.identity.passkey_challenge(&ChallengePurpose::SignIn { door: door.secret() }).ok()?;
+    identity.require_local_accounts().ok()?;
+    let party = identity.relying_party()?;
+    let challenge = identity.passkey_challenge(&ChallengePurpose::SignIn { door: door.secret() }).ok()?;
     // The empty list lets the browser offer any passkey, so the page does not disclose which accounts exist.
     Some(PasskeyChallengeView { rp_id: party.id().to_owned(), challenge, allow: String::new() })
 }
 
 /// `GET /sign-in/{secret}`. Opening the link does not use it: link previews of mail and chat programs would spend it.
 pub async fn show_link(
-    app: web::Data<AppState>,
+    app: SignInCapabilities,
     request: HttpRequest,
     secret: web::Path<String>,
     onward: web::Query<NextPathQuery>,
 ) -> Result<HttpResponse, PageError> {
-    let link = app.service.identity.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
+    let link = app.identity.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
     // Links with another purpose get the same error as unknown ones, because they must not sign anybody in.
     if !matches!(link.record.purpose, LinkPurpose::SignIn { .. }) {
         return Err(PageError::of(&request, Error::NotFound("link")));
     }
-    let door = AnonymousSession::of(&app, &request);
+    let door = AnonymousSession::of(&app.edge, &request);
     let page = SignInLinkPage {
         shell: PageLayout::anonymous(),
         action: request.path().to_owned(),
         csrf: door.csrf().shown(),
         next: LocalPath::of(&onward.next).as_str().to_owned(),
     };
-    Ok(door.with_secret_cookie(&app, html(StatusCode::OK, page.render())))
+    Ok(door.with_secret_cookie(&app.edge, html(StatusCode::OK, page.render())))
 }
 
 /// `POST /sign-in/{secret}`: signs in and uses up the link.
 pub async fn use_link(
-    app: web::Data<AppState>,
+    app: SignInCapabilities,
     request: HttpRequest,
     sent: AnonymousForm<NextPathQuery>,
     secret: web::Path<String>,
 ) -> Result<HttpResponse, PageError> {
     let (_, form) = sent.parts();
-    let used = app.service.identity.use_sign_in_link(&secret).await;
+    let used = app.identity.use_sign_in_link(&secret).await;
     let (person, session) = used.map_err(|error| PageError::of(&request, error))?;
     // The page after sign-in comes from the form, so only a local path is accepted here too.
-    Ok(anonymous_session::known(&app, &person, let_in(&app, session, &LocalPath::of(&form.next))))
+    Ok(signed_in(&app, &person, session, &LocalPath::of(&form.next)))
 }
 
 /// `POST /sign-out`.
 pub async fn sign_out(
-    app: web::Data<AppState>,
+    app: SignInCapabilities,
     request: HttpRequest,
     sent: EmptyForm,
 ) -> Result<HttpResponse, PageError> {
     let (visitor, _) = sent.parts();
     // The session ends first, so that a failure at the identity provider cannot keep it open.
-    app.service.identity.sign_out(&visitor.0.signed_in).await.map_err(|error| PageError::of(&request, error))?;
-    let mut response = match app.service.identity.oidc_logout_url(&visitor.0.signed_in).await {
+    app.identity.sign_out(&visitor.0.signed_in).await.map_err(|error| PageError::of(&request, error))?;
+    let mut response = match app.identity.oidc_logout_url(&visitor.0.signed_in).await {
         Some(url) => {
             redirect_page(url, "You are signed out of Countersign", "Your organisation's sign-out page opens next.")
         }
         None => see_other("/sign-in"),
     };
-    let mut gone = Cookie::build(cookie_name(&app), "").path("/").secure(app.edge.secure).finish();
+    let mut gone = Cookie::build(cookie_name(&app.edge), "").path("/").secure(app.edge.secure).finish();
     gone.make_removal();
     // The error is ignored: the session has ended on the server, and the cookie alone opens nothing.
     let _ = response.add_cookie(&gone);

@@ -9,8 +9,10 @@ use countersign_domain::identity::account::{Account, MachineRole, PersonRole, To
 use countersign_domain::primitives::id::{FlowId, NodeId, TokenId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
 use countersign_service::identity::accounts::NewToken;
 use countersign_service::identity::owner_names::{NewOwner, excluded_by};
+use countersign_service::policies::Policies;
 use serde::Deserialize;
 
 use super::people_view::{SecretPage, TokenFormInput, TokenRow, TokensPage};
@@ -21,7 +23,7 @@ use crate::pages::shared::format::{html, lines, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// Notices after a submitted form, by the value of `?done=`.
 const DONE: &[(&str, Tone, &str)] =
@@ -42,33 +44,39 @@ pub struct TokenFields {
 }
 
 /// `GET /tokens`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<TokensPage> {
+pub async fn show(
+    policies: Capability<Policies>,
+    identity: Capability<Identity>,
+    visitor: Visitor,
+    done: web::Query<FlashQuery>,
+) -> Result<TokensPage> {
     let typed = TokenFormInput { role: MachineRole::Agent.as_str().to_owned(), ..TokenFormInput::default() };
-    page(&app, &visitor, done.notice(DONE), typed).await
+    page(&policies, &identity, &visitor, done.notice(DONE), typed).await
 }
 
 /// `POST /tokens`: creates a token and shows it once.
 pub async fn add(
-    app: web::Data<AppState>,
+    policies: Capability<Policies>,
+    identity: Capability<Identity>,
     request: HttpRequest,
     sent: SignedInForm<TokenFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    match added(&app, &visitor, &form).await {
+    match added(&identity, &visitor, &form).await {
         // The token is shown only in this response, so a redirect would lose it.
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
             let TokenFields { name, role, owner, new_group, flow, nodes } = form;
             let typed = TokenFormInput { name, role, owner, new_group: !new_group.is_empty(), flow, nodes };
-            let page = page(&app, &visitor, Some(notice), typed).await.map_err(failed)?;
+            let page = page(&policies, &identity, &visitor, Some(notice), typed).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
     }
 }
 
-async fn added(app: &AppState, visitor: &Visitor, form: &TokenFields) -> Result<SecretPage> {
+async fn added(identity: &Identity, visitor: &Visitor, form: &TokenFields) -> Result<SecretPage> {
     use countersign_domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
     let all = [Host, Agent, Writer, Auditor, Admin, Monitor];
     let role = all.into_iter().find(|it| it.as_str() == form.role);
@@ -85,11 +93,11 @@ async fn added(app: &AppState, visitor: &Visitor, form: &TokenFields) -> Result<
     // A new group must be requested, so that a misspelt owner does not create one.
     let owner = if form.new_group.is_empty() { NewOwner::Existing(owner) } else { NewOwner::Group(owner) };
     let new = NewToken { name, role, owner, flow, nodes };
-    let (token, text) = app.service.identity.add_token_by(&visitor.0.signed_in.account, &new).await?;
+    let (token, text) = identity.add_token_by(&visitor.0.signed_in.account, &new).await?;
     // The page names the excluded reviewers at once, because a wrong owner weakens separation of duties.
-    let excluded = app.service.identity.excluded_by(&token.owner).await?;
+    let excluded = identity.excluded_by(&token.owner).await?;
     Ok(SecretPage {
-        shell: visitor.shell(&app.service, None).await?,
+        shell: visitor.shell(None).await?,
         title: format!("Token {}", token.name),
         lead: "Store it only in the configuration of the machine. It is shown only now: the gateway stores only a \
                hash.",
@@ -104,7 +112,7 @@ async fn added(app: &AppState, visitor: &Visitor, form: &TokenFields) -> Result<
 
 /// `POST /tokens/{token}/revocation`.
 pub async fn revoke(
-    app: web::Data<AppState>,
+    identity: Capability<Identity>,
     request: HttpRequest,
     sent: EmptyForm,
     token: web::Path<String>,
@@ -113,7 +121,7 @@ pub async fn revoke(
     let done = async {
         // A malformed id names no token, so it gets 404 like an unknown one.
         let id = TokenId::try_from(token.as_str()).map_err(|_| Error::NotFound("token"))?;
-        app.service.identity.revoke_token_by(&visitor.0.signed_in.account, &id).await
+        identity.revoke_token_by(&visitor.0.signed_in.account, &id).await
     };
     done.await.map_err(|error| PageError::of(&request, error))?;
     // The redirect keeps a reload from sending the revocation again.
@@ -121,24 +129,25 @@ pub async fn revoke(
 }
 
 async fn page(
-    app: &AppState,
+    policies: &Policies,
+    identity: &Identity,
     visitor: &Visitor,
     notice: Option<FlashNotice>,
     typed: TokenFormInput,
 ) -> Result<TokensPage> {
-    let now = app.service.core.now();
-    let mut tokens = app.service.identity.tokens().await?;
+    let now = visitor.now();
+    let mut tokens = identity.tokens().await?;
     // Revoked tokens go last: `false` sorts before `true`.
     tokens.sort_by(|one, other| (one.revoked, other.created_at).cmp(&(other.revoked, one.created_at)));
     let ids: Vec<String> = tokens.iter().map(|it| format!("token/{}", it.id)).collect();
     // One query reads the times of all tokens, so the number of rows does not matter.
-    let seen = app.service.identity.last_seen(&ids).await?;
-    let people = app.service.identity.people().await?;
+    let seen = identity.last_seen(&ids).await?;
+    let people = identity.people().await?;
     Ok(TokensPage {
-        shell: visitor.shell(&app.service, notice).await?,
+        shell: visitor.shell(notice).await?,
         csrf: visitor.0.csrf.shown(),
         tokens: tokens.iter().zip(&ids).map(|(it, id)| row(it, &people, seen.get(id).copied(), now)).collect(),
-        flows: lines(app.service.policies.flows().await?.iter().map(|it| it.as_str())),
+        flows: lines(policies.flows().await?.iter().map(|it| it.as_str())),
         may_change: visitor.account().role == PersonRole::Admin,
         typed,
     })

@@ -8,17 +8,16 @@ mod results;
 use std::collections::BTreeSet;
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse};
 use askama::Template as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_adapters::random;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::primitives::id::ReviewId;
-use countersign_domain::reviews::{
-    Ballot, BrowserCheck, CheckboxState, VoteRejected, VoteVerdict, VoterProof, VotingSeat,
-};
+use countersign_domain::reviews::{Ballot, BrowserCheck, CheckboxState, VoteVerdict, VoterProof, VotingSeat};
 use countersign_service::error::{Error, Result};
+use countersign_service::inbox::Inbox;
 use countersign_service::inbox::bulk_decisions::BulkExclusion;
 use countersign_service::reviews::details::ReviewFacts;
 
@@ -27,7 +26,6 @@ use crate::pages::reviews::decide::{alone_words, committed};
 use crate::pages::reviews::review::{change, progress};
 use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
-use crate::pages::shared::form_nonce::{Nonce, NonceBinding};
 use crate::pages::shared::format::{cannot_decide, headline, html, moment, see_other, urgency};
 use crate::pages::shared::layout::DigestText;
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
@@ -35,7 +33,7 @@ use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::vote_form;
 use crate::pages::shared::widgets::CommentRequirement;
 use crate::pages::threads::version::asker;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// 128 bits make the name of a page unique.
 const SHEET_BYTES: usize = 16;
@@ -61,14 +59,14 @@ struct BulkDecisionRow {
 
 /// `POST /votes`.
 pub async fn submit(
-    app: web::Data<AppState>,
+    inbox: Capability<Inbox>,
     request: HttpRequest,
     sent: SignedInForm<Vec<(String, String)>>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     let sent = BulkDecisionForm::read(form).map_err(failed)?;
-    let asked = BulkDecisionContext { app: &app, request: &request, visitor: &visitor, sent: &sent };
+    let asked = BulkDecisionContext { inbox: &inbox, request: &request, visitor: &visitor, sent: &sent };
     // Only the second form has a verdict, which distinguishes the two forms of this address.
     let answer = if sent.verdict.is_empty() { asked.ask().await } else { asked.count().await };
     answer.map_err(failed)
@@ -132,7 +130,7 @@ fn page_name(sheet: &str, review: &ReviewId) -> String {
 }
 
 struct BulkDecisionContext<'a> {
-    app: &'a AppState,
+    inbox: &'a Inbox,
     request: &'a HttpRequest,
     visitor: &'a Visitor,
     sent: &'a BulkDecisionForm,
@@ -149,9 +147,9 @@ impl BulkDecisionContext<'_> {
     }
 
     async fn page(&self, reviews: &[ReviewId], problem: Option<&str>) -> Result<HttpResponse> {
-        let sorted = self.app.service.inbox.sorted(reviews, self.visitor.account()).await?;
+        let sorted = self.inbox.sorted(reviews, self.visitor.account()).await?;
         let left_out = sorted.left_out.iter().map(|(facts, why)| left_out_row(facts, *why)).collect();
-        let shell = self.visitor.shell(&self.app.service, None).await?;
+        let shell = self.visitor.shell(None).await?;
         let csrf = self.visitor.0.csrf.shown();
         // One verdict and one comment fit only reviews of the same kind, so other kinds are separated.
         let [alike] = sorted.alike.as_slice() else {
@@ -201,13 +199,8 @@ impl BulkDecisionContext<'_> {
         let own: Vec<&VotingSeat> = places.iter().filter(|it| it.absent.is_none()).collect();
         let stage = progress::place_to_vote_in(facts, &own).map_or(0, |it| it.stage);
         let page = page_name(sheet, &hold.id);
-        let nonce = Nonce::new(self.app.service.core.keys()?.row(), &self.binding(&page, hold.transition, stage));
-        let token = BulkDecisionRow {
-            review: hold.id.clone(),
-            stage,
-            transition: hold.transition,
-            nonce: nonce.as_str().to_owned(),
-        };
+        let nonce = self.visitor.nonce(&page, hold.transition, stage)?;
+        let token = BulkDecisionRow { review: hold.id.clone(), stage, transition: hold.transition, nonce };
         let shown = change::read(facts)?;
         let row = BulkReviewRow {
             token: token.token(),
@@ -232,15 +225,11 @@ impl BulkDecisionContext<'_> {
         Ok((row, if asks { CommentRequirement::Required } else { CommentRequirement::Optional }))
     }
 
-    fn binding<'a>(&'a self, page: &'a str, digest: Digest, stage: u32) -> NonceBinding<'a> {
-        NonceBinding { session: &self.visitor.0.signed_in.session.record.id, page, digest, stage }
-    }
-
     /// Votes on each row. An error that affects all rows shows the page again. Other errors are shown row by row.
     async fn count(&self) -> Result<HttpResponse> {
         let verdict = vote_form::verdict(&self.sent.verdict)?;
         let reviews: Vec<ReviewId> = self.sent.rows.iter().map(|it| it.review.clone()).collect();
-        let before = self.app.service.inbox.several(&reviews, self.visitor.account()).await?;
+        let before = self.inbox.several(&reviews, self.visitor.account()).await?;
         let silent = self.sent.comment.trim().is_empty();
         let asks = |(row, item): (&BulkDecisionRow, &countersign_service::inbox::list::InboxItem)| {
             item.hold.stages.get(row.stage as usize).is_some_and(|it| it.comment_required)
@@ -261,23 +250,21 @@ impl BulkDecisionContext<'_> {
             }
             read => read?,
         };
-        let voted = self.app.service.inbox.vote_on_reviews(&self.visitor.account().id, &ballots).await?;
+        let voted = self.inbox.vote_on_reviews(&self.visitor.account().id, &ballots).await?;
         self.told(verdict, &ballots, voted).await
     }
 
     /// Reads the ballot of a row. The nonce must belong to this session.
     fn ballot(&self, row: &BulkDecisionRow, verdict: VoteVerdict) -> Result<Ballot> {
         let page = page_name(&self.sent.sheet, &row.review);
-        let binding = self.binding(&page, row.transition, row.stage);
-        let nonce =
-            Nonce::read(self.app.service.core.keys()?.row(), &binding, &row.nonce).ok_or(VoteRejected::NonceUsed)?;
+        let nonce = self.visitor.read_nonce(&page, row.transition, row.stage, &row.nonce)?;
         Ok(Ballot {
             transition: row.transition,
             // Bulk decisions are never made for a delegator.
             delegation: None,
             stage: row.stage,
             verdict,
-            nonce: nonce.as_str().to_owned(),
+            nonce,
             comment: Some(self.sent.comment.clone()).filter(|it| !it.trim().is_empty()),
             // The bulk page recomputes no digest in the browser, so its votes do not claim it.
             browser_check: BrowserCheck::NotRecomputed,

@@ -3,18 +3,19 @@
 use std::collections::BTreeSet;
 
 use actix_web::web;
-use countersign_domain::identity::account::Account;
 use countersign_domain::primitives::id::{FlowId, GroupName, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, Ineligible, SearchKey, VoteVerdict, VotingSeat};
-use countersign_service::Service;
 use countersign_service::error::{Error, Result};
+use countersign_service::inbox::Inbox;
 use countersign_service::inbox::list::DIGEST_DIGITS_MIN;
 use countersign_service::inbox::list::InboxCursor;
 use countersign_service::inbox::list::InboxItem;
 use countersign_service::inbox::list::InboxListing;
 use countersign_service::inbox::list::InboxPageSelection;
 use countersign_service::inbox::{InboxFilter, InboxSearch, InboxStateFilter};
+use countersign_service::policies::Policies;
+use countersign_service::policy_changes::PolicyChanges;
 use serde::Deserialize;
 
 use super::list_view::{
@@ -30,7 +31,7 @@ use crate::pages::shared::return_path::encoded;
 use crate::pages::shared::safe_text::{SafeLine, SafePath, SafeText};
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::widgets::ReviewBadge;
-use crate::state::AppState;
+use crate::state::Capability;
 
 const ROWS_MAX: usize = 50;
 
@@ -69,28 +70,37 @@ struct ParsedInboxQuery {
 }
 
 /// `GET /`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<InboxQuery>) -> Result<InboxPage> {
-    page(&app, &visitor, query.into_inner()).await
+pub async fn show(
+    policies: Capability<Policies>,
+    policy_changes: Capability<PolicyChanges>,
+    inbox: Capability<Inbox>,
+    visitor: Visitor,
+    query: web::Query<InboxQuery>,
+) -> Result<InboxPage> {
+    page(&policies, &policy_changes, &inbox, &visitor, query.into_inner()).await
 }
 
-async fn page(app: &AppState, visitor: &Visitor, asked: InboxQuery) -> Result<InboxPage> {
-    let (service, viewer) = (&app.service, visitor.account());
+async fn page(
+    policies: &Policies,
+    policy_changes: &PolicyChanges,
+    inbox: &Inbox,
+    visitor: &Visitor,
+    asked: InboxQuery,
+) -> Result<InboxPage> {
+    let viewer = visitor.account();
     let reading = read(asked)?;
-    let found = find(service, viewer, &reading).await?;
-    let now = service.core.now();
+    let found = find(inbox, visitor, &reading).await?;
+    let now = visitor.now();
     let overview = reading.is_overview();
-    let amendments = service.policy_changes.open_policy_changes().await?;
-    let policies =
+    let amendments = policy_changes.open_policy_changes().await?;
+    let policy_rows =
         amendments.iter().filter(|it| overview && it.jury().eligible(viewer).is_ok()).map(|it| list::row(it, now));
-    let asked = if overview {
-        Some(service.inbox.interrupts_open(reading.asked.as_ref(), INTERRUPTS_MAX).await?)
-    } else {
-        None
-    };
+    let asked =
+        if overview { Some(inbox.interrupts_open(reading.asked.as_ref(), INTERRUPTS_MAX).await?) } else { None };
     let asked_next = asked.as_ref().and_then(|it| it.next.as_ref()).map(|it| reading.url(&[("asked", &it.token())]));
     let (open, ended): (Vec<_>, Vec<_>) = found.items.iter().partition(|it| it.hold.state.ending().is_none());
     // Searches and tabs find ended reviews themselves, so only the overview adds the recent ones.
-    let lately = if overview { service.inbox.recently_ended(viewer, DECIDED_MAX).await? } else { Vec::new() };
+    let lately = if overview { inbox.recently_ended(viewer, DECIDED_MAX).await? } else { Vec::new() };
     let ended = ended.into_iter().chain(&lately);
     let mut waiting: Vec<WaitingRow> = open.into_iter().map(|it| waiting_row(it, now)).collect();
     let several = waiting.iter().filter(|it| it.tick.is_some()).count() > 1;
@@ -99,13 +109,13 @@ async fn page(app: &AppState, visitor: &Visitor, asked: InboxQuery) -> Result<In
         waiting.iter_mut().for_each(|it| it.tick = None);
     }
     Ok(InboxPage {
-        shell: visitor.shell(service, None).await?,
+        shell: visitor.shell(None).await?,
         scope: if overview { InboxScope::Overview } else { InboxScope::Chosen(reading.show) },
         tabs: reading.tabs(),
-        form: reading.form(service.policies.flows().await?),
+        form: reading.form(policies.flows().await?),
         deciding_several: several.then(|| visitor.0.csrf.shown()),
         waiting,
-        policies: policies.collect(),
+        policies: policy_rows.collect(),
         interrupts: asked.iter().flat_map(|it| &it.interrupts).map(|it| interrupts::row(it, viewer, now)).collect(),
         interrupts_first: reading.asked.is_some().then(|| reading.url(&[])),
         interrupts_next: asked_next,
@@ -143,11 +153,11 @@ fn read(asked: InboxQuery) -> Result<ParsedInboxQuery> {
 }
 
 /// Searches for the start of a digest first. Without a match, it searches for a thread name or a key.
-async fn find(service: &Service, viewer: &Account, reading: &ParsedInboxQuery) -> Result<InboxListing> {
-    let mut wanted = InboxFilter { flow: reading.flow.clone(), ..reading.show.wanted(service.core.now()) };
+async fn find(inbox: &Inbox, visitor: &Visitor, reading: &ParsedInboxQuery) -> Result<InboxListing> {
+    let mut wanted = InboxFilter { flow: reading.flow.clone(), ..reading.show.wanted(visitor.now()) };
     if let Some(prefix) = digest_prefix(&reading.typed) {
         wanted.search = Some(InboxSearch::Digest(prefix));
-        let found = service.inbox.find(viewer, &wanted, &reading.part, ROWS_MAX).await?;
+        let found = inbox.find(visitor.account(), &wanted, &reading.part, ROWS_MAX).await?;
         // A thread name can look like a digest, so an empty result continues with the names.
         if !found.items.is_empty() {
             return Ok(found);
@@ -157,7 +167,7 @@ async fn find(service: &Service, viewer: &Account, reading: &ParsedInboxQuery) -
         thread: ThreadId::try_from(reading.typed.as_str()).ok(),
         key: SearchKey::read(&reading.typed),
     });
-    service.inbox.find(viewer, &wanted, &reading.part, ROWS_MAX).await
+    inbox.find(visitor.account(), &wanted, &reading.part, ROWS_MAX).await
 }
 
 /// Returns the typed start of a digest in its text form.

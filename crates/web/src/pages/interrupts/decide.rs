@@ -5,7 +5,9 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::reviews::{Ballot, VotePreview, VoteRejected};
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
 use countersign_service::interrupts::InterruptView;
+use countersign_service::interrupts::Interrupts;
 
 use super::view::InterruptConfirmPage;
 use super::{find, page, said};
@@ -17,18 +19,25 @@ use crate::pages::shared::layout::DigestText;
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::vote_form::{VoteFields, VoteFormState};
-use crate::state::AppState;
+use crate::state::Capability;
 
 pub async fn submit(
-    app: web::Data<AppState>,
+    identity: Capability<Identity>,
+    interrupts: Capability<Interrupts>,
     request: HttpRequest,
     sent: SignedInForm<VoteFields>,
     id: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    let shown = find(&app, &id).await.map_err(failed)?;
-    let asked = InterruptDecisionContext { app: &app, visitor: &visitor, shown: &shown, form: &form };
+    let shown = find(&interrupts, &id).await.map_err(failed)?;
+    let asked = InterruptDecisionContext {
+        identity: &identity,
+        interrupts: &interrupts,
+        visitor: &visitor,
+        shown: &shown,
+        form: &form,
+    };
     let error = match asked.decide().await {
         Ok(response) => return Ok(response),
         Err(error) => error,
@@ -36,13 +45,14 @@ pub async fn submit(
     let Some(problem) = words(&error) else { return Err(failed(error)) };
     let again = VoteFormState { problem: Some(problem), typed: form.comment() };
     // The interrupt is read again, because another vote may have caused the error.
-    let now = find(&app, &id).await.map_err(failed)?;
-    let page = page(&app, &visitor, &now, again).await.map_err(failed)?;
+    let now = find(&interrupts, &id).await.map_err(failed)?;
+    let page = page(&interrupts, &visitor, &now, again).await.map_err(failed)?;
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 
 struct InterruptDecisionContext<'a> {
-    app: &'a AppState,
+    identity: &'a Identity,
+    interrupts: &'a Interrupts,
     visitor: &'a Visitor,
     shown: &'a InterruptView,
     form: &'a VoteFields,
@@ -55,10 +65,10 @@ impl InterruptDecisionContext<'_> {
         if !self.form.is_confirmed() || ballot.told.is_none() {
             return self.confirm(&ballot, None).await;
         }
-        let (service, interrupt) = (&self.app.service, &self.shown.interrupt);
+        let interrupt = &self.shown.interrupt;
         let signature = self.form.signature()?;
         let voter = &self.visitor.account().id;
-        match service.interrupts.vote_on_interrupt(voter, &interrupt.id, &ballot, signature.as_ref()).await {
+        match self.interrupts.vote_on_interrupt(voter, &interrupt.id, &ballot, signature.as_ref()).await {
             // The redirect keeps a reload from sending the vote again.
             Ok(_) => Ok(see_other(&format!("/interrupts/{}", interrupt.id))),
             // The confirm page can correct these two errors, so the reviewer stays on it.
@@ -71,21 +81,21 @@ impl InterruptDecisionContext<'_> {
 
     /// Renders the confirm page again with the current interrupt: the typed digits were wrong, or others have voted.
     async fn look_again(&self, ballot: &Ballot, refused: &Error) -> Result<HttpResponse> {
-        let shown = find(self.app, self.shown.interrupt.id.as_str()).await?;
+        let shown = find(self.interrupts, self.shown.interrupt.id.as_str()).await?;
         InterruptDecisionContext { shown: &shown, ..*self }.confirm(ballot, words(refused)).await
     }
 
     /// Reads the ballot from the form. The nonce must belong to this session. The rules of the vote are not checked
     /// here.
     fn ballot(&self) -> Result<Ballot> {
-        self.form.ballot(self.app, self.visitor, self.shown.interrupt.id.as_str())
+        self.form.ballot(self.visitor, self.shown.interrupt.id.as_str())
     }
 
     /// Returns the effect that the ballot would have now.
     async fn prospect(&self, ballot: &Ballot) -> Result<VotePreview> {
         let (interrupt, voter) = (&self.shown.interrupt, self.visitor.account());
         let typed = interrupt.asks_to_type(ballot.stage, ballot.verdict);
-        let roll = self.app.service.interrupts.roll_of_interrupt(interrupt, &voter.id).await?;
+        let roll = self.interrupts.roll_of_interrupt(interrupt, &voter.id).await?;
         // The preview takes the digits as typed correctly, so that only the other rules can reject it.
         let confirmed = Ballot { typed, told: None, ..ballot.clone() };
         // The vote runs on a copy, so that the preview changes nothing.
@@ -94,14 +104,14 @@ impl InterruptDecisionContext<'_> {
 
     /// Renders the confirm page. A ballot that would be rejected is rejected here, by the same rules.
     async fn confirm(&self, ballot: &Ballot, problem: Option<String>) -> Result<HttpResponse> {
-        let (service, shown, visitor) = (&self.app.service, self.shown, self.visitor);
-        let (interrupt, now) = (&shown.interrupt, service.core.now());
+        let (shown, visitor) = (self.shown, self.visitor);
+        let (interrupt, now) = (&shown.interrupt, visitor.now());
         let prospect = self.prospect(ballot).await?;
         let must = interrupt.passkey_need(ballot.stage).met_by(&ballot.proof, now).is_err();
         let voter = visitor.account();
-        let challenge = || service.identity.interrupt_vote_challenge(interrupt, &voter.id, ballot);
+        let challenge = || self.identity.interrupt_vote_challenge(interrupt, &voter.id, ballot);
         let page = InterruptConfirmPage {
-            shell: visitor.shell(service, None).await?,
+            shell: visitor.shell(None).await?,
             interrupt_url: format!("/interrupts/{}", interrupt.id),
             action: format!("/interrupts/{}/decision", interrupt.id),
             csrf: visitor.0.csrf.shown(),
@@ -116,7 +126,7 @@ impl InterruptDecisionContext<'_> {
             consequence: consequence(shown, prospect),
             expects: prospect.word(),
             comment: SafeText::new(ballot.comment.clone().unwrap_or_default()),
-            signing: signing(service, &voter.id, must.then_some(MissingPasskeySignature), challenge).await?,
+            signing: signing(self.identity, &voter.id, must.then_some(MissingPasskeySignature), challenge).await?,
             typing: interrupt.asks_to_type(ballot.stage, ballot.verdict),
             problem,
         };

@@ -13,9 +13,9 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{CannotDecide, VoteVerdict, VoterRoll};
 use countersign_service::error::{Error, Result};
 use countersign_service::interrupts::InterruptView;
+use countersign_service::interrupts::Interrupts;
 
 use super::shared::decision_form::{CommentRequirement, DecideForm, DecideFormView, StageProgressView};
-use super::shared::form_nonce::{Nonce, NonceBinding};
 use super::shared::format::{cannot_decide, lines, moment, see_other, why_not};
 use super::shared::layout::{DigestText, Tone};
 use super::shared::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
@@ -23,16 +23,20 @@ use super::shared::visitor::Visitor;
 use super::shared::vote_form::VoteFormState;
 use super::shared::widgets::ReviewBadge;
 use super::shared::widgets::TimelineItem;
-use crate::state::AppState;
+use crate::state::Capability;
 pub use decide::submit;
 use view::{HostAssertionView, InterruptPage, InterruptRow, InterruptValueRow};
 
 const KEYS_IN_ROW: usize = 4;
 
 /// `GET /interrupts/{interrupt}`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, id: web::Path<String>) -> Result<InterruptPage> {
-    let shown = find(&app, &id).await?;
-    page(&app, &visitor, &shown, VoteFormState::default()).await
+pub async fn show(
+    interrupts: Capability<Interrupts>,
+    visitor: Visitor,
+    id: web::Path<String>,
+) -> Result<InterruptPage> {
+    let shown = find(&interrupts, &id).await?;
+    page(&interrupts, &visitor, &shown, VoteFormState::default()).await
 }
 
 /// Redirects a `GET` of a form's address to the interrupt, for example after a reload.
@@ -42,22 +46,22 @@ pub async fn back(id: web::Path<String>) -> HttpResponse {
     see_other(&id.map_or_else(|_| "/".to_owned(), |it| format!("/interrupts/{it}")))
 }
 
-async fn find(app: &AppState, id: &str) -> Result<InterruptView> {
+async fn find(interrupts: &Interrupts, id: &str) -> Result<InterruptView> {
     let id = InterruptId::try_from(id).map_err(|_| Error::NotFound("interrupt"))?;
-    app.service.interrupts.interrupt_view(&id).await
+    interrupts.interrupt_view(&id).await
 }
 
-fn binding<'a>(visitor: &'a Visitor, interrupt: &'a Interrupt, stage: u32) -> NonceBinding<'a> {
-    let session = &visitor.0.signed_in.session.record.id;
-    NonceBinding { session, page: interrupt.id.as_str(), digest: interrupt.digest, stage }
-}
-
-async fn page(app: &AppState, visitor: &Visitor, shown: &InterruptView, again: VoteFormState) -> Result<InterruptPage> {
-    let (service, interrupt) = (&app.service, &shown.interrupt);
-    let now = service.core.now();
+async fn page(
+    interrupts: &Interrupts,
+    visitor: &Visitor,
+    shown: &InterruptView,
+    again: VoteFormState,
+) -> Result<InterruptPage> {
+    let interrupt = &shown.interrupt;
+    let now = visitor.now();
     let (words, tone) = standing(interrupt, now);
     Ok(InterruptPage {
-        shell: visitor.shell(service, None).await?,
+        shell: visitor.shell(None).await?,
         problem: again.problem.clone(),
         host: SafeLine::new(interrupt.source.name.as_str()),
         flow: SafeLine::new(interrupt.flow.as_str()),
@@ -70,7 +74,7 @@ async fn page(app: &AppState, visitor: &Visitor, shown: &InterruptView, again: V
         policy: DigestText::new(interrupt.policy.to_string()),
         stages: seats(interrupt),
         timeline: timeline(shown, &visitor.account().id, now),
-        deciding: deciding(app, visitor, shown, again.typed).await?,
+        deciding: deciding(interrupts, visitor, shown, again.typed).await?,
     })
 }
 
@@ -100,28 +104,33 @@ fn said(shown: &InterruptView) -> HostAssertionView {
     }
 }
 
-async fn deciding(app: &AppState, visitor: &Visitor, shown: &InterruptView, typed: String) -> Result<DecideFormView> {
+async fn deciding(
+    interrupts: &Interrupts,
+    visitor: &Visitor,
+    shown: &InterruptView,
+    typed: String,
+) -> Result<DecideFormView> {
     let interrupt = &shown.interrupt;
-    if !interrupt.is_open(app.service.core.now()) {
+    if !interrupt.is_open(visitor.now()) {
         return Ok(DecideFormView::Closed("The request has ended. It can no longer be decided.".to_owned()));
     }
     let stage = match stage_for(
         interrupt,
         visitor.account(),
-        &app.service.interrupts.roll_of_interrupt(interrupt, &visitor.account().id).await?,
+        &interrupts.roll_of_interrupt(interrupt, &visitor.account().id).await?,
     ) {
         Ok(stage) => stage,
         Err(reason) => return Ok(DecideFormView::Closed(format!("You cannot decide this. {}", why_not(reason).0))),
     };
     // The halt is checked last, because a reader without a seat cannot vote after it either.
-    if app.service.interrupts.is_halted(&interrupt.flow).await? {
+    if interrupts.is_halted(&interrupt.flow).await? {
         return Ok(DecideFormView::Closed(format!("You cannot decide this. {}", cannot_decide(CannotDecide::Halted))));
     }
     let required = interrupt.asking.stages.get(stage as usize).is_some_and(|it| it.comment_required);
     Ok(DecideFormView::Open(DecideForm {
         action: format!("/interrupts/{}/decision", interrupt.id),
         csrf: visitor.0.csrf.shown(),
-        nonce: Nonce::new(app.service.core.keys()?.row(), &binding(visitor, interrupt, stage)).as_str().to_owned(),
+        nonce: visitor.nonce(interrupt.id.as_str(), interrupt.digest, stage)?,
         stage,
         asks: true,
         comment: if required { CommentRequirement::Required } else { CommentRequirement::Optional },

@@ -11,9 +11,11 @@ use countersign_domain::primitives::sanitize;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::requester_names::RequesterName;
+use countersign_service::log::Log;
 use countersign_service::log::browse as service;
 use countersign_service::log::browse::{LogAudience, LogFilter};
 use countersign_service::log::sequencer::SequencedEvent;
+use countersign_service::policies::Policies;
 use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -27,7 +29,7 @@ use crate::pages::shared::return_path::encoded;
 use crate::pages::shared::safe_text::{SafeJson, SafeLine};
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::threads::list_view::{FilterState, SelectOption};
-use crate::state::AppState;
+use crate::state::Capability;
 
 const ROWS_MAX: usize = 50;
 
@@ -52,16 +54,21 @@ pub struct LogQuery {
 }
 
 /// `GET /log`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<LogQuery>) -> Result<LogPage> {
-    page(&app, &visitor, &query).await
+pub async fn show(
+    policies: Capability<Policies>,
+    log: Capability<Log>,
+    visitor: Visitor,
+    query: web::Query<LogQuery>,
+) -> Result<LogPage> {
+    page(&policies, &log, &visitor, &query).await
 }
 
-async fn page(app: &AppState, visitor: &Visitor, asked: &LogQuery) -> Result<LogPage> {
-    let (service, now) = (&app.service, app.service.core.now());
+async fn page(policies: &Policies, log: &Log, visitor: &Visitor, asked: &LogQuery) -> Result<LogPage> {
+    let now = visitor.now();
     let audience = LogAudience::of(visitor.account().role);
     let sought = sought(asked);
     let (found, problem) = match &sought {
-        Ok(sought) => match service.log.log_page(sought, audience, asked.below, ROWS_MAX).await {
+        Ok(sought) => match log.log_page(sought, audience, asked.below, ROWS_MAX).await {
             // A mistyped thread gets a sentence on the page, because an error page would lose the other filters.
             Err(Error::NotFound(_)) => {
                 (service::LogListing::default(), Some("This thread does not exist. Check its name.".to_owned()))
@@ -72,14 +79,14 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &LogQuery) -> Result<Log
     };
     let filter = if sought == Ok(LogFilter::default()) { FilterState::None } else { FilterState::Some };
     let full = found.lines.len() == ROWS_MAX;
-    let flows = service.policies.flows().await?;
+    let flows = policies.flows().await?;
     let flows = flows.iter().map(|it| SelectOption::new(it.as_str(), it.as_str(), &asked.flow));
     // Only overseers may read access events, so other readers are not offered that filter.
     let kinds = super::event_names::KINDS.iter().filter(|it| audience == LogAudience::Overseers || it.0 != "access");
     let kinds = kinds.map(|(kind, label)| SelectOption::new(kind, label, &asked.kind));
     let typed = |text: &str| SafeLine::new(text);
     Ok(LogPage {
-        shell: visitor.shell(service, None).await?,
+        shell: visitor.shell(None).await?,
         kinds: std::iter::once(SelectOption::new("", "All kinds", &asked.kind)).chain(kinds).collect(),
         flows: std::iter::once(SelectOption::new("", "All flows", &asked.flow)).chain(flows).collect(),
         thread: typed(&asked.thread),
@@ -173,18 +180,18 @@ fn called(who: &RequesterName) -> SafeLine {
 }
 
 /// `GET /log/{event}`.
-pub async fn show_event(app: web::Data<AppState>, visitor: Visitor, event: web::Path<String>) -> Result<EventPage> {
-    event_page(&app, &visitor, &event).await
+pub async fn show_event(log: Capability<Log>, visitor: Visitor, event: web::Path<String>) -> Result<EventPage> {
+    event_page(&log, &visitor, &event).await
 }
 
-async fn event_page(app: &AppState, visitor: &Visitor, event: &str) -> Result<EventPage> {
-    let (service, now) = (&app.service, app.service.core.now());
+async fn event_page(log: &Log, visitor: &Visitor, event: &str) -> Result<EventPage> {
+    let now = visitor.now();
     // A malformed id names no event, so it gets 404 like an unknown one.
     let id = EventId::try_from(event).map_err(|_| Error::NotFound("event"))?;
-    let told = service.log.event_view(&id, visitor.account()).await?;
+    let told = log.event_view(&id, visitor.account()).await?;
     let members = told.event.data.as_object().into_iter().flatten();
     Ok(EventPage {
-        shell: visitor.shell(service, None).await?,
+        shell: visitor.shell(None).await?,
         row: row(&told.event, told.index, &told.names, now),
         seq: told.event.seq,
         id: SafeLine::new(id.as_str()),
@@ -209,7 +216,7 @@ fn fact(name: &str, value: &Value, told: &service::EventView) -> EventFact {
 
 /// `GET /log.jsonl`: streams one line per matching event, newest first.
 pub async fn download(
-    app: web::Data<AppState>,
+    log: Capability<Log>,
     request: HttpRequest,
     visitor: Visitor,
     query: web::Query<LogQuery>,
@@ -218,9 +225,9 @@ pub async fn download(
     let sought = sought(&query).map_err(|problem| failed(Error::invalid("", problem)))?;
     let audience = LogAudience::of(visitor.account().role);
     // The first query runs before the headers are sent, so that an error still gets its status.
-    let first = app.service.log.log_page(&sought, audience, query.below, FILE_PAGE).await.map_err(failed)?;
+    let first = log.log_page(&sought, audience, query.below, FILE_PAGE).await.map_err(failed)?;
     let begun =
-        LogDownload { app, sought, audience, next: Some(LogDownloadStep::Have(Box::new(first))), sent: 0, pages: 0 };
+        LogDownload { log, sought, audience, next: Some(LogDownloadStep::Have(Box::new(first))), sent: 0, pages: 0 };
     let lines = stream::unfold(begun, |mut sending| async move {
         let chunk = sending.chunk().await?;
         Some((chunk, sending))
@@ -234,7 +241,7 @@ pub async fn download(
 }
 
 struct LogDownload {
-    app: web::Data<AppState>,
+    log: Capability<Log>,
     sought: LogFilter,
     audience: LogAudience,
     next: Option<LogDownloadStep>,
@@ -252,7 +259,7 @@ impl LogDownload {
         let page = match self.next.take()? {
             LogDownloadStep::Have(page) => *page,
             LogDownloadStep::Below(below) => {
-                match self.app.service.log.log_page(&self.sought, self.audience, Some(below), FILE_PAGE).await {
+                match self.log.log_page(&self.sought, self.audience, Some(below), FILE_PAGE).await {
                     Ok(page) => page,
                     Err(error) => {
                         // The headers are already sent, so the error can only break the download and be logged.

@@ -10,6 +10,7 @@ use chrono::DateTime;
 use countersign_domain::log::insight::{BucketWidth, Counts, FlowCounts, Histogram, Period};
 use countersign_domain::primitives::id::FlowId;
 use countersign_service::error::{Error, Result};
+use countersign_service::log::Log;
 use countersign_service::log::insight::InsightFacts;
 use serde::Deserialize;
 
@@ -22,7 +23,7 @@ use crate::pages::shared::return_path::encoded;
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::threads::list_view::SelectOption;
-use crate::state::AppState;
+use crate::state::Capability;
 use chart::{ChartLabels, ChartPoint, HEIGHT, lasting, of_counts, of_times, share};
 
 /// Selectable time spans: value of `?span=`, label, phrase in sentences, width of a period, and number of periods.
@@ -49,17 +50,17 @@ pub struct InsightQuery {
 }
 
 /// `GET /insight`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<InsightQuery>) -> Result<InsightPage> {
-    page(&app, &visitor, &query).await
+pub async fn show(log: Capability<Log>, visitor: Visitor, query: web::Query<InsightQuery>) -> Result<InsightPage> {
+    page(&log, &visitor, &query).await
 }
 
-async fn page(app: &AppState, visitor: &Visitor, asked: &InsightQuery) -> Result<InsightPage> {
+async fn page(log: &Log, visitor: &Visitor, asked: &InsightQuery) -> Result<InsightPage> {
     let wanted = if asked.span.is_empty() { FIRST } else { &asked.span };
     let chosen = SPANS.into_iter().find(|it| it.0 == wanted).ok_or(Error::NotFound("page"))?;
     let (span, _, span_words, step, periods) = chosen;
     let flow = Some(asked.flow.as_str()).filter(|it| !it.is_empty());
     let flow = flow.map(FlowId::try_from).transpose().map_err(|_| Error::NotFound("flow"))?;
-    let facts = app.service.log.insight(step, periods).await?;
+    let facts = log.insight(step, periods).await?;
     // The facts carry their own time, so that the page and the last period agree.
     let now = facts.now;
     let tab = |(word, words, ..): (&str, &'static str, &str, BucketWidth, u32)| InboxTab {
@@ -69,7 +70,7 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &InsightQuery) -> Result
     };
     let flows = facts.flows.iter().map(|it| SelectOption::new(it.as_str(), it.as_str(), &asked.flow));
     Ok(InsightPage {
-        shell: visitor.shell(&app.service, None).await?,
+        shell: visitor.shell(None).await?,
         spans: SPANS.into_iter().map(tab).collect(),
         span,
         span_words,

@@ -4,6 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use countersign_domain::log::event::EventType;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::session::SignedIn;
+use countersign_service::log::Log;
 use countersign_service::log::browse::LogAudience;
 use countersign_service::log::sequencer::SequencedEvent;
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use crate::limits::sse;
 use crate::limits::sse::{BEAT, EventSource, EventStreamChunk};
 use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::{Capability, EdgeConfig};
 
 /// Maximum number of events in one message. A client that missed more gets `missed` and reloads.
 const BATCH: u32 = 100;
@@ -26,17 +27,19 @@ pub struct LiveQuery {
 
 /// `GET /live?after=`: streams the thread and type of each new event.
 pub async fn show(
-    app: web::Data<AppState>,
+    edge: Capability<EdgeConfig>,
+    log: Capability<Log>,
     request: HttpRequest,
     visitor: Visitor,
     query: web::Query<LiveQuery>,
 ) -> std::result::Result<HttpResponse, PageError> {
-    let told = stream(app, &request, visitor, query.after).await;
+    let told = stream(&edge, log, &request, visitor, query.after).await;
     told.map_err(|error| PageError::of(&request, error))
 }
 
 async fn stream(
-    app: web::Data<AppState>,
+    edge: &EdgeConfig,
+    log: Capability<Log>,
     request: &HttpRequest,
     visitor: Visitor,
     after: Option<u64>,
@@ -45,32 +48,32 @@ async fn stream(
     if !sse::is_wanted(request) {
         return Err(Error::NotFound("page"));
     }
-    let reach = app.service.log.log_length().await?;
+    let reach = log.log_length().await?;
     // A browser that reconnects sends the last position it received, which is newer than the address.
     let after = sse::last_seen(request)?.or(after).unwrap_or(reach);
     let signed_in = visitor.0.signed_in;
     // Each open page keeps a connection, so the streams of one account are limited.
-    let seat = app.edge.streams.take(signed_in.account.record.id.as_str())?;
+    let seat = edge.streams.take(signed_in.account.record.id.as_str())?;
     // A position beyond the log would skip the next events, so it is cut to the length of the log.
-    Ok(sse::answer(seat, after.min(reach), PersonEventSource { app, signed_in }))
+    Ok(sse::answer(seat, after.min(reach), PersonEventSource { log, signed_in }))
 }
 
 struct PersonEventSource {
-    app: web::Data<AppState>,
+    log: Capability<Log>,
     signed_in: SignedIn,
 }
 
 impl EventSource for PersonEventSource {
     async fn next(&self, after: u64) -> Result<EventStreamChunk> {
-        let service = &self.app.service;
-        let reach = service.log.wait_for_log(after, BEAT).await?;
+        let log = &self.log;
+        let reach = log.wait_for_log(after, BEAT).await?;
         // The session is checked again for each message, so that sign-out or a disabled account ends the stream.
-        let person = service.log.current_session(&self.signed_in).await?;
+        let person = log.current_session(&self.signed_in).await?;
         // A page that missed many events loads itself once, and needs none of them.
         if reach > after.saturating_add(u64::from(BATCH)) {
             return Ok(EventStreamChunk { frames: sse::frame(reach, None, &json!({"missed": true})), reach });
         }
-        let (events, reach) = service.log.events_after(after, None, BATCH).await?;
+        let (events, reach) = log.events_after(after, None, BATCH).await?;
         let audience = LogAudience::of(person.account.record.role);
         let told: Vec<_> = events.iter().filter(|it| is_told(audience, it)).map(hint).collect();
         // Events that the reader may not see send no message, so they are not even announced.

@@ -1,7 +1,7 @@
 //! `GET` and `POST /verifier`: verifies a receipt and shows every check.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse};
 use askama::Template as _;
 use countersign_domain::chain::receipt::Receipt;
 use countersign_domain::chain::statement::Statement;
@@ -10,6 +10,7 @@ use countersign_domain::json::parse::{ParseLimits, parse};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::writes::write::WriteState;
 use countersign_service::error::Result;
+use countersign_service::writes::Writes;
 use countersign_service::writes::receipt_lookup::{IssuedReceiptState, PresentedReceipt, ReceiptLookupResult};
 use countersign_service::writes::verify::peek_receipt;
 use serde::Deserialize;
@@ -23,7 +24,7 @@ use crate::pages::shared::format::{html, moment};
 use crate::pages::shared::layout::Tone;
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// Fields of the form. The size limit of the form also limits each field.
 #[derive(Deserialize, Default)]
@@ -35,30 +36,29 @@ pub struct VerifierForm {
 }
 
 /// `GET /verifier`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor) -> Result<VerifierPage> {
-    page(&app, &visitor, &VerifierForm::default(), Ok(None)).await
+pub async fn show(visitor: Visitor) -> Result<VerifierPage> {
+    page(&visitor, &VerifierForm::default(), Ok(None)).await
 }
 
 /// `POST /verifier`.
 pub async fn submit(
-    app: web::Data<AppState>,
+    writes: Capability<Writes>,
     request: HttpRequest,
     sent: SignedInForm<VerifierForm>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     let told = match shown(&form) {
-        Ok(shown) => Ok(Some(told(&app, &shown).await.map_err(failed)?)),
+        Ok(shown) => Ok(Some(told(&writes, &visitor, &shown).await.map_err(failed)?)),
         Err(problem) => Err(problem),
     };
     // An invalid receipt is a normal result of the check, so only unreadable input gets 422.
     let status = if told.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-    let page = page(&app, &visitor, &form, told).await.map_err(failed)?;
+    let page = page(&visitor, &form, told).await.map_err(failed)?;
     Ok(html(status, page.render()))
 }
 
 async fn page(
-    app: &AppState,
     visitor: &Visitor,
     fields: &VerifierForm,
     told: std::result::Result<Option<ReceiptCheckResult>, String>,
@@ -68,7 +68,7 @@ async fn page(
         Err(problem) => (None, Some(problem)),
     };
     Ok(VerifierPage {
-        shell: visitor.shell(&app.service, None).await?,
+        shell: visitor.shell(None).await?,
         csrf: visitor.0.csrf.shown(),
         typed: VerifierInputView {
             receipt: SafeText::new(fields.receipt.as_str()),
@@ -102,16 +102,16 @@ fn statement(text: &str) -> std::result::Result<Statement, String> {
     })
 }
 
-async fn told(app: &AppState, shown: &PresentedReceipt) -> Result<ReceiptCheckResult> {
-    let (service, now) = (&app.service, app.service.core.now());
-    let checks = service.writes.check_offline(shown)?;
+async fn told(writes: &Writes, visitor: &Visitor, shown: &PresentedReceipt) -> Result<ReceiptCheckResult> {
+    let now = visitor.now();
+    let checks = writes.check_offline(shown)?;
     let (tone, words) = match conclusion(&checks) {
         Conclusion::Genuine => (Tone::Good, "Valid: this exact version was approved"),
         Conclusion::Refused => (Tone::Bad, "Invalid: a writer must not accept it"),
         Conclusion::CouldNotTell => (Tone::Care, "Could not be verified"),
     };
     // Looked up by the exact text: a forged receipt with a known id gets no facts about the real one.
-    let known = match service.writes.look_up_receipt(&shown.receipt).await? {
+    let known = match writes.look_up_receipt(&shown.receipt).await? {
         ReceiptLookupResult::Nothing => vec![row(Tone::Care, "This gateway issued no receipt with this id")],
         ReceiptLookupResult::Another => {
             vec![row(Tone::Bad, "This gateway issued a different receipt with this id")]

@@ -9,6 +9,7 @@ use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::actor::Actor;
+use countersign_service::operations::Operations;
 use countersign_service::operations::halt::{HaltScope, HaltState};
 use countersign_service::operations::halt_request::{HaltPreview, HaltRequest};
 use serde::Deserialize;
@@ -21,7 +22,7 @@ use crate::pages::shared::format::{html, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 const ADDRESS: &str = "/emergency";
 
@@ -101,9 +102,13 @@ impl HaltAspect {
 }
 
 /// `GET /emergency`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, done: web::Query<FlashQuery>) -> Result<HaltPage> {
+pub async fn show(
+    operations: Capability<Operations>,
+    visitor: Visitor,
+    done: web::Query<FlashQuery>,
+) -> Result<HaltPage> {
     let notice = done.notice(DONE);
-    page(&app, &visitor, notice, &HaltFields::default()).await
+    page(&operations, &visitor, notice, &HaltFields::default()).await
 }
 
 /// Redirects a `GET` of an address that accepts only forms.
@@ -113,26 +118,26 @@ pub async fn back() -> HttpResponse {
 
 /// `POST /emergency`: halts a flow or all flows.
 pub async fn stop(
-    app: web::Data<AppState>,
+    operations: Capability<Operations>,
     request: HttpRequest,
     sent: SignedInForm<HaltFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    submitted(&app, &request, &visitor, HaltFormKind::Stop, &form).await
+    submitted(&operations, &request, &visitor, HaltFormKind::Stop, &form).await
 }
 
 /// `POST /emergency/lifting`: lifts a halt, or requests it if two administrators are needed.
 pub async fn lift(
-    app: web::Data<AppState>,
+    operations: Capability<Operations>,
     request: HttpRequest,
     sent: SignedInForm<HaltFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
-    submitted(&app, &request, &visitor, HaltFormKind::Lift, &form).await
+    submitted(&operations, &request, &visitor, HaltFormKind::Lift, &form).await
 }
 
 async fn submitted(
-    app: &AppState,
+    operations: &Operations,
     request: &HttpRequest,
     visitor: &Visitor,
     kind: HaltFormKind,
@@ -141,14 +146,16 @@ async fn submitted(
     let failed = |error| PageError::of(request, error);
     // Only a lifting needs the previewed outcome, because another administrator may act in between.
     let done = match (form.confirmed.as_str(), kind, previewed(form)) {
-        ("yes", HaltFormKind::Stop, _) | ("yes", HaltFormKind::Lift, Some(_)) => apply(app, visitor, kind, form).await,
-        _ => confirm(app, visitor, kind, form).await,
+        ("yes", HaltFormKind::Stop, _) | ("yes", HaltFormKind::Lift, Some(_)) => {
+            apply(operations, visitor, kind, form).await
+        }
+        _ => confirm(operations, visitor, kind, form).await,
     };
     match done {
         Ok(response) => Ok(response),
         Err(error) => {
             let notice = refusal(error).map_err(failed)?;
-            let page = page(app, visitor, Some(notice), form).await.map_err(failed)?;
+            let page = page(operations, visitor, Some(notice), form).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
     }
@@ -189,14 +196,15 @@ fn reason_of(form: &HaltFields) -> Result<String> {
     Ok(reason.to_owned())
 }
 
-async fn apply(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
+async fn apply(
+    operations: &Operations,
+    visitor: &Visitor,
+    kind: HaltFormKind,
+    form: &HaltFields,
+) -> Result<HttpResponse> {
     let (scope, halt) = (scope_of(form)?, HaltAspect::read(&form.what)?.halt(&reason_of(form)?));
     let me = Actor::Person(&visitor.0.signed_in.account);
-    let state = app
-        .service
-        .operations
-        .request_halt_as_previewed(me, &scope, &halt_request(kind, halt), previewed(form))
-        .await?;
+    let state = operations.request_halt_as_previewed(me, &scope, &halt_request(kind, halt), previewed(form)).await?;
     // The new state decides the notice, because a lifting may still need a second administrator.
     let asked = state.stops.as_ref().is_some_and(|it| it.lifting.is_some());
     let done = match kind {
@@ -208,15 +216,20 @@ async fn apply(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &Hal
     Ok(see_other(&format!("{ADDRESS}?done={done}")))
 }
 
-async fn confirm(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &HaltFields) -> Result<HttpResponse> {
+async fn confirm(
+    operations: &Operations,
+    visitor: &Visitor,
+    kind: HaltFormKind,
+    form: &HaltFields,
+) -> Result<HttpResponse> {
     let (scope, what, reason) = (scope_of(form)?, HaltAspect::read(&form.what)?, reason_of(form)?);
-    let halts = app.service.operations.halts().await?;
+    let halts = operations.halts().await?;
     let state = halts.iter().find(|it| it.scope == scope).ok_or(Error::NotFound("flow"))?;
     let me = Actor::Person(&visitor.0.signed_in.account);
     // The preview applies the rules of the request, so a refusal appears before the confirmation.
-    let preview = app.service.operations.preview_halt(me, &scope, &halt_request(kind, what.halt(&reason))).await?;
+    let preview = operations.preview_halt(me, &scope, &halt_request(kind, what.halt(&reason))).await?;
     let page = HaltConfirmPage {
-        shell: visitor.shell(&app.service, None).await?,
+        shell: visitor.shell(None).await?,
         action: match kind {
             HaltFormKind::Stop => ADDRESS.to_owned(),
             HaltFormKind::Lift => format!("{ADDRESS}/lifting"),
@@ -230,7 +243,7 @@ async fn confirm(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &H
         what_value: what.value(),
         scope: title_of(&scope),
         scope_value: value_of(&scope),
-        consequences: consequences(kind, preview, what, needs(app, state)),
+        consequences: consequences(kind, preview, what, needs(operations, state)),
         expects: preview_value(preview),
         reason: SafeText::new(reason),
         stops: kind == HaltFormKind::Stop,
@@ -238,8 +251,8 @@ async fn confirm(app: &AppState, visitor: &Visitor, kind: HaltFormKind, form: &H
     Ok(html(StatusCode::OK, page.render()))
 }
 
-fn needs(app: &AppState, state: &HaltState) -> LiftQuorum {
-    app.service.operations.lift_needs(state.stops.as_ref())
+fn needs(operations: &Operations, state: &HaltState) -> LiftQuorum {
+    operations.lift_needs(state.stops.as_ref())
 }
 
 fn consequences(kind: HaltFormKind, preview: HaltPreview, what: HaltAspect, needs: LiftQuorum) -> Vec<&'static str> {
@@ -285,17 +298,22 @@ fn value_of(scope: &HaltScope) -> String {
     }
 }
 
-async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, typed: &HaltFields) -> Result<HaltPage> {
-    let now = app.service.core.now();
-    let halts = app.service.operations.halts().await?;
+async fn page(
+    operations: &Operations,
+    visitor: &Visitor,
+    notice: Option<FlashNotice>,
+    typed: &HaltFields,
+) -> Result<HaltPage> {
+    let now = visitor.now();
+    let halts = operations.halts().await?;
     let role = visitor.account().role;
     // A notice in a bookmarked or shared address may be outdated, because the halt may have been lifted since then.
     let stopped = halts.iter().any(|it| it.halt.proposing || it.halt.verifying);
     let notice = notice.filter(|it| stopped || it.tone != Tone::Care);
     Ok(HaltPage {
-        shell: visitor.shell(&app.service, notice).await?,
+        shell: visitor.shell(notice).await?,
         csrf: visitor.0.csrf.shown(),
-        scopes: halts.iter().map(|it| card(app, visitor, it, now)).collect(),
+        scopes: halts.iter().map(|it| card(operations, visitor, it, now)).collect(),
         all_stopped: halts.iter().any(|it| it.scope == HaltScope::All && (it.halt.proposing || it.halt.verifying)),
         // Reviewers may halt too, because an emergency cannot wait for an administrator.
         may_stop: role != PersonRole::Auditor,
@@ -304,7 +322,7 @@ async fn page(app: &AppState, visitor: &Visitor, notice: Option<FlashNotice>, ty
     })
 }
 
-fn card(app: &AppState, visitor: &Visitor, state: &HaltState, now: Timestamp) -> ScopeCard {
+fn card(operations: &Operations, visitor: &Visitor, state: &HaltState, now: Timestamp) -> ScopeCard {
     let HaltState { scope, halt, stops } = state;
     let row = |what: HaltAspect, stop: Option<&HaltRecord>| ActiveHaltRow {
         what: what.words(),
@@ -350,6 +368,6 @@ fn card(app: &AppState, visitor: &Visitor, state: &HaltState, now: Timestamp) ->
         // Any reviewer may halt, but only an administrator may lift, so that a halt is easier than its end.
         may_lift: visitor.account().role == PersonRole::Admin,
         choices: choices.into_iter().map(choice).collect(),
-        needs_two: needs(app, state) == LiftQuorum::Two,
+        needs_two: needs(operations, state) == LiftQuorum::Two,
     }
 }

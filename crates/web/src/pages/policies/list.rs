@@ -1,40 +1,45 @@
 //! `GET /policies`: the active policy and the latest policy change requests of each flow.
 
-use actix_web::web;
 use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::Mode;
 use countersign_service::error::Result;
+use countersign_service::policies::Policies;
+use countersign_service::policy_changes::PolicyChanges;
 
 use super::list_view::{FlowCard, PoliciesPage, PolicyChangeRow};
 use crate::pages::shared::format::moment;
 use crate::pages::shared::layout::{DigestText, Tone};
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// Maximum number of policy change requests in the card of a flow.
 const AMENDMENTS_SHOWN: usize = 10;
 
 /// `GET /policies`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor) -> Result<PoliciesPage> {
-    page(&app, &visitor).await
+pub async fn show(
+    policies: Capability<Policies>,
+    policy_changes: Capability<PolicyChanges>,
+    visitor: Visitor,
+) -> Result<PoliciesPage> {
+    page(&policies, &policy_changes, &visitor).await
 }
 
-async fn page(app: &AppState, visitor: &Visitor) -> Result<PoliciesPage> {
+async fn page(policies: &Policies, policy_changes: &PolicyChanges, visitor: &Visitor) -> Result<PoliciesPage> {
     let mut flows = Vec::new();
-    for flow in app.service.policies.flows().await? {
-        flows.push(card(app, &flow).await?);
+    for flow in policies.flows().await? {
+        flows.push(card(policies, policy_changes, visitor, &flow).await?);
     }
-    Ok(PoliciesPage { shell: visitor.shell(&app.service, None).await?, flows })
+    Ok(PoliciesPage { shell: visitor.shell(None).await?, flows })
 }
 
-async fn card(app: &AppState, id: &FlowId) -> Result<FlowCard> {
-    let (service, now) = (&app.service, app.service.core.now());
-    let flow = service.policies.flow_with_policy(id).await?;
-    let policy = service.policies.active_policy(id).await?;
-    let amendments = service.policy_changes.policy_changes_of(id).await?;
+async fn card(policies: &Policies, policy_changes: &PolicyChanges, visitor: &Visitor, id: &FlowId) -> Result<FlowCard> {
+    let now = visitor.now();
+    let flow = policies.flow_with_policy(id).await?;
+    let policy = policies.active_policy(id).await?;
+    let amendments = policy_changes.policy_changes_of(id).await?;
     Ok(FlowCard {
         name: SafeLine::new(id.as_str()),
         mode: match policy.mode() {

@@ -5,6 +5,7 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::transition::Rejection;
 use countersign_domain::writes::write::ResultError;
 use countersign_service::error::{Error, Result};
+use countersign_service::proposals::Proposals;
 use countersign_service::proposals::rejection_list::OlderCursor;
 use serde::Deserialize;
 
@@ -13,7 +14,7 @@ use crate::pages::shared::format::{error_row, moment};
 use crate::pages::shared::layout::DigestText;
 use crate::pages::shared::safe_text::{SafeJson, SafeLine};
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 const ROWS_MAX: u32 = 25;
 
@@ -28,20 +29,19 @@ pub struct RejectionsQuery {
 
 /// `GET /rejections`.
 pub async fn show(
-    app: web::Data<AppState>,
+    proposals: Capability<Proposals>,
     visitor: Visitor,
     query: web::Query<RejectionsQuery>,
 ) -> Result<RejectionsPage> {
-    page(&app, &visitor, query.older.as_deref()).await
+    page(&proposals, &visitor, query.older.as_deref()).await
 }
 
-async fn page(app: &AppState, visitor: &Visitor, older: Option<&str>) -> Result<RejectionsPage> {
-    let service = &app.service;
+async fn page(proposals: &Proposals, visitor: &Visitor, older: Option<&str>) -> Result<RejectionsPage> {
     let after = older.map(|token| OlderCursor::read(token).ok_or(Error::NotFound("page"))).transpose()?;
-    let (rejections, next) = service.proposals.rejections(&visitor.account().into(), after.as_ref(), ROWS_MAX).await?;
-    let now = service.core.now();
+    let (rejections, next) = proposals.rejections(&visitor.account().into(), after.as_ref(), ROWS_MAX).await?;
+    let now = visitor.now();
     Ok(RejectionsPage {
-        shell: visitor.shell(service, None).await?,
+        shell: visitor.shell(None).await?,
         rows: rejections.iter().map(|it| row(it, now)).collect(),
         older_url: next.map(|it| format!("/rejections?older={}", it.token())),
     })

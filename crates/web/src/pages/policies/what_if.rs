@@ -1,7 +1,7 @@
 //! `GET` and `POST /what-if`: dry run of a flow's policy on a patch.
 
 use actix_web::http::{Method, StatusCode};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse};
 use askama::Template as _;
 use countersign_domain::json::canonical::canonical;
 use countersign_domain::json::parse::{ParseLimits, parse};
@@ -10,6 +10,8 @@ use countersign_domain::policy::{HypotheticalContext, JudgedOutcome, RedactedCha
 use countersign_domain::primitives::id::{FlowId, NodeId};
 use countersign_domain::threads::usage::InvalidUsage;
 use countersign_service::error::{Error, Result};
+use countersign_service::policies::Policies;
+use countersign_service::policy_changes::PolicyChanges;
 use countersign_service::policy_changes::dry_run::DryRun;
 use serde::Deserialize;
 use serde_json::Value;
@@ -25,7 +27,7 @@ use crate::pages::shared::format::{error_row, html};
 use crate::pages::shared::layout::Tone;
 use crate::pages::shared::safe_text::{SafeJson, SafeLine, SafePath};
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::{Capability, EdgeConfig};
 
 const CHANGES_SHOWN: usize = 200;
 
@@ -41,33 +43,40 @@ pub struct WhatIfFields {
 }
 
 /// `GET /what-if`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor) -> Result<WhatIfPage> {
+pub async fn show(policies: Capability<Policies>, visitor: Visitor) -> Result<WhatIfPage> {
     let fields = WhatIfFields { format: PatchFormat::Merge.as_str().to_owned(), ..WhatIfFields::default() };
-    page(&app, &visitor, &fields, Ok(None)).await
+    page(&policies, &visitor, &fields, Ok(None)).await
 }
 
 /// `POST /what-if`.
 pub async fn submit(
-    app: web::Data<AppState>,
+    edge: Capability<EdgeConfig>,
+    policies: Capability<Policies>,
+    policy_changes: Capability<PolicyChanges>,
     request: HttpRequest,
     sent: SignedInForm<WhatIfFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    let judged = judged(&app, &visitor, &form).await.map_err(failed)?;
+    let judged = judged(&edge, &policy_changes, &visitor, &form).await.map_err(failed)?;
     // The page is the same for both, so the status distinguishes a form with a mistake.
     let status = if judged.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-    let page = page(&app, &visitor, &form, judged.map(Some)).await.map_err(failed)?;
+    let page = page(&policies, &visitor, &form, judged.map(Some)).await.map_err(failed)?;
     Ok(html(status, page.render()))
 }
 
 /// Returns the judgement, or the error in the form as a sentence.
-async fn judged(app: &AppState, visitor: &Visitor, form: &WhatIfFields) -> Result<std::result::Result<WhatIf, String>> {
-    let (flow, dry_run) = match read(app, form) {
+async fn judged(
+    edge: &EdgeConfig,
+    policy_changes: &PolicyChanges,
+    visitor: &Visitor,
+    form: &WhatIfFields,
+) -> Result<std::result::Result<WhatIf, String>> {
+    let (flow, dry_run) = match read(edge, form) {
         Ok(asked) => asked,
         Err(problem) => return Ok(Err(problem)),
     };
-    match app.service.policy_changes.what_if(visitor.account().id.as_str(), &flow, None, dry_run).await {
+    match policy_changes.what_if(visitor.account().id.as_str(), &flow, None, dry_run).await {
         Ok(told) => Ok(Ok(told)),
         // A mistake in the form is shown beside the form, so that the person does not lose the typed text.
         Err(Error::NotFound(_)) => Ok(Err("This flow no longer exists. Choose another flow.".to_owned())),
@@ -76,9 +85,9 @@ async fn judged(app: &AppState, visitor: &Visitor, form: &WhatIfFields) -> Resul
     }
 }
 
-fn read(app: &AppState, form: &WhatIfFields) -> std::result::Result<(FlowId, DryRun), String> {
+fn read(edge: &EdgeConfig, form: &WhatIfFields) -> std::result::Result<(FlowId, DryRun), String> {
     // The same limits as for proposals, so that the dry run accepts what the API accepts.
-    let limits = ParseLimits { bytes_max: app.edge.body_bytes_max, depth_max: app.edge.depth_max };
+    let limits = ParseLimits { bytes_max: edge.body_bytes_max, depth_max: edge.depth_max };
     let json = |what: &str, text: &str| {
         parse(text.as_bytes(), &limits).map_err(|error| format!("The {what} is not valid JSON: {error}."))
     };
@@ -108,7 +117,7 @@ fn sentence(wrong: &InvalidUsage) -> String {
 }
 
 async fn page(
-    app: &AppState,
+    policies: &Policies,
     visitor: &Visitor,
     form: &WhatIfFields,
     judged: std::result::Result<Option<WhatIf>, String>,
@@ -117,13 +126,13 @@ async fn page(
         name: SafeLine::new(flow.as_str()),
         chosen: if flow.as_str() == form.flow { WhatIfOptionState::Yes } else { WhatIfOptionState::No },
     };
-    let flows = app.service.policies.flows().await?;
+    let flows = policies.flows().await?;
     let (told, problem) = match judged {
         Ok(told) => (told.as_ref().map(in_words), None),
         Err(problem) => (None, Some(problem)),
     };
     Ok(WhatIfPage {
-        shell: visitor.shell(&app.service, None).await?,
+        shell: visitor.shell(None).await?,
         // The permission table decides, so that the page never links to one that refuses the visitor.
         replays_url: may_replay(visitor).then_some("/replays"),
         flows: flows.iter().map(choice).collect(),

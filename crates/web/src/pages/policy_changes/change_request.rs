@@ -11,6 +11,9 @@ use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, Po
 use countersign_domain::primitives::id::AmendmentId;
 use countersign_domain::reviews::{Ballot, VoteVerdict, VoterRoll};
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
+use countersign_service::policies::Policies;
+use countersign_service::policy_changes::PolicyChanges;
 use similar::{ChangeTag, TextDiff};
 
 use super::change_request_view::{DiffLine, DiffLineKind, FileDiff, PolicyChangePage, SignPolicyPage};
@@ -19,14 +22,13 @@ use crate::pages::reviews::decide::{MissingPasskeySignature, signing, vote_words
 use crate::pages::shared::decision_form::{CommentRequirement, DecideForm, DecideFormView, StageProgressView};
 use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
-use crate::pages::shared::form_nonce::{Nonce, NonceBinding};
 use crate::pages::shared::format::{html, lines, moment, see_other, why_not};
 use crate::pages::shared::layout::{DigestText, FlashNotice, Tone};
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::vote_form::{VoteFields, VoteFormState};
 use crate::pages::shared::widgets::TimelineItem;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// Context lines around a change.
 const LINES_AROUND: usize = 3;
@@ -38,9 +40,14 @@ const DIFF_TIME_MAX: Duration = Duration::from_millis(300);
 const STAGE: u32 = 0;
 
 /// `GET /amendments/{amendment}`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, id: web::Path<String>) -> Result<PolicyChangePage> {
-    let amendment = find(&app, &id).await?;
-    page(&app, &visitor, &amendment, VoteFormState::default()).await
+pub async fn show(
+    policies: Capability<Policies>,
+    policy_changes: Capability<PolicyChanges>,
+    visitor: Visitor,
+    id: web::Path<String>,
+) -> Result<PolicyChangePage> {
+    let amendment = find(&policy_changes, &id).await?;
+    page(&policies, &visitor, &amendment, VoteFormState::default()).await
 }
 
 /// Redirects a `GET` of a form's address to the policy change request, for example after a reload.
@@ -51,15 +58,17 @@ pub async fn back(id: web::Path<String>) -> HttpResponse {
 
 /// `POST /amendments/{amendment}/decision`.
 pub async fn submit(
-    app: web::Data<AppState>,
+    policies: Capability<Policies>,
+    identity: Capability<Identity>,
+    policy_changes: Capability<PolicyChanges>,
     request: HttpRequest,
     sent: SignedInForm<VoteFields>,
     id: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    let amendment = find(&app, &id).await.map_err(failed)?;
-    match decide(&app, &visitor, &amendment, &form).await {
+    let amendment = find(&policy_changes, &id).await.map_err(failed)?;
+    match decide(&identity, &policy_changes, &visitor, &amendment, &form).await {
         Ok(None) => Ok(see_other(&format!("/amendments/{}", amendment.id))),
         Ok(Some(page)) => Ok(html(StatusCode::OK, page.render())),
         Err(Error::Vote(refused)) => {
@@ -68,54 +77,55 @@ pub async fn submit(
                 typed: form.comment(),
             };
             // The request may have changed since the form was read, which is a common cause of the refusal.
-            let now = find(&app, &id).await.map_err(failed)?;
-            let page = page(&app, &visitor, &now, again).await.map_err(failed)?;
+            let now = find(&policy_changes, &id).await.map_err(failed)?;
+            let page = page(&policies, &visitor, &now, again).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
         Err(error) => Err(failed(error)),
     }
 }
 
-async fn find(app: &AppState, id: &str) -> Result<PolicyChangeRequest> {
+async fn find(policy_changes: &PolicyChanges, id: &str) -> Result<PolicyChangeRequest> {
     let id = AmendmentId::try_from(id).map_err(|_| Error::NotFound("policy change request"))?;
-    app.service.policy_changes.amendment(&id).await
+    policy_changes.amendment(&id).await
 }
 
 /// Counts the vote, or returns the page on which a passkey must sign it.
 async fn decide(
-    app: &AppState,
+    identity: &Identity,
+    policy_changes: &PolicyChanges,
     visitor: &Visitor,
     amendment: &PolicyChangeRequest,
     form: &VoteFields,
 ) -> Result<Option<SignPolicyPage>> {
-    let ballot = form.ballot(app, visitor, amendment.id.as_str())?;
+    let ballot = form.ballot(visitor, amendment.id.as_str())?;
     let voter = &visitor.account().id;
     let signature = form.signature()?;
-    let (service, now) = (&app.service, app.service.core.now());
+    let now = visitor.now();
     let met = amendment.passkey_need(STAGE).met_by(&ballot.proof, now).is_ok();
     // The recent use of a passkey can satisfy the stage, and otherwise the person must sign on a page of its own.
     if signature.is_none() && !met {
-        return sign(app, visitor, amendment, &ballot).await.map(Some);
+        return sign(identity, visitor, amendment, &ballot).await.map(Some);
     }
-    service.policy_changes.vote_signed_on_policy_change(voter, &amendment.id, &ballot, signature.as_ref()).await?;
+    policy_changes.vote_signed_on_policy_change(voter, &amendment.id, &ballot, signature.as_ref()).await?;
     Ok(None)
 }
 
 /// Builds the page on which a passkey signs the vote. A vote that would be rejected is rejected here, by the same
 /// rules.
 async fn sign(
-    app: &AppState,
+    identity: &Identity,
     visitor: &Visitor,
     amendment: &PolicyChangeRequest,
     ballot: &Ballot,
 ) -> Result<SignPolicyPage> {
-    let (service, voter) = (&app.service, visitor.account());
-    let roll = VoterRoll { people: vec![voter.clone()], delegations: Vec::new(), now: service.core.now() };
+    let voter = visitor.account();
+    let roll = VoterRoll { people: vec![voter.clone()], delegations: Vec::new(), now: visitor.now() };
     // The vote is tried on a copy first, so that a person does not sign a vote that would be refused.
     amendment.clone().vote(ballot.clone(), voter, &roll)?;
-    let asked = || service.identity.policy_vote_challenge(amendment, &voter.id, ballot);
+    let asked = || identity.policy_vote_challenge(amendment, &voter.id, ballot);
     Ok(SignPolicyPage {
-        shell: visitor.shell(service, None).await?,
+        shell: visitor.shell(None).await?,
         amendment_url: format!("/amendments/{}", amendment.id),
         action: format!("/amendments/{}/decision", amendment.id),
         csrf: visitor.0.csrf.shown(),
@@ -125,32 +135,27 @@ async fn sign(
         verdict: ballot.verdict.into(),
         flow: SafeLine::new(amendment.change.flow.as_str()),
         policy: DigestText::new(amendment.change.policy.to_string()),
-        deadline: moment(amendment.expires_at, service.core.now()),
+        deadline: moment(amendment.expires_at, visitor.now()),
         comment: SafeText::new(ballot.comment.clone().unwrap_or_default()),
-        signing: signing(service, &voter.id, Some(MissingPasskeySignature), asked).await?,
+        signing: signing(identity, &voter.id, Some(MissingPasskeySignature), asked).await?,
     })
 }
 
-fn binding<'a>(visitor: &'a Visitor, amendment: &'a PolicyChangeRequest) -> NonceBinding<'a> {
-    let session = &visitor.0.signed_in.session.record.id;
-    NonceBinding { session, page: amendment.id.as_str(), digest: amendment.digest, stage: STAGE }
-}
-
 async fn page(
-    app: &AppState,
+    policies: &Policies,
     visitor: &Visitor,
     amendment: &PolicyChangeRequest,
     again: VoteFormState,
 ) -> Result<PolicyChangePage> {
-    let (service, change) = (&app.service, &amendment.change);
-    let now = service.core.now();
+    let change = &amendment.change;
+    let now = visitor.now();
     // The comparison is with the policy that the request names, because another one may be active by now.
-    let old = service.policies.policy_source(change.over.policy).await?;
-    let new = service.policies.policy_source(change.policy).await?;
+    let old = policies.policy_source(change.over.policy).await?;
+    let new = policies.policy_source(change.policy).await?;
     let notice = again.problem.clone().map(|words| FlashNotice { tone: Tone::Bad, words });
     let (words, tone) = standing(amendment, now);
     Ok(PolicyChangePage {
-        shell: visitor.shell(service, notice).await?,
+        shell: visitor.shell(notice).await?,
         flow: SafeLine::new(change.flow.as_str()),
         words,
         tone,
@@ -166,17 +171,12 @@ async fn page(
         text: new.text.lines().map(SafeLine::new).collect(),
         stages: seats(amendment),
         timeline: timeline(amendment, now),
-        deciding: deciding(app, visitor, amendment, again.typed)?,
+        deciding: deciding(visitor, amendment, again.typed)?,
     })
 }
 
-fn deciding(
-    app: &AppState,
-    visitor: &Visitor,
-    amendment: &PolicyChangeRequest,
-    typed: String,
-) -> Result<DecideFormView> {
-    if !amendment.is_open(app.service.core.now()) {
+fn deciding(visitor: &Visitor, amendment: &PolicyChangeRequest, typed: String) -> Result<DecideFormView> {
+    if !amendment.is_open(visitor.now()) {
         return Ok(DecideFormView::Closed("The request has ended. It can no longer be decided.".to_owned()));
     }
     if let Err(reason) = amendment.jury().eligible(visitor.account()) {
@@ -186,7 +186,7 @@ fn deciding(
     Ok(DecideFormView::Open(DecideForm {
         action: format!("/amendments/{}/decision", amendment.id),
         csrf: visitor.0.csrf.shown(),
-        nonce: Nonce::new(app.service.core.keys()?.row(), &binding(visitor, amendment)).as_str().to_owned(),
+        nonce: visitor.nonce(amendment.id.as_str(), amendment.digest, STAGE)?,
         comment: if required { CommentRequirement::Required } else { CommentRequirement::Optional },
         stage: STAGE,
         asks: false,

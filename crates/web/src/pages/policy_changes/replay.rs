@@ -7,6 +7,8 @@ use countersign_domain::policy::{HypotheticalOutcome, PolicySource, ReplayCompar
 use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_service::error::{Error, Result};
+use countersign_service::policies::Policies;
+use countersign_service::policy_changes::PolicyChanges;
 use countersign_service::policy_changes::replay::{ReplayCursor, ReplayResult, ReplayedProposal};
 use serde::Deserialize;
 
@@ -18,7 +20,7 @@ use crate::pages::shared::format::{error_row, html, lines, moment};
 use crate::pages::shared::layout::Tone;
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// Proposals that one page judges. Proposals with the same outcome are only counted.
 const PROPOSALS_MAX: u32 = 200;
@@ -40,34 +42,40 @@ pub struct ReplayFields {
 }
 
 /// `GET /replays`.
-pub async fn show(app: web::Data<AppState>, visitor: Visitor, query: web::Query<ReplayQuery>) -> Result<ReplaysPage> {
+pub async fn show(
+    policies: Capability<Policies>,
+    visitor: Visitor,
+    query: web::Query<ReplayQuery>,
+) -> Result<ReplaysPage> {
     let mut fields = ReplayFields::default();
     if let Some(flow) = &query.flow {
         let flow = FlowId::try_from(flow.as_str()).map_err(|_| Error::NotFound("flow"))?;
         // A new policy is usually a change of the active one, so the form begins with its text.
-        fields.policy = app.service.policies.active_policy(&flow).await?.source().text.clone();
+        fields.policy = policies.active_policy(&flow).await?.source().text.clone();
         fields.flow = flow.to_string();
     }
-    page(&app, &visitor, &fields, Ok(None)).await
+    page(&policies, &visitor, &fields, Ok(None)).await
 }
 
 /// `POST /replays`.
 pub async fn submit(
-    app: web::Data<AppState>,
+    policies: Capability<Policies>,
+    policy_changes: Capability<PolicyChanges>,
     request: HttpRequest,
     sent: SignedInForm<ReplayFields>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    let replayed = replayed(&app, &visitor, &form).await.map_err(failed)?;
+    let replayed = replayed(&policies, &policy_changes, &visitor, &form).await.map_err(failed)?;
     let status = if replayed.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-    let page = page(&app, &visitor, &form, replayed.map(Some)).await.map_err(failed)?;
+    let page = page(&policies, &visitor, &form, replayed.map(Some)).await.map_err(failed)?;
     Ok(html(status, page.render()))
 }
 
 /// Runs the replay, or returns the error of the form.
 async fn replayed(
-    app: &AppState,
+    policies: &Policies,
+    policy_changes: &PolicyChanges,
     visitor: &Visitor,
     form: &ReplayFields,
 ) -> Result<std::result::Result<ReplayResult, String>> {
@@ -77,15 +85,10 @@ async fn replayed(
         // Only the page itself writes this field, so an invalid one has no page to continue from.
         token => Some(ReplayCursor::read(token).ok_or(Error::NotFound("page"))?),
     };
-    let active = app.service.policies.active_policy(&flow).await?;
+    let active = policies.active_policy(&flow).await?;
     // Forms end lines with CR LF, but a policy file uses LF.
     let source = PolicySource { text: form.policy.replace("\r\n", "\n"), schemas: active.source().schemas.clone() };
-    match app
-        .service
-        .policy_changes
-        .replay(visitor.account().id.as_str(), &flow, &source, after.as_ref(), PROPOSALS_MAX)
-        .await
-    {
+    match policy_changes.replay(visitor.account().id.as_str(), &flow, &source, after.as_ref(), PROPOSALS_MAX).await {
         Ok(replay) => Ok(Ok(replay)),
         Err(Error::Policy(error)) => {
             Ok(Err(format!("The policy is not valid. Line {}: {}.", error.line, error.message)))
@@ -96,7 +99,7 @@ async fn replayed(
 }
 
 async fn page(
-    app: &AppState,
+    policies: &Policies,
     visitor: &Visitor,
     form: &ReplayFields,
     replayed: std::result::Result<Option<ReplayResult>, String>,
@@ -105,13 +108,13 @@ async fn page(
         name: SafeLine::new(flow.as_str()),
         chosen: if flow.as_str() == form.flow { WhatIfOptionState::Yes } else { WhatIfOptionState::No },
     };
-    let flows = app.service.policies.flows().await?;
+    let flows = policies.flows().await?;
     let (told, problem) = match replayed {
-        Ok(replay) => (replay.map(|it| in_words(&it, app.service.core.now())), None),
+        Ok(replay) => (replay.map(|it| in_words(&it, visitor.now())), None),
         Err(problem) => (None, Some(problem)),
     };
     Ok(ReplaysPage {
-        shell: visitor.shell(&app.service, None).await?,
+        shell: visitor.shell(None).await?,
         flows: flows.iter().map(choice).collect(),
         policy: form.policy.clone(),
         problem,

@@ -6,6 +6,7 @@ use askama::Template as _;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::reviews::VoteRejected;
 use countersign_service::error::{Error, Result};
+use countersign_service::reviews::Reviews;
 use countersign_service::reviews::comment::NewComment;
 use countersign_service::reviews::details::ReviewFacts;
 use serde::Deserialize;
@@ -15,12 +16,11 @@ use super::review;
 use super::review::{ReviewFormState, forms};
 use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
-use crate::pages::shared::form_nonce::Nonce;
 use crate::pages::shared::format::{html, see_other};
 use crate::pages::shared::safe_text::SafeText;
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::vote_form::as_typed;
-use crate::state::AppState;
+use crate::state::Capability;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -31,16 +31,16 @@ pub struct CommentFields {
 }
 
 pub async fn submit(
-    app: web::Data<AppState>,
+    reviews: Capability<Reviews>,
     request: HttpRequest,
     sent: SignedInForm<CommentFields>,
     review: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
     let words = as_typed(&form.comment);
-    let why = match say(&app, &visitor, &facts, &form, &words).await {
+    let why = match say(&reviews, &visitor, &facts, &form, &words).await {
         Ok(()) => return Ok(see_other(&format!("/reviews/{}#timeline", facts.hold.id))),
         Err(Error::Vote(refused)) => vote_words(&refused),
         Err(Error::Invalid { pointer, detail }) if pointer == "/comment" => format!("Please {detail}."),
@@ -48,8 +48,8 @@ pub async fn submit(
         Err(error) => return Err(failed(error)),
     };
     // The review is read again, because it may have ended since the form was opened.
-    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-    let mut page = review::page(&app, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    let mut page = review::page(&reviews, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
     if let Some(again) = &mut page.commenting {
         again.problem = Some(format!("{why} Nothing was added."));
         again.typed = SafeText::new(words);
@@ -57,13 +57,17 @@ pub async fn submit(
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 
-async fn say(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &CommentFields, words: &str) -> Result<()> {
+async fn say(
+    reviews: &Reviews,
+    visitor: &Visitor,
+    facts: &ReviewFacts,
+    form: &CommentFields,
+    words: &str,
+) -> Result<()> {
     let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRejected::Digest)?;
     let page = forms::comment_page(facts);
     // The nonce belongs to this session and page, so a form that is sent twice adds one comment.
-    let nonce =
-        Nonce::read(app.service.core.keys()?.row(), &forms::comment_binding(visitor, &page, transition), &form.nonce)
-            .ok_or(VoteRejected::NonceUsed)?;
-    let saying = NewComment { transition, words: words.to_owned(), nonce: nonce.as_str().to_owned() };
-    app.service.reviews.comment(&visitor.account().id, &facts.hold.id, &saying).await
+    let nonce = visitor.read_nonce(&page, transition, forms::NO_STAGE, &form.nonce)?;
+    let saying = NewComment { transition, words: words.to_owned(), nonce };
+    reviews.comment(&visitor.account().id, &facts.hold.id, &saying).await
 }

@@ -10,9 +10,10 @@ use countersign_domain::primitives::id::AccountId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Ballot, NotBulkDecidable, VoteContext, VotePreview, VoteRejected};
 use countersign_domain::threads::thread::ThreadStatusCode;
-use countersign_service::Service;
 use countersign_service::error::{Error, Result};
+use countersign_service::identity::Identity;
 use countersign_service::inbox::list::WaitingCount;
+use countersign_service::reviews::Reviews;
 use countersign_service::reviews::details::ReviewFacts;
 use countersign_service::reviews::vote::VoteOutcome;
 
@@ -29,19 +30,21 @@ use crate::pages::shared::passkey_signing::{PasskeySignForm, PasskeySigningView}
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::vote_form::VoteFields;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// `POST /reviews/{review}/decision`.
 pub async fn submit(
-    app: web::Data<AppState>,
+    identity: Capability<Identity>,
+    reviews: Capability<Reviews>,
     request: HttpRequest,
     sent: SignedInForm<VoteFields>,
     review: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-    let asked = ReviewDecisionContext { app: &app, visitor: &visitor, facts: &facts, form: &form };
+    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    let asked =
+        ReviewDecisionContext { reviews: &reviews, identity: &identity, visitor: &visitor, facts: &facts, form: &form };
     let answer = match asked.ballot() {
         // The last vote is final, so the first form leads to a confirm page and only the form of that page counts.
         Ok(ballot) if form.is_confirmed() => match asked.count(&ballot).await {
@@ -64,7 +67,8 @@ pub async fn submit(
 }
 
 struct ReviewDecisionContext<'a> {
-    app: &'a AppState,
+    reviews: &'a Capability<Reviews>,
+    identity: &'a Identity,
     visitor: &'a Visitor,
     facts: &'a ReviewFacts,
     form: &'a VoteFields,
@@ -74,14 +78,14 @@ impl ReviewDecisionContext<'_> {
     /// Reads the ballot from the form. The nonce must belong to this session. The rules of the vote are not checked
     /// here.
     fn ballot(&self) -> Result<Ballot> {
-        self.form.ballot(self.app, self.visitor, self.facts.hold.id.as_str())
+        self.form.ballot(self.visitor, self.facts.hold.id.as_str())
     }
 
     /// Counts the vote and redirects, so that a reload does not send the form again.
     async fn count(&self, ballot: &Ballot) -> Result<HttpResponse> {
         let review = &self.facts.hold.id;
-        let (service, signature) = (&self.app.service, self.form.signature()?);
-        let voted = service.reviews.vote_signed(&self.visitor.account().id, review, ballot, signature.as_ref()).await?;
+        let signature = self.form.signature()?;
+        let voted = self.reviews.vote_signed(&self.visitor.account().id, review, ballot, signature.as_ref()).await?;
         match voted {
             VoteOutcome::Waiting | VoteOutcome::Approved | VoteOutcome::Denied => {
                 // The redirect keeps a reload from sending the vote again.
@@ -92,11 +96,11 @@ impl ReviewDecisionContext<'_> {
 
     /// Returns the passkey challenge for the confirm page, and whether a signature is required.
     async fn signing(&self, ballot: &Ballot) -> Result<PasskeySigningView> {
-        let (service, hold, voter) = (&self.app.service, &self.facts.hold, &self.visitor.account().id);
+        let (hold, voter) = (&self.facts.hold, &self.visitor.account().id);
         // A recent sign-in with a passkey can be enough, so the vote itself must be signed only without one.
         let must = hold.passkey_need(ballot.stage).met_by(&ballot.proof, self.facts.now).is_err();
-        signing(service, voter, must.then_some(MissingPasskeySignature), || {
-            service.identity.vote_challenge(hold, voter, ballot)
+        signing(self.identity, voter, must.then_some(MissingPasskeySignature), || {
+            self.identity.vote_challenge(hold, voter, ballot)
         })
         .await
     }
@@ -117,7 +121,7 @@ impl ReviewDecisionContext<'_> {
     /// Renders the confirm page again with the current review: the typed digits were wrong, or others have voted.
     async fn look_again(&self, ballot: &Ballot, refused: &VoteRejected) -> Result<HttpResponse> {
         // The review is read again, because another vote may have changed the effect.
-        let facts = review::facts(self.app, self.visitor, self.facts.hold.id.as_str()).await?;
+        let facts = review::facts(self.reviews, self.visitor, self.facts.hold.id.as_str()).await?;
         ReviewDecisionContext { facts: &facts, ..*self }.confirm(ballot, Some(vote_words(refused))).await
     }
 
@@ -160,10 +164,10 @@ impl ReviewDecisionContext<'_> {
 
     /// Renders the current review page with the error and the typed comment.
     async fn again(&self, problem: String) -> Result<HttpResponse> {
-        let facts = review::facts(self.app, self.visitor, self.facts.hold.id.as_str()).await?;
+        let facts = review::facts(self.reviews, self.visitor, self.facts.hold.id.as_str()).await?;
         let delegation = Some(self.form.place()).filter(|it| !it.is_empty()).unwrap_or(review::OWN).to_owned();
         let again = ReviewFormState { problem: Some(problem), typed: self.form.comment(), delegation };
-        let page = review::page(self.app, self.visitor, &facts, &again).await?;
+        let page = review::page(self.reviews, self.visitor, &facts, &again).await?;
         Ok(html(StatusCode::CONFLICT, page.render()))
     }
 }
@@ -174,14 +178,14 @@ pub struct MissingPasskeySignature;
 
 /// Returns whether a passkey can or must sign the vote, with the challenge if the voter has a passkey.
 pub async fn signing(
-    service: &Service,
+    identity: &Identity,
     voter: &AccountId,
     needed: Option<MissingPasskeySignature>,
     challenge: impl FnOnce() -> Result<(Digest, Timestamp)>,
 ) -> Result<PasskeySigningView> {
-    let own = service.identity.passkeys_of(voter).await?;
+    let own = identity.passkeys_of(voter).await?;
     // Passkeys work only at an address that browsers accept, and only for a person who has one.
-    let Some(party) = service.identity.relying_party().filter(|_| !own.is_empty()) else {
+    let Some(party) = identity.relying_party().filter(|_| !own.is_empty()) else {
         return Ok(if needed.is_some() { PasskeySigningView::Impossible } else { PasskeySigningView::NotAsked });
     };
     let (challenge, until) = challenge()?;

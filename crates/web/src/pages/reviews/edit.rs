@@ -15,6 +15,7 @@ use countersign_domain::primitives::sanitize;
 use countersign_domain::reviews::VoteRejected;
 use countersign_domain::reviews::edit::ReviewEdit;
 use countersign_service::error::{Error, Result};
+use countersign_service::reviews::Reviews;
 use countersign_service::reviews::details::ReviewFacts;
 use countersign_service::reviews::edit::{EditRequest, EditResult};
 use serde_json::Value;
@@ -29,7 +30,7 @@ use crate::pages::shared::format::{error_row, headline, html, place_sent, see_ot
 use crate::pages::shared::safe_text::{SafePath, SafeText};
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::vote_form::as_typed;
-use crate::state::AppState;
+use crate::state::{Capability, EdgeConfig};
 
 /// More fields than a person edits one by one. Other values can be changed in the last field.
 const FIELDS_MAX: usize = 50;
@@ -53,32 +54,33 @@ struct EditFormState {
 
 /// `GET /reviews/{review}/edit`.
 pub async fn show(
-    app: web::Data<AppState>,
+    reviews: Capability<Reviews>,
     request: HttpRequest,
     visitor: Visitor,
     review: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
     // An old link can lead here after the review ended, and the review page explains its state.
     if !forms::may_edit(&visitor, &facts) {
         return Ok(see_other(&format!("/reviews/{}", facts.hold.id)));
     }
-    let page = page(&app, &visitor, &facts, EditFormState::default()).await.map_err(failed)?;
+    let page = page(&visitor, &facts, EditFormState::default()).await.map_err(failed)?;
     Ok(html(StatusCode::OK, page.render()))
 }
 
 /// `POST /reviews/{review}/edit`.
 pub async fn submit(
-    app: web::Data<AppState>,
+    edge: Capability<EdgeConfig>,
+    reviews: Capability<Reviews>,
     request: HttpRequest,
     sent: SignedInForm<EditFormFields>,
     review: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-    let (problem, violations) = match rewrite(&app, &visitor, &facts, &form).await {
+    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    let (problem, violations) = match rewrite(&edge, &reviews, &visitor, &facts, &form).await {
         Ok(EditResult::Held(next)) => return Ok(see_other(&format!("/reviews/{next}"))),
         Ok(EditResult::Rejected(violations)) => {
             ("The policy rejects this edit, as it would reject the same proposal of the agent.".to_owned(), violations)
@@ -89,21 +91,27 @@ pub async fn submit(
         Err(error) => return Err(failed(error)),
     };
     // The review is read again, because it may have ended since the form was opened.
-    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
     let problem = Some(format!("{problem} Nothing was changed."));
     let again = EditFormState { problem, violations, typed: form };
-    let page = page(&app, &visitor, &facts, again).await.map_err(failed)?;
+    let page = page(&visitor, &facts, again).await.map_err(failed)?;
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 
-async fn rewrite(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &EditFormFields) -> Result<EditResult> {
+async fn rewrite(
+    edge: &EdgeConfig,
+    reviews: &Reviews,
+    visitor: &Visitor,
+    facts: &ReviewFacts,
+    form: &EditFormFields,
+) -> Result<EditResult> {
     let person = &visitor.account().id;
     // The policy's answer can reveal something about redacted values, so edits share the rate limit of reveals.
-    app.edge.reveals.take(person, app.service.core.now()).map_err(|_| Error::TooMany)?;
+    edge.reveals.take(person, visitor.now()).map_err(|_| Error::TooMany)?;
     let transition = Digest::try_from(text(form, "digest")).map_err(|_| VoteRejected::Digest)?;
     let edit = read(facts, form)?;
     let ask = EditRequest { transition, edit, why: as_typed(text(form, "why")) };
-    app.service.reviews.rewrite(person, &facts.hold.id, &ask).await
+    reviews.rewrite(person, &facts.hold.id, &ask).await
 }
 
 /// Reads the values that differ from the proposed ones.
@@ -142,7 +150,7 @@ fn values(facts: &ReviewFacts) -> impl Iterator<Item = (&Pointer, &Value)> {
     })
 }
 
-async fn page(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, again: EditFormState) -> Result<EditPage> {
+async fn page(visitor: &Visitor, facts: &ReviewFacts, again: EditFormState) -> Result<EditPage> {
     let field = |(pointer, after): (&Pointer, &Value)| {
         let path = SafePath::new(pointer.to_string());
         let (name, proposed) = (format!("{VALUE}{}", path.sent()), sanitize::json(&canonical(after)));
@@ -153,7 +161,7 @@ async fn page(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, again: Edi
     let short = |it: &(&Pointer, &Value)| canonical(it.1).len() <= VALUE_BYTES_MAX;
     let row = |it: &Violation| error_row(it.code.as_str(), &it.pointer.to_string(), &it.detail);
     Ok(EditPage {
-        shell: visitor.shell(&app.service, None).await?,
+        shell: visitor.shell(None).await?,
         action: format!("/reviews/{}/edit", facts.hold.id),
         review_url: format!("/reviews/{}", facts.hold.id),
         csrf: visitor.0.csrf.shown(),

@@ -7,6 +7,7 @@ use countersign_domain::chain::hash::Digest;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{ExtensionRequest, VoteRejected};
 use countersign_service::error::{Error, Result};
+use countersign_service::reviews::Reviews;
 use countersign_service::reviews::details::ReviewFacts;
 use serde::Deserialize;
 
@@ -18,7 +19,7 @@ use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, see_other};
 use crate::pages::shared::safe_text::SafeText;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -30,15 +31,15 @@ pub struct ExtensionFields {
 }
 
 pub async fn submit(
-    app: web::Data<AppState>,
+    reviews: Capability<Reviews>,
     request: HttpRequest,
     sent: SignedInForm<ExtensionFields>,
     review: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-    let why = match extend(&app, &visitor, &facts, &form).await {
+    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    let why = match extend(&reviews, &visitor, &facts, &form).await {
         Ok(()) => return Ok(see_other(&format!("/reviews/{}#timeline", facts.hold.id))),
         Err(Error::Vote(refused)) => vote_words(&refused),
         Err(Error::Invalid { detail, .. }) => format!("Please {detail}."),
@@ -46,12 +47,12 @@ pub async fn submit(
         Err(error) => return Err(failed(error)),
     };
     // The review is read again, because another reviewer may have extended it.
-    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
     let problem = format!("{why} The deadline was not extended.");
     let open = facts.hold.is_open(facts.now) && forms::extension(&visitor, &facts).is_some();
     // Without a form, the problem appears at the top of the page instead.
     let again = ReviewFormState { problem: (!open).then(|| problem.clone()), ..ReviewFormState::default() };
-    let mut page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
+    let mut page = review::page(&reviews, &visitor, &facts, &again).await.map_err(failed)?;
     if let Some(again) = &mut page.extending {
         again.problem = Some(problem);
         again.typed = SafeText::new(form.reason.as_str());
@@ -59,7 +60,7 @@ pub async fn submit(
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 
-async fn extend(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &ExtensionFields) -> Result<()> {
+async fn extend(reviews: &Reviews, visitor: &Visitor, facts: &ReviewFacts, form: &ExtensionFields) -> Result<()> {
     let moment = |text: &str| Timestamp::parse(text).ok_or_else(|| Error::invalid("/until", "choose a new deadline"));
     let ask = ExtensionRequest {
         transition: Digest::try_from(form.digest.as_str()).map_err(|_| VoteRejected::Digest)?,
@@ -68,5 +69,5 @@ async fn extend(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &E
         until: moment(&form.until)?,
         reason: form.reason.clone(),
     };
-    app.service.reviews.extend(&visitor.account().id, &facts.hold.id, &ask).await
+    reviews.extend(&visitor.account().id, &facts.hold.id, &ask).await
 }

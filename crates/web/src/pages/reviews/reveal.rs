@@ -7,6 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::chain::hash::Digest;
 use countersign_service::error::{Error, Result};
+use countersign_service::reviews::Reviews;
 use countersign_service::reviews::details::ReviewFacts;
 use countersign_service::reviews::reveal::RevealRequest;
 use serde::Deserialize;
@@ -19,7 +20,7 @@ use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, place_sent};
 use crate::pages::shared::safe_text::SafeText;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::{Capability, EdgeConfig};
 
 /// Reveals that one person may make in a row: enough to understand one change.
 pub const BURST: u32 = 10;
@@ -41,24 +42,25 @@ pub fn throttle() -> RateLimiter {
 }
 
 pub async fn submit(
-    app: web::Data<AppState>,
+    edge: Capability<EdgeConfig>,
+    reviews: Capability<Reviews>,
     request: HttpRequest,
     sent: SignedInForm<RevealFields>,
     review: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-    match look(&app, &visitor, &facts, &form).await {
+    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    match look(&edge, &reviews, &visitor, &facts, &form).await {
         Ok(facts) => {
             // The page is the direct response and not a redirect, because only this response contains the value.
-            let page = review::page(&app, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
+            let page = review::page(&reviews, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
             Ok(html(StatusCode::OK, page.render()))
         }
         Err(error) => match words(&error) {
             Some((status, problem)) => {
                 let mut page =
-                    review::page(&app, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
+                    review::page(&reviews, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
                 if let Some(again) = &mut page.revealing {
                     again.problem = Some(problem);
                     again.typed = SafeText::new(form.reason.as_str());
@@ -70,7 +72,13 @@ pub async fn submit(
     }
 }
 
-async fn look(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &RevealFields) -> Result<ReviewFacts> {
+async fn look(
+    edge: &EdgeConfig,
+    reviews: &Capability<Reviews>,
+    visitor: &Visitor,
+    facts: &ReviewFacts,
+    form: &RevealFields,
+) -> Result<ReviewFacts> {
     let look = RevealRequest {
         transition: Digest::try_from(form.digest.as_str()).map_err(|_| Error::invalid("/digest", "not a digest"))?,
         pointer: place_sent(&form.pointer).ok_or(Error::NotFound("redacted value"))?,
@@ -78,8 +86,8 @@ async fn look(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &Rev
     };
     let person = &visitor.account().id;
     // The rate is limited, so that one session cannot collect many redacted values quickly.
-    app.edge.reveals.take(person, app.service.core.now()).map_err(|_| Error::TooMany)?;
-    app.service.reviews.reveal(person, &facts.hold.id, &look).await
+    edge.reveals.take(person, visitor.now()).map_err(|_| Error::TooMany)?;
+    reviews.reveal(person, &facts.hold.id, &look).await
 }
 
 /// Returns status and message for the review page, or `None` if the error has its own page.

@@ -12,12 +12,12 @@ use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{HoldState, Ineligible, VoteVerdict, VotingSeat};
 use countersign_service::error::{Error, Result};
+use countersign_service::reviews::Reviews;
 use countersign_service::reviews::details::ReviewFacts;
 use serde::Deserialize;
 
 use super::review_view::{DecisionForm, ReviewDecisionView, ReviewPage};
 use super::revoke_receipt_view::RevocationForm;
-use crate::pages::shared::form_nonce::{Nonce, NonceBinding};
 use crate::pages::shared::format::{cannot_decide, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
 use crate::pages::shared::safe_text::{SafeLine, SafePath, SafeText};
@@ -25,7 +25,7 @@ use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::vote_as::{DelegatorRow, VotingSeatLink};
 use crate::pages::shared::widgets::{CommentRequirement, WriteUncertainty};
 use crate::pages::threads::version::asker;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// The error and the typed comment of a rejected form.
 #[derive(Clone, Debug, Default)]
@@ -46,14 +46,14 @@ pub struct DelegationQuery {
 
 /// `GET /reviews/{review}`.
 pub async fn show(
-    app: web::Data<AppState>,
+    reviews: Capability<Reviews>,
     visitor: Visitor,
     review: web::Path<String>,
     place: web::Query<DelegationQuery>,
 ) -> Result<ReviewPage> {
-    let facts = facts(&app, &visitor, &review).await?;
+    let facts = facts(&reviews, &visitor, &review).await?;
     let again = ReviewFormState { delegation: place.into_inner().delegation, ..ReviewFormState::default() };
-    page(&app, &visitor, &facts, &again).await
+    page(&reviews, &visitor, &facts, &again).await
 }
 
 /// Redirects a `GET` of a form's address to the review, for example after a reload.
@@ -64,31 +64,31 @@ pub async fn back(review: web::Path<String>) -> HttpResponse {
 }
 
 /// Loads the review with everything that the visitor may see.
-pub async fn facts(app: &AppState, visitor: &Visitor, review: &str) -> Result<ReviewFacts> {
+pub async fn facts(reviews: &Capability<Reviews>, visitor: &Visitor, review: &str) -> Result<ReviewFacts> {
     let review = ReviewId::try_from(review).map_err(|_| Error::NotFound("review"))?;
-    app.service.reviews.review(&review, visitor.account()).await
+    reviews.review(&review, visitor.account()).await
 }
 
 /// Builds the review page. `again` has the state of a rejected form.
 pub async fn page(
-    app: &AppState,
+    reviews: &Capability<Reviews>,
     visitor: &Visitor,
     facts: &ReviewFacts,
     again: &ReviewFormState,
 ) -> Result<ReviewPage> {
-    let deciding = deciding(app, visitor, facts, again)?;
-    let withdrawing = forms::withdrawal(app, visitor, facts)?;
-    let commenting = forms::comment(app, visitor, facts)?;
+    let deciding = deciding(visitor, facts, again)?;
+    let withdrawing = forms::withdrawal(visitor, facts)?;
+    let commenting = forms::comment(visitor, facts)?;
     let next = match &facts.hold.state {
         // A new policy or an edit replaces a review, and its reviewers need the way to the new one.
-        HoldState::Superseded { by: Some(by), .. } => app.service.reviews.review_about(*by).await?,
+        HoldState::Superseded { by: Some(by), .. } => reviews.review_about(*by).await?,
         _ => None,
     };
     let shown = change::read(facts)?;
     let context = &facts.hold.context;
     let open = matches!(deciding, ReviewDecisionView::Open(_));
     Ok(ReviewPage {
-        shell: visitor.shell(&app.service, notice(facts, visitor, again.problem.as_deref().filter(|_| !open))).await?,
+        shell: visitor.shell(notice(facts, visitor, again.problem.as_deref().filter(|_| !open))).await?,
         headline: shown.headline,
         standing: progress::standing(facts, next.map(|it| format!("/reviews/{it}"))),
         ends_in: facts.hold.is_open(facts.now).then(|| facts.now.until(facts.hold.expires_at).as_secs()),
@@ -156,12 +156,7 @@ fn notice(facts: &ReviewFacts, visitor: &Visitor, problem: Option<&str>) -> Opti
     })
 }
 
-fn deciding(
-    app: &AppState,
-    visitor: &Visitor,
-    facts: &ReviewFacts,
-    again: &ReviewFormState,
-) -> Result<ReviewDecisionView> {
+fn deciding(visitor: &Visitor, facts: &ReviewFacts, again: &ReviewFormState) -> Result<ReviewDecisionView> {
     if !facts.hold.is_open(facts.now) {
         return Ok(ReviewDecisionView::Over);
     }
@@ -173,18 +168,12 @@ fn deciding(
         return Ok(ReviewDecisionView::Closed(cannot_decide(Ineligible::Group.into()).to_owned()));
     };
     let stage = place.stage;
-    let binding = NonceBinding {
-        session: &visitor.0.signed_in.session.record.id,
-        // The nonce covers review, digest and stage, so a form cannot be sent for another decision.
-        page: facts.hold.id.as_str(),
-        digest: facts.hold.transition,
-        stage,
-    };
     let asks = facts.hold.stages.get(stage as usize).is_some_and(|it| it.comment_required);
     Ok(ReviewDecisionView::Open(Box::new(DecisionForm {
         action: format!("/reviews/{}/decision", facts.hold.id),
         csrf: visitor.0.csrf.shown(),
-        nonce: Nonce::new(app.service.core.keys()?.row(), &binding).as_str().to_owned(),
+        // The nonce covers review, digest and stage, so a form cannot be sent for another decision.
+        nonce: visitor.nonce(facts.hold.id.as_str(), facts.hold.transition, stage)?,
         stage: stage.to_string(),
         absent: facts.place_of(place.delegation()).map(|(by, away)| absent(by, away, facts.now)),
         places: other_places(facts, places, place),

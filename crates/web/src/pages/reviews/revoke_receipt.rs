@@ -4,7 +4,9 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_service::error::{Error, Result};
+use countersign_service::reviews::Reviews;
 use countersign_service::reviews::details::ReviewFacts;
+use countersign_service::writes::Writes;
 use countersign_service::writes::revoke_receipt::Revoker;
 use serde::Deserialize;
 
@@ -14,7 +16,7 @@ use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, see_other};
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 const REASON_CHARS_MAX: usize = 500;
 
@@ -25,15 +27,16 @@ pub struct RevocationFields {
 }
 
 pub async fn submit(
-    app: web::Data<AppState>,
+    writes: Capability<Writes>,
+    reviews: Capability<Reviews>,
     request: HttpRequest,
     sent: SignedInForm<RevocationFields>,
     review: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-    match revoke(&app, &visitor, &facts, form.reason.trim()).await {
+    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    match revoke(&writes, &visitor, &facts, form.reason.trim()).await {
         Ok(()) => Ok(see_other(&format!("/reviews/{}", facts.hold.id))),
         Err(Error::WrongState(why)) => {
             let again = ReviewFormState {
@@ -41,14 +44,14 @@ pub async fn submit(
                 typed: form.reason.clone(),
                 ..ReviewFormState::default()
             };
-            let page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
+            let page = review::page(&reviews, &visitor, &facts, &again).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
         Err(error) => Err(failed(error)),
     }
 }
 
-async fn revoke(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, reason: &str) -> Result<()> {
+async fn revoke(writes: &Writes, visitor: &Visitor, facts: &ReviewFacts, reason: &str) -> Result<()> {
     let Some(receipt) = &facts.receipt else { return Err(Error::WrongState("There is no receipt to revoke.")) };
     // The page checks this first for a clear message, and the service checks it again in its transaction.
     if facts.write.is_some() {
@@ -58,5 +61,5 @@ async fn revoke(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, reason: 
         return Err(Error::WrongState("Enter a reason of at most 500 characters. The receipt was not revoked."));
     }
     let me = Revoker::Reviewer(visitor.account().id.clone());
-    app.service.writes.revoke_receipt(&me, &receipt.jti, reason).await
+    writes.revoke_receipt(&me, &receipt.jti, reason).await
 }

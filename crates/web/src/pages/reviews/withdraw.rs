@@ -6,6 +6,7 @@ use askama::Template as _;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::reviews::{VoteRejected, WithdrawalRequest};
 use countersign_service::error::{Error, Result};
+use countersign_service::reviews::Reviews;
 use countersign_service::reviews::details::ReviewFacts;
 use serde::Deserialize;
 
@@ -14,10 +15,9 @@ use super::review;
 use super::review::{ReviewFormState, forms};
 use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
-use crate::pages::shared::form_nonce::Nonce;
 use crate::pages::shared::format::{html, see_other};
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -28,35 +28,34 @@ pub struct WithdrawalFields {
 }
 
 pub async fn submit(
-    app: web::Data<AppState>,
+    reviews: Capability<Reviews>,
     request: HttpRequest,
     sent: SignedInForm<WithdrawalFields>,
     review: web::Path<String>,
 ) -> std::result::Result<HttpResponse, PageError> {
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
-    match withdraw(&app, &visitor, &facts, &form).await {
+    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    match withdraw(&reviews, &visitor, &facts, &form).await {
         Ok(()) => Ok(see_other(&format!("/reviews/{}", facts.hold.id))),
         Err(Error::Vote(refused)) => {
             // The review is read again, because it may have ended since the form was opened.
-            let facts = review::facts(&app, &visitor, &review).await.map_err(failed)?;
+            let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
             let problem = format!("{} No vote was withdrawn.", vote_words(&refused));
             let again = ReviewFormState { problem: Some(problem), ..ReviewFormState::default() };
-            let page = review::page(&app, &visitor, &facts, &again).await.map_err(failed)?;
+            let page = review::page(&reviews, &visitor, &facts, &again).await.map_err(failed)?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
         Err(error) => Err(failed(error)),
     }
 }
 
-async fn withdraw(app: &AppState, visitor: &Visitor, facts: &ReviewFacts, form: &WithdrawalFields) -> Result<()> {
+async fn withdraw(reviews: &Reviews, visitor: &Visitor, facts: &ReviewFacts, form: &WithdrawalFields) -> Result<()> {
     let transition = Digest::try_from(form.digest.as_str()).map_err(|_| VoteRejected::Digest)?;
     let vote: usize = form.vote.parse().map_err(|_| VoteRejected::NothingToWithdraw)?;
     // The nonce names one vote, so that an old form cannot withdraw a later vote.
     let page = forms::withdrawal_page(facts, vote);
-    let binding = forms::withdrawal_binding(visitor, &page, transition);
-    let nonce = Nonce::read(app.service.core.keys()?.row(), &binding, &form.nonce).ok_or(VoteRejected::NonceUsed)?;
-    let ask = WithdrawalRequest { transition, vote, nonce: nonce.as_str().to_owned() };
-    app.service.reviews.withdraw_vote(&visitor.account().id, &facts.hold.id, &ask).await
+    let nonce = visitor.read_nonce(&page, transition, forms::NO_STAGE, &form.nonce)?;
+    let ask = WithdrawalRequest { transition, vote, nonce };
+    reviews.withdraw_vote(&visitor.account().id, &facts.hold.id, &ask).await
 }

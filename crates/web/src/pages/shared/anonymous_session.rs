@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_adapters::random;
 use countersign_domain::identity::account::SessionOrigin;
+use countersign_service::identity::Identity;
 use countersign_service::identity::password_sign_in::{DEVICE_TTL, SignInOrigin};
 use countersign_service::identity::session::SignedIn;
 
@@ -14,7 +15,15 @@ use super::format::see_other;
 use super::return_path::LocalPath;
 use crate::auth::csrf::CsrfToken;
 use crate::auth::extractors::session_cookie;
-use crate::state::AppState;
+use crate::state::{Capability, EdgeConfig, capabilities};
+
+capabilities! {
+    /// The capabilities of the pages before sign-in.
+    pub struct SignInCapabilities {
+        edge: Capability<EdgeConfig>,
+        identity: Capability<Identity>,
+    }
+}
 
 /// 256 bits cannot be guessed.
 const SECRET_BYTES: usize = 32;
@@ -24,16 +33,16 @@ pub struct AnonymousSession {
     secret: String,
 }
 
-fn cookie_name(app: &AppState) -> &'static str {
-    if app.edge.secure { "__Host-countersign-door" } else { "countersign-door" }
+fn cookie_name(edge: &EdgeConfig) -> &'static str {
+    if edge.secure { "__Host-countersign-door" } else { "countersign-door" }
 }
 
 impl AnonymousSession {
     /// Returns the browser's secret, or a new one. An existing secret is reused, so that forms in other tabs stay
     /// valid.
-    pub fn of(app: &AppState, request: &HttpRequest) -> Self {
+    pub fn of(edge: &EdgeConfig, request: &HttpRequest) -> Self {
         // An existing secret is used again, so that forms in other tabs stay valid.
-        let secret = request.cookie(cookie_name(app)).map(|it| it.value().to_owned()).filter(|it| well_formed(it));
+        let secret = request.cookie(cookie_name(edge)).map(|it| it.value().to_owned()).filter(|it| well_formed(it));
         Self { secret: secret.unwrap_or_else(|| URL_SAFE_NO_PAD.encode(random::bytes::<SECRET_BYTES>())) }
     }
 
@@ -42,12 +51,12 @@ impl AnonymousSession {
     }
 
     /// Sets the cookie with the secret.
-    pub fn with_secret_cookie(&self, app: &AppState, mut response: HttpResponse) -> HttpResponse {
+    pub fn with_secret_cookie(&self, edge: &EdgeConfig, mut response: HttpResponse) -> HttpResponse {
         // `HttpOnly` hides the secret from scripts, and `Lax` keeps it from forms of other sites.
-        let cookie = Cookie::build(cookie_name(app), self.secret.clone())
+        let cookie = Cookie::build(cookie_name(edge), self.secret.clone())
             .path("/")
             .http_only(true)
-            .secure(app.edge.secure)
+            .secure(edge.secure)
             .same_site(SameSite::Lax)
             .finish();
         // A base64 cookie always fits a header. Without the cookie, the visitor would only have to send the form again.
@@ -56,8 +65,8 @@ impl AnonymousSession {
     }
 
     /// Returns the secret from the cookie.
-    pub fn shown(app: &AppState, request: &HttpRequest) -> Option<Self> {
-        let cookie = request.cookie(cookie_name(app)).filter(|it| well_formed(it.value()))?;
+    pub fn shown(edge: &EdgeConfig, request: &HttpRequest) -> Option<Self> {
+        let cookie = request.cookie(cookie_name(edge)).filter(|it| well_formed(it.value()))?;
         Some(Self { secret: cookie.value().to_owned() })
     }
 
@@ -70,18 +79,18 @@ fn well_formed(secret: &str) -> bool {
     URL_SAFE_NO_PAD.decode(secret).is_ok_and(|it| it.len() == SECRET_BYTES)
 }
 
-fn device_cookie(app: &AppState) -> &'static str {
-    if app.edge.secure { "__Host-countersign-device" } else { "countersign-device" }
+fn device_cookie(edge: &EdgeConfig) -> &'static str {
+    if edge.secure { "__Host-countersign-device" } else { "countersign-device" }
 }
 
 /// Returns the address, browser and device cookie of a sign-in request.
-pub fn sign_in_origin(app: &AppState, request: &HttpRequest) -> SignInOrigin {
+pub fn sign_in_origin(edge: &EdgeConfig, request: &HttpRequest) -> SignInOrigin {
     let agent = request.headers().get(header::USER_AGENT).and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let network = app.edge.peers.network_of(request);
+    let network = edge.peers.network_of(request);
     SignInOrigin {
-        address: Some(app.edge.peers.asker_of(request)),
+        address: Some(edge.peers.asker_of(request)),
         origin: network.map(|network| SessionOrigin { browser: browser_of(agent), network }),
-        device: request.cookie(device_cookie(app)).map(|it| it.value().to_owned()),
+        device: request.cookie(device_cookie(edge)).map(|it| it.value().to_owned()),
     }
 }
 
@@ -114,12 +123,17 @@ fn browser_of(agent: &str) -> String {
     }
 }
 
+/// Answers a successful sign-in: sets both cookies and redirects to the requested page.
+pub fn signed_in(app: &SignInCapabilities, person: &SignedIn, secret: String, next: &LocalPath) -> HttpResponse {
+    known(app, person, let_in(&app.edge, secret, next))
+}
+
 /// Sets the device cookie, so that failed sign-ins of unauthenticated clients do not lock out this browser.
-pub fn known(app: &AppState, person: &SignedIn, mut response: HttpResponse) -> HttpResponse {
+fn known(app: &SignInCapabilities, person: &SignedIn, mut response: HttpResponse) -> HttpResponse {
     // Signing in has already succeeded, and without this cookie the browser only counts as unknown.
-    let Ok(device) = app.service.identity.device_of(&person.account.record) else { return response };
+    let Ok(device) = app.identity.device_of(&person.account.record) else { return response };
     let age = i64::try_from(DEVICE_TTL.as_secs()).unwrap_or(i64::MAX);
-    let cookie = Cookie::build(device_cookie(app), device)
+    let cookie = Cookie::build(device_cookie(&app.edge), device)
         .path("/")
         .http_only(true)
         .secure(app.edge.secure)
@@ -132,10 +146,10 @@ pub fn known(app: &AppState, person: &SignedIn, mut response: HttpResponse) -> H
 }
 
 /// Sets the session cookie and redirects to the requested page.
-pub fn let_in(app: &AppState, secret: String, next: &LocalPath) -> HttpResponse {
+pub fn let_in(edge: &EdgeConfig, secret: String, next: &LocalPath) -> HttpResponse {
     let mut response = see_other(next.as_str());
     // The error is ignored: without the cookie the next page asks to sign in again.
-    let _ = response.add_cookie(&session_cookie(app, secret));
+    let _ = response.add_cookie(&session_cookie(edge, secret));
     response
 }
 

@@ -16,7 +16,7 @@ use super::anonymous_session::AnonymousSession;
 use super::error_page::PageError;
 use super::visitor::Visitor;
 use crate::auth::csrf::CsrfToken;
-use crate::state::AppState;
+use crate::state::{Capability, EdgeConfig, FromState as _};
 
 const CSRF: &str = "csrf";
 
@@ -57,7 +57,7 @@ impl FormSender for Visitor {
 impl FormSender for AnonymousSession {
     fn of(request: HttpRequest) -> LocalBoxFuture<'static, Result<Self, PageError>> {
         let older = Error::Forbidden("this form is older than the cookies of your browser; open the page again");
-        ready(Self::shown(app_of(&request), &request).ok_or_else(|| PageError::of(&request, older))).boxed_local()
+        ready(Self::shown(&edge(&request), &request).ok_or_else(|| PageError::of(&request, older))).boxed_local()
     }
 
     fn csrf(&self) -> CsrfToken {
@@ -80,7 +80,7 @@ impl<T: DeserializeOwned + 'static, B: FormSender> FromRequest for SubmittedForm
         Box::pin(async move {
             // The sender is checked before the body is awaited, so that an anonymous client occupies no memory.
             let mut sender = B::of(request.clone()).await?;
-            let heard = app_of(&request).edge.hearing.read_body(None, sent).await;
+            let heard = edge(&request).hearing.read_body(None, sent).await;
             let heard = heard.map_err(|error| PageError::of(&request, error))?;
             if heard.late {
                 // A slow body can outlive the session, so the sender is checked again.
@@ -107,7 +107,7 @@ fn check(request: &HttpRequest, expected: &CsrfToken, sent: &[(String, String)])
         // Our pages send no referrer, so browsers hide the origin of their own forms and name the site instead.
         Some("null") | None => request.headers().get("sec-fetch-site").is_some_and(|it| it == "same-origin"),
         // The origin is checked beside the token, so that a leaked token alone is not enough.
-        Some(origin) => origin == app_of(request).edge.origin,
+        Some(origin) => origin == edge(request).origin,
     };
     if ours && expected.is_shown_as(given) {
         Ok(())
@@ -116,6 +116,6 @@ fn check(request: &HttpRequest, expected: &CsrfToken, sent: &[(String, String)])
     }
 }
 
-fn app_of(request: &HttpRequest) -> &AppState {
-    request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app")
+fn edge(request: &HttpRequest) -> Capability<EdgeConfig> {
+    Capability::of(request)
 }

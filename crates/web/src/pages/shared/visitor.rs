@@ -5,19 +5,25 @@ use std::pin::Pin;
 
 use actix_web::dev::Payload;
 use actix_web::http::Method;
-use actix_web::{FromRequest, HttpRequest, web};
-use countersign_service::Service;
+use actix_web::{FromRequest, HttpRequest};
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::reviews::VoteRejected;
 use countersign_service::error::{Error, Result};
+use countersign_service::inbox::Inbox;
 use countersign_service::inbox::list::WaitingCount;
+use countersign_service::log::Log;
+use countersign_service::platform::core::Core;
 
 use super::error_page::PageError;
+use super::form_nonce::{Nonce, NonceBinding};
 use super::layout::{FlashNotice, PageLayout, SignedInView};
 use super::nav::Navigation;
 use super::return_path::LocalPath;
 use super::safe_text::SafeLine;
 use crate::auth::extractors::Person;
 use crate::auth::permissions;
-use crate::state::AppState;
+use crate::state::{Capability, FromState as _};
 
 /// Limit of the number in the title. More reviews need no exact number.
 const WAITING_MAX: u32 = 100;
@@ -26,12 +32,14 @@ const WAITING_MAX: u32 = 100;
 #[derive(Clone, Debug)]
 pub struct Visitor(pub Person, PageVisit);
 
-/// The requested page and the time of the visit.
+/// The requested page, and the capabilities behind the methods of the visitor.
 #[derive(Clone, Debug)]
 struct PageVisit {
     path: String,
     /// Log position before the page was read. Later events may be missing on the page.
     reach: u64,
+    core: Capability<Core>,
+    inbox: Capability<Inbox>,
 }
 
 impl FromRequest for Visitor {
@@ -43,12 +51,17 @@ impl FromRequest for Visitor {
         Box::pin(async move {
             match person.await {
                 Ok(person) => {
-                    let app =
-                        request.app_data::<web::Data<AppState>>().expect("the server gives every handler the app");
                     // The log position is read before the page's data, so that the live stream misses no event in
                     // between.
-                    let reach = app.service.log.log_end().await.map_err(|error| PageError::of(&request, error))?;
-                    Ok(Self(person, PageVisit { path: request.path().to_owned(), reach }))
+                    let reach = Capability::<Log>::of(&request).log_end().await;
+                    let reach = reach.map_err(|error| PageError::of(&request, error))?;
+                    let visit = PageVisit {
+                        path: request.path().to_owned(),
+                        reach,
+                        core: Capability::of(&request),
+                        inbox: Capability::of(&request),
+                    };
+                    Ok(Self(person, visit))
                 }
                 // A person without a session can sign in and come back, so this is a redirect and not an error page.
                 Err(problem) if matches!(problem.error, Error::Unauthenticated) => {
@@ -81,9 +94,36 @@ impl Visitor {
         &self.0.signed_in.account.record
     }
 
+    /// Returns the time by the gateway's clock.
+    pub fn now(&self) -> Timestamp {
+        self.1.core.now()
+    }
+
+    /// Returns the base URL under which people reach the gateway.
+    pub fn public_url(&self) -> &str {
+        self.1.core.public_url()
+    }
+
+    /// Makes a nonce for a form of this session. `page` is the unique name of the form's page.
+    pub fn nonce(&self, page: &str, digest: Digest, stage: u32) -> Result<String> {
+        let nonce = Nonce::new(self.1.core.keys()?.row(), &self.binding(page, digest, stage));
+        Ok(nonce.as_str().to_owned())
+    }
+
+    /// Reads the nonce of a sent form. Returns an error unless the gateway made it for this session, page, digest and
+    /// stage.
+    pub fn read_nonce(&self, page: &str, digest: Digest, stage: u32, text: &str) -> Result<String> {
+        let nonce = Nonce::read(self.1.core.keys()?.row(), &self.binding(page, digest, stage), text);
+        Ok(nonce.ok_or(VoteRejected::NonceUsed)?.as_str().to_owned())
+    }
+
+    fn binding<'a>(&'a self, page: &'a str, digest: Digest, stage: u32) -> NonceBinding<'a> {
+        NonceBinding { session: &self.0.signed_in.session.record.id, page, digest, stage }
+    }
+
     /// Builds the frame of a page, with the number of waiting reviews.
-    pub async fn shell(&self, service: &Service, notice: Option<FlashNotice>) -> Result<PageLayout> {
-        let waiting = service.inbox.count_waiting(self.account(), WAITING_MAX).await?;
+    pub async fn shell(&self, notice: Option<FlashNotice>) -> Result<PageLayout> {
+        let waiting = self.1.inbox.count_waiting(self.account(), WAITING_MAX).await?;
         Ok(self.shell_beside(waiting, notice))
     }
 

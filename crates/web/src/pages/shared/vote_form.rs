@@ -10,11 +10,9 @@ use countersign_service::error::{Error, Result};
 use countersign_service::identity::passkeys::VoteSignature;
 use serde::Deserialize;
 
-use super::form_nonce::{Nonce, NonceBinding};
 use super::visitor::Visitor;
 use super::widgets::VerdictView;
 use crate::pages::identity::passkeys::parsed;
-use crate::state::AppState;
 
 /// The fields of every decision form. Missing fields are empty.
 #[derive(Clone, Deserialize, Default)]
@@ -46,21 +44,19 @@ pub struct VoteFormState {
 
 impl VoteFields {
     /// Reads the ballot. The nonce must belong to this session. The rules of the vote are not checked here.
-    pub fn ballot(&self, app: &AppState, visitor: &Visitor, page: &str) -> Result<Ballot> {
+    pub fn ballot(&self, visitor: &Visitor, page: &str) -> Result<Ballot> {
         let verdict = verdict(&self.verdict)?;
         let digest = Digest::try_from(self.digest.as_str()).map_err(|_| VoteRejected::Digest)?;
         let stage = self.stage.parse().map_err(|_| VoteRejected::Stage)?;
         let session = &visitor.0.signed_in.session.record;
-        let binding = NonceBinding { session: &session.id, page, digest, stage };
         // The nonce binds the form to one session, review, digest and stage, so a copied form counts nowhere else.
-        let nonce =
-            Nonce::read(app.service.core.keys()?.row(), &binding, &self.nonce).ok_or(VoteRejected::NonceUsed)?;
+        let nonce = visitor.read_nonce(page, digest, stage, &self.nonce)?;
         Ok(Ballot {
             transition: digest,
             stage,
             delegation: self.delegation()?,
             verdict,
-            nonce: nonce.as_str().to_owned(),
+            nonce,
             comment: Some(self.comment()).filter(|it| !it.trim().is_empty()),
             browser_check: match self.browser_check.as_str() {
                 "match" => BrowserCheck::Match,

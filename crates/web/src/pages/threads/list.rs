@@ -5,6 +5,8 @@ use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::thread::{Thread, ThreadStatusCode};
 use countersign_service::error::{Error, Result};
+use countersign_service::policies::Policies;
+use countersign_service::threads::Threads;
 use countersign_service::threads::list::{ThreadFilter, ThreadListCursor, ThreadSearchResult};
 use serde::Deserialize;
 
@@ -14,7 +16,7 @@ use crate::pages::shared::format::moment;
 use crate::pages::shared::return_path::encoded;
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
+use crate::state::Capability;
 
 const ROWS_MAX: usize = 30;
 
@@ -39,21 +41,27 @@ pub struct ThreadListQuery {
 
 /// `GET /threads`.
 pub async fn show(
-    app: web::Data<AppState>,
+    policies: Capability<Policies>,
+    threads: Capability<Threads>,
     visitor: Visitor,
     query: web::Query<ThreadListQuery>,
 ) -> Result<ThreadsPage> {
-    page(&app, &visitor, &query).await
+    page(&policies, &threads, &visitor, &query).await
 }
 
-async fn page(app: &AppState, visitor: &Visitor, asked: &ThreadListQuery) -> Result<ThreadsPage> {
-    let (service, now) = (&app.service, app.service.core.now());
+async fn page(
+    policies: &Policies,
+    threads: &Threads,
+    visitor: &Visitor,
+    asked: &ThreadListQuery,
+) -> Result<ThreadsPage> {
+    let now = visitor.now();
     let sought = sought(asked);
     let (found, problem) = match &sought {
         Ok(sought) => {
             let after = Some(asked.after.as_str()).filter(|it| !it.is_empty());
             let after = after.map(|it| ThreadListCursor::read(it).ok_or(Error::NotFound("page"))).transpose()?;
-            (service.threads.find_threads(sought, after.as_ref(), ROWS_MAX).await?, None)
+            (threads.find_threads(sought, after.as_ref(), ROWS_MAX).await?, None)
         }
         Err(problem) => {
             (ThreadSearchResult { threads: Vec::new(), looked: 0, onward: None }, Some((*problem).to_owned()))
@@ -62,11 +70,11 @@ async fn page(app: &AppState, visitor: &Visitor, asked: &ThreadListQuery) -> Res
     let filter = if sought == Ok(ThreadFilter::default()) { FilterState::None } else { FilterState::Some };
     // A search stops after a number of rows, so a short page can still have a next one.
     let full = found.threads.len() == ROWS_MAX;
-    let flows = service.policies.flows().await?;
+    let flows = policies.flows().await?;
     let flows = flows.iter().map(|it| SelectOption::new(it.as_str(), it.as_str(), &asked.flow));
     let statuses = STATUSES.iter().map(|(word, label, _)| SelectOption::new(word, label, &asked.status));
     Ok(ThreadsPage {
-        shell: visitor.shell(service, None).await?,
+        shell: visitor.shell(None).await?,
         flows: std::iter::once(SelectOption::new("", "All flows", &asked.flow)).chain(flows).collect(),
         statuses: std::iter::once(SelectOption::new("", "Any status", &asked.status)).chain(statuses).collect(),
         name: SafeLine::new(asked.name.as_str()),

@@ -4,6 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::primitives::id::{NodeId, ThreadId};
 use countersign_service::error::{Error, Result};
+use countersign_service::proposals::Proposals;
 use countersign_service::proposals::rollback::RollbackInput;
 use serde::Deserialize;
 
@@ -11,7 +12,7 @@ use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::see_other;
 use crate::pages::shared::vote_form::as_typed;
-use crate::state::AppState;
+use crate::state::Capability;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -30,7 +31,7 @@ pub async fn back(place: web::Path<(String, u64)>) -> HttpResponse {
 
 /// `POST /threads/{thread}/versions/{version}/rollback`.
 pub async fn submit(
-    app: web::Data<AppState>,
+    proposals: Capability<Proposals>,
     request: HttpRequest,
     sent: SignedInForm<RollbackFields>,
     place: web::Path<(String, u64)>,
@@ -38,7 +39,7 @@ pub async fn submit(
     let (visitor, form) = sent.parts();
     let failed = |error| PageError::of(&request, error);
     let asked = asked(&place, &form).map_err(failed)?;
-    let review = app.service.proposals.ask_for_rollback(&visitor.account().id, &asked).await.map_err(failed)?;
+    let review = proposals.ask_for_rollback(&visitor.account().id, &asked).await.map_err(failed)?;
     // A rollback always needs approval, so the review is the next page.
     Ok(see_other(&format!("/reviews/{review}")))
 }

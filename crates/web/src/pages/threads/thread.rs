@@ -11,10 +11,14 @@ use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::branch::Branch;
 use countersign_domain::threads::flow::Mode;
 use countersign_domain::threads::thread::{HeadUse, Thread, ThreadStatusCode};
+use countersign_service::branches::Branches;
 use countersign_service::branches::list::{BranchList, BranchStatus, BranchSummary};
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::requester_names::RequesterName;
+use countersign_service::inbox::Inbox;
 use countersign_service::inbox::list::InboxItem;
+use countersign_service::policies::Policies;
+use countersign_service::threads::Threads;
 use countersign_service::threads::history::HistoryItem;
 use countersign_service::threads::list::ThreadListCursor;
 use serde::Deserialize;
@@ -29,7 +33,17 @@ use crate::pages::shared::layout::{DigestText, Tone};
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::widgets::GateView;
-use crate::state::AppState;
+use crate::state::{Capability, capabilities};
+
+capabilities! {
+    /// The capabilities of the page about a thread.
+    pub struct ThreadCapabilities {
+        branches: Capability<Branches>,
+        inbox: Capability<Inbox>,
+        policies: Capability<Policies>,
+        threads: Capability<Threads>,
+    }
+}
 
 /// Versions on one page. The limit is low because each version is verified before it is shown.
 const ENTRIES_MAX: u64 = 25;
@@ -51,7 +65,7 @@ pub struct ThreadPageQuery {
 
 /// `GET /threads/{thread}`.
 pub async fn show(
-    app: web::Data<AppState>,
+    app: ThreadCapabilities,
     request: HttpRequest,
     visitor: Visitor,
     thread: web::Path<String>,
@@ -65,14 +79,14 @@ pub async fn show(
     }
 }
 
-async fn page(app: &AppState, visitor: &Visitor, thread: &str, part: &ThreadPageQuery) -> Result<ThreadPage> {
+async fn page(app: &ThreadCapabilities, visitor: &Visitor, thread: &str, part: &ThreadPageQuery) -> Result<ThreadPage> {
     let below = part.below;
-    let (service, viewer) = (&app.service, visitor.account());
+    let viewer = visitor.account();
     let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
-    let status = service.threads.overview(&id).await?.status;
-    let (thread, items) = service.threads.history(&id, below, ENTRIES_MAX, &viewer.into()).await?;
-    let now = service.core.now();
-    let names = service.threads.askers(&items).await?;
+    let status = app.threads.overview(&id).await?.status;
+    let (thread, items) = app.threads.history(&id, below, ENTRIES_MAX, &viewer.into()).await?;
+    let now = visitor.now();
+    let names = app.threads.askers(&items).await?;
     let mut entries = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         // A confirmed write becomes the next version, so the newer item shows whether this one was written.
@@ -82,7 +96,7 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, part: &ThreadPage
     let last = items.last().map_or(0, |it| it.entry.version);
     let ended = match below {
         // Only the first page lists these, because they belong to no version.
-        None => service.inbox.reviews_without_commit(&id, viewer, ENDED_MAX).await?,
+        None => app.inbox.reviews_without_commit(&id, viewer, ENDED_MAX).await?,
         Some(_) => Vec::new(),
     };
     let seen = match below {
@@ -92,13 +106,13 @@ async fn page(app: &AppState, visitor: &Visitor, thread: &str, part: &ThreadPage
                 .as_deref()
                 .map(|it| ThreadListCursor::read(it).ok_or(Error::NotFound("page")))
                 .transpose()?;
-            service.branches.list_branches(&thread, from.as_ref(), BRANCHES_MAX).await?
+            app.branches.list_branches(&thread, from.as_ref(), BRANCHES_MAX).await?
         }
         Some(_) => BranchList::default(),
     };
-    let (context, mode) = (&thread.context, service.policies.active_policy(&thread.flow).await?.mode());
+    let (context, mode) = (&thread.context, app.policies.active_policy(&thread.flow).await?.mode());
     Ok(ThreadPage {
-        shell: visitor.shell(service, None).await?,
+        shell: visitor.shell(None).await?,
         thread: SafeLine::new(id.as_str()),
         title: context.title.as_deref().map(SafeLine::new),
         flow: SafeLine::new(thread.flow.as_str()),

@@ -11,6 +11,7 @@ use countersign_domain::threads::transition::TransitionOutcome;
 use countersign_domain::writes::write::{Write, WriteResolution, WriteState};
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::requester_names::RequesterName;
+use countersign_service::threads::Threads;
 use countersign_service::threads::history::VersionFacts;
 use countersign_service::writes::verify::peek_receipt;
 
@@ -25,23 +26,26 @@ use crate::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::widgets::GateView;
 use crate::pages::shared::widgets::RequesterView;
-use crate::state::AppState;
+use crate::state::Capability;
 
 /// `GET /threads/{thread}/versions/{version}`.
 pub async fn show(
-    app: web::Data<AppState>,
+    threads: Capability<Threads>,
     visitor: Visitor,
     place: web::Path<(String, String)>,
 ) -> Result<VersionPage> {
-    page(&app, &visitor, &place).await
+    page(&threads, &visitor, &place).await
 }
 
-async fn page(app: &AppState, visitor: &Visitor, (thread, version): &(String, String)) -> Result<VersionPage> {
-    let service = &app.service;
+async fn page(
+    threads: &Capability<Threads>,
+    visitor: &Visitor,
+    (thread, version): &(String, String),
+) -> Result<VersionPage> {
     let id = ThreadId::try_from(thread.as_str()).map_err(|_| Error::NotFound("thread"))?;
     // A text that is no number names no version, so it gets 404 like an unknown one.
     let version: u64 = version.parse().map_err(|_| Error::NotFound("version"))?;
-    let facts = service.threads.version_facts(&id, version, &visitor.account().into()).await?;
+    let facts = threads.version_facts(&id, version, &visitor.account().into()).await?;
     let rows = rows_of(&facts.differing)?;
     let statement = &facts.transition.statement;
     let reasons = match (&facts.hold, &facts.transition.outcome) {
@@ -50,7 +54,7 @@ async fn page(app: &AppState, visitor: &Visitor, (thread, version): &(String, St
         (None, _) => Vec::new(),
     };
     Ok(VersionPage {
-        shell: visitor.shell(service, None).await?,
+        shell: visitor.shell(None).await?,
         thread: SafeLine::new(id.as_str()),
         title: facts.thread.context.title.as_deref().map(SafeLine::new),
         flow: SafeLine::new(facts.thread.flow.as_str()),
@@ -114,7 +118,7 @@ fn gate(facts: &VersionFacts) -> GateView {
     }
 }
 
-/// Lists the checks of [`countersign_service::Service::version_facts`], which returns an error if one of them fails.
+/// Lists the checks of [`countersign_service::threads::Threads::version_facts`], which returns an error if one of them fails.
 fn checks(facts: &VersionFacts) -> Vec<VersionCheckRow> {
     let but = (facts.key == KeyState::Retired).then(|| "The key has been retired since then.".to_owned());
     let parent = if facts.entry.version == 0 {

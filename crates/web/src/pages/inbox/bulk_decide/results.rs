@@ -28,17 +28,17 @@ impl BulkDecisionContext<'_> {
         ballots: &[(ReviewId, Ballot)],
         voted: Vec<Result<VoteOutcome>>,
     ) -> Result<HttpResponse> {
-        let (service, me) = (&self.app.service, self.visitor.account());
+        let me = self.visitor.account();
         let reviews: Vec<ReviewId> = ballots.iter().map(|it| it.0.clone()).collect();
         // The reviews are read again, because the votes have changed them.
-        let items = service.inbox.several(&reviews, me).await?;
-        let now = service.core.now();
+        let items = self.inbox.several(&reviews, me).await?;
+        let now = self.visitor.now();
         let became = voted.into_iter().zip(&items).zip(ballots);
         let became: Vec<VoteResult> =
             became.map(|((voted, item), (_, ballot))| self.became(voted, item, &me.id, ballot)).collect();
         let counted = became.iter().filter(|it| it.is_ok()).count();
         let page = BulkResultPage {
-            shell: self.visitor.shell(service, None).await?,
+            shell: self.visitor.shell(None).await?,
             verdict: verdict.into(),
             counted,
             // The comment is shown again if a vote failed, so that the reviewer can reuse it.

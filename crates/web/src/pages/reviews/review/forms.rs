@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::statement::TransitionType;
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::primitives::time::Timestamp;
@@ -12,37 +11,34 @@ use countersign_service::reviews::details::ReviewFacts;
 
 use crate::pages::reviews::discussion_view::{CommentForm, DeadlineOption, ExtensionForm, WithdrawalForm};
 use crate::pages::reviews::reveal_view::RevealForm;
-use crate::pages::shared::form_nonce::{Nonce, NonceBinding};
 use crate::pages::shared::format::moment;
 use crate::pages::shared::safe_text::{SafeLine, SafePath, SafeText};
 use crate::pages::shared::visitor::Visitor;
-use crate::state::AppState;
 
 /// Extensions to choose from. The maximum is added to them.
 const MORE: [(u64, &str); 4] =
     [(3600, "1 hour more"), (4 * 3600, "4 hours more"), (24 * 3600, "1 day more"), (72 * 3600, "3 days more")];
+
+/// The stage in the nonce of a form that belongs to no stage.
+pub const NO_STAGE: u32 = 0;
 
 /// Returns the page name for the nonce of a comment. A review id has no slash, so the nonce fits no other form.
 pub fn comment_page(facts: &ReviewFacts) -> String {
     format!("{}/comments", facts.hold.id)
 }
 
-pub fn comment_binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Digest) -> NonceBinding<'a> {
-    NonceBinding { session: &visitor.0.signed_in.session.record.id, page, digest, stage: 0 }
-}
-
 /// Returns the comment form. Auditors only read and have none.
-pub fn comment(app: &AppState, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<CommentForm>> {
+pub fn comment(visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<CommentForm>> {
     // Auditors only read, so they take no part in the discussion.
     if visitor.account().role == PersonRole::Auditor {
         return Ok(None);
     }
     let page = comment_page(facts);
-    let nonce = Nonce::new(app.service.core.keys()?.row(), &comment_binding(visitor, &page, facts.hold.transition));
+    let nonce = visitor.nonce(&page, facts.hold.transition, NO_STAGE)?;
     Ok(Some(CommentForm {
         action: format!("/reviews/{}/comments", facts.hold.id),
         csrf: visitor.0.csrf.shown(),
-        nonce: nonce.as_str().to_owned(),
+        nonce,
         typed: SafeText::new(""),
         problem: None,
     }))
@@ -53,22 +49,18 @@ pub fn withdrawal_page(facts: &ReviewFacts, vote: usize) -> String {
     format!("{}/withdrawal/{vote}", facts.hold.id)
 }
 
-pub fn withdrawal_binding<'a>(visitor: &'a Visitor, page: &'a str, digest: Digest) -> NonceBinding<'a> {
-    NonceBinding { session: &visitor.0.signed_in.session.record.id, page, digest, stage: 0 }
-}
-
 /// Returns the withdrawal form if the visitor has a counted vote and the review is open.
-pub fn withdrawal(app: &AppState, visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<WithdrawalForm>> {
+pub fn withdrawal(visitor: &Visitor, facts: &ReviewFacts) -> Result<Option<WithdrawalForm>> {
     let mine = |vote: &Vote| vote.stands() && vote.takes_up(&visitor.account().id);
     let Some(vote) = facts.hold.votes.iter().position(mine).filter(|_| facts.hold.is_open(facts.now)) else {
         return Ok(None);
     };
     let page = withdrawal_page(facts, vote);
-    let nonce = Nonce::new(app.service.core.keys()?.row(), &withdrawal_binding(visitor, &page, facts.hold.transition));
+    let nonce = visitor.nonce(&page, facts.hold.transition, NO_STAGE)?;
     Ok(Some(WithdrawalForm {
         action: format!("/reviews/{}/withdrawal", facts.hold.id),
         csrf: visitor.0.csrf.shown(),
-        nonce: nonce.as_str().to_owned(),
+        nonce,
         vote: vote.to_string(),
         cast_by: Some(&facts.hold.votes[vote])
             // A delegate may have voted for this person, who should know whose vote the form withdraws.

@@ -19,7 +19,7 @@ pub mod threads;
 use actix_web::web::{self, ServiceConfig};
 
 use shared::error_page::PageError;
-use shared::responder::PageResponder;
+use shared::responder::{ErrorPageResponder, PageResponder};
 
 /// A comment of 4,000 characters with up to 12 bytes each in a form, and the other fields.
 const FORM_BYTES_MAX: usize = 64 * 1024;
@@ -36,7 +36,7 @@ pub fn routes(cfg: &mut ServiceConfig) {
     cfg.app_data(form.error_handler(|_, request| PageError::unreadable(request).into()))
         .configure(sign_in_routes)
         .service(web::resource("/").route(web::get().to(PageResponder(inbox::list::show))))
-        .service(web::resource("/live").route(web::get().to(log::live::show)))
+        .service(web::resource("/live").route(web::get().to(ErrorPageResponder(log::live::show))))
         .configure(of_reviews)
         .service(
             web::resource("/what-if")
@@ -46,7 +46,7 @@ pub fn routes(cfg: &mut ServiceConfig) {
                         .error_handler(|_, request| PageError::unreadable(request).into()),
                 )
                 .route(web::get().to(PageResponder(policies::what_if::show)))
-                .route(web::post().to(policies::what_if::submit)),
+                .route(web::post().to(ErrorPageResponder(policies::what_if::submit))),
         )
         .service(web::resource("/policies").route(web::get().to(PageResponder(policies::list::show))))
         .service(
@@ -56,13 +56,13 @@ pub fn routes(cfg: &mut ServiceConfig) {
         .service(
             web::resource("/amendments/{amendment}/decision")
                 .route(web::get().to(policy_changes::change_request::back))
-                .route(web::post().to(policy_changes::change_request::submit)),
+                .route(web::post().to(ErrorPageResponder(policy_changes::change_request::submit))),
         )
         .service(web::resource("/interrupts/{interrupt}").route(web::get().to(PageResponder(interrupts::show))))
         .service(
             web::resource("/interrupts/{interrupt}/decision")
                 .route(web::get().to(interrupts::back))
-                .route(web::post().to(interrupts::submit)),
+                .route(web::post().to(ErrorPageResponder(interrupts::submit))),
         )
         .service(
             web::resource("/replays")
@@ -72,7 +72,7 @@ pub fn routes(cfg: &mut ServiceConfig) {
                         .error_handler(|_, request| PageError::unreadable(request).into()),
                 )
                 .route(web::get().to(PageResponder(policy_changes::replay::show)))
-                .route(web::post().to(policy_changes::replay::submit)),
+                .route(web::post().to(ErrorPageResponder(policy_changes::replay::submit))),
         )
         .service(web::resource("/rejections").route(web::get().to(PageResponder(policies::rejections::show))))
         .configure(past)
@@ -86,22 +86,34 @@ fn delivery_routes(cfg: &mut ServiceConfig) {
     cfg.service(
         web::resource("/endpoints")
             .route(web::get().to(PageResponder(delivery::endpoints::show)))
-            .route(post().to(delivery::endpoints::add)),
+            .route(post().to(ErrorPageResponder(delivery::endpoints::add))),
     )
     .service(web::resource("/endpoints/{endpoint}").route(web::get().to(PageResponder(delivery::endpoint::show))))
-    .service(web::resource("/endpoints/{endpoint}/settings").route(post().to(delivery::endpoint::change)))
-    .service(web::resource("/endpoints/{endpoint}/serving").route(post().to(delivery::endpoint::serve)))
-    .service(web::resource("/endpoints/{endpoint}/secret").route(post().to(delivery::endpoint::rotate)))
-    .service(web::resource("/endpoints/{endpoint}/test").route(post().to(delivery::endpoint::test)))
-    .service(web::resource("/endpoints/{endpoint}/redeliveries").route(post().to(delivery::endpoint::redeliver)))
-    .service(web::resource("/endpoints/{endpoint}/removal").route(post().to(delivery::endpoint::remove)))
+    .service(
+        web::resource("/endpoints/{endpoint}/settings")
+            .route(post().to(ErrorPageResponder(delivery::endpoint::change))),
+    )
+    .service(
+        web::resource("/endpoints/{endpoint}/serving").route(post().to(ErrorPageResponder(delivery::endpoint::serve))),
+    )
+    .service(
+        web::resource("/endpoints/{endpoint}/secret").route(post().to(ErrorPageResponder(delivery::endpoint::rotate))),
+    )
+    .service(web::resource("/endpoints/{endpoint}/test").route(post().to(ErrorPageResponder(delivery::endpoint::test))))
+    .service(
+        web::resource("/endpoints/{endpoint}/redeliveries")
+            .route(post().to(ErrorPageResponder(delivery::endpoint::redeliver))),
+    )
+    .service(
+        web::resource("/endpoints/{endpoint}/removal").route(post().to(ErrorPageResponder(delivery::endpoint::remove))),
+    )
     .service(
         web::resource("/endpoints/{endpoint}/deliveries/{delivery}")
             .route(web::get().to(PageResponder(delivery::delivery_page::show))),
     )
     .service(
         web::resource("/endpoints/{endpoint}/deliveries/{delivery}/redelivery")
-            .route(post().to(delivery::delivery_page::redeliver)),
+            .route(post().to(ErrorPageResponder(delivery::delivery_page::redeliver))),
     );
 }
 
@@ -109,24 +121,25 @@ fn halt_routes(cfg: &mut ServiceConfig) {
     cfg.service(
         web::resource("/emergency")
             .route(web::get().to(PageResponder(operations::halt::show)))
-            .route(web::post().to(operations::halt::stop)),
+            .route(web::post().to(ErrorPageResponder(operations::halt::stop))),
     )
     .service(
         web::resource("/emergency/lifting")
             .route(web::get().to(operations::halt::back))
-            .route(web::post().to(operations::halt::lift)),
+            .route(web::post().to(ErrorPageResponder(operations::halt::lift))),
     );
 }
 
 fn past(cfg: &mut ServiceConfig) {
     cfg.service(web::resource("/threads").route(web::get().to(PageResponder(threads::list::show))))
         .service(web::resource("/imports").route(web::get().to(PageResponder(episodes::imports::show))))
-        .service(web::resource("/threads/{thread}").route(web::get().to(threads::thread::show)))
+        .service(web::resource("/threads/{thread}").route(web::get().to(ErrorPageResponder(threads::thread::show))))
         .service(
             web::resource("/threads/{thread}/episode").route(web::get().to(PageResponder(episodes::episode::show))),
         )
         .service(
-            web::resource("/threads/{thread}/episode/{artefact}").route(web::get().to(episodes::episode::download)),
+            web::resource("/threads/{thread}/episode/{artefact}")
+                .route(web::get().to(ErrorPageResponder(episodes::episode::download))),
         )
         .service(web::resource("/threads/{thread}/compare").route(web::get().to(PageResponder(threads::compare::show))))
         .service(
@@ -136,16 +149,16 @@ fn past(cfg: &mut ServiceConfig) {
         .service(
             web::resource("/threads/{thread}/versions/{version}/rollback")
                 .route(web::get().to(threads::rollback::back))
-                .route(web::post().to(threads::rollback::submit)),
+                .route(web::post().to(ErrorPageResponder(threads::rollback::submit))),
         )
         .service(web::resource("/insight").route(web::get().to(PageResponder(log::insight::show))))
         .service(web::resource("/log").route(web::get().to(PageResponder(log::browse::show))))
-        .service(web::resource("/log.jsonl").route(web::get().to(log::browse::download)))
+        .service(web::resource("/log.jsonl").route(web::get().to(ErrorPageResponder(log::browse::download))))
         .service(web::resource("/log/{event}").route(web::get().to(PageResponder(log::browse::show_event))))
         .service(
             web::resource("/verifier")
                 .route(web::get().to(PageResponder(log::receipt_verifier::show)))
-                .route(web::post().to(log::receipt_verifier::submit)),
+                .route(web::post().to(ErrorPageResponder(log::receipt_verifier::submit))),
         );
 }
 
@@ -155,43 +168,43 @@ fn of_reviews(cfg: &mut ServiceConfig) {
         web::resource("/votes")
             .app_data(several.error_handler(|_, request| PageError::unreadable(request).into()))
             .route(web::get().to(inbox::bulk_decide::back))
-            .route(web::post().to(inbox::bulk_decide::submit)),
+            .route(web::post().to(ErrorPageResponder(inbox::bulk_decide::submit))),
     )
     .service(web::resource("/reviews/{review}").route(web::get().to(PageResponder(reviews::review::show))))
     .service(
         web::resource("/reviews/{review}/decision")
             .route(web::get().to(reviews::review::back))
-            .route(web::post().to(reviews::decide::submit)),
+            .route(web::post().to(ErrorPageResponder(reviews::decide::submit))),
     )
     .service(
         web::resource("/reviews/{review}/revocation")
             .route(web::get().to(reviews::review::back))
-            .route(web::post().to(reviews::revoke_receipt::submit)),
+            .route(web::post().to(ErrorPageResponder(reviews::revoke_receipt::submit))),
     )
     .service(
         web::resource("/reviews/{review}/withdrawal")
             .route(web::get().to(reviews::review::back))
-            .route(web::post().to(reviews::withdraw::submit)),
+            .route(web::post().to(ErrorPageResponder(reviews::withdraw::submit))),
     )
     .service(
         web::resource("/reviews/{review}/extension")
             .route(web::get().to(reviews::review::back))
-            .route(web::post().to(reviews::extend::submit)),
+            .route(web::post().to(ErrorPageResponder(reviews::extend::submit))),
     )
     .service(
         web::resource("/reviews/{review}/comments")
             .route(web::get().to(reviews::review::back))
-            .route(web::post().to(reviews::comment::submit)),
+            .route(web::post().to(ErrorPageResponder(reviews::comment::submit))),
     )
     .service(
         web::resource("/reviews/{review}/edit")
-            .route(web::get().to(reviews::edit::show))
-            .route(web::post().to(reviews::edit::submit)),
+            .route(web::get().to(ErrorPageResponder(reviews::edit::show)))
+            .route(web::post().to(ErrorPageResponder(reviews::edit::submit))),
     )
     .service(
         web::resource("/reviews/{review}/reveal")
             .route(web::get().to(reviews::review::back))
-            .route(web::post().to(reviews::reveal::submit)),
+            .route(web::post().to(ErrorPageResponder(reviews::reveal::submit))),
     );
 }
 
@@ -199,80 +212,94 @@ fn people_routes(cfg: &mut ServiceConfig) {
     let post = web::post;
     cfg.service(
         web::resource("/password/{secret}")
-            .route(web::get().to(identity::choose_password::show))
-            .route(web::post().to(identity::choose_password::submit)),
+            .route(web::get().to(ErrorPageResponder(identity::choose_password::show)))
+            .route(web::post().to(ErrorPageResponder(identity::choose_password::submit))),
     )
     .service(web::resource("/people").route(web::get().to(PageResponder(identity::people::show))))
     .service(
         web::resource("/people/invitations")
             .route(web::get().to(identity::people::back))
-            .route(post().to(identity::people::invite)),
+            .route(post().to(ErrorPageResponder(identity::people::invite))),
     )
-    .service(web::resource("/people/links/{link}/withdrawal").route(post().to(identity::people::withdraw)))
+    .service(
+        web::resource("/people/links/{link}/withdrawal")
+            .route(post().to(ErrorPageResponder(identity::people::withdraw))),
+    )
     .service(web::resource("/people/{account}").route(web::get().to(PageResponder(identity::person::show))))
-    .service(web::resource("/people/{account}/access").route(post().to(identity::person::change_access)))
-    .service(web::resource("/people/{account}/admission").route(post().to(identity::person::admit)))
-    .service(web::resource("/people/{account}/unlocking").route(post().to(identity::person::unlock)))
-    .service(web::resource("/people/{account}/passkeys").route(post().to(identity::person::remove_passkeys)))
-    .service(web::resource("/people/{account}/reset").route(post().to(identity::person::reset)))
+    .service(
+        web::resource("/people/{account}/access").route(post().to(ErrorPageResponder(identity::person::change_access))),
+    )
+    .service(web::resource("/people/{account}/admission").route(post().to(ErrorPageResponder(identity::person::admit))))
+    .service(
+        web::resource("/people/{account}/unlocking").route(post().to(ErrorPageResponder(identity::person::unlock))),
+    )
+    .service(
+        web::resource("/people/{account}/passkeys")
+            .route(post().to(ErrorPageResponder(identity::person::remove_passkeys))),
+    )
+    .service(web::resource("/people/{account}/reset").route(post().to(ErrorPageResponder(identity::person::reset))))
     .service(
         web::resource("/tokens")
             .route(web::get().to(PageResponder(identity::tokens::show)))
-            .route(post().to(identity::tokens::add)),
+            .route(post().to(ErrorPageResponder(identity::tokens::add))),
     )
-    .service(web::resource("/tokens/{token}/revocation").route(post().to(identity::tokens::revoke)))
+    .service(web::resource("/tokens/{token}/revocation").route(post().to(ErrorPageResponder(identity::tokens::revoke))))
     .service(
         web::resource("/delegations")
             .route(web::get().to(PageResponder(identity::delegations::show)))
-            .route(post().to(identity::delegations::submit)),
+            .route(post().to(ErrorPageResponder(identity::delegations::submit))),
     )
     .service(
         web::resource("/delegations/{delegation}/end")
             .route(web::get().to(identity::delegations::back))
-            .route(post().to(identity::delegations::end)),
+            .route(post().to(ErrorPageResponder(identity::delegations::end))),
     )
     .service(web::resource("/account").route(web::get().to(PageResponder(identity::account::show))))
-    .service(web::resource("/account/password").route(post().to(identity::account::change_password)))
-    .service(web::resource("/account/contact").route(post().to(identity::account::set_contact)))
-    .service(web::resource("/account/sessions").route(post().to(identity::account::end_sessions)));
+    .service(
+        web::resource("/account/password").route(post().to(ErrorPageResponder(identity::account::change_password))),
+    )
+    .service(web::resource("/account/contact").route(post().to(ErrorPageResponder(identity::account::set_contact))))
+    .service(web::resource("/account/sessions").route(post().to(ErrorPageResponder(identity::account::end_sessions))));
 }
 
 /// Registers the pages without a session, and sign-out.
 fn sign_in_routes(cfg: &mut ServiceConfig) {
-    cfg.service(web::resource("/docs").route(web::get().to(operations::api_reference::show)));
+    cfg.service(web::resource("/docs").route(web::get().to(ErrorPageResponder(operations::api_reference::show))));
     cfg.service(
         web::resource("/sign-in")
-            .route(web::get().to(identity::sign_in::show))
-            .route(web::post().to(identity::sign_in::submit)),
+            .route(web::get().to(ErrorPageResponder(identity::sign_in::show)))
+            .route(web::post().to(ErrorPageResponder(identity::sign_in::submit))),
     )
     .service(
         web::resource("/sign-in/oidc")
-            .route(web::get().to(identity::sign_in::show))
-            .route(web::post().to(identity::oidc::submit)),
+            .route(web::get().to(ErrorPageResponder(identity::sign_in::show)))
+            .route(web::post().to(ErrorPageResponder(identity::oidc::submit))),
     )
-    .service(web::resource("/sign-in/oidc/return").route(web::get().to(identity::oidc::oidc_callback)))
-    .service(web::resource("/sign-in/passkey").route(web::post().to(identity::passkeys::sign_in)))
+    .service(
+        web::resource("/sign-in/oidc/return").route(web::get().to(ErrorPageResponder(identity::oidc::oidc_callback))),
+    )
+    .service(web::resource("/sign-in/passkey").route(web::post().to(ErrorPageResponder(identity::passkeys::sign_in))))
     .service(
         web::resource("/account/passkeys")
             .route(web::get().to(PageResponder(identity::passkeys::show)))
-            .route(web::post().to(identity::passkeys::add)),
+            .route(web::post().to(ErrorPageResponder(identity::passkeys::add))),
     )
     .service(
         web::resource("/account/passkeys/removal")
             .route(web::get().to(identity::passkeys::back))
-            .route(web::post().to(identity::passkeys::remove)),
+            .route(web::post().to(ErrorPageResponder(identity::passkeys::remove))),
     )
     .service(
         web::resource("/sign-in/{secret}")
-            .route(web::get().to(identity::sign_in::show_link))
-            .route(web::post().to(identity::sign_in::use_link)),
+            .route(web::get().to(ErrorPageResponder(identity::sign_in::show_link)))
+            .route(web::post().to(ErrorPageResponder(identity::sign_in::use_link))),
     )
     .service(
         web::resource("/set-up/{secret}")
-            .route(web::get().to(identity::set_up::show))
-            .route(web::post().to(identity::set_up::submit)),
+            .route(web::get().to(ErrorPageResponder(identity::set_up::show)))
+            .route(web::post().to(ErrorPageResponder(identity::set_up::submit))),
     )
-    .service(web::resource("/sign-out").route(web::post().to(identity::sign_in::sign_out)));
+    .service(web::resource("/sign-out").route(web::post().to(ErrorPageResponder(identity::sign_in::sign_out))));
 }
 
 #[cfg(test)]

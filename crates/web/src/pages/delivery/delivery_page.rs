@@ -1,8 +1,6 @@
 //! `/endpoints/{endpoint}/deliveries/{delivery}`: the delivery of one event to one endpoint, with its attempts.
 
-use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
-use askama::Template as _;
+use actix_web::{HttpResponse, web};
 use countersign_service::delivery::Deliveries;
 use countersign_service::error::{Error, Result};
 use countersign_service::identity::actor::Actor;
@@ -11,11 +9,11 @@ use super::delivery_rows::{attempt_row, delivery_row};
 use super::endpoint::id;
 use super::endpoints::may_change;
 use super::endpoints_view::DeliveryPage;
-use crate::pages::shared::error_page::PageError;
-use crate::pages::shared::flash::{FlashQuery, refusal};
+use crate::pages::shared::flash::FlashQuery;
 use crate::pages::shared::form::EmptyForm;
-use crate::pages::shared::format::{html, lines, see_other};
+use crate::pages::shared::format::{lines, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
+use crate::pages::shared::responder::or_page_again;
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
 use crate::state::Capability;
@@ -37,25 +35,17 @@ pub async fn show(
 /// `POST /endpoints/{endpoint}/deliveries/{delivery}/redelivery`.
 pub async fn redeliver(
     delivery: Capability<Deliveries>,
-    request: HttpRequest,
     sent: EmptyForm,
     path: web::Path<(String, String)>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, _) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let sent = async {
+    let done = async {
         let by = Actor::Person(&visitor.0.signed_in.account);
-        delivery.redeliver(by, &id(&path.0)?, index(&path.1)?).await
-    };
-    match sent.await {
+        delivery.redeliver(by, &id(&path.0)?, index(&path.1)?).await?;
         // The redirect keeps a reload from queueing the delivery twice.
-        Ok(_) => Ok(see_other(&format!("/endpoints/{}/deliveries/{}?done=again", path.0, path.1))),
-        Err(error) => {
-            let notice = refusal(error).map_err(failed)?;
-            let page = page(&delivery, &visitor, &path, Some(notice)).await.map_err(failed)?;
-            Ok(html(StatusCode::CONFLICT, page.render()))
-        }
-    }
+        Ok(see_other(&format!("/endpoints/{}/deliveries/{}?done=again", path.0, path.1)))
+    };
+    or_page_again(done.await, async |notice| page(&delivery, &visitor, &path, Some(notice)).await).await
 }
 
 fn index(text: &str) -> Result<u64> {

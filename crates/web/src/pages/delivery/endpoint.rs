@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::delivery::delivery_record::DeliveryAttempt;
 use countersign_domain::delivery::endpoint::{DisabledReason, Endpoint, EndpointState, FAILING_MAX};
@@ -22,11 +22,11 @@ use super::delivery_rows::{attempt_row, delivery_row};
 use super::endpoints::{EndpointFields, kinds, may_change, row, secret_page, template_lines};
 use super::endpoints_view::{EndpointFacts, EndpointFormInput, EndpointPage, EndpointTab};
 use crate::pages::log::browse::moment_of;
-use crate::pages::shared::error_page::PageError;
-use crate::pages::shared::flash::{FlashQuery, refusal};
+use crate::pages::shared::flash::FlashQuery;
 use crate::pages::shared::form::{EmptyForm, SignedInForm};
 use crate::pages::shared::format::{html, lines, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
+use crate::pages::shared::responder::or_page_again;
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
 use crate::state::Capability;
@@ -95,10 +95,9 @@ pub async fn show(
 /// `POST /endpoints/{endpoint}/settings`.
 pub async fn change(
     delivery: Capability<Deliveries>,
-    request: HttpRequest,
     sent: SignedInForm<EndpointFields>,
     endpoint: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
     let changed = async |id: &EndpointId| {
         let edit = EndpointEdit {
@@ -121,16 +120,15 @@ pub async fn change(
         delivery.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
         Ok(see_other(&format!("/endpoints/{id}?done=changed")))
     };
-    answered(&delivery, &request, &visitor, &endpoint, Some(EndpointFields::clone(&form).typed()), changed).await
+    answered(&delivery, &visitor, &endpoint, Some(EndpointFields::clone(&form).typed()), changed).await
 }
 
 /// `POST /endpoints/{endpoint}/serving`.
 pub async fn serve(
     delivery: Capability<Deliveries>,
-    request: HttpRequest,
     sent: SignedInForm<ActivationFields>,
     endpoint: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
     let served = async |id: &EndpointId| {
         let (serving, done) = match form.serving.as_str() {
@@ -143,16 +141,15 @@ pub async fn serve(
         delivery.change_endpoint(Actor::Person(&visitor.0.signed_in.account), id, &edit).await?;
         Ok(see_other(&format!("/endpoints/{id}?done={done}")))
     };
-    answered(&delivery, &request, &visitor, &endpoint, None, served).await
+    answered(&delivery, &visitor, &endpoint, None, served).await
 }
 
 /// `POST /endpoints/{endpoint}/secret`: rotates the secret and shows the new one once.
 pub async fn rotate(
     delivery: Capability<Deliveries>,
-    request: HttpRequest,
     sent: SignedInForm<SecretFields>,
     endpoint: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
     let rotated = async |id: &EndpointId| {
         let secs = form.overlap.parse().map_err(|_| Error::invalid("/overlap", "choose a time from the list"))?;
@@ -165,32 +162,30 @@ pub async fn rotate(
         // The secret is shown only in this response, so a redirect would lose it.
         Ok(html(StatusCode::OK, page.render()))
     };
-    answered(&delivery, &request, &visitor, &endpoint, None, rotated).await
+    answered(&delivery, &visitor, &endpoint, None, rotated).await
 }
 
 /// `POST /endpoints/{endpoint}/test`: sends a test event and shows its result.
 pub async fn test(
     delivery: Capability<Deliveries>,
-    request: HttpRequest,
     sent: EmptyForm,
     endpoint: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, _) = sent.parts();
     let tested = async |id: &EndpointId| {
         let test = Some(delivery.test_endpoint(id).await?);
         let page = page(&delivery, &visitor, id, PageExtras { test, ..PageExtras::default() }).await?;
         Ok(html(StatusCode::OK, page.render()))
     };
-    answered(&delivery, &request, &visitor, &endpoint, None, tested).await
+    answered(&delivery, &visitor, &endpoint, None, tested).await
 }
 
 /// `POST /endpoints/{endpoint}/redeliveries`.
 pub async fn redeliver(
     delivery: Capability<Deliveries>,
-    request: HttpRequest,
     sent: SignedInForm<RedeliveryFields>,
     endpoint: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
     let sent = async |id: &EndpointId| {
         let again = match form.what.as_str() {
@@ -214,43 +209,36 @@ pub async fn redeliver(
         let done = if delivery.redeliver_many(by, id, again).await? == 0 { "none" } else { "again" };
         Ok(see_other(&format!("/endpoints/{id}?done={done}")))
     };
-    answered(&delivery, &request, &visitor, &endpoint, None, sent).await
+    answered(&delivery, &visitor, &endpoint, None, sent).await
 }
 
 /// `POST /endpoints/{endpoint}/removal`.
 pub async fn remove(
     delivery: Capability<Deliveries>,
-    request: HttpRequest,
     sent: EmptyForm,
     endpoint: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, _) = sent.parts();
     let removed = async |id: &EndpointId| {
         delivery.remove_endpoint(Actor::Person(&visitor.0.signed_in.account), id).await?;
         Ok(see_other("/endpoints?done=removed"))
     };
-    answered(&delivery, &request, &visitor, &endpoint, None, removed).await
+    answered(&delivery, &visitor, &endpoint, None, removed).await
 }
 
 async fn answered(
     delivery: &Deliveries,
-    request: &HttpRequest,
     visitor: &Visitor,
     endpoint: &str,
     typed: Option<EndpointFormInput>,
     run: impl AsyncFnOnce(&EndpointId) -> Result<HttpResponse>,
-) -> std::result::Result<HttpResponse, PageError> {
-    let failed = |error| PageError::of(request, error);
-    let id = id(endpoint).map_err(failed)?;
-    match run(&id).await {
-        Ok(response) => Ok(response),
-        Err(error) => {
-            let notice = Some(refusal(error).map_err(failed)?);
-            let beside = PageExtras { notice, typed, ..PageExtras::default() };
-            let page = page(delivery, visitor, &id, beside).await.map_err(failed)?;
-            Ok(html(StatusCode::CONFLICT, page.render()))
-        }
-    }
+) -> Result<HttpResponse> {
+    let id = id(endpoint)?;
+    let page = async |notice| {
+        let beside = PageExtras { notice: Some(notice), typed, ..PageExtras::default() };
+        page(delivery, visitor, &id, beside).await
+    };
+    or_page_again(run(&id).await, page).await
 }
 
 pub(in crate::pages) fn id(text: &str) -> Result<EndpointId> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::delivery::chat::Chat;
 use countersign_domain::delivery::endpoint::{EndpointState, EventPattern};
@@ -12,7 +12,7 @@ use countersign_domain::delivery::template::Template;
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::json::parse::{ParseLimits, parse};
 use countersign_domain::log::event::EventType;
-use countersign_domain::primitives::id::{EndpointId, FlowId};
+use countersign_domain::primitives::id::FlowId;
 use countersign_domain::primitives::secret::Secret;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_service::delivery::Deliveries;
@@ -24,11 +24,11 @@ use serde::Deserialize;
 
 use super::endpoints_view::{EndpointFormInput, EndpointRow, EndpointsPage, HealthBadge};
 use crate::pages::identity::people_view::SecretPage;
-use crate::pages::shared::error_page::PageError;
-use crate::pages::shared::flash::{FlashQuery, refusal};
+use crate::pages::shared::flash::FlashQuery;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, lines, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
+use crate::pages::shared::responder::or_page_again;
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
 use crate::state::Capability;
@@ -150,31 +150,13 @@ pub async fn show(
 }
 
 /// `POST /endpoints`: adds an endpoint and shows its secret once.
-pub async fn add(
-    delivery: Capability<Deliveries>,
-    request: HttpRequest,
-    sent: SignedInForm<EndpointFields>,
-) -> std::result::Result<HttpResponse, PageError> {
+pub async fn add(delivery: Capability<Deliveries>, sent: SignedInForm<EndpointFields>) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    match added(&delivery, &visitor, &form).await {
-        // The secret is shown only in this response, so a redirect would lose it.
-        Ok((_, Some(page))) => Ok(html(StatusCode::OK, page.render())),
-        // The redirect keeps a reload from adding a second endpoint.
-        Ok((id, None)) => Ok(see_other(&format!("/endpoints/{id}?done=added"))),
-        Err(error) => {
-            let notice = refusal(error).map_err(failed)?;
-            let page = page(&delivery, &visitor, Some(notice), form.typed()).await.map_err(failed)?;
-            Ok(html(StatusCode::CONFLICT, page.render()))
-        }
-    }
+    let added = added(&delivery, &visitor, &form).await;
+    or_page_again(added, async |notice| page(&delivery, &visitor, Some(notice), form.typed()).await).await
 }
 
-async fn added(
-    delivery: &Deliveries,
-    visitor: &Visitor,
-    form: &EndpointFields,
-) -> Result<(EndpointId, Option<SecretPage>)> {
+async fn added(delivery: &Deliveries, visitor: &Visitor, form: &EndpointFields) -> Result<HttpResponse> {
     let new = NewEndpoint {
         name: form.name.trim().to_owned(),
         kind: form.kind()?,
@@ -188,11 +170,12 @@ async fn added(
     };
     let by = Actor::Person(&visitor.0.signed_in.account);
     let (told, secret) = delivery.add_endpoint(by, &new).await?;
-    let page = match secret {
-        Some(secret) => Some(secret_page(visitor, &told.endpoint.name, secret, None).await?),
-        None => None,
-    };
-    Ok((told.endpoint.id, page))
+    Ok(match secret {
+        // The secret is shown only in this response, so a redirect would lose it.
+        Some(secret) => html(StatusCode::OK, secret_page(visitor, &told.endpoint.name, secret, None).await?.render()),
+        // The redirect keeps a reload from adding a second endpoint.
+        None => see_other(&format!("/endpoints/{}?done=added", told.endpoint.id)),
+    })
 }
 
 pub(in crate::pages) async fn secret_page(

@@ -1,7 +1,7 @@
 //! `GET /threads/{thread}/episode`: one episode of agents, with its run artifacts to download.
 
 use actix_web::http::header;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use countersign_domain::episode::Artefact;
 use countersign_domain::episode::event_line::{EventRecord, phase};
 use countersign_domain::episode::from_thread;
@@ -16,7 +16,6 @@ use countersign_service::error::{Error, Result};
 use super::episode_view::{EpisodeEventRow, EpisodeHeadView, EpisodePage};
 use super::run_parts::{EVENTS_SHOWN, file, outcomes, plan, says, standing, steps, summary};
 use crate::pages::log::event_names;
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::format::moment;
 use crate::pages::shared::layout::{PageLayout, Tone};
 use crate::pages::shared::safe_text::SafeLine;
@@ -25,19 +24,25 @@ use crate::state::Capability;
 
 /// `GET /threads/{thread}/episode`.
 pub async fn show(episodes: Capability<Episodes>, visitor: Visitor, thread: web::Path<String>) -> Result<EpisodePage> {
-    page(&episodes, &visitor, &thread).await
+    let id = ThreadId::try_from(thread.as_str()).map_err(|_| Error::NotFound("thread"))?;
+    let (shell, now) = (visitor.shell(None).await?, visitor.now());
+    // The closure takes a copy, because the page of an imported run needs the shell too.
+    let own = shell.clone();
+    let reader = visitor.account();
+    match episodes.of_run(reader.id.as_str(), &reader.into(), &id, move |run| of_run(run, own, now)).await {
+        Err(Error::Imported) => Ok(super::imported::page(&episodes.imported_run(&id).await?, shell, now)),
+        page => page,
+    }
 }
 
 /// `GET /threads/{thread}/episode/{artefact}`: downloads one file.
 pub async fn download(
     episodes: Capability<Episodes>,
-    request: HttpRequest,
     visitor: Visitor,
     path: web::Path<(String, String)>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (thread, file) = path.into_inner();
-    let (name, bytes) =
-        file_of(&episodes, &visitor, &thread, &file).await.map_err(|error| PageError::of(&request, error))?;
+    let (name, bytes) = file_of(&episodes, &visitor, &thread, &file).await?;
     Ok(HttpResponse::Ok()
         // Agents wrote the content, so the browser must save it and never render it.
         .content_type("application/octet-stream")
@@ -54,18 +59,6 @@ async fn file_of(episodes: &Episodes, visitor: &Visitor, thread: &str, file: &st
     let files = episodes.files_of_run(reader.id.as_str(), &reader.into(), &id).await?;
     // The name is compared with the run's own files, so a path in it leads nowhere.
     files.into_iter().find(|it| it.0 == file).ok_or(Error::NotFound("artefact"))
-}
-
-async fn page(episodes: &Episodes, visitor: &Visitor, thread: &str) -> Result<EpisodePage> {
-    let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
-    let (shell, now) = (visitor.shell(None).await?, visitor.now());
-    // The closure takes a copy, because the page of an imported run needs the shell too.
-    let own = shell.clone();
-    let reader = visitor.account();
-    match episodes.of_run(reader.id.as_str(), &reader.into(), &id, move |run| of_run(run, own, now)).await {
-        Err(Error::Imported) => Ok(super::imported::page(&episodes.imported_run(&id).await?, shell, now)),
-        page => page,
-    }
 }
 
 fn of_run(run: &EpisodeRecord, shell: PageLayout, now: Timestamp) -> EpisodePage {

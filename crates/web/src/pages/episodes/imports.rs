@@ -29,12 +29,9 @@ pub async fn show(
     visitor: Visitor,
     query: web::Query<ImportsQuery>,
 ) -> Result<ImportsPage> {
-    page(&episodes, &visitor, query.older.as_deref()).await
-}
-
-async fn page(episodes: &Episodes, visitor: &Visitor, older: Option<&str>) -> Result<ImportsPage> {
     // A damaged cursor names no page, so it gets 404.
-    let after = older.map(|token| OlderCursor::read(token).ok_or(Error::NotFound("page"))).transpose()?;
+    let after =
+        query.older.as_deref().map(|token| OlderCursor::read(token).ok_or(Error::NotFound("page"))).transpose()?;
     let (runs, next) = episodes.imported_runs(after.as_ref(), ROWS_MAX).await?;
     let now = visitor.now();
     Ok(ImportsPage {

@@ -1,7 +1,7 @@
 //! `/account`: password, email notifications and sessions of the signed-in user.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::delivery::mail_contact::{MailAddress, MailContact, MailPace};
 use countersign_domain::identity::account::Session;
@@ -15,7 +15,6 @@ use countersign_service::identity::self_service::PasswordChangeOutcome;
 use serde::Deserialize;
 
 use super::account_view::{AccountPage, SessionRow};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::flash::{FlashQuery, refusal};
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, lines, moment, see_other};
@@ -78,11 +77,9 @@ pub async fn show(
 pub async fn change_password(
     identity: Capability<Identity>,
     delivery: Capability<Deliveries>,
-    request: HttpRequest,
     sent: SignedInForm<PasswordFields>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
     let (status, problem) = match changed(&identity, &visitor, form).await {
         // The redirect keeps a reload from sending the passwords again.
         Ok(None) => return Ok(see_other("/account?done=password")),
@@ -92,10 +89,10 @@ pub async fn change_password(
             (StatusCode::TOO_MANY_REQUESTS, "Too many failed attempts. Wait a few minutes, then try again.".to_owned())
         }
         // A refusal keeps the form on the page. All other errors get their own page.
-        Err(error) => (StatusCode::CONFLICT, refusal(error).map_err(failed)?.words),
+        Err(error) => (StatusCode::CONFLICT, refusal(error)?.words),
     };
     let again = AccountFormState { password: Some(problem), ..AccountFormState::default() };
-    let page = page(&identity, &delivery, &visitor, None, again).await.map_err(failed)?;
+    let page = page(&identity, &delivery, &visitor, None, again).await?;
     Ok(html(status, page.render()))
 }
 
@@ -113,22 +110,16 @@ async fn changed(identity: &Identity, visitor: &Visitor, form: PasswordFields) -
 }
 
 /// `POST /account/sessions`: ends one session, or all sessions except the current one.
-pub async fn end_sessions(
-    identity: Capability<Identity>,
-    request: HttpRequest,
-    sent: SignedInForm<SessionFields>,
-) -> std::result::Result<HttpResponse, PageError> {
+pub async fn end_sessions(identity: Capability<Identity>, sent: SignedInForm<SessionFields>) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
     let me = &visitor.0.signed_in;
-    let done = async {
-        if form.session == OTHERS {
-            return identity.end_other_sessions(me).await;
-        }
+    if form.session == OTHERS {
+        identity.end_other_sessions(me).await?;
+    } else {
         // A malformed id names no session, so it gets 404 like an unknown one.
         let which = SessionId::try_from(form.session.as_str()).map_err(|_| Error::NotFound("session"))?;
-        identity.end_session(me, &which).await
-    };
-    done.await.map_err(|error| PageError::of(&request, error))?;
+        identity.end_session(me, &which).await?;
+    }
     Ok(see_other("/account?done=ended"))
 }
 
@@ -136,28 +127,26 @@ pub async fn end_sessions(
 pub async fn set_contact(
     identity: Capability<Identity>,
     delivery: Capability<Deliveries>,
-    request: HttpRequest,
     sent: SignedInForm<ContactFields>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
     let account = &visitor.account().id;
     let typed = form.mail.trim();
     // An empty field removes the address, so the page needs no second form for that.
     if typed.is_empty() {
-        delivery.set_contact(account, None).await.map_err(failed)?;
+        delivery.set_contact(account, None).await?;
         return Ok(see_other("/account?done=no-mail"));
     }
     let Ok(mail) = MailAddress::try_from(typed.to_owned()) else {
         let problem = "This is not a valid email address. Enter one like name@example.org. Your setting is unchanged.";
         let again =
             AccountFormState { mail: Some((typed.to_owned(), problem.to_owned())), ..AccountFormState::default() };
-        let page = page(&identity, &delivery, &visitor, None, again).await.map_err(failed)?;
+        let page = page(&identity, &delivery, &visitor, None, again).await?;
         return Ok(html(StatusCode::UNPROCESSABLE_ENTITY, page.render()));
     };
     let pace = if form.pace == "digest" { MailPace::Digest } else { MailPace::Each };
     let contact = MailContact { account: account.clone(), mail, pace, at: visitor.now() };
-    delivery.set_contact(account, Some(contact)).await.map_err(failed)?;
+    delivery.set_contact(account, Some(contact)).await?;
     Ok(see_other("/account?done=mail"))
 }
 

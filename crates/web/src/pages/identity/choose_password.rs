@@ -11,7 +11,6 @@ use serde::Deserialize;
 
 use super::account_view::PasswordPage;
 use crate::pages::shared::anonymous_session::{AnonymousSession, SignInCapabilities, sign_in_origin, signed_in};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::flash::refusal;
 use crate::pages::shared::form::AnonymousForm;
 use crate::pages::shared::format::{html, lines};
@@ -27,11 +26,7 @@ pub struct ChoosePasswordFields {
 }
 
 /// `GET /password/{secret}`. Opening the link does not use it: link previews of mail and chat programs would spend it.
-pub async fn show(
-    app: SignInCapabilities,
-    request: HttpRequest,
-    secret: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+pub async fn show(app: SignInCapabilities, request: HttpRequest, secret: web::Path<String>) -> Result<HttpResponse> {
     answer(&app, &request, &secret, StatusCode::OK, None).await
 }
 
@@ -41,7 +36,7 @@ pub async fn submit(
     request: HttpRequest,
     sent: AnonymousForm<ChoosePasswordFields>,
     secret: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (_, form) = sent.parts();
     // The comparison comes first, so that a typing error does not use up the link.
     if form.password != form.again {
@@ -53,7 +48,7 @@ pub async fn submit(
         // The link and the new password prove the identity, so no separate sign-in follows.
         Ok((person, session)) => Ok(signed_in(&app, &person, session, &LocalPath::inbox())),
         Err(error) => {
-            let problem = refusal(error).map_err(|error| PageError::of(&request, error))?.words;
+            let problem = refusal(error)?.words;
             answer(&app, &request, &secret, StatusCode::UNPROCESSABLE_ENTITY, Some(problem)).await
         }
     }
@@ -65,10 +60,9 @@ async fn answer(
     secret: &str,
     status: StatusCode,
     problem: Option<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let door = AnonymousSession::of(&app.edge, request);
-    let page =
-        page(&app.identity, request, secret, &door, problem).await.map_err(|error| PageError::of(request, error))?;
+    let page = page(&app.identity, request, secret, &door, problem).await?;
     Ok(door.with_secret_cookie(&app.edge, html(status, page.render())))
 }
 

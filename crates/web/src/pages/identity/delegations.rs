@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::identity::delegation::Delegation;
@@ -21,11 +21,11 @@ use super::delegations_view::{
 };
 use super::passkeys::{ids, parsed};
 use super::passkeys_view::{PasskeyChallengeView, PasskeyConfirmationView};
-use crate::pages::shared::error_page::PageError;
-use crate::pages::shared::flash::{FlashQuery, refusal};
+use crate::pages::shared::flash::FlashQuery;
 use crate::pages::shared::form::{EmptyForm, SignedInForm};
 use crate::pages::shared::format::{html, lines, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
+use crate::pages::shared::responder::or_page_again;
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
 use crate::state::Capability;
@@ -79,52 +79,37 @@ pub async fn back() -> HttpResponse {
 }
 
 /// `POST /delegations`: shows the confirm page, and creates the delegation when the form has `confirmed=yes`.
-pub async fn submit(
-    identity: Capability<Identity>,
-    request: HttpRequest,
-    sent: SignedInForm<DelegationForm>,
-) -> std::result::Result<HttpResponse, PageError> {
+pub async fn submit(identity: Capability<Identity>, sent: SignedInForm<DelegationForm>) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
     let confirmed = form.confirmed == "yes";
     let done = if confirmed {
         create(&identity, &visitor, &form).await
     } else {
         confirm_page(&identity, &visitor, &form, None).await
     };
-    let error = match done {
-        Ok(response) => return Ok(response),
-        Err(error) => error,
-    };
-    let shown = match &error {
-        Error::Forbidden(why) if confirmed => Some(format!("Delegation not created: {why}.")),
-        Error::Passkey(why) if confirmed => Some(format!("Passkey rejected: {why}.")),
-        Error::TooMany => Some("Too many failed attempts. Wait a few minutes, then try again.".to_owned()),
+    let shown = match &done {
+        Err(Error::Forbidden(why)) if confirmed => Some(format!("Delegation not created: {why}.")),
+        Err(Error::Passkey(why)) if confirmed => Some(format!("Passkey rejected: {why}.")),
+        Err(Error::TooMany) => Some("Too many failed attempts. Wait a few minutes, then try again.".to_owned()),
         _ => None,
     };
     // These errors belong to the confirm page. All others go to the page with the form.
     if shown.is_some() {
-        return confirm_page(&identity, &visitor, &form, shown).await.map_err(failed);
+        return confirm_page(&identity, &visitor, &form, shown).await;
     }
-    let notice = refusal(error).map_err(failed)?;
-    let page = page(&identity, &visitor, Some(notice), &form).await.map_err(failed)?;
-    Ok(html(StatusCode::CONFLICT, page.render()))
+    or_page_again(done, async |notice| page(&identity, &visitor, Some(notice), &form).await).await
 }
 
 /// `POST /delegations/{delegation}/end`.
 pub async fn end(
     identity: Capability<Identity>,
-    request: HttpRequest,
     sent: EmptyForm,
     delegation: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, _) = sent.parts();
-    let done = async {
-        // A malformed id names no delegation, so it gets 404 like an unknown one.
-        let id = DelegationId::try_from(delegation.as_str()).map_err(|_| Error::NotFound("delegation"))?;
-        identity.end_delegation(&visitor.account().id, &id).await
-    };
-    done.await.map_err(|error| PageError::of(&request, error))?;
+    // A malformed id names no delegation, so it gets 404 like an unknown one.
+    let id = DelegationId::try_from(delegation.as_str()).map_err(|_| Error::NotFound("delegation"))?;
+    identity.end_delegation(&visitor.account().id, &id).await?;
     Ok(see_other(&format!("{URL}?done=ended")))
 }
 

@@ -6,7 +6,7 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::primitives::secret::Secret;
-use countersign_service::error::Error;
+use countersign_service::error::{Error, Result};
 use countersign_service::identity::oidc_sign_in::OidcCallback;
 use countersign_service::identity::oidc_sign_in::{AuthorizationResponse, AuthorizationResult};
 use countersign_service::platform::core::Core;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::sign_in_view::RedirectPage;
 use crate::limits::rate_limit::RateLimiter;
 use crate::pages::shared::anonymous_session::{AnonymousSession, SignInCapabilities, let_in, sign_in_origin};
-use crate::pages::shared::error_page::PageError;
+use crate::pages::shared::error_page::unreadable_input;
 use crate::pages::shared::form::AnonymousForm;
 use crate::pages::shared::format::html;
 use crate::pages::shared::layout::PageLayout;
@@ -53,14 +53,14 @@ pub async fn submit(
     core: Capability<Core>,
     request: HttpRequest,
     sent: AnonymousForm<NextPathQuery>,
-) -> Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (door, form) = sent.parts();
     // The limit comes first, because each start writes a row to the database.
     check_rate_limit(&app.edge, &core, &request)?;
     // Only a local path is used, so that the sign-in cannot end at another site.
     let next = LocalPath::of(&form.next);
     let begun = app.identity.oidc_authorize(door.secret(), next.as_str()).await;
-    let url = begun.map_err(|error| PageError::of(&request, error))?;
+    let url = begun?;
     Ok(redirect_page(url, "Signing in", "Your organisation's sign-in page opens and returns you here."))
 }
 
@@ -70,14 +70,14 @@ pub async fn oidc_callback(
     core: Capability<Core>,
     request: HttpRequest,
     brought: web::Query<OidcCallbackQuery>,
-) -> Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     check_rate_limit(&app.edge, &core, &request)?;
     // Never create a session here: an answer that does not belong to this browser must not be accepted (login CSRF).
     let door = AnonymousSession::shown(&app.edge, &request);
-    let mut back = read(brought.into_inner()).ok_or_else(|| PageError::unreadable(&request))?;
+    let mut back = read(brought.into_inner()).ok_or_else(unreadable_input)?;
     back.origin = sign_in_origin(&app.edge, &request).origin;
     let came_in = app.identity.oidc_callback(door.as_ref().map(AnonymousSession::secret), &back).await;
-    let came_in = came_in.map_err(|error| PageError::of(&request, error))?;
+    let came_in = came_in?;
     Ok(let_in(&app.edge, came_in.secret, &LocalPath::of(&came_in.next)))
 }
 
@@ -87,11 +87,11 @@ pub fn redirect_page(url: String, title: &str, lead: &str) -> HttpResponse {
     html(StatusCode::OK, page.render())
 }
 
-fn check_rate_limit(edge: &EdgeConfig, core: &Core, request: &HttpRequest) -> Result<(), PageError> {
+fn check_rate_limit(edge: &EdgeConfig, core: &Core, request: &HttpRequest) -> Result<()> {
     // Before sign-in there is no account to limit, so the limit is per network address.
     let address = edge.peers.asker_of(request).to_string();
     let taken = edge.elsewhere.take(address.as_str(), core.now());
-    taken.map_err(|_| PageError::of(request, Error::TooMany))
+    taken.map_err(|_| Error::TooMany)
 }
 
 fn read(brought: OidcCallbackQuery) -> Option<OidcCallback> {

@@ -15,7 +15,6 @@ use super::passkeys_view::{
 };
 use super::sign_in::page_again;
 use crate::pages::shared::anonymous_session::{SignInCapabilities, sign_in_origin, signed_in};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::{AnonymousForm, SignedInForm};
 use crate::pages::shared::format::{html, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
@@ -77,11 +76,7 @@ pub async fn back() -> HttpResponse {
 }
 
 /// `POST /account/passkeys`: registers a passkey.
-pub async fn add(
-    identity: Capability<Identity>,
-    request: HttpRequest,
-    sent: SignedInForm<PasskeyFields>,
-) -> std::result::Result<HttpResponse, PageError> {
+pub async fn add(identity: Capability<Identity>, sent: SignedInForm<PasskeyFields>) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
     let name = form.name.clone();
     let added = async {
@@ -92,16 +87,12 @@ pub async fn add(
         // The redirect keeps a reload from sending the registration again.
         Ok(_) => Ok(see_other(&format!("{PASSKEYS_URL}?done=added"))),
         // The typed name stays in the form, so that only the passkey has to be repeated.
-        Err(error) => again(&identity, &request, &visitor, error, &name).await,
+        Err(error) => again(&identity, &visitor, error, &name).await,
     }
 }
 
 /// `POST /account/passkeys/removal`: removes a passkey.
-pub async fn remove(
-    identity: Capability<Identity>,
-    request: HttpRequest,
-    sent: SignedInForm<PasskeyFields>,
-) -> std::result::Result<HttpResponse, PageError> {
+pub async fn remove(identity: Capability<Identity>, sent: SignedInForm<PasskeyFields>) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
     let removed = async {
         let id = PasskeyId::try_from(form.passkey.as_str()).map_err(|_| Error::NotFound("passkey"))?;
@@ -111,7 +102,7 @@ pub async fn remove(
     match removed.await {
         // The redirect keeps a reload from sending the removal again.
         Ok(()) => Ok(see_other(&format!("{PASSKEYS_URL}?done=removed"))),
-        Err(error) => again(&identity, &request, &visitor, error, "").await,
+        Err(error) => again(&identity, &visitor, error, "").await,
     }
 }
 
@@ -120,7 +111,7 @@ pub async fn sign_in(
     app: SignInCapabilities,
     request: HttpRequest,
     sent: AnonymousForm<SignInFields>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (door, form) = sent.parts();
     let next = LocalPath::of(&form.next);
     let again = |status, words: &str| page_again(&app, &request, status, &next, words);
@@ -143,7 +134,7 @@ pub async fn sign_in(
             StatusCode::UNAUTHORIZED,
             "This passkey does not belong to an active account. Use your password, or try again.",
         ),
-        Err(error) => Err(PageError::of(&request, error)),
+        Err(error) => Err(error),
     }
 }
 
@@ -167,13 +158,7 @@ pub fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
 }
 
 /// Renders the page again with the reason of a refusal. Other errors get an error page.
-async fn again(
-    identity: &Identity,
-    request: &HttpRequest,
-    visitor: &Visitor,
-    error: Error,
-    name: &str,
-) -> std::result::Result<HttpResponse, PageError> {
+async fn again(identity: &Identity, visitor: &Visitor, error: Error, name: &str) -> Result<HttpResponse> {
     let (status, words) = match &error {
         Error::Passkey(refused) => (StatusCode::CONFLICT, format!("Passkey rejected: {refused}.")),
         Error::Forbidden(why) => (StatusCode::FORBIDDEN, format!("Not changed: {why}.")),
@@ -182,10 +167,10 @@ async fn again(
         Error::TooMany => {
             (StatusCode::TOO_MANY_REQUESTS, "Too many failed attempts. Wait a few minutes, then try again.".to_owned())
         }
-        _ => return Err(PageError::of(request, error)),
+        _ => return Err(error),
     };
     let notice = Some(FlashNotice { tone: Tone::Bad, words });
-    let page = page(identity, visitor, notice, name).await.map_err(|error| PageError::of(request, error))?;
+    let page = page(identity, visitor, notice, name).await?;
     Ok(html(status, page.render()))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::{Account, AccountCredential, LinkPurpose, PersonRole};
 use countersign_domain::primitives::id::{GroupName, SessionId};
@@ -15,11 +15,11 @@ use countersign_service::identity::administration::{INVITATION_TTL, OpenLink};
 use serde::Deserialize;
 
 use super::people_view::{LinkRow, PeoplePage, PersonFormInput, PersonRow, SecretPage};
-use crate::pages::shared::error_page::PageError;
-use crate::pages::shared::flash::{FlashQuery, refusal};
+use crate::pages::shared::flash::FlashQuery;
 use crate::pages::shared::form::{EmptyForm, SignedInForm};
 use crate::pages::shared::format::{html, lines, listed, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
+use crate::pages::shared::responder::or_page_again;
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
 use crate::state::Capability;
@@ -53,25 +53,15 @@ pub async fn back() -> HttpResponse {
 }
 
 /// `POST /people/invitations`: creates an invitation and shows its link once.
-pub async fn invite(
-    identity: Capability<Identity>,
-    request: HttpRequest,
-    sent: SignedInForm<InvitationFields>,
-) -> std::result::Result<HttpResponse, PageError> {
+pub async fn invite(identity: Capability<Identity>, sent: SignedInForm<InvitationFields>) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    match invited(&identity, &visitor, &form).await {
-        // The link is shown only in this response, so a redirect would lose it.
-        Ok(page) => Ok(html(StatusCode::OK, page.render())),
-        Err(error) => {
-            let notice = refusal(error).map_err(failed)?;
-            let InvitationFields { username: name, role, groups, .. } = form;
-            let page = page(&identity, &visitor, Some(notice), PersonFormInput { name, role, groups })
-                .await
-                .map_err(failed)?;
-            Ok(html(StatusCode::CONFLICT, page.render()))
-        }
-    }
+    let invited = invited(&identity, &visitor, &form).await;
+    let page = async |notice| {
+        let InvitationFields { username: name, role, groups } = form;
+        page(&identity, &visitor, Some(notice), PersonFormInput { name, role, groups }).await
+    };
+    // The link is shown only in this response, so a redirect would lose it.
+    or_page_again(invited.map(|it| html(StatusCode::OK, it.render())), page).await
 }
 
 async fn invited(identity: &Identity, visitor: &Visitor, form: &InvitationFields) -> Result<SecretPage> {
@@ -97,25 +87,18 @@ async fn invited(identity: &Identity, visitor: &Visitor, form: &InvitationFields
 /// `POST /people/links/{link}/withdrawal`.
 pub async fn withdraw(
     identity: Capability<Identity>,
-    request: HttpRequest,
     sent: EmptyForm,
     link: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, _) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
     let done = async {
         let id = SessionId::try_from(link.as_str()).map_err(|_| Error::NotFound("link"))?;
-        identity.withdraw_link(&visitor.0.signed_in.account, &id).await
-    };
-    match done.await {
+        identity.withdraw_link(&visitor.0.signed_in.account, &id).await?;
         // The redirect keeps a reload from sending the withdrawal again.
-        Ok(()) => Ok(see_other("/people?done=withdrawn")),
-        Err(error) => {
-            let notice = refusal(error).map_err(failed)?;
-            let page = page(&identity, &visitor, Some(notice), PersonFormInput::default()).await.map_err(failed)?;
-            Ok(html(StatusCode::CONFLICT, page.render()))
-        }
-    }
+        Ok(see_other("/people?done=withdrawn"))
+    };
+    let page = async |notice| page(&identity, &visitor, Some(notice), PersonFormInput::default()).await;
+    or_page_again(done.await, page).await
 }
 
 /// Parses the role field of a form.

@@ -1,7 +1,7 @@
 //! `/people/{account}`: one account, and the forms by which administrators change it.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::{Account, PersonRole};
 use countersign_domain::primitives::id::AccountId;
@@ -14,11 +14,11 @@ use serde::Deserialize;
 
 use super::people::{groups_of, person_row, role_of};
 use super::people_view::{PersonEditability, PersonFormInput, PersonPage, SecretPage};
-use crate::pages::shared::error_page::PageError;
-use crate::pages::shared::flash::{FlashQuery, refusal};
+use crate::pages::shared::flash::FlashQuery;
 use crate::pages::shared::form::{EmptyForm, SignedInForm};
 use crate::pages::shared::format::{html, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
+use crate::pages::shared::responder::or_page_again;
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
 use crate::state::{Capability, capabilities};
@@ -71,26 +71,24 @@ pub async fn show(
 /// `POST /people/{account}/access`.
 pub async fn change_access(
     app: AccountCapabilities,
-    request: HttpRequest,
     sent: SignedInForm<AccessFields>,
     account: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
     let changed = async |account: &Account| {
         let (role, groups) = (role_of(&form.role)?, groups_of(&form.groups)?);
         app.identity.change_access(&visitor.0.signed_in.account, &account.id, role, &groups).await?;
         Ok(see_other(&format!("/people/{}?done=changed", account.id)))
     };
-    answered(&app, &request, &visitor, &account, changed).await
+    answered(&app, &visitor, &account, changed).await
 }
 
 /// `POST /people/{account}/admission`.
 pub async fn admit(
     app: AccountCapabilities,
-    request: HttpRequest,
     sent: SignedInForm<AdmissionFields>,
     account: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
     let admitted = async |account: &Account| {
         let (admission, done) = match form.admission.as_str() {
@@ -101,16 +99,11 @@ pub async fn admit(
         app.identity.set_admission_by(&visitor.0.signed_in.account, &account.name, admission).await?;
         Ok(see_other(&format!("/people/{}?done={done}", account.id)))
     };
-    answered(&app, &request, &visitor, &account, admitted).await
+    answered(&app, &visitor, &account, admitted).await
 }
 
 /// `POST /people/{account}/reset`: creates a link that resets the password, and shows it once.
-pub async fn reset(
-    app: AccountCapabilities,
-    request: HttpRequest,
-    sent: EmptyForm,
-    account: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+pub async fn reset(app: AccountCapabilities, sent: EmptyForm, account: web::Path<String>) -> Result<HttpResponse> {
     let (visitor, _) = sent.parts();
     let made = async |account: &Account| {
         let secret = app.identity.reset_link(&visitor.0.signed_in.account, &account.id).await?;
@@ -131,57 +124,42 @@ pub async fn reset(
         // The link is shown only in this response, so a redirect would lose it.
         Ok(html(StatusCode::OK, page.render()))
     };
-    answered(&app, &request, &visitor, &account, made).await
+    answered(&app, &visitor, &account, made).await
 }
 
 /// `POST /people/{account}/unlocking`.
-pub async fn unlock(
-    app: AccountCapabilities,
-    request: HttpRequest,
-    sent: EmptyForm,
-    account: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+pub async fn unlock(app: AccountCapabilities, sent: EmptyForm, account: web::Path<String>) -> Result<HttpResponse> {
     let (visitor, _) = sent.parts();
     let unlocked = async |account: &Account| {
         app.identity.unlock(&visitor.0.signed_in.account, &account.id).await?;
         Ok(see_other(&format!("/people/{}?done=unlocked", account.id)))
     };
-    answered(&app, &request, &visitor, &account, unlocked).await
+    answered(&app, &visitor, &account, unlocked).await
 }
 
 /// `POST /people/{account}/passkeys`: removes the passkeys of a person who has lost them.
 pub async fn remove_passkeys(
     app: AccountCapabilities,
-    request: HttpRequest,
     sent: EmptyForm,
     account: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, _) = sent.parts();
     let removed = async |account: &Account| {
         app.identity.remove_lost_passkeys(&visitor.0.signed_in.account, &account.id).await?;
         Ok(see_other(&format!("/people/{}?done=passkeys", account.id)))
     };
-    answered(&app, &request, &visitor, &account, removed).await
+    answered(&app, &visitor, &account, removed).await
 }
 
 async fn answered(
     app: &AccountCapabilities,
-    request: &HttpRequest,
     visitor: &Visitor,
     account: &str,
     run: impl AsyncFnOnce(&Account) -> Result<HttpResponse>,
-) -> std::result::Result<HttpResponse, PageError> {
-    let failed = |error| PageError::of(request, error);
-    let account = find(&app.identity, account).await.map_err(failed)?;
-    match run(&account).await {
-        Ok(response) => Ok(response),
-        Err(error) => {
-            // A refusal keeps the page, so that the reader sees the present state next to the reason.
-            let notice = refusal(error).map_err(failed)?;
-            let page = page(app, visitor, &account, Some(notice)).await.map_err(failed)?;
-            Ok(html(StatusCode::CONFLICT, page.render()))
-        }
-    }
+) -> Result<HttpResponse> {
+    let account = find(&app.identity, account).await?;
+    // A refusal keeps the page, so that the reader sees the present state next to the reason.
+    or_page_again(run(&account).await, async |notice| page(app, visitor, &account, Some(notice)).await).await
 }
 
 async fn find(identity: &Identity, id: &str) -> Result<Account> {

@@ -7,14 +7,13 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::{LinkPurpose, PersonRole};
 use countersign_domain::primitives::id::GroupName;
-use countersign_service::error::Error;
+use countersign_service::error::{Error, Result};
 use countersign_service::identity::accounts::NewAccount;
 use countersign_service::identity::password_hash::PASSWORD_CHARS_MIN;
 use serde::Deserialize;
 
 use super::sign_in_view::{RoleChoice, SetUpPage};
 use crate::pages::shared::anonymous_session::{AnonymousSession, SignInCapabilities, signed_in};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::AnonymousForm;
 use crate::pages::shared::format::html;
 use crate::pages::shared::layout::PageLayout;
@@ -38,15 +37,11 @@ pub struct SetUpForm {
 }
 
 /// `GET /set-up/{secret}`.
-pub async fn show(
-    app: SignInCapabilities,
-    request: HttpRequest,
-    secret: web::Path<String>,
-) -> Result<HttpResponse, PageError> {
-    let link = app.identity.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
+pub async fn show(app: SignInCapabilities, request: HttpRequest, secret: web::Path<String>) -> Result<HttpResponse> {
+    let link = app.identity.link_of(&secret).await?;
     // Links of other purposes exist, but must not be usable or detectable here.
     if !matches!(link.record.purpose, LinkPurpose::SetUp {}) {
-        return Err(PageError::of(&request, Error::NotFound("link")));
+        return Err(Error::NotFound("link"));
     }
     let typed = SetUpForm { groups: GROUPS_DEFAULT.to_owned(), role: "reviewer".to_owned(), ..SetUpForm::default() };
     Ok(page(&app.edge, &request, StatusCode::OK, &typed, None))
@@ -58,7 +53,7 @@ pub async fn submit(
     request: HttpRequest,
     sent: AnonymousForm<SetUpForm>,
     secret: web::Path<String>,
-) -> Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (_, form) = sent.parts();
     // The fields are read before the link is used, so that a typing error does not use it up.
     let made = match new_account(&form) {
@@ -72,18 +67,18 @@ pub async fn submit(
             let problem = format!("{}: {detail}.", label(&pointer));
             Ok(page(&app.edge, &request, StatusCode::UNPROCESSABLE_ENTITY, &form, Some(problem)))
         }
-        Err(error) => Err(PageError::of(&request, error)),
+        Err(error) => Err(error),
     }
 }
 
-fn new_account(form: &SetUpForm) -> Result<NewAccount, Error> {
+fn new_account(form: &SetUpForm) -> Result<NewAccount> {
     let role = match form.role.as_str() {
         "reviewer" => PersonRole::Reviewer,
         "admin" => PersonRole::Admin,
         _ => return Err(Error::invalid("/role", "choose reviewer or administrator")),
     };
     let named = form.groups.split([',', ' ']).map(str::trim).filter(|it| !it.is_empty());
-    let groups: Result<BTreeSet<GroupName>, _> = named.take(GROUPS_MAX).map(GroupName::try_from).collect();
+    let groups: std::result::Result<BTreeSet<GroupName>, _> = named.take(GROUPS_MAX).map(GroupName::try_from).collect();
     let groups = groups.map_err(|error| Error::invalid("/groups", error.to_string()))?;
     Ok(NewAccount { name: form.username.trim().to_owned(), role, groups })
 }

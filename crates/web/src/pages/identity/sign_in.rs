@@ -5,7 +5,7 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::LinkPurpose;
-use countersign_service::error::Error;
+use countersign_service::error::{Error, Result};
 use countersign_service::identity::Identity;
 use countersign_service::identity::passkeys::ChallengePurpose;
 use countersign_service::identity::sign_in_config::LocalAccounts;
@@ -16,7 +16,6 @@ use super::passkeys_view::PasskeyChallengeView;
 use super::sign_in_view::{SignInLinkPage, SignInPage};
 use crate::auth::extractors::cookie_name;
 use crate::pages::shared::anonymous_session::{AnonymousSession, SignInCapabilities, sign_in_origin, signed_in};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::{AnonymousForm, EmptyForm};
 use crate::pages::shared::format::{html, see_other};
 use crate::pages::shared::layout::PageLayout;
@@ -37,7 +36,7 @@ pub async fn show(
     app: SignInCapabilities,
     request: HttpRequest,
     onward: web::Query<NextPathQuery>,
-) -> Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     // Only a local path is accepted, so that a crafted link cannot lead to another site after the sign-in.
     let next = LocalPath::of(&onward.next);
     if let Some(cookie) = request.cookie(cookie_name(&app.edge))
@@ -54,7 +53,7 @@ pub async fn submit(
     app: SignInCapabilities,
     request: HttpRequest,
     sent: AnonymousForm<SignInForm>,
-) -> Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (_, form) = sent.parts();
     let SignInForm { username, password, next, .. } = form;
     let (next, from) = (LocalPath::of(&next), sign_in_origin(&app.edge, &request));
@@ -69,7 +68,7 @@ pub async fn submit(
         )),
         // The sentence is the same for an unknown name, so that the page does not disclose which accounts exist.
         Err(Error::Unauthenticated) => Ok(again(StatusCode::UNAUTHORIZED, "User name and password do not match.")),
-        Err(error) => Err(PageError::of(&request, error)),
+        Err(error) => Err(error),
     }
 }
 
@@ -104,7 +103,7 @@ pub(in crate::pages) fn page_again(
     status: StatusCode,
     next: &LocalPath,
     problem: &str,
-) -> Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     Ok(page(app, request, status, next, "", Some(problem.to_owned())))
 }
 
@@ -124,11 +123,11 @@ pub async fn show_link(
     request: HttpRequest,
     secret: web::Path<String>,
     onward: web::Query<NextPathQuery>,
-) -> Result<HttpResponse, PageError> {
-    let link = app.identity.link_of(&secret).await.map_err(|error| PageError::of(&request, error))?;
+) -> Result<HttpResponse> {
+    let link = app.identity.link_of(&secret).await?;
     // Links with another purpose get the same error as unknown ones, because they must not sign anybody in.
     if !matches!(link.record.purpose, LinkPurpose::SignIn { .. }) {
-        return Err(PageError::of(&request, Error::NotFound("link")));
+        return Err(Error::NotFound("link"));
     }
     let door = AnonymousSession::of(&app.edge, &request);
     let page = SignInLinkPage {
@@ -143,26 +142,20 @@ pub async fn show_link(
 /// `POST /sign-in/{secret}`: signs in and uses up the link.
 pub async fn use_link(
     app: SignInCapabilities,
-    request: HttpRequest,
     sent: AnonymousForm<NextPathQuery>,
     secret: web::Path<String>,
-) -> Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (_, form) = sent.parts();
-    let used = app.identity.use_sign_in_link(&secret).await;
-    let (person, session) = used.map_err(|error| PageError::of(&request, error))?;
+    let (person, session) = app.identity.use_sign_in_link(&secret).await?;
     // The page after sign-in comes from the form, so only a local path is accepted here too.
     Ok(signed_in(&app, &person, session, &LocalPath::of(&form.next)))
 }
 
 /// `POST /sign-out`.
-pub async fn sign_out(
-    app: SignInCapabilities,
-    request: HttpRequest,
-    sent: EmptyForm,
-) -> Result<HttpResponse, PageError> {
+pub async fn sign_out(app: SignInCapabilities, sent: EmptyForm) -> Result<HttpResponse> {
     let (visitor, _) = sent.parts();
     // The session ends first, so that a failure at the identity provider cannot keep it open.
-    app.identity.sign_out(&visitor.0.signed_in).await.map_err(|error| PageError::of(&request, error))?;
+    app.identity.sign_out(&visitor.0.signed_in).await?;
     let mut response = match app.identity.oidc_logout_url(&visitor.0.signed_in).await {
         Some(url) => {
             redirect_page(url, "You are signed out of Countersign", "Your organisation's sign-out page opens next.")

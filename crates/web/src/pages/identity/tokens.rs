@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::{Account, MachineRole, PersonRole, Token};
 use countersign_domain::primitives::id::{FlowId, NodeId, TokenId};
@@ -16,11 +16,11 @@ use countersign_service::policies::Policies;
 use serde::Deserialize;
 
 use super::people_view::{SecretPage, TokenFormInput, TokenRow, TokensPage};
-use crate::pages::shared::error_page::PageError;
-use crate::pages::shared::flash::{FlashQuery, refusal};
+use crate::pages::shared::flash::FlashQuery;
 use crate::pages::shared::form::{EmptyForm, SignedInForm};
 use crate::pages::shared::format::{html, lines, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
+use crate::pages::shared::responder::or_page_again;
 use crate::pages::shared::safe_text::SafeLine;
 use crate::pages::shared::visitor::Visitor;
 use crate::state::Capability;
@@ -58,22 +58,17 @@ pub async fn show(
 pub async fn add(
     policies: Capability<Policies>,
     identity: Capability<Identity>,
-    request: HttpRequest,
     sent: SignedInForm<TokenFields>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    match added(&identity, &visitor, &form).await {
-        // The token is shown only in this response, so a redirect would lose it.
-        Ok(page) => Ok(html(StatusCode::OK, page.render())),
-        Err(error) => {
-            let notice = refusal(error).map_err(failed)?;
-            let TokenFields { name, role, owner, new_group, flow, nodes } = form;
-            let typed = TokenFormInput { name, role, owner, new_group: !new_group.is_empty(), flow, nodes };
-            let page = page(&policies, &identity, &visitor, Some(notice), typed).await.map_err(failed)?;
-            Ok(html(StatusCode::CONFLICT, page.render()))
-        }
-    }
+    let added = added(&identity, &visitor, &form).await;
+    let page = async |notice| {
+        let TokenFields { name, role, owner, new_group, flow, nodes } = form;
+        let typed = TokenFormInput { name, role, owner, new_group: !new_group.is_empty(), flow, nodes };
+        page(&policies, &identity, &visitor, Some(notice), typed).await
+    };
+    // The token is shown only in this response, so a redirect would lose it.
+    or_page_again(added.map(|it| html(StatusCode::OK, it.render())), page).await
 }
 
 async fn added(identity: &Identity, visitor: &Visitor, form: &TokenFields) -> Result<SecretPage> {
@@ -111,19 +106,11 @@ async fn added(identity: &Identity, visitor: &Visitor, form: &TokenFields) -> Re
 }
 
 /// `POST /tokens/{token}/revocation`.
-pub async fn revoke(
-    identity: Capability<Identity>,
-    request: HttpRequest,
-    sent: EmptyForm,
-    token: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+pub async fn revoke(identity: Capability<Identity>, sent: EmptyForm, token: web::Path<String>) -> Result<HttpResponse> {
     let (visitor, _) = sent.parts();
-    let done = async {
-        // A malformed id names no token, so it gets 404 like an unknown one.
-        let id = TokenId::try_from(token.as_str()).map_err(|_| Error::NotFound("token"))?;
-        identity.revoke_token_by(&visitor.0.signed_in.account, &id).await
-    };
-    done.await.map_err(|error| PageError::of(&request, error))?;
+    // A malformed id names no token, so it gets 404 like an unknown one.
+    let id = TokenId::try_from(token.as_str()).map_err(|_| Error::NotFound("token"))?;
+    identity.revoke_token_by(&visitor.0.signed_in.account, &id).await?;
     // The redirect keeps a reload from sending the revocation again.
     Ok(see_other("/tokens?done=revoked"))
 }

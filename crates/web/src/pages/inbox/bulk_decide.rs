@@ -24,7 +24,6 @@ use countersign_service::reviews::details::ReviewFacts;
 use super::bulk_decide_view::{BulkDecisionPage, BulkGroupRow, BulkGroupsPage, BulkReviewRow, ExcludedReviewRow};
 use crate::pages::reviews::decide::{alone_words, committed};
 use crate::pages::reviews::review::{change, progress};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{cannot_decide, headline, html, moment, see_other, urgency};
 use crate::pages::shared::layout::DigestText;
@@ -62,14 +61,12 @@ pub async fn submit(
     inbox: Capability<Inbox>,
     request: HttpRequest,
     sent: SignedInForm<Vec<(String, String)>>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let sent = BulkDecisionForm::read(form).map_err(failed)?;
+    let sent = BulkDecisionForm::read(form)?;
     let asked = BulkDecisionContext { inbox: &inbox, request: &request, visitor: &visitor, sent: &sent };
     // Only the second form has a verdict, which distinguishes the two forms of this address.
-    let answer = if sent.verdict.is_empty() { asked.ask().await } else { asked.count().await };
-    answer.map_err(failed)
+    if sent.verdict.is_empty() { asked.ask().await } else { asked.count().await }
 }
 
 /// Redirects `GET /votes` to the inbox, for example after a reload.

@@ -77,19 +77,9 @@ pub async fn show(
     visitor: Visitor,
     query: web::Query<InboxQuery>,
 ) -> Result<InboxPage> {
-    page(&policies, &policy_changes, &inbox, &visitor, query.into_inner()).await
-}
-
-async fn page(
-    policies: &Policies,
-    policy_changes: &PolicyChanges,
-    inbox: &Inbox,
-    visitor: &Visitor,
-    asked: InboxQuery,
-) -> Result<InboxPage> {
     let viewer = visitor.account();
-    let reading = read(asked)?;
-    let found = find(inbox, visitor, &reading).await?;
+    let reading = read(query.into_inner())?;
+    let found = find(&inbox, &visitor, &reading).await?;
     let now = visitor.now();
     let overview = reading.is_overview();
     let amendments = policy_changes.open_policy_changes().await?;

@@ -1,7 +1,7 @@
 //! `POST /interrupts/{interrupt}/decision`: shows the confirm page, then counts the vote.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::reviews::{Ballot, VotePreview, VoteRejected};
 use countersign_service::error::{Error, Result};
@@ -12,7 +12,6 @@ use countersign_service::interrupts::Interrupts;
 use super::view::InterruptConfirmPage;
 use super::{find, page, said};
 use crate::pages::reviews::decide::{MissingPasskeySignature, signing, words};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, moment, see_other, span};
 use crate::pages::shared::layout::DigestText;
@@ -24,13 +23,11 @@ use crate::state::Capability;
 pub async fn submit(
     identity: Capability<Identity>,
     interrupts: Capability<Interrupts>,
-    request: HttpRequest,
     sent: SignedInForm<VoteFields>,
     id: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let shown = find(&interrupts, &id).await.map_err(failed)?;
+    let shown = find(&interrupts, &id).await?;
     let asked = InterruptDecisionContext {
         identity: &identity,
         interrupts: &interrupts,
@@ -42,11 +39,11 @@ pub async fn submit(
         Ok(response) => return Ok(response),
         Err(error) => error,
     };
-    let Some(problem) = words(&error) else { return Err(failed(error)) };
+    let Some(problem) = words(&error) else { return Err(error) };
     let again = VoteFormState { problem: Some(problem), typed: form.comment() };
     // The interrupt is read again, because another vote may have caused the error.
-    let now = find(&interrupts, &id).await.map_err(failed)?;
-    let page = page(&interrupts, &visitor, &now, again).await.map_err(failed)?;
+    let now = find(&interrupts, &id).await?;
+    let page = page(&interrupts, &visitor, &now, again).await?;
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use actix_web::http::header;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use countersign_domain::json::canonical::canonical;
 use countersign_domain::log::event::Event;
 use countersign_domain::primitives::id::{EventId, FlowId, InterruptId, ReviewId, ThreadId};
@@ -22,7 +22,6 @@ use serde_json::{Value, json};
 
 use super::browse_view::{EventFact, EventPage, LogEventRow, LogPage};
 use crate::api::events::event_json;
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::format::moment;
 use crate::pages::shared::layout::DigestText;
 use crate::pages::shared::return_path::encoded;
@@ -58,15 +57,11 @@ pub async fn show(
     policies: Capability<Policies>,
     log: Capability<Log>,
     visitor: Visitor,
-    query: web::Query<LogQuery>,
+    asked: web::Query<LogQuery>,
 ) -> Result<LogPage> {
-    page(&policies, &log, &visitor, &query).await
-}
-
-async fn page(policies: &Policies, log: &Log, visitor: &Visitor, asked: &LogQuery) -> Result<LogPage> {
     let now = visitor.now();
     let audience = LogAudience::of(visitor.account().role);
-    let sought = sought(asked);
+    let sought = sought(&asked);
     let (found, problem) = match &sought {
         Ok(sought) => match log.log_page(sought, audience, asked.below, ROWS_MAX).await {
             // A mistyped thread gets a sentence on the page, because an error page would lose the other filters.
@@ -98,9 +93,9 @@ async fn page(policies: &Policies, log: &Log, visitor: &Visitor, asked: &LogQuer
         rows: found.lines.iter().map(|it| row(&it.event, it.index, &found.names, now)).collect(),
         // A short page that goes on has reached the limit of the scan, so it says how far it looked.
         looked: (!full && found.below.is_some()).then_some(found.looked),
-        more_url: found.below.map(|it| address("/log", asked, Some(it))),
+        more_url: found.below.map(|it| address("/log", &asked, Some(it))),
         download_url: (audience == LogAudience::Overseers && sought.is_ok())
-            .then(|| address("/log.jsonl", asked, None)),
+            .then(|| address("/log.jsonl", &asked, None)),
     })
 }
 
@@ -181,13 +176,9 @@ fn called(who: &RequesterName) -> SafeLine {
 
 /// `GET /log/{event}`.
 pub async fn show_event(log: Capability<Log>, visitor: Visitor, event: web::Path<String>) -> Result<EventPage> {
-    event_page(&log, &visitor, &event).await
-}
-
-async fn event_page(log: &Log, visitor: &Visitor, event: &str) -> Result<EventPage> {
     let now = visitor.now();
     // A malformed id names no event, so it gets 404 like an unknown one.
-    let id = EventId::try_from(event).map_err(|_| Error::NotFound("event"))?;
+    let id = EventId::try_from(event.as_str()).map_err(|_| Error::NotFound("event"))?;
     let told = log.event_view(&id, visitor.account()).await?;
     let members = told.event.data.as_object().into_iter().flatten();
     Ok(EventPage {
@@ -215,17 +206,11 @@ fn fact(name: &str, value: &Value, told: &service::EventView) -> EventFact {
 }
 
 /// `GET /log.jsonl`: streams one line per matching event, newest first.
-pub async fn download(
-    log: Capability<Log>,
-    request: HttpRequest,
-    visitor: Visitor,
-    query: web::Query<LogQuery>,
-) -> std::result::Result<HttpResponse, PageError> {
-    let failed = |error| PageError::of(&request, error);
-    let sought = sought(&query).map_err(|problem| failed(Error::invalid("", problem)))?;
+pub async fn download(log: Capability<Log>, visitor: Visitor, query: web::Query<LogQuery>) -> Result<HttpResponse> {
+    let sought = sought(&query).map_err(|problem| Error::invalid("", problem))?;
     let audience = LogAudience::of(visitor.account().role);
     // The first query runs before the headers are sent, so that an error still gets its status.
-    let first = log.log_page(&sought, audience, query.below, FILE_PAGE).await.map_err(failed)?;
+    let first = log.log_page(&sought, audience, query.below, FILE_PAGE).await?;
     let begun =
         LogDownload { log, sought, audience, next: Some(LogDownloadStep::Have(Box::new(first))), sent: 0, pages: 0 };
     let lines = stream::unfold(begun, |mut sending| async move {

@@ -50,11 +50,7 @@ pub struct InsightQuery {
 }
 
 /// `GET /insight`.
-pub async fn show(log: Capability<Log>, visitor: Visitor, query: web::Query<InsightQuery>) -> Result<InsightPage> {
-    page(&log, &visitor, &query).await
-}
-
-async fn page(log: &Log, visitor: &Visitor, asked: &InsightQuery) -> Result<InsightPage> {
+pub async fn show(log: Capability<Log>, visitor: Visitor, asked: web::Query<InsightQuery>) -> Result<InsightPage> {
     let wanted = if asked.span.is_empty() { FIRST } else { &asked.span };
     let chosen = SPANS.into_iter().find(|it| it.0 == wanted).ok_or(Error::NotFound("page"))?;
     let (span, _, span_words, step, periods) = chosen;

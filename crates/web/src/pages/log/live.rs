@@ -12,7 +12,6 @@ use serde_json::json;
 
 use crate::limits::sse;
 use crate::limits::sse::{BEAT, EventSource, EventStreamChunk};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::visitor::Visitor;
 use crate::state::{Capability, EdgeConfig};
 
@@ -32,25 +31,14 @@ pub async fn show(
     request: HttpRequest,
     visitor: Visitor,
     query: web::Query<LiveQuery>,
-) -> std::result::Result<HttpResponse, PageError> {
-    let told = stream(&edge, log, &request, visitor, query.after).await;
-    told.map_err(|error| PageError::of(&request, error))
-}
-
-async fn stream(
-    edge: &EdgeConfig,
-    log: Capability<Log>,
-    request: &HttpRequest,
-    visitor: Visitor,
-    after: Option<u64>,
 ) -> Result<HttpResponse> {
     // A browser that opens the address as a page would load without an end.
-    if !sse::is_wanted(request) {
+    if !sse::is_wanted(&request) {
         return Err(Error::NotFound("page"));
     }
     let reach = log.log_length().await?;
     // A browser that reconnects sends the last position it received, which is newer than the address.
-    let after = sse::last_seen(request)?.or(after).unwrap_or(reach);
+    let after = sse::last_seen(&request)?.or(query.after).unwrap_or(reach);
     let signed_in = visitor.0.signed_in;
     // Each open page keeps a connection, so the streams of one account are limited.
     let seat = edge.streams.take(signed_in.account.record.id.as_str())?;

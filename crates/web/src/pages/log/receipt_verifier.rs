@@ -1,7 +1,7 @@
 //! `GET` and `POST /verifier`: verifies a receipt and shows every check.
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse};
 use askama::Template as _;
 use countersign_domain::chain::receipt::Receipt;
 use countersign_domain::chain::statement::Statement;
@@ -18,7 +18,6 @@ use serde::Deserialize;
 use super::receipt_verifier_view::{
     CheckRow, GatewayFactRow, ReceiptCheckResult, ReceiptClaimRow, VerifierInputView, VerifierPage,
 };
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, moment};
 use crate::pages::shared::layout::Tone;
@@ -41,20 +40,15 @@ pub async fn show(visitor: Visitor) -> Result<VerifierPage> {
 }
 
 /// `POST /verifier`.
-pub async fn submit(
-    writes: Capability<Writes>,
-    request: HttpRequest,
-    sent: SignedInForm<VerifierForm>,
-) -> std::result::Result<HttpResponse, PageError> {
+pub async fn submit(writes: Capability<Writes>, sent: SignedInForm<VerifierForm>) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
     let told = match shown(&form) {
-        Ok(shown) => Ok(Some(told(&writes, &visitor, &shown).await.map_err(failed)?)),
+        Ok(shown) => Ok(Some(told(&writes, &visitor, &shown).await?)),
         Err(problem) => Err(problem),
     };
     // An invalid receipt is a normal result of the check, so only unreadable input gets 422.
     let status = if told.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-    let page = page(&visitor, &form, told).await.map_err(failed)?;
+    let page = page(&visitor, &form, told).await?;
     Ok(html(status, page.render()))
 }
 

@@ -1,7 +1,7 @@
 //! `/emergency`: halts flows and lifts halts.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::identity::account::PersonRole;
 use countersign_domain::operations::halt::{Halt, HaltRecord, LiftQuorum};
@@ -15,11 +15,11 @@ use countersign_service::operations::halt_request::{HaltPreview, HaltRequest};
 use serde::Deserialize;
 
 use super::halt_view::{ActiveHaltRow, HaltConfirmPage, HaltPage, LiftOption, LiftRequestRow, ScopeCard};
-use crate::pages::shared::error_page::PageError;
-use crate::pages::shared::flash::{FlashQuery, refusal};
+use crate::pages::shared::flash::FlashQuery;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
+use crate::pages::shared::responder::or_page_again;
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
 use crate::pages::shared::visitor::Visitor;
 use crate::state::Capability;
@@ -117,33 +117,23 @@ pub async fn back() -> HttpResponse {
 }
 
 /// `POST /emergency`: halts a flow or all flows.
-pub async fn stop(
-    operations: Capability<Operations>,
-    request: HttpRequest,
-    sent: SignedInForm<HaltFields>,
-) -> std::result::Result<HttpResponse, PageError> {
+pub async fn stop(operations: Capability<Operations>, sent: SignedInForm<HaltFields>) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    submitted(&operations, &request, &visitor, HaltFormKind::Stop, &form).await
+    submitted(&operations, &visitor, HaltFormKind::Stop, &form).await
 }
 
 /// `POST /emergency/lifting`: lifts a halt, or requests it if two administrators are needed.
-pub async fn lift(
-    operations: Capability<Operations>,
-    request: HttpRequest,
-    sent: SignedInForm<HaltFields>,
-) -> std::result::Result<HttpResponse, PageError> {
+pub async fn lift(operations: Capability<Operations>, sent: SignedInForm<HaltFields>) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    submitted(&operations, &request, &visitor, HaltFormKind::Lift, &form).await
+    submitted(&operations, &visitor, HaltFormKind::Lift, &form).await
 }
 
 async fn submitted(
     operations: &Operations,
-    request: &HttpRequest,
     visitor: &Visitor,
     kind: HaltFormKind,
     form: &HaltFields,
-) -> std::result::Result<HttpResponse, PageError> {
-    let failed = |error| PageError::of(request, error);
+) -> Result<HttpResponse> {
     // Only a lifting needs the previewed outcome, because another administrator may act in between.
     let done = match (form.confirmed.as_str(), kind, previewed(form)) {
         ("yes", HaltFormKind::Stop, _) | ("yes", HaltFormKind::Lift, Some(_)) => {
@@ -151,14 +141,7 @@ async fn submitted(
         }
         _ => confirm(operations, visitor, kind, form).await,
     };
-    match done {
-        Ok(response) => Ok(response),
-        Err(error) => {
-            let notice = refusal(error).map_err(failed)?;
-            let page = page(operations, visitor, Some(notice), form).await.map_err(failed)?;
-            Ok(html(StatusCode::CONFLICT, page.render()))
-        }
-    }
+    or_page_again(done, async |notice| page(operations, visitor, Some(notice), form).await).await
 }
 
 /// Returns the form value of a preview. The confirm form sends it back, so that a changed outcome is detected.

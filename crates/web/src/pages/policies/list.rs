@@ -24,13 +24,9 @@ pub async fn show(
     policy_changes: Capability<PolicyChanges>,
     visitor: Visitor,
 ) -> Result<PoliciesPage> {
-    page(&policies, &policy_changes, &visitor).await
-}
-
-async fn page(policies: &Policies, policy_changes: &PolicyChanges, visitor: &Visitor) -> Result<PoliciesPage> {
     let mut flows = Vec::new();
     for flow in policies.flows().await? {
-        flows.push(card(policies, policy_changes, visitor, &flow).await?);
+        flows.push(card(&policies, &policy_changes, &visitor, &flow).await?);
     }
     Ok(PoliciesPage { shell: visitor.shell(None).await?, flows })
 }

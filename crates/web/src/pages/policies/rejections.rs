@@ -33,11 +33,8 @@ pub async fn show(
     visitor: Visitor,
     query: web::Query<RejectionsQuery>,
 ) -> Result<RejectionsPage> {
-    page(&proposals, &visitor, query.older.as_deref()).await
-}
-
-async fn page(proposals: &Proposals, visitor: &Visitor, older: Option<&str>) -> Result<RejectionsPage> {
-    let after = older.map(|token| OlderCursor::read(token).ok_or(Error::NotFound("page"))).transpose()?;
+    let after =
+        query.older.as_deref().map(|token| OlderCursor::read(token).ok_or(Error::NotFound("page"))).transpose()?;
     let (rejections, next) = proposals.rejections(&visitor.account().into(), after.as_ref(), ROWS_MAX).await?;
     let now = visitor.now();
     Ok(RejectionsPage {

@@ -1,7 +1,7 @@
 //! `GET` and `POST /what-if`: dry run of a flow's policy on a patch.
 
+use actix_web::HttpResponse;
 use actix_web::http::{Method, StatusCode};
-use actix_web::{HttpRequest, HttpResponse};
 use askama::Template as _;
 use countersign_domain::json::canonical::canonical;
 use countersign_domain::json::parse::{ParseLimits, parse};
@@ -21,7 +21,6 @@ use super::what_if_view::{
 };
 use crate::auth::permissions;
 use crate::auth::permissions::CallerRole;
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{error_row, html};
 use crate::pages::shared::layout::Tone;
@@ -53,15 +52,13 @@ pub async fn submit(
     edge: Capability<EdgeConfig>,
     policies: Capability<Policies>,
     policy_changes: Capability<PolicyChanges>,
-    request: HttpRequest,
     sent: SignedInForm<WhatIfFields>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let judged = judged(&edge, &policy_changes, &visitor, &form).await.map_err(failed)?;
+    let judged = judged(&edge, &policy_changes, &visitor, &form).await?;
     // The page is the same for both, so the status distinguishes a form with a mistake.
     let status = if judged.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-    let page = page(&policies, &visitor, &form, judged.map(Some)).await.map_err(failed)?;
+    let page = page(&policies, &visitor, &form, judged.map(Some)).await?;
     Ok(html(status, page.render()))
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::policy::PolicySource;
 use countersign_domain::policy_changes::change_request::{PolicyChangeRequest, PolicyChangeState};
@@ -20,7 +20,6 @@ use super::change_request_view::{DiffLine, DiffLineKind, FileDiff, PolicyChangeP
 use crate::pages::policies::list::standing;
 use crate::pages::reviews::decide::{MissingPasskeySignature, signing, vote_words};
 use crate::pages::shared::decision_form::{CommentRequirement, DecideForm, DecideFormView, StageProgressView};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, lines, moment, see_other, why_not};
 use crate::pages::shared::layout::{DigestText, FlashNotice, Tone};
@@ -61,13 +60,11 @@ pub async fn submit(
     policies: Capability<Policies>,
     identity: Capability<Identity>,
     policy_changes: Capability<PolicyChanges>,
-    request: HttpRequest,
     sent: SignedInForm<VoteFields>,
     id: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let amendment = find(&policy_changes, &id).await.map_err(failed)?;
+    let amendment = find(&policy_changes, &id).await?;
     match decide(&identity, &policy_changes, &visitor, &amendment, &form).await {
         Ok(None) => Ok(see_other(&format!("/amendments/{}", amendment.id))),
         Ok(Some(page)) => Ok(html(StatusCode::OK, page.render())),
@@ -77,11 +74,11 @@ pub async fn submit(
                 typed: form.comment(),
             };
             // The request may have changed since the form was read, which is a common cause of the refusal.
-            let now = find(&policy_changes, &id).await.map_err(failed)?;
-            let page = page(&policies, &visitor, &now, again).await.map_err(failed)?;
+            let now = find(&policy_changes, &id).await?;
+            let page = page(&policies, &visitor, &now, again).await?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `GET` and `POST /replays`: replays the recorded proposals of a flow under another policy, without effect.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::policy::{HypotheticalOutcome, PolicySource, ReplayComparison, ReplayOutcome};
 use countersign_domain::primitives::id::FlowId;
@@ -14,7 +14,6 @@ use serde::Deserialize;
 
 use super::replay_view::{ReplayResultView, ReplayRow, ReplaySummary, ReplaysPage};
 use crate::pages::policies::what_if_view::{FlowChoice, WhatIfOptionState};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{error_row, html, lines, moment};
 use crate::pages::shared::layout::Tone;
@@ -61,14 +60,12 @@ pub async fn show(
 pub async fn submit(
     policies: Capability<Policies>,
     policy_changes: Capability<PolicyChanges>,
-    request: HttpRequest,
     sent: SignedInForm<ReplayFields>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let replayed = replayed(&policies, &policy_changes, &visitor, &form).await.map_err(failed)?;
+    let replayed = replayed(&policies, &policy_changes, &visitor, &form).await?;
     let status = if replayed.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-    let page = page(&policies, &visitor, &form, replayed.map(Some)).await.map_err(failed)?;
+    let page = page(&policies, &visitor, &form, replayed.map(Some)).await?;
     Ok(html(status, page.render()))
 }
 

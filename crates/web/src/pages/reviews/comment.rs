@@ -1,7 +1,7 @@
 //! `POST /reviews/{review}/comments`: adds a comment to a review without a vote.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::reviews::VoteRejected;
@@ -14,7 +14,6 @@ use serde::Deserialize;
 use super::decide::vote_words;
 use super::review;
 use super::review::{ReviewFormState, forms};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, see_other};
 use crate::pages::shared::safe_text::SafeText;
@@ -32,24 +31,22 @@ pub struct CommentFields {
 
 pub async fn submit(
     reviews: Capability<Reviews>,
-    request: HttpRequest,
     sent: SignedInForm<CommentFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await?;
     let words = as_typed(&form.comment);
     let why = match say(&reviews, &visitor, &facts, &form, &words).await {
         Ok(()) => return Ok(see_other(&format!("/reviews/{}#timeline", facts.hold.id))),
         Err(Error::Vote(refused)) => vote_words(&refused),
         Err(Error::Invalid { pointer, detail }) if pointer == "/comment" => format!("Please {detail}."),
         Err(Error::WrongState(why)) => format!("The comment cannot be added: {why}."),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(error),
     };
     // The review is read again, because it may have ended since the form was opened.
-    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
-    let mut page = review::page(&reviews, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await?;
+    let mut page = review::page(&reviews, &visitor, &facts, &ReviewFormState::default()).await?;
     if let Some(again) = &mut page.commenting {
         again.problem = Some(format!("{why} Nothing was added."));
         again.typed = SafeText::new(words);

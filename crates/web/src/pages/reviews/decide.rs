@@ -1,7 +1,7 @@
 //! `POST /reviews/{review}/decision`: shows the confirm page, then counts the vote.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,7 +22,6 @@ use super::review::ReviewFormState;
 use crate::pages::identity::passkeys::ids;
 use crate::pages::identity::passkeys_view::PasskeyChallengeView;
 use crate::pages::reviews::confirm_view::ConfirmPage;
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{headline, html, moment, see_other, span};
 use crate::pages::shared::layout::DigestText;
@@ -36,13 +35,11 @@ use crate::state::Capability;
 pub async fn submit(
     identity: Capability<Identity>,
     reviews: Capability<Reviews>,
-    request: HttpRequest,
     sent: SignedInForm<VoteFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await?;
     let asked =
         ReviewDecisionContext { reviews: &reviews, identity: &identity, visitor: &visitor, facts: &facts, form: &form };
     let answer = match asked.ballot() {
@@ -57,12 +54,9 @@ pub async fn submit(
         Ok(ballot) => asked.confirm(&ballot, None).await,
         Err(error) => Err(error),
     };
-    match answer {
-        Ok(response) => Ok(response),
-        Err(error) => match words(&error) {
-            Some(problem) => asked.again(problem).await.map_err(failed),
-            None => Err(failed(error)),
-        },
+    match answer.as_ref().err().and_then(words) {
+        Some(problem) => asked.again(problem).await,
+        None => answer,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::canonical::canonical;
@@ -24,7 +24,6 @@ use super::decide::vote_words;
 use super::edit_view::{EditField, EditPage};
 use super::review;
 use super::review::forms;
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{error_row, headline, html, place_sent, see_other};
 use crate::pages::shared::safe_text::{SafePath, SafeText};
@@ -53,19 +52,13 @@ struct EditFormState {
 }
 
 /// `GET /reviews/{review}/edit`.
-pub async fn show(
-    reviews: Capability<Reviews>,
-    request: HttpRequest,
-    visitor: Visitor,
-    review: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
-    let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+pub async fn show(reviews: Capability<Reviews>, visitor: Visitor, review: web::Path<String>) -> Result<HttpResponse> {
+    let facts = review::facts(&reviews, &visitor, &review).await?;
     // An old link can lead here after the review ended, and the review page explains its state.
     if !forms::may_edit(&visitor, &facts) {
         return Ok(see_other(&format!("/reviews/{}", facts.hold.id)));
     }
-    let page = page(&visitor, &facts, EditFormState::default()).await.map_err(failed)?;
+    let page = page(&visitor, &facts, EditFormState::default()).await?;
     Ok(html(StatusCode::OK, page.render()))
 }
 
@@ -73,13 +66,11 @@ pub async fn show(
 pub async fn submit(
     edge: Capability<EdgeConfig>,
     reviews: Capability<Reviews>,
-    request: HttpRequest,
     sent: SignedInForm<EditFormFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await?;
     let (problem, violations) = match rewrite(&edge, &reviews, &visitor, &facts, &form).await {
         Ok(EditResult::Held(next)) => return Ok(see_other(&format!("/reviews/{next}"))),
         Ok(EditResult::Rejected(violations)) => {
@@ -88,13 +79,13 @@ pub async fn submit(
         Err(Error::Vote(refused)) => (vote_words(&refused).to_owned(), Vec::new()),
         Err(Error::Invalid { detail, .. }) => (format!("The form is not valid: {detail}."), Vec::new()),
         Err(Error::WrongState(why)) => (format!("The edit is not possible: {why}."), Vec::new()),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(error),
     };
     // The review is read again, because it may have ended since the form was opened.
-    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await?;
     let problem = Some(format!("{problem} Nothing was changed."));
     let again = EditFormState { problem, violations, typed: form };
-    let page = page(&visitor, &facts, again).await.map_err(failed)?;
+    let page = page(&visitor, &facts, again).await?;
     Ok(html(StatusCode::CONFLICT, page.render()))
 }
 

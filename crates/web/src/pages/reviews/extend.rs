@@ -1,7 +1,7 @@
 //! `POST /reviews/{review}/extension`: extends the deadline of a review.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::primitives::time::Timestamp;
@@ -14,7 +14,6 @@ use serde::Deserialize;
 use super::decide::vote_words;
 use super::review;
 use super::review::{ReviewFormState, forms};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, see_other};
 use crate::pages::shared::safe_text::SafeText;
@@ -32,27 +31,25 @@ pub struct ExtensionFields {
 
 pub async fn submit(
     reviews: Capability<Reviews>,
-    request: HttpRequest,
     sent: SignedInForm<ExtensionFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await?;
     let why = match extend(&reviews, &visitor, &facts, &form).await {
         Ok(()) => return Ok(see_other(&format!("/reviews/{}#timeline", facts.hold.id))),
         Err(Error::Vote(refused)) => vote_words(&refused),
         Err(Error::Invalid { detail, .. }) => format!("Please {detail}."),
         Err(Error::WrongState(why)) => format!("The deadline cannot be extended: {why}."),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(error),
     };
     // The review is read again, because another reviewer may have extended it.
-    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await?;
     let problem = format!("{why} The deadline was not extended.");
     let open = facts.hold.is_open(facts.now) && forms::extension(&visitor, &facts).is_some();
     // Without a form, the problem appears at the top of the page instead.
     let again = ReviewFormState { problem: (!open).then(|| problem.clone()), ..ReviewFormState::default() };
-    let mut page = review::page(&reviews, &visitor, &facts, &again).await.map_err(failed)?;
+    let mut page = review::page(&reviews, &visitor, &facts, &again).await?;
     if let Some(again) = &mut page.extending {
         again.problem = Some(problem);
         again.typed = SafeText::new(form.reason.as_str());

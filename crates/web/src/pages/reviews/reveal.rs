@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::chain::hash::Digest;
 use countersign_service::error::{Error, Result};
@@ -15,7 +15,6 @@ use serde::Deserialize;
 use super::review;
 use super::review::ReviewFormState;
 use crate::limits::rate_limit::RateLimiter;
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, place_sent};
 use crate::pages::shared::safe_text::SafeText;
@@ -44,30 +43,27 @@ pub fn throttle() -> RateLimiter {
 pub async fn submit(
     edge: Capability<EdgeConfig>,
     reviews: Capability<Reviews>,
-    request: HttpRequest,
     sent: SignedInForm<RevealFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await?;
     match look(&edge, &reviews, &visitor, &facts, &form).await {
         Ok(facts) => {
             // The page is the direct response and not a redirect, because only this response contains the value.
-            let page = review::page(&reviews, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
+            let page = review::page(&reviews, &visitor, &facts, &ReviewFormState::default()).await?;
             Ok(html(StatusCode::OK, page.render()))
         }
         Err(error) => match words(&error) {
             Some((status, problem)) => {
-                let mut page =
-                    review::page(&reviews, &visitor, &facts, &ReviewFormState::default()).await.map_err(failed)?;
+                let mut page = review::page(&reviews, &visitor, &facts, &ReviewFormState::default()).await?;
                 if let Some(again) = &mut page.revealing {
                     again.problem = Some(problem);
                     again.typed = SafeText::new(form.reason.as_str());
                 }
                 Ok(html(status, page.render()))
             }
-            None => Err(failed(error)),
+            None => Err(error),
         },
     }
 }

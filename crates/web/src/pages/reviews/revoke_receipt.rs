@@ -1,7 +1,7 @@
 //! `POST /reviews/{review}/revocation`: revokes an unused receipt.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_service::error::{Error, Result};
 use countersign_service::reviews::Reviews;
@@ -12,7 +12,6 @@ use serde::Deserialize;
 
 use super::review;
 use super::review::ReviewFormState;
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, see_other};
 use crate::pages::shared::visitor::Visitor;
@@ -29,13 +28,11 @@ pub struct RevocationFields {
 pub async fn submit(
     writes: Capability<Writes>,
     reviews: Capability<Reviews>,
-    request: HttpRequest,
     sent: SignedInForm<RevocationFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await?;
     match revoke(&writes, &visitor, &facts, form.reason.trim()).await {
         Ok(()) => Ok(see_other(&format!("/reviews/{}", facts.hold.id))),
         Err(Error::WrongState(why)) => {
@@ -44,10 +41,10 @@ pub async fn submit(
                 typed: form.reason.clone(),
                 ..ReviewFormState::default()
             };
-            let page = review::page(&reviews, &visitor, &facts, &again).await.map_err(failed)?;
+            let page = review::page(&reviews, &visitor, &facts, &again).await?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(error),
     }
 }
 

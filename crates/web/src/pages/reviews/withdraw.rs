@@ -1,7 +1,7 @@
 //! `POST /reviews/{review}/withdrawal`: withdraws a vote while the review is open.
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::reviews::{VoteRejected, WithdrawalRequest};
@@ -13,7 +13,6 @@ use serde::Deserialize;
 use super::decide::vote_words;
 use super::review;
 use super::review::{ReviewFormState, forms};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{html, see_other};
 use crate::pages::shared::visitor::Visitor;
@@ -29,24 +28,22 @@ pub struct WithdrawalFields {
 
 pub async fn submit(
     reviews: Capability<Reviews>,
-    request: HttpRequest,
     sent: SignedInForm<WithdrawalFields>,
     review: web::Path<String>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+    let facts = review::facts(&reviews, &visitor, &review).await?;
     match withdraw(&reviews, &visitor, &facts, &form).await {
         Ok(()) => Ok(see_other(&format!("/reviews/{}", facts.hold.id))),
         Err(Error::Vote(refused)) => {
             // The review is read again, because it may have ended since the form was opened.
-            let facts = review::facts(&reviews, &visitor, &review).await.map_err(failed)?;
+            let facts = review::facts(&reviews, &visitor, &review).await?;
             let problem = format!("{} No vote was withdrawn.", vote_words(&refused));
             let again = ReviewFormState { problem: Some(problem), ..ReviewFormState::default() };
-            let page = review::page(&reviews, &visitor, &facts, &again).await.map_err(failed)?;
+            let page = review::page(&reviews, &visitor, &facts, &again).await?;
             Ok(html(StatusCode::CONFLICT, page.render()))
         }
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(error),
     }
 }
 

@@ -43,8 +43,13 @@ impl PageError {
 
     /// Builds the page for an unreadable form or query.
     pub fn unreadable(request: &HttpRequest) -> Self {
-        Self::of(request, Error::invalid("", "The form could not be read"))
+        Self::of(request, unreadable_input())
     }
+}
+
+/// The error of an unreadable form or query.
+pub fn unreadable_input() -> Error {
+    Error::invalid("", "The form could not be read")
 }
 
 /// Answers an unknown address: an HTML page for browsers, a problem document for other clients.

@@ -29,16 +29,7 @@ pub async fn show(
     thread: web::Path<String>,
     two: web::Query<CompareQuery>,
 ) -> Result<ComparePage> {
-    page(&threads, &visitor, &thread, &two).await
-}
-
-async fn page(
-    threads: &Capability<Threads>,
-    visitor: &Visitor,
-    thread: &str,
-    two: &CompareQuery,
-) -> Result<ComparePage> {
-    let id = ThreadId::try_from(thread).map_err(|_| Error::NotFound("thread"))?;
+    let id = ThreadId::try_from(thread.as_str()).map_err(|_| Error::NotFound("thread"))?;
     let (from, to) = match (two.from, two.to) {
         (Some(from), Some(to)) => (from, to),
         (from, to) => {

@@ -44,19 +44,10 @@ pub async fn show(
     policies: Capability<Policies>,
     threads: Capability<Threads>,
     visitor: Visitor,
-    query: web::Query<ThreadListQuery>,
-) -> Result<ThreadsPage> {
-    page(&policies, &threads, &visitor, &query).await
-}
-
-async fn page(
-    policies: &Policies,
-    threads: &Threads,
-    visitor: &Visitor,
-    asked: &ThreadListQuery,
+    asked: web::Query<ThreadListQuery>,
 ) -> Result<ThreadsPage> {
     let now = visitor.now();
-    let sought = sought(asked);
+    let sought = sought(&asked);
     let (found, problem) = match &sought {
         Ok(sought) => {
             let after = Some(asked.after.as_str()).filter(|it| !it.is_empty());
@@ -82,7 +73,7 @@ async fn page(
         filter,
         rows: found.threads.iter().map(|it| row(it, now)).collect(),
         looked: (!full && found.onward.is_some()).then_some(found.looked),
-        more_url: found.onward.map(|it| onward(asked, &it)),
+        more_url: found.onward.map(|it| onward(&asked, &it)),
         problem,
     })
 }

@@ -1,6 +1,6 @@
 //! `POST /threads/{thread}/versions/{version}/rollback`: a person requests a rollback to a version.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::primitives::id::{NodeId, ThreadId};
 use countersign_service::error::{Error, Result};
@@ -8,7 +8,6 @@ use countersign_service::proposals::Proposals;
 use countersign_service::proposals::rollback::RollbackInput;
 use serde::Deserialize;
 
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::see_other;
 use crate::pages::shared::vote_form::as_typed;
@@ -32,14 +31,12 @@ pub async fn back(place: web::Path<(String, u64)>) -> HttpResponse {
 /// `POST /threads/{thread}/versions/{version}/rollback`.
 pub async fn submit(
     proposals: Capability<Proposals>,
-    request: HttpRequest,
     sent: SignedInForm<RollbackFields>,
     place: web::Path<(String, u64)>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     let (visitor, form) = sent.parts();
-    let failed = |error| PageError::of(&request, error);
-    let asked = asked(&place, &form).map_err(failed)?;
-    let review = proposals.ask_for_rollback(&visitor.account().id, &asked).await.map_err(failed)?;
+    let asked = asked(&place, &form)?;
+    let review = proposals.ask_for_rollback(&visitor.account().id, &asked).await?;
     // A rollback always needs approval, so the review is the next page.
     Ok(see_other(&format!("/reviews/{review}")))
 }

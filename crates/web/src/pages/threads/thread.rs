@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use askama::Template as _;
 use countersign_domain::chain::entry::CommitGate;
 use countersign_domain::primitives::id::ThreadId;
@@ -27,7 +27,6 @@ use super::thread_view::{
     BranchRow, BranchStatusView, EndedReviewRow, EntryRow, OriginRow, ThreadPage, ThreadStatusView, WriteStatusView,
 };
 use super::version::{asker, step_words};
-use crate::pages::shared::error_page::PageError;
 use crate::pages::shared::format::{deciders, ending, head_change, headline, html, moment, see_other};
 use crate::pages::shared::layout::{DigestText, Tone};
 use crate::pages::shared::safe_text::SafeLine;
@@ -66,16 +65,15 @@ pub struct ThreadPageQuery {
 /// `GET /threads/{thread}`.
 pub async fn show(
     app: ThreadCapabilities,
-    request: HttpRequest,
     visitor: Visitor,
     thread: web::Path<String>,
     query: web::Query<ThreadPageQuery>,
-) -> std::result::Result<HttpResponse, PageError> {
+) -> Result<HttpResponse> {
     match page(&app, &visitor, &thread, &query).await {
         Ok(page) => Ok(html(StatusCode::OK, page.render())),
         // An imported thread has no versions, so its only page is the episode.
         Err(Error::Imported) => Ok(see_other(&format!("/threads/{thread}/episode"))),
-        Err(error) => Err(PageError::of(&request, error)),
+        Err(error) => Err(error),
     }
 }
 

@@ -34,17 +34,9 @@ pub async fn show(
     visitor: Visitor,
     place: web::Path<(String, String)>,
 ) -> Result<VersionPage> {
-    page(&threads, &visitor, &place).await
-}
-
-async fn page(
-    threads: &Capability<Threads>,
-    visitor: &Visitor,
-    (thread, version): &(String, String),
-) -> Result<VersionPage> {
-    let id = ThreadId::try_from(thread.as_str()).map_err(|_| Error::NotFound("thread"))?;
+    let id = ThreadId::try_from(place.0.as_str()).map_err(|_| Error::NotFound("thread"))?;
     // A text that is no number names no version, so it gets 404 like an unknown one.
-    let version: u64 = version.parse().map_err(|_| Error::NotFound("version"))?;
+    let version: u64 = place.1.parse().map_err(|_| Error::NotFound("version"))?;
     let facts = threads.version_facts(&id, version, &visitor.account().into()).await?;
     let rows = rows_of(&facts.differing)?;
     let statement = &facts.transition.statement;
@@ -78,7 +70,7 @@ async fn page(
         digest: DigestText::new(facts.transition.digest.to_string()),
         entry: SafeLine::new(facts.token.as_str()),
         kid: SafeLine::new(facts.kid.as_str()),
-        rollback: rollback(visitor, &facts),
+        rollback: rollback(&visitor, &facts),
         compare: ways(&id, version, facts.thread.head.version),
     })
 }

@@ -152,7 +152,7 @@ async fn goes_on(g: &TestGateway, (what, thread): (&str, &Value), held: Option<&
     };
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let ticked = Ballot { outcome_unknown_accepted: CheckboxState::Yes, ..ballot(held, VoteVerdict::Approve) };
-    match g.service.reviews.vote(&g.alice.id, &review, &ticked).await {
+    match g.service.reviews.vote(&g.alice.id, &review, &ticked, None).await {
         Ok(_) => Ok(()),
         Err(Error::WriteInProgress) => Err(()),
         Err(other) => panic!("{other}"),

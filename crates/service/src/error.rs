@@ -213,6 +213,21 @@ impl Error {
         matches!(self, Self::WriteInProgress)
     }
 
+    /// Turns a deadline that passed before the commit into [`VoteRejected::Expired`].
+    pub(super) fn expired_if_too_late(self) -> Self {
+        if self.is_too_late() { VoteRejected::Expired.into() } else { self }
+    }
+
+    /// Returns success if a deadline passed before the commit, for work that has no purpose after it.
+    pub(super) fn ok_if_too_late(self) -> Result<()> {
+        if self.is_too_late() { Ok(()) } else { Err(self) }
+    }
+
+    /// Returns success if a lease or a deadline has not yet passed, for work that is due only after it.
+    pub(super) fn ok_if_too_soon(self) -> Result<()> {
+        if self.is_too_soon() { Ok(()) } else { Err(self) }
+    }
+
     /// Turns a conflict into [`Error::Busy`], for use cases that do not decide again.
     pub(super) fn busy_if_conflict(self) -> Self {
         if self.is_conflict() { Self::Busy } else { self }

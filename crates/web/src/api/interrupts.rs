@@ -155,8 +155,7 @@ pub async fn read(
     // Evidence identifies the passkeys of reviewers, so it is for auditors only.
     if machine.0.record.role == MachineRole::Auditor {
         let mut told = json!(answered);
-        told["evidence"] =
-            json!(app.service.identity.evidence_of_interrupt(&app.service.interrupts.interrupt(&id).await?)?);
+        told["evidence"] = json!(app.service.identity.vote_evidence(&app.service.interrupts.interrupt(&id).await?)?);
         return Ok(HttpResponse::Ok().json(told));
     }
     Ok(HttpResponse::Ok().json(answered))

@@ -29,7 +29,7 @@ use crate::state::AppState;
 pub async fn read(app: Data<AppState>, _machine: Machine, amendment: Path<String>) -> Result<HttpResponse> {
     let amendment = app.service.policy_changes.amendment(&id(&amendment)?).await?;
     let mut body = told(&amendment, app.service.core.public_url(), app.service.core.now());
-    let evidence = app.service.identity.evidence_of_amendment(&amendment)?;
+    let evidence = app.service.identity.vote_evidence(&amendment)?;
     if !evidence.is_empty() {
         body["evidence"] = json!(evidence);
     }

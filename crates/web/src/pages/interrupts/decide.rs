@@ -97,9 +97,9 @@ impl InterruptDecisionContext<'_> {
         let (service, shown, visitor) = (&self.app.service, self.shown, self.visitor);
         let (interrupt, now) = (&shown.interrupt, service.core.now());
         let prospect = self.prospect(ballot).await?;
-        let must = interrupt.passkey_need(ballot.stage).met_by(&ballot.proof, now).is_err();
+        let must = interrupt.jury().passkey_need(ballot.stage).met_by(&ballot.proof, now).is_err();
         let voter = visitor.account();
-        let challenge = || service.identity.interrupt_vote_challenge(interrupt, &voter.id, ballot);
+        let challenge = || service.identity.vote_challenge(interrupt, &voter.id, ballot);
         let page = InterruptConfirmPage {
             shell: visitor.shell(service, None).await?,
             interrupt_url: format!("/interrupts/{}", interrupt.id),

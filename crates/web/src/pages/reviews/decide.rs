@@ -81,7 +81,7 @@ impl ReviewDecisionContext<'_> {
     async fn count(&self, ballot: &Ballot) -> Result<HttpResponse> {
         let review = &self.facts.hold.id;
         let (service, signature) = (&self.app.service, self.form.signature()?);
-        let voted = service.reviews.vote_signed(&self.visitor.account().id, review, ballot, signature.as_ref()).await?;
+        let voted = service.reviews.vote(&self.visitor.account().id, review, ballot, signature.as_ref()).await?;
         match voted {
             VoteOutcome::Waiting | VoteOutcome::Approved | VoteOutcome::Denied => {
                 // The redirect keeps a reload from sending the vote again.
@@ -94,7 +94,7 @@ impl ReviewDecisionContext<'_> {
     async fn signing(&self, ballot: &Ballot) -> Result<PasskeySigningView> {
         let (service, hold, voter) = (&self.app.service, &self.facts.hold, &self.visitor.account().id);
         // A recent sign-in with a passkey can be enough, so the vote itself must be signed only without one.
-        let must = hold.passkey_need(ballot.stage).met_by(&ballot.proof, self.facts.now).is_err();
+        let must = hold.jury(self.facts.now).passkey_need(ballot.stage).met_by(&ballot.proof, self.facts.now).is_err();
         signing(service, voter, must.then_some(MissingPasskeySignature), || {
             service.identity.vote_challenge(hold, voter, ballot)
         })

@@ -147,7 +147,7 @@ impl BenchGateway {
         let held = json!({"transition": transition});
         self.service
             .reviews
-            .vote(&self.alice.id, &hold.id, &gateway::ballot(&held, VoteVerdict::Approve))
+            .vote(&self.alice.id, &hold.id, &gateway::ballot(&held, VoteVerdict::Approve), None)
             .await
             .unwrap();
         let decision = self.service.reviews.decision(transition, &Party::Receiver).await.unwrap().1.unwrap();

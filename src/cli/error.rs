@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use countersign_adapters::keyring::KeyringError;
 use countersign_domain::keys::KeysError;
-use countersign_service::error::Error;
+use countersign_service::error::{Error, ErrorKind};
 use countersign_service::log::clock_check::ClockBehind;
 
 use super::CommandExit;
@@ -92,49 +92,10 @@ impl CliError {
     }
 }
 
-fn exit_of(error: &Error) -> CommandExit {
-    match error {
-        Error::NotFound(_)
-        | Error::Forbidden(_)
-        | Error::NotOfRole { .. }
-        | Error::Unauthenticated
-        | Error::Json(_)
-        | Error::Invalid { .. }
-        | Error::Rejected(_)
-        | Error::Policy(_)
-        | Error::HeadMoved { .. }
-        | Error::StepReused { .. }
-        | Error::Conflict { .. }
-        | Error::NotSealed(_)
-        | Error::Envelope(_)
-        | Error::ThreadHeld(_)
-        | Error::WriteInProgress
-        | Error::Halted
-        | Error::Closed
-        | Error::Imported
-        | Error::Exists(_)
-        | Error::WrongState(_)
-        | Error::Expired
-        | Error::Misdirected
-        | Error::NotLetIn(_)
-        | Error::Denied(_)
-        | Error::Passkey(_)
-        | Error::NotTaken(_)
-        | Error::NotRepeated(_)
-        | Error::Vote(_)
-        | Error::Erased => CommandExit::No,
+const fn exit_of(error: &Error) -> CommandExit {
+    match error.kind() {
+        ErrorKind::Refused => CommandExit::No,
         // These errors do not say whether the request would be allowed.
-        Error::TooMany
-        | Error::Busy
-        | Error::ClockSkew
-        | Error::Archive(_)
-        | Error::NoArchives
-        | Error::Unwritten(_)
-        | Error::Broken(_)
-        | Error::Unavailable(_)
-        | Error::Store(_)
-        | Error::Copy(_)
-        | Error::Mail(_)
-        | Error::Keyring(_) => CommandExit::CouldNotTell,
+        ErrorKind::Unavailable | ErrorKind::Failed => CommandExit::CouldNotTell,
     }
 }

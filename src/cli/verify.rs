@@ -92,7 +92,7 @@ const fn word(conclusion: Conclusion) -> &'static str {
 /// Returns the outcome, its code if it has one, and its description.
 fn parts(check: &ReceiptCheck) -> (&'static str, Option<&'static str>, &'static str) {
     match check.outcome {
-        CheckOutcome::Passed => ("passed", None, check.name.says()),
+        CheckOutcome::Passed => ("passed", None, check.name.detail()),
         CheckOutcome::Failed { code, detail } => ("failed", Some(code.as_str()), detail),
         CheckOutcome::CouldNotTell { detail } => ("could_not_tell", None, detail),
         CheckOutcome::NotChecked { detail } => ("not_checked", None, detail),

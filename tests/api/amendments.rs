@@ -74,7 +74,7 @@ pub fn ballot(amendment: &Value, verdict: VoteVerdict) -> Ballot {
 
 async fn casts(g: &TestGateway, who: &Account, amendment: &Value, ballot: &Ballot) -> Result<VoteOutcome, Error> {
     let id = AmendmentId::try_from(amendment["amendment"].as_str().unwrap()).unwrap();
-    g.service.policy_changes.vote_on_policy_change(&who.id, &id, ballot).await
+    g.service.policy_changes.vote_on_policy_change(&who.id, &id, ballot, None).await
 }
 
 async fn votes(g: &TestGateway, who: &Account, amendment: &Value, verdict: VoteVerdict) -> Result<VoteOutcome, Error> {

@@ -58,7 +58,7 @@ async fn amendment(g: &TestGateway, asked: &Value) -> PolicyChangeRequest {
 async fn sign(g: &TestGateway, who: &mut PasskeySigner, asked: &Value, ballot: &Ballot) -> VoteSignature {
     let amendment = amendment(g, asked).await;
     let voter = &who.inside.account.record.id;
-    let (challenge, expires_at) = g.service.identity.policy_vote_challenge(&amendment, voter, ballot).unwrap();
+    let (challenge, expires_at) = g.service.identity.vote_challenge(&amendment, voter, ballot).unwrap();
     let ask = get(&g.service, &URL_SAFE_NO_PAD.encode(challenge.bytes()));
     VoteSignature { expires_at, assertion: serde_json::from_value(who.key.sign(&ask)).unwrap() }
 }
@@ -70,7 +70,7 @@ async fn cast(
     (ballot, signature): (&Ballot, Option<&VoteSignature>),
 ) -> Result<VoteOutcome> {
     let id = amendment(g, asked).await.id;
-    g.service.policy_changes.vote_signed_on_policy_change(&who.inside.account.record.id, &id, ballot, signature).await
+    g.service.policy_changes.vote_on_policy_change(&who.inside.account.record.id, &id, ballot, signature).await
 }
 
 fn refused(outcome: Result<VoteOutcome>) -> VoteRejected {

@@ -255,7 +255,7 @@ async fn two_gateways_do_not_both_use_the_last_attempt(scene: ApiScenario) {
     let review = another.threads.overview(&thread).await.unwrap().review.unwrap();
     let transition = another.reviews.review(&review, &g.alice).await.unwrap().hold.transition;
     let held = json!({"transition": transition});
-    another.reviews.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Deny)).await.unwrap();
+    another.reviews.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Deny), None).await.unwrap();
     run.moves().await;
     run.is_refused(user(42)).await;
     scene.passes_an_audit().await;
@@ -300,7 +300,7 @@ async fn reviewer_sees_earlier_denials(scene: ApiScenario) {
     let denial = Ballot { comment: Some(words.to_owned()), ..ballot(&held, VoteVerdict::Deny) };
     g.service
         .reviews
-        .vote(&ben.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &denial)
+        .vote(&ben.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &denial, None)
         .await
         .unwrap();
     run.moves().await;

@@ -174,7 +174,7 @@ async fn large_states_are_redacted_off_the_threads_that_answer() {
         let held = g.propose(&made["thread"], &made["transition"], (&g.planner, "planner"), patch).await.expect(202);
         let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
         let denial = Ballot { comment: Some("no".to_owned()), ..ballot(&held, VoteVerdict::Deny) };
-        g.service.reviews.vote(&g.bob.id, &review, &denial).await.unwrap();
+        g.service.reviews.vote(&g.bob.id, &review, &denial, None).await.unwrap();
         let again = json!({"node": "planner", "parent": made["transition"], "patch": {"paid": 1}, "attempt": 2});
         let path = format!("/v1/threads/{}/transitions", made["thread"].as_str().unwrap());
         let held = g.post(&path, &g.planner, again).await.expect(202);

@@ -270,7 +270,7 @@ async fn a_reviewer_writes(world: &GuessWorld, erin: &Account, texts: &GuessText
     let digest = g.service.reviews.review(&last, erin).await.unwrap().hold.transition;
     let answer = json!({"transition": digest.to_string(), "review": {"id": last.to_string()}});
     for voter in [&g.alice, &g.bob] {
-        g.service.reviews.vote(&voter.id, &last, &ballot(&answer, VoteVerdict::Approve)).await.unwrap();
+        g.service.reviews.vote(&voter.id, &last, &ballot(&answer, VoteVerdict::Approve), None).await.unwrap();
     }
     // The value that the editor chose is in the chain now. Another change and a rollback come after it.
     let patch = json!({"requested_action": "call"});

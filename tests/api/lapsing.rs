@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign_domain::reviews::{Ballot, CheckboxState, VoteVerdict};
+use countersign_domain::threads::thread::UNRESOLVED_MAX;
 
 use async_trait::async_trait;
 use countersign_adapters::clock::ClockOffset;
@@ -14,7 +15,7 @@ use countersign_store::row::Table;
 use countersign_store::sqlite::{SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
-use crate::gateway::{ApiResponse, POLICY, TestGateway, ballot, spawn_on};
+use crate::gateway::{ApiResponse, POLICY, TestGateway, ballot, spawn_gateway, spawn_on};
 use crate::meanwhile::InterleavedAction;
 use crate::over::{StoreInterceptor, StoreOperation};
 use crate::rules::ApiScenario;
@@ -152,7 +153,7 @@ async fn goes_on(g: &TestGateway, (what, thread): (&str, &Value), held: Option<&
     };
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let ticked = Ballot { outcome_unknown_accepted: CheckboxState::Yes, ..ballot(held, VoteVerdict::Approve) };
-    match g.service.reviews.vote(&g.alice.id, &review, &ticked).await {
+    match g.service.reviews.vote(&g.alice.id, &review, &ticked, None).await {
         Ok(_) => Ok(()),
         Err(Error::WriteInProgress) => Err(()),
         Err(other) => panic!("{other}"),
@@ -227,4 +228,22 @@ async fn concurrent_identical_verify_calls_get_the_same_answer(scene: ApiScenari
     let again = second.writes.verify(&token, &ask).await.unwrap();
     assert!(again.replayed, "the other one was first");
     scene.passes_an_audit().await;
+}
+
+#[tokio::test]
+async fn writes_with_an_unknown_outcome_are_limited() {
+    let g = spawn_gateway().await;
+    let thread = g.thread().await;
+    let mut head = thread["transition"].clone();
+    for number in 0..UNRESOLVED_MAX {
+        g.verify(&thread["thread"], &head, &Value::Null, &format!("w{number}")).await.expect(200);
+        g.pass(LEASE + Duration::from_secs(1));
+        let text = json!({"raw_text": number.to_string()});
+        let next = g.propose(&thread["thread"], &head, (&g.parser, "input_parser"), text).await;
+        head = next.expect(201)["transition"].clone();
+    }
+    let refused = g.verify(&thread["thread"], &head, &Value::Null, "over").await;
+    assert_eq!((refused.status, refused.code()), (403, "write_in_progress"));
+    resolved(&g, &thread).await.expect(200);
+    g.verify(&thread["thread"], &head, &Value::Null, "over").await.expect(200);
 }

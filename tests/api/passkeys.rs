@@ -104,7 +104,7 @@ async fn cast(
     ballot: &Ballot,
     signature: Option<&VoteSignature>,
 ) -> Result<VoteOutcome> {
-    g.service.reviews.vote_signed(&who.account.record.id, &held.review, ballot, signature).await
+    g.service.reviews.vote(&who.account.record.id, &held.review, ballot, signature).await
 }
 
 fn refused(outcome: Result<VoteOutcome>) -> VoteRejected {
@@ -278,7 +278,7 @@ async fn a_passkey_that_was_used_a_moment_ago_is_enough_where_the_policy_says_so
     let (inside, _) = sign_in(&g.service, g.alice.id.as_str(), &mut alice.key).await.unwrap();
     let proof = VoterProof::of_session(&inside.session.record);
     let claimed = Ballot { proof: proof.clone(), ..yes };
-    let as_bob = g.service.reviews.vote(&g.bob.id, &one.review, &claimed).await;
+    let as_bob = g.service.reviews.vote(&g.bob.id, &one.review, &claimed, None).await;
     assert_eq!(refused(as_bob), VoteRejected::Passkey(AssertionRejected::NotTheirs), "somebody else's session");
     g.pass(Duration::from_secs(301));
     assert_eq!(refused(cast(g, &inside, &one, &claimed, None).await), VoteRejected::PasskeyStale);

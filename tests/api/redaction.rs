@@ -94,7 +94,7 @@ async fn redacted_value_is_redacted_wherever_it_is_written(scene: ApiScenario) {
 
     let mut vote = ballot(&held, VoteVerdict::Approve);
     vote.comment = Some(format!("{CARD} it is"));
-    g.service.reviews.vote(&g.bob.id, &review, &vote).await.unwrap();
+    g.service.reviews.vote(&g.bob.id, &review, &vote, None).await.unwrap();
     assert_eq!(g.decision(&held).await.expect(200)["comment"], "[hidden] it is");
     let id = facts.thread.id.clone();
     let (_, history) = g.service.threads.history(&id, None, 25, &(&g.alice).into()).await.unwrap();
@@ -229,6 +229,6 @@ async fn detected_values_are_not_in_diffs_or_comments() {
     let mut vote = ballot(&held, VoteVerdict::Approve);
     vote.comment = Some("ana@example.org says yes".to_owned());
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    g.service.reviews.vote(&g.bob.id, &review, &vote).await.unwrap();
+    g.service.reviews.vote(&g.bob.id, &review, &vote, None).await.unwrap();
     assert_eq!(g.decision(&held).await.expect(200)["comment"], "[email] says yes");
 }

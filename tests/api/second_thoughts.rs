@@ -260,7 +260,7 @@ async fn eligible_people_are_listed_with_reasons(scene: ApiScenario) {
         assert!(!told.to_string().contains("carol"), "{told}");
     }
     let last = Ballot { comment: None, ..ballot(&held, VoteVerdict::Approve) };
-    g.service.reviews.vote(&g.alice.id, &review(&held), &last).await.unwrap();
+    g.service.reviews.vote(&g.alice.id, &review(&held), &last, None).await.unwrap();
     assert_eq!(people().await[0], r#""alice" false"ended""#);
     assert_eq!(g.get(&path, &g.planner).await.expect(200)["review"]["why_not"]["code"], "ended");
 }

@@ -57,7 +57,7 @@ async fn votes_on_several_reviews_are_refused_if_a_stage_requires_a_passkey() {
     }
     let (review, alone) = &votes[0];
     assert_eq!(
-        g.service.reviews.vote(&g.alice.id, review, alone).await.unwrap(),
+        g.service.reviews.vote(&g.alice.id, review, alone, None).await.unwrap(),
         VoteOutcome::Approved,
         "by itself it counts"
     );
@@ -75,7 +75,7 @@ async fn votes_on_several_reviews_are_refused_if_confirmation_is_typed() {
     }
     let (review, alone) = &votes[0];
     assert_eq!(
-        g.service.reviews.vote(&g.alice.id, review, alone).await.unwrap(),
+        g.service.reviews.vote(&g.alice.id, review, alone, None).await.unwrap(),
         VoteOutcome::Approved,
         "by itself it counts"
     );

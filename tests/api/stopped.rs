@@ -92,7 +92,7 @@ async fn comment_shows_no_value_that_a_later_policy_redacts(scene: ApiScenario) 
     vote.comment = Some("update_email is not for planners".to_owned());
     g.service
         .reviews
-        .vote(&g.alice.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &vote)
+        .vote(&g.alice.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &vote, None)
         .await
         .unwrap();
     let comment = async || g.decision(&held).await.expect(200)["comment"].clone();

@@ -36,7 +36,7 @@ async fn votes(
     (verdict, told): (VoteVerdict, VotePreview),
 ) -> Result<VoteOutcome> {
     let ballot = Ballot { told: Some(told), ..ballot(held, verdict) };
-    g.service.reviews.vote(&who.id, &review(held), &ballot).await
+    g.service.reviews.vote(&who.id, &review(held), &ballot, None).await
 }
 
 fn moved_on(voted: &Result<VoteOutcome>) -> bool {
@@ -92,7 +92,7 @@ async fn new_comment_stops_a_vote_on_several_reviews(scene: ApiScenario) {
     assert_eq!(*voted[2].as_ref().unwrap(), VoteOutcome::Waiting);
     let (review, alone) = &among[1];
     assert_eq!(
-        g.service.reviews.vote(&g.alice.id, review, alone).await.unwrap(),
+        g.service.reviews.vote(&g.alice.id, review, alone, None).await.unwrap(),
         VoteOutcome::Waiting,
         "by itself it counts"
     );

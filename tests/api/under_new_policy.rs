@@ -112,7 +112,7 @@ async fn pending_review_is_restated_and_needs_new_votes(scene: ApiScenario) {
         let ballot = crate::gateway::ballot(&next, VoteVerdict::Approve);
         let ballot = countersign_domain::reviews::Ballot { comment: Some("I looked".to_owned()), ..ballot };
         let review = next["review"]["id"].as_str().unwrap().try_into().unwrap();
-        assert_eq!(g.service.reviews.vote(&who.id, &review, &ballot).await.unwrap(), so_far);
+        assert_eq!(g.service.reviews.vote(&who.id, &review, &ballot, None).await.unwrap(), so_far);
     }
     // The same request as either attempt returns the outcome of that attempt.
     assert_eq!(again(g, &thread, 1).await.expect(202)["transition"], held["transition"]);

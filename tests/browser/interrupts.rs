@@ -169,7 +169,7 @@ async fn interrupt_answer_contains_the_required_passkey_signature() {
     tab.press("Confirm with a passkey").await;
     assert!(tab.text().await.contains("The gateway reported the denial"), "{}", tab.text().await);
     let ended = gateway.service.interrupts.interrupt(&asked.id).await.unwrap();
-    let evidence = gateway.service.identity.evidence_of_interrupt(&ended).unwrap();
+    let evidence = gateway.service.identity.vote_evidence(&ended).unwrap();
     assert_eq!(evidence.len(), 1);
     assert_eq!((&evidence[0].statement.interrupt, evidence[0].statement.digest), (&asked.id, asked.digest));
     browser.close().await;

@@ -77,7 +77,7 @@ pub async fn deny(gateway: &BrowserGateway, who: &Account, held: &HeldReview) {
         outcome_unknown_accepted: CheckboxState::No,
         told: None,
     };
-    gateway.service.reviews.vote(&who.id, &held.review.as_str().try_into().unwrap(), &ballot).await.unwrap();
+    gateway.service.reviews.vote(&who.id, &held.review.as_str().try_into().unwrap(), &ballot, None).await.unwrap();
 }
 
 /// Presses a key.

@@ -213,7 +213,10 @@ impl LoadDriver {
                 Ok(())
             }
             HoldPlan::Deny => {
-                self.service.reviews.vote(&self.reviewers[0], &hold.id, &ballot(transition, VoteVerdict::Deny)).await?;
+                self.service
+                    .reviews
+                    .vote(&self.reviewers[0], &hold.id, &ballot(transition, VoteVerdict::Deny), None)
+                    .await?;
                 tell(&KillAcknowledgement::Denied { review: hold.id.to_string() });
                 Ok(())
             }
@@ -268,9 +271,9 @@ impl LoadDriver {
     }
 
     async fn approve(&self, review: &ReviewId, transition: Digest) -> Result<(), Error> {
-        self.service.reviews.vote(&self.reviewers[0], review, &ballot(transition, VoteVerdict::Approve)).await?;
+        self.service.reviews.vote(&self.reviewers[0], review, &ballot(transition, VoteVerdict::Approve), None).await?;
         tell(&KillAcknowledgement::Voted { review: review.to_string(), reviewer: self.reviewers[0].to_string() });
-        self.service.reviews.vote(&self.reviewers[1], review, &ballot(transition, VoteVerdict::Approve)).await?;
+        self.service.reviews.vote(&self.reviewers[1], review, &ballot(transition, VoteVerdict::Approve), None).await?;
         tell(&KillAcknowledgement::Approved { review: review.to_string(), transition: transition.to_string() });
         Ok(())
     }

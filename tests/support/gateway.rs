@@ -327,7 +327,7 @@ impl TestGateway {
     pub async fn vote(&self, who: &Account, held: &Value, verdict: VoteVerdict) -> Result<VoteOutcome, Error> {
         self.service
             .reviews
-            .vote(&who.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &ballot(held, verdict))
+            .vote(&who.id, &held["review"]["id"].as_str().unwrap().try_into().unwrap(), &ballot(held, verdict), None)
             .await
     }
 

@@ -137,5 +137,5 @@ pub async fn vote(
 ) -> Result<VoteOutcome> {
     let (ask, unsigned) = to_sign(service, person, (review, ballot)).await;
     let signature = unsigned.by(authenticator, &ask);
-    service.reviews.vote_signed(&person.account.record.id, review, ballot, Some(&signature)).await
+    service.reviews.vote(&person.account.record.id, review, ballot, Some(&signature)).await
 }

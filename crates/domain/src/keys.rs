@@ -18,55 +18,39 @@ pub use encrypted_value::EncryptedValue;
 pub use public::{PublicKey, PublicKeys};
 pub use secret::{RowKey, SaltKey, SigningKey, ThreadSecret};
 
-/// Purpose of a key. A key is never accepted for another purpose.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum KeyUse {
-    /// Entries, receipts, denials, verifications.
-    Chain,
-    Log,
-    Webhook,
+use crate::primitives::named_enum::named_enum;
+
+named_enum! {
+    /// Purpose of a key. A key is never accepted for another purpose.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum KeyUse {
+        /// Entries, receipts, denials, verifications.
+        Chain = "chain",
+        Log = "log",
+        Webhook = "webhook",
+    }
 }
 
 impl KeyUse {
-    /// Every use, in the order in which keys are made, listed and published.
-    pub const ALL: [Self; 3] = [Self::Chain, Self::Log, Self::Webhook];
-
-    /// Returns the name in files, in JWKS and on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Chain => "chain",
-            Self::Log => "log",
-            Self::Webhook => "webhook",
-        }
-    }
-
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.as_str() == name)
     }
 }
 
-/// Lifecycle state of a key.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum KeyState {
-    /// Published before its first signature, so that every verifier has it.
-    Next,
-    Signing,
-    /// Signs nothing any more. Its entries stay valid.
-    Retired,
-    Revoked,
+named_enum! {
+    /// Lifecycle state of a key.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum KeyState {
+        /// Published before its first signature, so that every verifier has it.
+        Next = "next",
+        Signing = "signing",
+        /// Signs nothing any more. Its entries stay valid.
+        Retired = "retired",
+        Revoked = "revoked",
+    }
 }
 
 impl KeyState {
-    /// Returns the name in files, in JWKS and on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Next => "next",
-            Self::Signing => "signing",
-            Self::Retired => "retired",
-            Self::Revoked => "revoked",
-        }
-    }
-
     pub fn named(name: &str) -> Option<Self> {
         [Self::Next, Self::Signing, Self::Retired, Self::Revoked].into_iter().find(|it| it.as_str() == name)
     }

@@ -146,6 +146,17 @@ pub enum Error {
     Keyring(#[from] KeyringError),
 }
 
+/// The party that an error is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ErrorKind {
+    /// The gateway refuses the request. The sentence of the error has the reason.
+    Refused,
+    /// The gateway cannot carry out the request now. The same request may succeed later.
+    Unavailable,
+    /// The gateway failed. The server log has the cause.
+    Failed,
+}
+
 /// The result of a use case.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -172,6 +183,53 @@ impl Error {
     /// Returns an error about one member of a request. `pointer` is its JSON Pointer.
     pub fn invalid(pointer: &str, detail: impl Into<String>) -> Self {
         Self::Invalid { pointer: pointer.to_owned(), detail: detail.into() }
+    }
+
+    /// Returns the kind. The match is exhaustive, so that each new error gets one.
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotFound(_)
+            | Self::Forbidden(_)
+            | Self::NotOfRole { .. }
+            | Self::Unauthenticated
+            | Self::Json(_)
+            | Self::Invalid { .. }
+            | Self::Rejected(_)
+            | Self::Policy(_)
+            | Self::HeadMoved { .. }
+            | Self::StepReused { .. }
+            | Self::Conflict { .. }
+            | Self::NotSealed(_)
+            | Self::Envelope(_)
+            | Self::ThreadHeld(_)
+            | Self::WriteInProgress
+            | Self::Halted
+            | Self::Closed
+            | Self::Imported
+            | Self::Exists(_)
+            | Self::WrongState(_)
+            | Self::Denied(_)
+            | Self::NotTaken(_)
+            | Self::NotRepeated(_)
+            | Self::Vote(_)
+            | Self::Passkey(_)
+            | Self::Misdirected
+            | Self::NotLetIn(_)
+            | Self::Expired
+            | Self::Erased => ErrorKind::Refused,
+            Self::TooMany
+            | Self::Busy
+            | Self::ClockSkew
+            | Self::Archive(_)
+            | Self::NoArchives
+            | Self::Unavailable(_) => ErrorKind::Unavailable,
+            Self::Unwritten(_)
+            | Self::Broken(_)
+            | Self::Store(_)
+            | Self::Copy(_)
+            | Self::Mail(_)
+            | Self::Keyring(_) => ErrorKind::Failed,
+        }
     }
 
     /// Returns whether stored data did not match its signature or seal.
@@ -211,6 +269,21 @@ impl Error {
     /// clock.
     pub(super) fn is_too_soon(&self) -> bool {
         matches!(self, Self::WriteInProgress)
+    }
+
+    /// Turns a deadline that passed before the commit into [`VoteRejected::Expired`].
+    pub(super) fn expired_if_too_late(self) -> Self {
+        if self.is_too_late() { VoteRejected::Expired.into() } else { self }
+    }
+
+    /// Returns success if a deadline passed before the commit, for work that has no purpose after it.
+    pub(super) fn ok_if_too_late(self) -> Result<()> {
+        if self.is_too_late() { Ok(()) } else { Err(self) }
+    }
+
+    /// Returns success if a lease or a deadline has not yet passed, for work that is due only after it.
+    pub(super) fn ok_if_too_soon(self) -> Result<()> {
+        if self.is_too_soon() { Ok(()) } else { Err(self) }
     }
 
     /// Turns a conflict into [`Error::Busy`], for use cases that do not decide again.

@@ -185,7 +185,7 @@ impl DemoHistoryActors {
             outcome_unknown_accepted: CheckboxState::No,
             told: None,
         };
-        self.service.reviews.vote(who, &of.review, &ballot).await.map(drop)
+        self.service.reviews.vote(who, &of.review, &ballot, None).await.map(drop)
     }
 
     /// Seeds an approved write with a comment, and a rejected proposal.

@@ -160,7 +160,7 @@ async fn votes(happening: impl FnOnce(&TestGateway, &Value) -> InterleavedAction
     let review: ReviewId = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let (store, second) = second_gateway(&g).await;
     store.watching.by(happening(&g, &held));
-    let voted = second.reviews.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Approve)).await;
+    let voted = second.reviews.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Approve), None).await;
     assert!(store.watching.is_over(), "it was decided without a commit");
     let approved = g.decision(&held).await.body["approved"] == true;
     assert_eq!(approved, voted.is_ok());
@@ -329,11 +329,11 @@ async fn votes_while_it_ends(need: u32, last: impl FnOnce(Result<VoteOutcome, Er
     });
     let voted = if need == 1 {
         store.watching.by(ends);
-        second.reviews.vote(&dana.id, &review, &by_dana).await
+        second.reviews.vote(&dana.id, &review, &by_dana, None).await
     } else {
-        second.reviews.vote(&dana.id, &review, &by_dana).await.unwrap();
+        second.reviews.vote(&dana.id, &review, &by_dana, None).await.unwrap();
         store.watching.by(ends);
-        second.reviews.vote(&g.bob.id, &review, &ballot(&held, VoteVerdict::Approve)).await
+        second.reviews.vote(&g.bob.id, &review, &ballot(&held, VoteVerdict::Approve), None).await
     };
     assert!(store.watching.is_over(), "it was decided without a commit");
     last(voted);

@@ -33,7 +33,7 @@ fn code(error: &Error) -> &'static str {
 
 async fn cast(scene: &AttackScenario, who: &Account, held: &Value, ballot: Ballot) -> &'static str {
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    match scene.g.service.reviews.vote(&who.id, &review, &ballot).await {
+    match scene.g.service.reviews.vote(&who.id, &review, &ballot, None).await {
         Ok(voted) => panic!("the vote was counted: {voted:?}"),
         Err(error) => code(&error),
     }
@@ -61,7 +61,7 @@ async fn twin(scene: &AttackScenario, policy: &str) {
     for who in [&scene.g.alice, &scene.g.bob] {
         let comment = Some("I looked it up.".to_owned());
         let honest = Ballot { comment, typed: typed.clone(), ..ballot(&held, VoteVerdict::Approve) };
-        if scene.g.service.reviews.vote(&who.id, &review, &honest).await.unwrap() == VoteOutcome::Approved {
+        if scene.g.service.reviews.vote(&who.id, &review, &honest, None).await.unwrap() == VoteOutcome::Approved {
             break;
         }
     }
@@ -164,7 +164,7 @@ votes! {
     a_page_is_used_once: "nonce_used", two_needed(), |s, held| {
         let first = ballot(held, VoteVerdict::Approve);
         let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-        s.g.service.reviews.vote(&s.g.alice.id, &review, &first).await.unwrap();
+        s.g.service.reviews.vote(&s.g.alice.id, &review, &first, None).await.unwrap();
         cast(s, &s.g.bob, held, first).await
     };
     vote_on_a_page_that_fails_the_browser_check_is_refused: "browser_mismatch", POLICY, |s, held| {
@@ -221,7 +221,7 @@ votes! {
     person_without_an_account_does_not_vote: "unauthenticated", POLICY, |s, held| {
         let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
         let nobody = "nobody".try_into().unwrap();
-        code(&s.g.service.reviews.vote(&nobody, &review, &ballot(held, VoteVerdict::Approve)).await.unwrap_err())
+        code(&s.g.service.reviews.vote(&nobody, &review, &ballot(held, VoteVerdict::Approve), None).await.unwrap_err())
     };
 }
 
@@ -238,14 +238,17 @@ async fn vote_counts_only_in_the_stages_of_its_voter() {
     assert_eq!(cast(&scene, &scene.g.alice, &held, at(1)).await, "wrong_stage");
     assert_eq!(cast(&scene, &carol, &held, at(0)).await, "wrong_stage");
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    assert_eq!(scene.g.service.reviews.vote(&carol.id, &review, &at(1)).await.unwrap(), VoteOutcome::Waiting);
+    assert_eq!(scene.g.service.reviews.vote(&carol.id, &review, &at(1), None).await.unwrap(), VoteOutcome::Waiting);
     let ask = |receipt: &Value| {
         let (thread, transition) = (&thread["thread"], &held["transition"]);
         json!({"thread": thread, "transition": transition, "receipt": receipt, "write_id": "w1"})
     };
     assert_eq!(scene.write(&ask(&scene.case.decision["receipt"])).await.code(), "not_head");
     assert_eq!(scene.rows_all(), 0);
-    assert_eq!(scene.g.service.reviews.vote(&scene.g.alice.id, &review, &at(0)).await.unwrap(), VoteOutcome::Approved);
+    assert_eq!(
+        scene.g.service.reviews.vote(&scene.g.alice.id, &review, &at(0), None).await.unwrap(),
+        VoteOutcome::Approved
+    );
     let receipt = scene.g.decision(&held).await.expect(200)["receipt"].clone();
     scene.write(&ask(&receipt)).await.expect(200);
     assert_eq!(scene.rows_all(), 1);
@@ -361,7 +364,7 @@ async fn approval_over_an_unknown_outcome_requires_confirmation() {
     assert_eq!(scene.rows_all(), 1);
     let ticked = Ballot { outcome_unknown_accepted: CheckboxState::Yes, ..ballot(&held, VoteVerdict::Approve) };
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    scene.g.service.reviews.vote(&scene.g.alice.id, &review, &ticked).await.unwrap();
+    scene.g.service.reviews.vote(&scene.g.alice.id, &review, &ticked, None).await.unwrap();
     // It stays unknown on the next head too.
     let body = json!({"node": "planner", "parent": held["transition"], "patch": {}, "reaffirm": true});
     let next = scene.agent_path("transitions", body).await.expect(202);

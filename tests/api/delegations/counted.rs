@@ -54,7 +54,7 @@ async fn delegated_denial_names_both_people(scene: ApiScenario) {
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let held = g.held(&g.thread().await).await;
     let delegation = given(g, &g.alice, &dana).await;
-    g.service.reviews.vote(&dana.id, &review(&held), &by(&held, &delegation, VoteVerdict::Deny)).await.unwrap();
+    g.service.reviews.vote(&dana.id, &review(&held), &by(&held, &delegation, VoteVerdict::Deny), None).await.unwrap();
     // A denial stays valid if its delegation ends, just as it does if its voter leaves.
     g.service.identity.end_delegation(&g.alice.id, &delegation.id).await.unwrap();
     assert_eq!(g.vote(&g.bob, &held, VoteVerdict::Deny).await.unwrap(), VoteOutcome::Denied);

@@ -81,7 +81,7 @@ fn by(held: &Value, delegation: &Delegation, verdict: VoteVerdict) -> Ballot {
 
 /// Votes as a delegate.
 async fn casts(g: &TestGateway, who: &Account, held: &Value, delegation: &Delegation) -> Result<VoteOutcome> {
-    g.service.reviews.vote(&who.id, &review(held), &by(held, delegation, VoteVerdict::Approve)).await
+    g.service.reviews.vote(&who.id, &review(held), &by(held, delegation, VoteVerdict::Approve), None).await
 }
 
 fn code<T: std::fmt::Debug>(done: Result<T>) -> String {

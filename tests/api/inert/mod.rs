@@ -229,7 +229,7 @@ async fn write(g: &TestGateway, thread: &str, said: &str) -> HostileText {
         comment: Some(said.to_owned()),
         ..ballot(held, verdict)
     };
-    g.service.reviews.vote(&g.bob.id, &review, &with_words(&denied, VoteVerdict::Deny)).await.unwrap();
+    g.service.reviews.vote(&g.bob.id, &review, &with_words(&denied, VoteVerdict::Deny), None).await.unwrap();
     let rewritten = asked(g, thread, &head, &format!("{said}!"), 1).await;
     let review: ReviewId = review_of(&rewritten).as_str().try_into().unwrap();
     let values = [("/target_user_id".try_into().unwrap(), json!(format!("{said} better")))];
@@ -242,7 +242,7 @@ async fn write(g: &TestGateway, thread: &str, said: &str) -> HostileText {
     let by =
         g.service.reviews.decision(ask.transition, &Party::Receiver).await.unwrap().1.unwrap().superseded_by.unwrap();
     let held = json!({"transition": by, "review": {"id": next}});
-    g.service.reviews.vote(&g.alice.id, &next, &with_words(&held, VoteVerdict::Approve)).await.unwrap();
+    g.service.reviews.vote(&g.alice.id, &next, &with_words(&held, VoteVerdict::Approve), None).await.unwrap();
     reviews.extend([review_of(&cancelled), review_of(&denied), review_of(&rewritten), next.to_string()]);
     let receipt = g.decision(&held).await.expect(200)["receipt"].clone();
     let write_id = format!("w-{thread}");

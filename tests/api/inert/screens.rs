@@ -286,6 +286,6 @@ async fn amended(g: &TestGateway, said: &str) -> String {
     let digest = json!({"transition": asked.digest});
     let vote =
         countersign_domain::reviews::Ballot { comment: Some(said.to_owned()), ..ballot(&digest, VoteVerdict::Deny) };
-    g.service.policy_changes.vote_on_policy_change(&g.alice.id, &asked.id, &vote).await.unwrap();
+    g.service.policy_changes.vote_on_policy_change(&g.alice.id, &asked.id, &vote, None).await.unwrap();
     asked.id.to_string()
 }

@@ -37,7 +37,7 @@ async fn without_local_accounts_only_the_provider_signs_in() {
     assert!(strict.identity.set_up_link().await.unwrap().is_none());
     assert!(matches!(strict.identity.session_of(&alices).await, Err(Error::Unauthenticated)), "who was in is out");
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
-    let vote = strict.reviews.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Approve)).await;
+    let vote = strict.reviews.vote(&g.alice.id, &review, &ballot(&held, VoteVerdict::Approve), None).await;
     assert!(vote.is_err(), "and decides nothing");
 }
 

@@ -58,7 +58,7 @@ pub async fn works_side_by_side(service: &Service, cast: &HistoryActors) {
     change(service, cast, &forked, 0, json!({"requested_action": "payout"})).await;
     change(service, cast, &forked, 1, json!({"target_user_id": 42})).await;
     let (transition, review) = held(&join(service, cast, "forked", forked.transition, &["right", "left"]).await);
-    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve), None).await.unwrap();
     let again = fork(service, cast, "forked", &["left", "idle"]).await;
     change(service, cast, &again, 0, json!({"requested_action": "refund"})).await;
     let joined = join(service, cast, "forked", again.transition, &["left", "idle"]).await;

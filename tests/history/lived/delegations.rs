@@ -39,11 +39,11 @@ pub(super) async fn lets_another_vote(service: &Service, cast: &HistoryActors) {
     service.reviews.extend(&cast.ada, &review, &longer).await.unwrap();
     let (eve, by) = (&eve.account.record.id, Some(delegation.id.clone()));
     let for_ben = || Ballot { delegation: by.clone(), ..ballot(transition, 1, VoteVerdict::Approve) };
-    service.reviews.vote(eve, &review, &for_ben()).await.unwrap();
+    service.reviews.vote(eve, &review, &for_ben(), None).await.unwrap();
     let nonce = "nonce-of-taking-back".to_owned();
     service.reviews.withdraw_vote(&cast.ben, &review, &WithdrawalRequest { transition, vote: 0, nonce }).await.unwrap();
-    service.reviews.vote(eve, &review, &for_ben()).await.unwrap();
-    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(eve, &review, &for_ben(), None).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve), None).await.unwrap();
     service.identity.end_delegation(&cast.ben, &delegation.id).await.unwrap();
 }
 

@@ -51,7 +51,7 @@ pub async fn runs(service: &Service, cast: &HistoryActors) {
     let asked = propose(service, &cast.agent, "run", "planner", json!({"target_user_id": 42})).await;
     let (transition, review) = held(&asked);
     let plan: EventId = says(service, cast, "run", (Phase::Observe, json!({"note": "they were asked"}))).await.id;
-    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve), None).await.unwrap();
     let act = NewEvent {
         thread: thread("run"),
         node: NodeId::try_from("planner").unwrap(),

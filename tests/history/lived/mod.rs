@@ -340,7 +340,7 @@ async fn one_full_round(service: &Service, cast: &HistoryActors) {
     let (transition, review) =
         held(&propose(service, &cast.agent, "round", "planner", json!({"target_user_id": 42})).await);
     look_at_card(service, &cast.ben, &review, transition).await;
-    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve), None).await.unwrap();
     let receipt = receipt_of(service, transition).await;
     let allowed = service.writes.verify(&cast.writer, &ask("round", transition, receipt, "w-1")).await.unwrap();
     let result = json!({"result_ref": "row-1"});
@@ -352,7 +352,7 @@ async fn holds_that_end_otherwise(service: &Service, cast: &HistoryActors) {
     make(service, &cast.host, "holds").await;
     let (transition, review) =
         held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 42})).await);
-    service.reviews.vote(&cast.ben, &review, &ballot(transition, 0, VoteVerdict::Deny)).await.unwrap();
+    service.reviews.vote(&cast.ben, &review, &ballot(transition, 0, VoteVerdict::Deny), None).await.unwrap();
     let (transition, _) = held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 43})).await);
     service.threads.cancel(&cast.agent, transition, "never mind").await.unwrap();
     held(&propose(service, &cast.agent, "holds", "planner", json!({"target_user_id": 44})).await);
@@ -379,7 +379,7 @@ async fn rewritten(service: &Service, cast: &HistoryActors) {
         panic!("rejected")
     };
     let by = service.reviews.decision(transition, &Party::Receiver).await.unwrap().1.unwrap().superseded_by.unwrap();
-    service.reviews.vote(&cast.ben, &next, &ballot(by, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ben, &next, &ballot(by, 0, VoteVerdict::Approve), None).await.unwrap();
 }
 
 /// Ada withdraws her vote, Ben comments, and Ada votes again.
@@ -389,7 +389,7 @@ async fn think_again(service: &Service, cast: &HistoryActors, (review, transitio
     service.reviews.withdraw_vote(&cast.ada, review, &withdrawing).await.unwrap();
     let saying = NewComment { transition, words: "is it the right account?".to_owned(), nonce: nonce() };
     service.reviews.comment(&cast.ben, review, &saying).await.unwrap();
-    service.reviews.vote(&cast.ada, review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ada, review, &ballot(transition, 0, VoteVerdict::Approve), None).await.unwrap();
 }
 
 /// Returns the settings of another writer's token, as an operator would request it.
@@ -423,14 +423,14 @@ async fn leave_work_open(service: &Service, cast: &HistoryActors) -> ApprovedWri
     make(service, &cast.two_host, "waiting").await;
     let (transition, review) =
         held(&propose(service, &cast.two_agent, "waiting", "planner", json!({"target_user_id": 42})).await);
-    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve), None).await.unwrap();
     think_again(service, cast, (&review, transition)).await;
     rewritten(service, cast).await;
     count(service).await;
     make(service, &cast.host, "ready").await;
     let (transition, review) =
         held(&propose(service, &cast.agent, "ready", "planner", json!({"target_user_id": 42})).await);
-    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve), None).await.unwrap();
     let receipt = receipt_of(service, transition).await.unwrap();
     ApprovedWrite { thread: "ready", transition, receipt }
 }

@@ -32,7 +32,7 @@ pub async fn live_through_remembering(service: &Service, file: &Path) -> Vec<(Ta
     look(file, &mut seen, &mut older);
     count(service).await;
     look(file, &mut seen, &mut older);
-    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+    service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve), None).await.unwrap();
     count(service).await;
     look(file, &mut seen, &mut older);
     let receipt = receipt_of(service, transition).await;

@@ -14,7 +14,7 @@ pub async fn stops_and_takes_back(service: &Service, cast: &HistoryActors) {
         make(service, &cast.host, thread).await;
         let (transition, review) =
             held(&propose(service, &cast.agent, thread, "planner", json!({"target_user_id": 42})).await);
-        service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+        service.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve), None).await.unwrap();
         let decision = service.reviews.decision(transition, &Party::Receiver).await.unwrap().1.unwrap();
         if thread == "at-work" {
             let ask = ask(thread, transition, decision.receipt, "w-at-work");
@@ -60,7 +60,7 @@ pub async fn amends(service: &Service, cast: &HistoryActors) {
     let vote = |of: &PolicyChangeRequest, verdict| ballot(of.digest, 0, verdict);
     service
         .policy_changes
-        .vote_on_policy_change(&cast.ada, &refused.id, &vote(&refused, VoteVerdict::Deny))
+        .vote_on_policy_change(&cast.ada, &refused.id, &vote(&refused, VoteVerdict::Deny), None)
         .await
         .unwrap();
     let taken_back = asked(guarded("3h")).await;
@@ -69,7 +69,7 @@ pub async fn amends(service: &Service, cast: &HistoryActors) {
     let approved = asked(guarded("5h")).await;
     service
         .policy_changes
-        .vote_on_policy_change(&cast.ada, &approved.id, &vote(&approved, VoteVerdict::Approve))
+        .vote_on_policy_change(&cast.ada, &approved.id, &vote(&approved, VoteVerdict::Approve), None)
         .await
         .unwrap();
     asked(guarded("6h")).await;

@@ -92,7 +92,7 @@ impl GatewayPair {
         between(&Keyring::open(&folder.path().join("keyring.json"), None).unwrap());
         let asked = propose(&warm, &cast.agent, "ready", "planner", json!({"target_user_id": 42})).await;
         let (transition, review) = held(&asked);
-        warm.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve)).await.unwrap();
+        warm.reviews.vote(&cast.ada, &review, &ballot(transition, 0, VoteVerdict::Approve), None).await.unwrap();
         let ready =
             ApprovedWrite { thread: "ready", transition, receipt: receipt_of(&warm, transition).await.unwrap() };
         let other = gateway(folder.path(), place.store(databases_clock.clone()).await, clock.clone()).await;

@@ -15,37 +15,25 @@ use serde_json::{Value, json};
 use crate::json::canonical::{canonical, canonical_of_sorted};
 use crate::json::parse::{ParseLimits, parse};
 use crate::keys::{PublicKey, SigningKey};
+use crate::primitives::named_enum::named_enum;
 
-/// Type of a signed document. No type is accepted in the place of another.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TokenType {
-    /// A committed transition in a thread's chain.
-    Entry,
-    /// An approval: a writer may write once.
-    Receipt,
-    Denial,
-    /// The gateway's answer to an allowed writer.
-    Verification,
-    /// The outcome of an interrupt. It allows no write.
-    InterruptAnswer,
-    /// The manifest of an episode's files. It allows no write.
-    Episode,
-    /// A node's view of a thread, as much of it as fits.
-    Envelope,
-}
-
-impl TokenType {
-    /// Returns the `typ` header.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Entry => "countersign-entry+jwt",
-            Self::Receipt => "countersign-receipt+jwt",
-            Self::Denial => "countersign-denial+jwt",
-            Self::Verification => "countersign-verification+jwt",
-            Self::InterruptAnswer => "countersign-interrupt-answer+jwt",
-            Self::Episode => "countersign-episode+jwt",
-            Self::Envelope => "countersign-envelope+jwt",
-        }
+named_enum! {
+    /// Type of a signed document. No type is accepted in the place of another.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum TokenType {
+        /// A committed transition in a thread's chain.
+        Entry = "countersign-entry+jwt",
+        /// An approval: a writer may write once.
+        Receipt = "countersign-receipt+jwt",
+        Denial = "countersign-denial+jwt",
+        /// The gateway's answer to an allowed writer.
+        Verification = "countersign-verification+jwt",
+        /// The outcome of an interrupt. It allows no write.
+        InterruptAnswer = "countersign-interrupt-answer+jwt",
+        /// The manifest of an episode's files. It allows no write.
+        Episode = "countersign-episode+jwt",
+        /// A node's view of a thread, as much of it as fits.
+        Envelope = "countersign-envelope+jwt",
     }
 }
 

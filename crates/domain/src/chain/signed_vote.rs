@@ -63,9 +63,28 @@ pub struct InterruptVoteStatement {
     pub verdict: VoteVerdict,
 }
 
+/// The members that the statements of all votes share.
+#[derive(Clone, Debug)]
+pub struct SignedVote {
+    pub comment: Option<Digest>,
+    /// The digest that the vote is about.
+    pub digest: Digest,
+    pub expires_at: Timestamp,
+    pub iss: String,
+    pub nonce: String,
+    pub reviewer: AccountId,
+    pub stage: u32,
+    pub verdict: VoteVerdict,
+}
+
 /// A statement that a passkey signs. Each kind has its own tag, so a signature over one is never valid for another.
 pub trait Signable: Serialize {
     const TAG: Tag;
+
+    /// The id of the record that the vote is about.
+    type Subject: Clone;
+
+    fn new(subject: Self::Subject, vote: SignedVote) -> Self;
 
     fn reviewer(&self) -> &AccountId;
 
@@ -75,29 +94,28 @@ pub trait Signable: Serialize {
     }
 }
 
-impl Signable for VoteStatement {
-    const TAG: Tag = Tag::Vote;
+macro_rules! signable {
+    ($statement:ident, $tag:ident, $subject:ident: $id:ident, $digest:ident) => {
+        impl Signable for $statement {
+            const TAG: Tag = Tag::$tag;
 
-    fn reviewer(&self) -> &AccountId {
-        &self.reviewer
-    }
+            type Subject = $id;
+
+            fn new($subject: $id, vote: SignedVote) -> Self {
+                let SignedVote { comment, digest, expires_at, iss, nonce, reviewer, stage, verdict } = vote;
+                Self { $subject, $digest: digest, comment, expires_at, iss, nonce, reviewer, stage, verdict }
+            }
+
+            fn reviewer(&self) -> &AccountId {
+                &self.reviewer
+            }
+        }
+    };
 }
 
-impl Signable for PolicyVoteStatement {
-    const TAG: Tag = Tag::PolicyVote;
-
-    fn reviewer(&self) -> &AccountId {
-        &self.reviewer
-    }
-}
-
-impl Signable for InterruptVoteStatement {
-    const TAG: Tag = Tag::InterruptVote;
-
-    fn reviewer(&self) -> &AccountId {
-        &self.reviewer
-    }
-}
+signable!(VoteStatement, Vote, review: ReviewId, transition);
+signable!(PolicyVoteStatement, PolicyVote, amendment: AmendmentId, digest);
+signable!(InterruptVoteStatement, InterruptVote, interrupt: InterruptId, digest);
 
 /// Returns the hash of a comment, as a statement contains it.
 pub fn comment_hash(comment: Option<&str>) -> Option<Digest> {

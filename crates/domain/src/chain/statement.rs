@@ -6,31 +6,33 @@ use serde_json::Value;
 use super::hash::{Digest, Tag};
 use crate::json::canonical::canonical;
 use crate::primitives::id::{FlowId, NodeId, PrincipalId, ProposalId, ThreadId, WriteId};
+use crate::primitives::named_enum::named_json_enum;
 use crate::primitives::time::Timestamp;
 use crate::threads::branch::{Branch, JoinStatement};
 
-/// The type of a transition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "openapi", schema(as = TransitionType))]
-pub enum TransitionType {
-    /// Version 0, by a host application.
-    Create,
-    /// Version 0 of a branch, with another thread's head.
-    Fork,
-    /// A patch by an agent's node.
-    Propose,
-    /// A reviewer's rewrite of a held patch.
-    Edit,
-    /// An empty patch that requests a receipt for the current head.
-    Reaffirm,
-    /// The state of an earlier version again.
-    Rollback,
-    /// The merged changes of branches.
-    Join,
-    /// The writer's record of its write.
-    Confirm,
+named_json_enum! {
+    /// The type of a transition.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    #[cfg_attr(feature = "openapi", schema(as = TransitionType))]
+    pub enum TransitionType {
+        /// Version 0, by a host application.
+        Create = "create",
+        /// Version 0 of a branch, with another thread's head.
+        Fork = "fork",
+        /// A patch by an agent's node.
+        Propose = "propose",
+        /// A reviewer's rewrite of a held patch.
+        Edit = "edit",
+        /// An empty patch that requests a receipt for the current head.
+        Reaffirm = "reaffirm",
+        /// The state of an earlier version again.
+        Rollback = "rollback",
+        /// The merged changes of branches.
+        Join = "join",
+        /// The writer's record of its write.
+        Confirm = "confirm",
+    }
 }
 
 impl TransitionType {
@@ -38,20 +40,6 @@ impl TransitionType {
     /// rollback and a writer's result are not.
     pub const fn is_given_context(self) -> bool {
         matches!(self, Self::Propose | Self::Edit | Self::Join)
-    }
-
-    /// Returns the type on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Fork => "fork",
-            Self::Propose => "propose",
-            Self::Edit => "edit",
-            Self::Reaffirm => "reaffirm",
-            Self::Rollback => "rollback",
-            Self::Join => "join",
-            Self::Confirm => "confirm",
-        }
     }
 }
 

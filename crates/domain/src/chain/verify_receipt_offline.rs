@@ -19,6 +19,7 @@ use super::verify_write::{check_binding, check_times, read_receipt};
 use crate::chain::denial::DenialCode;
 use crate::chain::link::{ChainLink, check_link};
 use crate::keys::{KeyState, KeyUse, PublicKeys};
+use crate::primitives::named_enum::described_enum;
 use crate::primitives::time::Timestamp;
 
 /// Input of the check: a receipt, the accepted keys, and the objects that the receipt should belong to.
@@ -55,58 +56,39 @@ pub enum CheckOutcome {
     },
 }
 
-macro_rules! checks {
-    ($($(#[$doc:meta])* $name:ident = $text:literal: $says:literal,)*) => {
-        /// Name of a check, in the order of the checks.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum CheckName { $($(#[$doc])* $name,)* }
-
-        impl CheckName {
-            /// All checks, in their order.
-            pub const ALL: &'static [CheckName] = &[$(CheckName::$name,)*];
-
-            /// Returns the name for programs.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text,)* }
-            }
-
-            /// Returns the claim that holds if the check passes.
-            pub const fn says(self) -> &'static str {
-                match self { $(Self::$name => $says,)* }
-            }
-        }
-    };
-}
-
-checks! {
-    /// Form, header, `typ` and claims.
-    Form = "form": "the text is a receipt in its canonical form",
-    /// Key that the receipt names.
-    Key = "key": "the key that it names is published and signs receipts",
-    /// Signature by that key.
-    Signature = "signature": "the signature matches that key",
-    /// Issuer of the keys.
-    Issuer = "issuer": "it was issued by the gateway whose keys these are",
-    /// Time of validity.
-    Time = "time": "it is valid now",
-    /// Entry by itself.
-    Entry = "entry": "the entry is signed by the same gateway's published key",
-    /// Statement by itself.
-    Statement = "statement": "the statement hashes to the receipt's transition",
-    /// Entry against statement.
-    Link = "link": "entry and statement are one link of the chain",
-    /// Thread and flow.
-    Thread = "thread": "it is for this thread and flow",
-    /// Policy.
-    Policy = "policy": "it was evaluated by this policy",
-    /// Version.
-    Version = "version": "it is for this version",
-    /// Digest, parent, root and gate.
-    Binding = "binding": "it approves exactly this transition, on this parent, to this state",
-    /// Opening.
-    Opening = "opening": "the opening has the statement's two roots, and each leaf has a valid salt",
-    /// Passkey signatures of the reviewers.
-    Approvals = "approvals": "each passkey approval is signed by a pinned passkey of its reviewer",
+described_enum! { named_enum:
+    /// Name of a check, in the order of the checks.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum CheckName {
+        /// Form, header, `typ` and claims.
+        Form = "form": "the text is a receipt in its canonical form",
+        /// Key that the receipt names.
+        Key = "key": "the key that it names is published and signs receipts",
+        /// Signature by that key.
+        Signature = "signature": "the signature matches that key",
+        /// Issuer of the keys.
+        Issuer = "issuer": "it was issued by the gateway whose keys these are",
+        /// Time of validity.
+        Time = "time": "it is valid now",
+        /// Entry by itself.
+        Entry = "entry": "the entry is signed by the same gateway's published key",
+        /// Statement by itself.
+        Statement = "statement": "the statement hashes to the receipt's transition",
+        /// Entry against statement.
+        Link = "link": "entry and statement are one link of the chain",
+        /// Thread and flow.
+        Thread = "thread": "it is for this thread and flow",
+        /// Policy.
+        Policy = "policy": "it was evaluated by this policy",
+        /// Version.
+        Version = "version": "it is for this version",
+        /// Digest, parent, root and gate.
+        Binding = "binding": "it approves exactly this transition, on this parent, to this state",
+        /// Opening.
+        Opening = "opening": "the opening has the statement's two roots, and each leaf has a valid salt",
+        /// Passkey signatures of the reviewers.
+        Approvals = "approvals": "each passkey approval is signed by a pinned passkey of its reviewer",
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

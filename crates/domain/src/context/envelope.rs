@@ -11,6 +11,7 @@ use crate::json::canonical::canonical;
 use crate::json::pointer::Pointer;
 use crate::keys::SigningKey;
 use crate::primitives::id::{NodeId, ThreadId};
+use crate::primitives::named_enum::described_enum;
 use crate::primitives::time::Timestamp;
 use crate::threads::thread::Checkpoint;
 
@@ -90,64 +91,44 @@ pub struct EnvelopeClaims {
     pub version: u64,
 }
 
-macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $text:literal: $detail:literal,)*) => {
-        /// Reason why an envelope is refused.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-        #[serde(rename_all = "snake_case")]
-        pub enum EnvelopeCode { $($(#[$doc])* $name,)* }
-
-        impl EnvelopeCode {
-            /// All codes, in the order of the checks.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// Returns the code on the wire.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text,)* }
-            }
-
-            /// Returns a fixed sentence: the meaning, and the next step.
-            pub const fn detail(self) -> &'static str {
-                match self { $(Self::$name => $detail,)* }
-            }
-        }
-    };
-}
-
-codes! {
-    /// The signature is not a token of this type, or its claims are malformed.
-    EnvelopeMalformed = "envelope_malformed": "The signature is malformed.",
-    /// The key is unknown or may not sign.
-    UnknownKey = "unknown_key": "The envelope's key is unknown or not valid.",
-    /// The signature is not that key's.
-    SignatureInvalid = "signature_invalid": "The signature does not match the key.",
-    /// Another gateway signed it.
-    IssuerMismatch = "issuer_mismatch": "The envelope was signed by another gateway.",
-    /// It is of another thread than the caller named.
-    ThreadMismatch = "thread_mismatch": "The envelope is for another thread.",
-    /// It is for another node than the caller named.
-    NodeMismatch = "node_mismatch": "The envelope is for another node.",
-    /// A member beside the signature differs from what was signed.
-    EnvelopeMismatch = "envelope_mismatch": "The content is not the signed content: request a new envelope.",
-    /// An HMAC is required and missing.
-    HmacMissing = "hmac_missing": "The HMAC is missing, and the check requires one: request an envelope with `hmac=true`.",
-    /// The HMAC is by a secret that is not valid now.
-    HmacExpired = "hmac_expired": "The secret of the HMAC is not valid now: request a new envelope and the node's secrets.",
-    /// The HMAC is not over this envelope, or not by this node's secret.
-    HmacMismatch = "hmac_mismatch": "The HMAC does not match the envelope and its node's secret.",
-    /// The head has a later version.
-    Stale = "stale": "The thread has a newer version than the envelope: request a new envelope.",
-    /// The transition is not in the thread's chain.
-    DigestMismatch = "digest_mismatch": "The envelope's transition is not in the thread.",
-    /// A required path is missing.
-    RequiredMissing = "required_missing": "A part that the node requires is missing.",
-    /// The payload does not fit the schema of what the node receives.
-    SchemaMismatch = "schema_mismatch": "The payload does not fit the node's input schema.",
-    /// The payload has another number of tokens than claimed.
-    TokensMismatch = "tokens_mismatch": "The number of tokens is wrong.",
-    /// The payload exceeds the token budget.
-    OverBudget = "over_budget": "The payload exceeds the node's token budget.",
+described_enum! { named_json_enum:
+    /// Reason why an envelope is refused.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum EnvelopeCode {
+        /// The signature is not a token of this type, or its claims are malformed.
+        EnvelopeMalformed = "envelope_malformed": "The signature is malformed.",
+        /// The key is unknown or may not sign.
+        UnknownKey = "unknown_key": "The envelope's key is unknown or not valid.",
+        /// The signature is not that key's.
+        SignatureInvalid = "signature_invalid": "The signature does not match the key.",
+        /// Another gateway signed it.
+        IssuerMismatch = "issuer_mismatch": "The envelope was signed by another gateway.",
+        /// It is of another thread than the caller named.
+        ThreadMismatch = "thread_mismatch": "The envelope is for another thread.",
+        /// It is for another node than the caller named.
+        NodeMismatch = "node_mismatch": "The envelope is for another node.",
+        /// A member beside the signature differs from what was signed.
+        EnvelopeMismatch = "envelope_mismatch": "The content is not the signed content: request a new envelope.",
+        /// An HMAC is required and missing.
+        HmacMissing = "hmac_missing": "The HMAC is missing, and the check requires one: request an envelope with `hmac=true`.",
+        /// The HMAC is by a secret that is not valid now.
+        HmacExpired = "hmac_expired": "The secret of the HMAC is not valid now: request a new envelope and the node's secrets.",
+        /// The HMAC is not over this envelope, or not by this node's secret.
+        HmacMismatch = "hmac_mismatch": "The HMAC does not match the envelope and its node's secret.",
+        /// The head has a later version.
+        Stale = "stale": "The thread has a newer version than the envelope: request a new envelope.",
+        /// The transition is not in the thread's chain.
+        DigestMismatch = "digest_mismatch": "The envelope's transition is not in the thread.",
+        /// A required path is missing.
+        RequiredMissing = "required_missing": "A part that the node requires is missing.",
+        /// The payload does not fit the schema of what the node receives.
+        SchemaMismatch = "schema_mismatch": "The payload does not fit the node's input schema.",
+        /// The payload has another number of tokens than claimed.
+        TokensMismatch = "tokens_mismatch": "The number of tokens is wrong.",
+        /// The payload exceeds the token budget.
+        OverBudget = "over_budget": "The payload exceeds the node's token budget.",
+    }
 }
 
 pub(super) fn payload_digest(payload: &Value) -> Digest {

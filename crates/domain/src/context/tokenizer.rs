@@ -3,32 +3,25 @@
 use serde::{Deserialize, Serialize};
 use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
 
+use crate::primitives::named_enum::named_json_enum;
+
 /// Number of characters that are counted at once.
 const PIECE_CHARS: usize = 16_384;
 
-/// The token encoding. The provider of a model documents which one the model uses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Encoding {
-    /// The encoding of newer models.
-    #[default]
-    O200kBase,
-    /// The encoding of older models.
-    Cl100kBase,
+named_json_enum! {
+    /// The token encoding. The provider of a model documents which one the model uses.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum Encoding {
+        /// The encoding of newer models.
+        #[default]
+        O200kBase = "o200k_base",
+        /// The encoding of older models.
+        Cl100kBase = "cl100k_base",
+    }
 }
 
 impl Encoding {
-    pub const ALL: &'static [Self] = &[Self::O200kBase, Self::Cl100kBase];
-
-    /// Returns the name on the wire and in policies.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::O200kBase => "o200k_base",
-            Self::Cl100kBase => "cl100k_base",
-        }
-    }
-
     /// Counts the tokens of a text. Text that looks like a control token of a model is counted as text.
     ///
     /// A long text is counted in pieces, and its count is their sum. The library panics on a run of a million blanks,

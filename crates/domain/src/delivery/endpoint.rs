@@ -12,6 +12,7 @@ use crate::json::canonical::canonical;
 use crate::keys::EncryptedValue;
 use crate::log::event::{Event, EventType};
 use crate::primitives::id::{EndpointId, FlowId, PrincipalId};
+use crate::primitives::named_enum::named_json_enum;
 use crate::primitives::time::Timestamp;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -56,25 +57,16 @@ pub enum EndpointState {
     },
 }
 
-/// The reason why an endpoint is disabled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DisabledReason {
-    /// The endpoint answered 410.
-    Gone,
-    /// No delivery succeeded for [`FAILING_MAX`].
-    Failing,
-    /// An administrator disabled it.
-    ByHand,
-}
-
-impl DisabledReason {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Gone => "gone",
-            Self::Failing => "failing",
-            Self::ByHand => "by_hand",
-        }
+named_json_enum! {
+    /// The reason why an endpoint is disabled.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub enum DisabledReason {
+        /// The endpoint answered 410.
+        Gone = "gone",
+        /// No delivery succeeded for [`FAILING_MAX`].
+        Failing = "failing",
+        /// An administrator disabled it.
+        ByHand = "by_hand",
     }
 }
 

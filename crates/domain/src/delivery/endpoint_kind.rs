@@ -12,6 +12,7 @@ use super::decision_payload::{DecisionPayload, ends_review};
 use super::langgraph;
 use super::template::{Template, TemplateError};
 use crate::log::event::EventType;
+use crate::primitives::named_enum::named_enum;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -39,19 +40,21 @@ pub enum PayloadVersion {
     V1,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum KindName {
-    /// Events, signed by Standard Webhooks.
-    #[default]
-    Webhook,
-    /// Decisions, to a LangGraph server.
-    LangGraph,
-    /// Decisions, by a request template.
-    Resume,
-    /// Notifications to Slack.
-    Slack,
-    /// Notifications to Teams.
-    Teams,
+named_enum! {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub enum KindName {
+        /// Events, signed by Standard Webhooks.
+        #[default]
+        Webhook = "webhook",
+        /// Decisions, to a LangGraph server.
+        LangGraph = "langgraph",
+        /// Decisions, by a request template.
+        Resume = "resume",
+        /// Notifications to Slack.
+        Slack = "slack",
+        /// Notifications to Teams.
+        Teams = "teams",
+    }
 }
 
 /// A name that is no kind of endpoint.
@@ -67,20 +70,6 @@ pub enum EndpointAddressError {
     Query,
     #[error(transparent)]
     Template(#[from] TemplateError),
-}
-
-impl KindName {
-    pub const ALL: [Self; 5] = [Self::Webhook, Self::LangGraph, Self::Resume, Self::Slack, Self::Teams];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Webhook => "webhook",
-            Self::LangGraph => "langgraph",
-            Self::Resume => "resume",
-            Self::Slack => "slack",
-            Self::Teams => "teams",
-        }
-    }
 }
 
 impl TryFrom<&str> for KindName {

@@ -5,44 +5,31 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The reason why there is no response.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum FailureCode {
-    /// The address is not allowed. This protects against SSRF.
-    Refused,
-    /// The request cannot be sent by HTTP.
-    Unsendable,
-    /// The name does not resolve.
-    NotFound,
-    /// No connection was accepted.
-    Unreachable,
-    /// The server has no valid certificate, or does not support TLS.
-    Tls,
-    /// The request timed out.
-    TimedOut,
-    /// The connection closed before the response was complete, or the response is not HTTP.
-    Broken,
+use crate::primitives::named_enum::named_json_enum;
+
+named_json_enum! {
+    /// The reason why there is no response.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum FailureCode {
+        /// The address is not allowed. This protects against SSRF.
+        Refused = "refused",
+        /// The request cannot be sent by HTTP.
+        Unsendable = "unsendable",
+        /// The name does not resolve.
+        NotFound = "not_found",
+        /// No connection was accepted.
+        Unreachable = "unreachable",
+        /// The server has no valid certificate, or does not support TLS.
+        Tls = "tls",
+        /// The request timed out.
+        TimedOut = "timed_out",
+        /// The connection closed before the response was complete, or the response is not HTTP.
+        Broken = "broken",
+    }
 }
 
 impl FailureCode {
-    pub const ALL: [Self; 7] =
-        [Self::Refused, Self::Unsendable, Self::NotFound, Self::Unreachable, Self::Tls, Self::TimedOut, Self::Broken];
-
-    /// Returns the code for rows and responses.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Refused => "refused",
-            Self::Unsendable => "unsendable",
-            Self::NotFound => "not_found",
-            Self::Unreachable => "unreachable",
-            Self::Tls => "tls",
-            Self::TimedOut => "timed_out",
-            Self::Broken => "broken",
-        }
-    }
-
     /// Returns the sentence that people read.
     pub const fn sentence(self) -> &'static str {
         match self {

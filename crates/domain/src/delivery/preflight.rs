@@ -2,48 +2,37 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::primitives::named_enum::named_json_enum;
+
 /// The limit of the response. A run's state may contain everything that an agent received.
 pub const LOOK_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The result of the status request. The status itself is not stored, because it may contain values that are redacted
-/// here.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum PreflightResult {
-    /// No run waits for this decision any more: it was resumed or cancelled.
-    NotWaiting,
-    /// Another decision is awaited under the same name.
-    Another,
-    /// A run is active. It may be the run that this request would start.
-    Busy,
-    /// The interrupt has no digest, so the gateway cannot identify it.
-    NoDigest,
-    /// The response has no known form.
-    Unclear,
-    /// The status is not 2xx.
-    Refused,
-    /// The server is of the right kind. Only a test asks for this.
-    There,
-    /// The server has no assistant of this name.
-    NoAssistant,
+named_json_enum! {
+    /// The result of the status request. The status itself is not stored, because it may contain values that are redacted
+    /// here.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum PreflightResult {
+        /// No run waits for this decision any more: it was resumed or cancelled.
+        NotWaiting = "not_waiting",
+        /// Another decision is awaited under the same name.
+        Another = "another",
+        /// A run is active. It may be the run that this request would start.
+        Busy = "busy",
+        /// The interrupt has no digest, so the gateway cannot identify it.
+        NoDigest = "no_digest",
+        /// The response has no known form.
+        Unclear = "unclear",
+        /// The status is not 2xx.
+        Refused = "refused",
+        /// The server is of the right kind. Only a test asks for this.
+        There = "there",
+        /// The server has no assistant of this name.
+        NoAssistant = "no_assistant",
+    }
 }
 
 impl PreflightResult {
-    /// Returns the code for responses.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotWaiting => "not_waiting",
-            Self::Another => "another",
-            Self::Busy => "busy",
-            Self::NoDigest => "no_digest",
-            Self::Unclear => "unclear",
-            Self::Refused => "refused",
-            Self::There => "there",
-            Self::NoAssistant => "no_assistant",
-        }
-    }
-
     /// Returns the sentence that people read.
     pub const fn sentence(self) -> &'static str {
         match self {

@@ -15,6 +15,7 @@ use super::preflight::PreflightResult;
 use crate::json::canonical::canonical;
 use crate::json::pointer::Pointer;
 use crate::keys::EncryptedValue;
+use crate::primitives::named_enum::named_json_enum;
 
 #[cfg(test)]
 mod tests;
@@ -49,19 +50,20 @@ pub struct PreflightTemplate {
     pub waiting: Value,
 }
 
-/// The values that a placeholder can insert.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Placeholder {
-    Answer,
-    Approved,
-    Decision,
-    Digest,
-    Event,
-    Flow,
-    Interrupt,
-    Review,
-    Thread,
+named_json_enum! {
+    /// The values that a placeholder can insert.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+    pub enum Placeholder {
+        Answer = "answer",
+        Approved = "approved",
+        Decision = "decision",
+        Digest = "digest",
+        Event = "event",
+        Flow = "flow",
+        Interrupt = "interrupt",
+        Review = "review",
+        Thread = "thread",
+    }
 }
 
 /// The reason why a template is invalid.
@@ -87,33 +89,6 @@ pub enum TemplateError {
 }
 
 impl Placeholder {
-    pub const ALL: [Self; 9] = [
-        Self::Answer,
-        Self::Approved,
-        Self::Decision,
-        Self::Digest,
-        Self::Event,
-        Self::Flow,
-        Self::Interrupt,
-        Self::Review,
-        Self::Thread,
-    ];
-
-    /// Returns the name in the braces.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Answer => "answer",
-            Self::Approved => "approved",
-            Self::Decision => "decision",
-            Self::Digest => "digest",
-            Self::Event => "event",
-            Self::Flow => "flow",
-            Self::Interrupt => "interrupt",
-            Self::Review => "review",
-            Self::Thread => "thread",
-        }
-    }
-
     /// Returns the inserted JSON value.
     fn value(self, decided: &DecisionPayload) -> Value {
         match self {

@@ -14,6 +14,7 @@ use super::projector::{VERSION as PROJECTOR_VERSION, VERSION_MEMBER};
 use super::{Artefact, STATE_SCHEMA_VERSION, VERSION};
 use crate::chain::hash::Digest;
 use crate::json::canonical::canonical;
+use crate::primitives::named_enum::named_json_enum;
 use deduplicate::LatestByName;
 use outcomes::RunOutcomes;
 
@@ -29,32 +30,20 @@ const TASK: &str = "task";
 /// Schema name in a learn record.
 const LEARN_SCHEMA: &str = "learn/1.0";
 
-/// Status of an episode, in the published words.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RunStatus {
-    Ok,
-    Error,
-    Vetoed,
-    Aborted,
-    Partial,
-    Pending,
+named_json_enum! {
+    /// Status of an episode, in the published words.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub enum RunStatus {
+        Ok = "ok",
+        Error = "error",
+        Vetoed = "vetoed",
+        Aborted = "aborted",
+        Partial = "partial",
+        Pending = "pending",
+    }
 }
 
 impl RunStatus {
-    pub const ALL: [Self; 6] = [Self::Ok, Self::Error, Self::Vetoed, Self::Aborted, Self::Partial, Self::Pending];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Error => "error",
-            Self::Vetoed => "vetoed",
-            Self::Aborted => "aborted",
-            Self::Partial => "partial",
-            Self::Pending => "pending",
-        }
-    }
-
     /// Returns the status of a word.
     pub fn named(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.as_str() == text)

@@ -20,6 +20,7 @@ use super::finding::{Code, Note, RunFinding, RunNote};
 use super::manifest::{self, Manifest};
 use crate::json::parse::parse;
 use crate::keys::PublicKeys;
+use crate::primitives::named_enum::named_enum;
 pub use parts::{CheckExtent, CheckExtents, RunSection};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,22 +54,14 @@ pub enum SignatureRequirement<'k> {
     By(&'k PublicKeys),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RunVerification {
-    /// The files are those of the episode, and belong together.
-    Verified,
-    Refused,
-    /// There is no violation, and no proof that the folder is complete.
-    CouldNotTell,
-}
-
-impl RunVerification {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Verified => "verified",
-            Self::Refused => "refused",
-            Self::CouldNotTell => "could_not_tell",
-        }
+named_enum! {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum RunVerification {
+        /// The files are those of the episode, and belong together.
+        Verified = "verified",
+        Refused = "refused",
+        /// There is no violation, and no proof that the folder is complete.
+        CouldNotTell = "could_not_tell",
     }
 }
 

@@ -3,6 +3,7 @@
 use super::SchemaViolationKind;
 use crate::json::parse::JsonCode;
 use crate::json::pointer::Pointer;
+use crate::primitives::named_enum::named_enum;
 use crate::transition_rules::TransitionViolation;
 
 /// Receives a violation, and computes the pointer only if it is reported.
@@ -79,34 +80,21 @@ impl GuardCode {
     }
 }
 
-/// Codes of AgentStateGuard, for users who migrate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AgentStateGuardCode {
-    Input,
-    Json,
-    /// It does not fit the schema.
-    Schema,
-    NoRules,
-    /// The current state is invalid.
-    Current,
-    Rule,
-    /// The target is not allowed.
-    Target,
-    /// The file could not be written.
-    Write,
-}
-
-impl AgentStateGuardCode {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Input => "QWED-AGENT-STATE-101",
-            Self::Json => "QWED-AGENT-STATE-102",
-            Self::Schema => "QWED-AGENT-STATE-103",
-            Self::NoRules => "QWED-AGENT-STATE-104",
-            Self::Current => "QWED-AGENT-STATE-105",
-            Self::Rule => "QWED-AGENT-STATE-106",
-            Self::Target => "QWED-AGENT-STATE-107",
-            Self::Write => "QWED-AGENT-STATE-108",
-        }
+named_enum! {
+    /// Codes of AgentStateGuard, for users who migrate.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum AgentStateGuardCode {
+        Input = "QWED-AGENT-STATE-101",
+        Json = "QWED-AGENT-STATE-102",
+        /// It does not fit the schema.
+        Schema = "QWED-AGENT-STATE-103",
+        NoRules = "QWED-AGENT-STATE-104",
+        /// The current state is invalid.
+        Current = "QWED-AGENT-STATE-105",
+        Rule = "QWED-AGENT-STATE-106",
+        /// The target is not allowed.
+        Target = "QWED-AGENT-STATE-107",
+        /// The file could not be written.
+        Write = "QWED-AGENT-STATE-108",
     }
 }

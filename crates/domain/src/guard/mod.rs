@@ -21,6 +21,8 @@ use rules::GuardRules;
 use schema::GuardSchema;
 pub use schema::SchemaDialect;
 
+use crate::primitives::named_enum::named_enum;
+
 /// Maximum number of reported violations. A thousand are as useful as ten thousand, and the rest is counted.
 pub const VIOLATIONS_MAX: usize = 1_000;
 
@@ -36,21 +38,15 @@ pub struct GuardConfigError {
     pub why: String,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GuardConfigCode {
-    Schema,
-    Rules,
+named_enum! {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum GuardConfigCode {
+        Schema = "guard_schema_invalid",
+        Rules = "guard_rules_invalid",
+    }
 }
 
 impl GuardConfigCode {
-    /// Returns the code in an answer.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Schema => "guard_schema_invalid",
-            Self::Rules => "guard_rules_invalid",
-        }
-    }
-
     const fn what(self) -> &'static str {
         match self {
             Self::Schema => "schema",
@@ -67,23 +63,13 @@ impl GuardConfigCode {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ViolationSubject {
-    Current,
-    Proposed,
-    Rules,
-    Target,
-}
-
-impl ViolationSubject {
-    /// Returns the word in an answer.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Current => "current",
-            Self::Proposed => "proposed",
-            Self::Rules => "rules",
-            Self::Target => "target",
-        }
+named_enum! {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum ViolationSubject {
+        Current = "current",
+        Proposed = "proposed",
+        Rules = "rules",
+        Target = "target",
     }
 }
 

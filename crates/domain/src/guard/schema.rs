@@ -10,23 +10,16 @@ use super::code::GuardReporter;
 use super::{GuardConfigCode, GuardConfigError, LIMITS, basic_schema};
 use crate::json::parse::{JsonCode, parse};
 use crate::json::pointer::Pointer;
+use crate::primitives::named_enum::named_enum;
 use crate::schema::{BYTES_MAX, Openness, Schema as JsonSchema, SchemaError, SchemaSource, SchemaViolation};
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SchemaDialect {
-    /// The guard's own: `type`, `enum`, `properties`, `required`, `additionalProperties`, `items`.
-    Guard,
-    /// JSON Schema 2020-12.
-    JsonSchema,
-}
-
-impl SchemaDialect {
-    /// Returns the word in an answer.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Guard => "guard",
-            Self::JsonSchema => "json-schema-2020-12",
-        }
+named_enum! {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum SchemaDialect {
+        /// The guard's own: `type`, `enum`, `properties`, `required`, `additionalProperties`, `items`.
+        Guard = "guard",
+        /// JSON Schema 2020-12.
+        JsonSchema = "json-schema-2020-12",
     }
 }
 

@@ -7,25 +7,17 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::interrupts::signed_post::SigningSecretRef;
 use crate::primitives::confusable::alike;
 use crate::primitives::id::{AccountId, FlowId, GroupName, NodeId, PasskeyId, PrincipalId, SessionId, TokenId};
+use crate::primitives::named_enum::named_json_enum;
 use crate::primitives::time::Timestamp;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PersonRole {
-    Reviewer,
-    /// Runs the gateway. It never votes.
-    Admin,
-    /// Reads everything and changes nothing.
-    Auditor,
-}
-
-impl PersonRole {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Reviewer => "reviewer",
-            Self::Admin => "admin",
-            Self::Auditor => "auditor",
-        }
+named_json_enum! {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub enum PersonRole {
+        Reviewer = "reviewer",
+        /// Runs the gateway. It never votes.
+        Admin = "admin",
+        /// Reads everything and changes nothing.
+        Auditor = "auditor",
     }
 }
 
@@ -120,33 +112,21 @@ fn sign_in_of_any_age<'de, D: Deserializer<'de>>(from: D) -> Result<AccountCrede
     })
 }
 
-/// The role of a token. A token has exactly one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MachineRole {
-    /// Creates threads and reads the decisions of its flow.
-    Host,
-    Agent,
-    /// Verifies, confirms and aborts as its node.
-    Writer,
-    /// Reads everything and changes nothing.
-    Auditor,
-    /// Runs the gateway. It never proposes, verifies or votes.
-    Admin,
-    /// Reads only the gateway's metrics.
-    Monitor,
-}
-
-impl MachineRole {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Agent => "agent",
-            Self::Writer => "writer",
-            Self::Auditor => "auditor",
-            Self::Admin => "admin",
-            Self::Monitor => "monitor",
-        }
+named_json_enum! {
+    /// The role of a token. A token has exactly one.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+    pub enum MachineRole {
+        /// Creates threads and reads the decisions of its flow.
+        Host = "host",
+        Agent = "agent",
+        /// Verifies, confirms and aborts as its node.
+        Writer = "writer",
+        /// Reads everything and changes nothing.
+        Auditor = "auditor",
+        /// Runs the gateway. It never proposes, verifies or votes.
+        Admin = "admin",
+        /// Reads only the gateway's metrics.
+        Monitor = "monitor",
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::account::PersonRole;
 use crate::primitives::id::GroupName;
+use crate::primitives::named_enum::named_enum;
 
 /// The verified claims of a provider about a person.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,47 +71,31 @@ pub fn account_name(claimed: &str) -> Option<String> {
     fits.then(|| claimed.to_ascii_lowercase())
 }
 
-/// The reason why a sign-in by a provider is rejected. The codes are those of the audit log.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SignInRejected {
-    /// The person or the provider refused.
-    Refused,
-    /// The provider does not answer, or its answer is invalid.
-    ProviderDown,
-    /// The state is unknown: expired, used, or from another browser.
-    UnknownState,
-    /// The response comes from another provider than the request.
-    WrongProvider,
-    /// No trusted key signed the token.
-    BadSignature,
-    /// The token is for another audience or another sign-in.
-    NotForUs,
-    /// The token is expired or from the future. A clock may be wrong.
-    WrongTime,
-    /// No claim value is mapped.
-    NotMapped,
-    /// The name at the provider is not a valid account name.
-    UnusableName,
-    /// Another account, a group or the owner of a token has the name or one that looks like it.
-    NameTaken,
-    Disabled,
-}
-
-impl SignInRejected {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Refused => "refused",
-            Self::ProviderDown => "provider_down",
-            Self::UnknownState => "unknown_state",
-            Self::WrongProvider => "wrong_provider",
-            Self::BadSignature => "bad_signature",
-            Self::NotForUs => "not_for_us",
-            Self::WrongTime => "wrong_time",
-            Self::NotMapped => "not_mapped",
-            Self::UnusableName => "unusable_name",
-            Self::NameTaken => "name_taken",
-            Self::Disabled => "disabled",
-        }
+named_enum! {
+    /// The reason why a sign-in by a provider is rejected. The codes are those of the audit log.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum SignInRejected {
+        /// The person or the provider refused.
+        Refused = "refused",
+        /// The provider does not answer, or its answer is invalid.
+        ProviderDown = "provider_down",
+        /// The state is unknown: expired, used, or from another browser.
+        UnknownState = "unknown_state",
+        /// The response comes from another provider than the request.
+        WrongProvider = "wrong_provider",
+        /// No trusted key signed the token.
+        BadSignature = "bad_signature",
+        /// The token is for another audience or another sign-in.
+        NotForUs = "not_for_us",
+        /// The token is expired or from the future. A clock may be wrong.
+        WrongTime = "wrong_time",
+        /// No claim value is mapped.
+        NotMapped = "not_mapped",
+        /// The name at the provider is not a valid account name.
+        UnusableName = "unusable_name",
+        /// Another account, a group or the owner of a token has the name or one that looks like it.
+        NameTaken = "name_taken",
+        Disabled = "disabled",
     }
 }
 

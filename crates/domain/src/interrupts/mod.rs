@@ -19,15 +19,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::chain::hash::{Digest, Tag};
-use super::chain::receipt::{ApprovalClaim, DenialClaim};
+use super::chain::signed_vote::InterruptVoteStatement;
 use super::identity::account::Account;
 use super::json::canonical::canonical;
 use super::primitives::id::{FlowId, InterruptId, PrincipalId};
 use super::primitives::time::Timestamp;
-use super::reviews::{
-    ApprovalStage, Ballot, PasskeyRequirement, Quorum, QuorumResult, Vote, VotePreview, VoteRejected, VoteVerdict,
-    VoterRoll,
-};
+use super::reviews::{ApprovalStage, Ballot, Quorum, Tally, Vote, VoteRejected, VoteSubject, VoteVerdict, VoterRoll};
 
 #[cfg(test)]
 mod tests;
@@ -169,26 +166,6 @@ impl InterruptRejected {
     }
 }
 
-/// The interrupt after a counted vote.
-#[derive(Debug, PartialEq, Eq)]
-pub enum InterruptTally {
-    Waiting(Interrupt),
-    /// Every stage has its quorum. These are the counted approvals.
-    Approved(Interrupt, Vec<ApprovalClaim>),
-    Denied(Interrupt, Vec<DenialClaim>),
-}
-
-impl InterruptTally {
-    /// Returns the result as the page shows it to the voter.
-    pub const fn prospect(&self) -> VotePreview {
-        match self {
-            Self::Waiting(_) => VotePreview::Waits,
-            Self::Approved(..) => VotePreview::Passes,
-            Self::Denied(..) => VotePreview::Ends,
-        }
-    }
-}
-
 impl InterruptDecision {
     pub const fn word(self) -> &'static str {
         match self {
@@ -275,12 +252,6 @@ impl Interrupt {
         }
     }
 
-    /// Returns the passkey requirement of a stage. For an unknown stage it is the strictest one, so an invalid stage
-    /// never weakens the check.
-    pub fn passkey_need(&self, stage: u32) -> PasskeyRequirement {
-        self.asking.stages.get(stage as usize).map_or(PasskeyRequirement::Signature {}, |it| it.passkey)
-    }
-
     /// Returns the digits that a verdict at a stage requires, if any.
     pub fn asks_to_type(&self, stage: u32, verdict: VoteVerdict) -> Option<String> {
         self.asking.stages.get(stage as usize)?.asks_to_type(verdict, &self.digest)
@@ -288,7 +259,7 @@ impl Interrupt {
 
     /// Checks and counts a vote. The roll contains the current accounts of all voters, including the new one.
     /// Delegations do not apply to interrupts.
-    pub fn vote(mut self, ballot: Ballot, voter: &Account, roll: &VoterRoll) -> Result<InterruptTally, VoteRejected> {
+    pub fn vote(mut self, ballot: Ballot, voter: &Account, roll: &VoterRoll) -> Result<Tally<Self>, VoteRejected> {
         if !matches!(self.state, InterruptState::Open {}) {
             return Err(VoteRejected::Ended);
         }
@@ -300,11 +271,8 @@ impl Interrupt {
         let vote = self.jury().hear(ballot, voter, roll)?;
         self.votes.push(vote);
         // A vote must not decide the interrupt if the page said that more votes are needed.
-        Ok(match self.jury().count(roll).matches_preview(told)? {
-            QuorumResult::Waiting => InterruptTally::Waiting(self),
-            QuorumResult::Approved(approvals) => InterruptTally::Approved(self, approvals),
-            QuorumResult::Denied(refusals) => InterruptTally::Denied(self, refusals),
-        })
+        let result = self.jury().count(roll).matches_preview(told)?;
+        Ok(Tally { record: self, result })
     }
 
     /// Returns the ended interrupt. Only an open one can end, so an end is never overwritten.
@@ -321,5 +289,17 @@ impl Interrupt {
             }
             InterruptState::Ended { .. } => Err(VoteRejected::Ended),
         }
+    }
+}
+
+impl VoteSubject for Interrupt {
+    type Statement = InterruptVoteStatement;
+
+    fn subject_id(&self) -> &InterruptId {
+        &self.id
+    }
+
+    fn quorum(&self, _now: Timestamp) -> Quorum<'_> {
+        self.jury()
     }
 }

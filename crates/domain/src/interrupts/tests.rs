@@ -3,14 +3,14 @@ use serde_json::json;
 use super::*;
 use crate::chain::entry::Entry;
 use crate::chain::jws::{self, JwsError, TokenType};
-use crate::chain::receipt::{Denial, Receipt, Verification};
+use crate::chain::receipt::{ApprovalClaim, Denial, DenialClaim, Receipt, Verification};
 use crate::context::EnvelopeClaims;
 use crate::episode::manifest;
 use crate::identity::account::AccountCredential;
 use crate::identity::account::PersonRole;
 use crate::keys::{KeyUse, Keys};
 use crate::primitives::id::{AccountId, Jti};
-use crate::reviews::{BrowserCheck, CheckboxState, ConfirmationMethod, PasskeyRequirement, VoterProof};
+use crate::reviews::{BrowserCheck, CheckboxState, ConfirmationMethod, PasskeyRequirement, QuorumResult, VoterProof};
 
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
@@ -112,7 +112,7 @@ fn no_delegated_and_no_late_vote_on_an_interrupt() {
     let roll = VoterRoll::of(vec![reviewer()], now);
     let delegated = Ballot { delegation: Some("d-1".try_into().unwrap()), ..ballot(open.digest) };
     assert_eq!(open.clone().vote(delegated, &reviewer(), &roll), Err(VoteRejected::Delegation));
-    let Ok(InterruptTally::Approved(counted, approvals)) =
+    let Ok(Tally { record: counted, result: QuorumResult::Approved(approvals) }) =
         open.vote(ballot(interrupt(asserted()).digest), &reviewer(), &roll)
     else {
         panic!("not approved");

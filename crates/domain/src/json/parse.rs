@@ -13,6 +13,7 @@ use unicode_normalization::is_nfc;
 
 use super::number;
 use super::pointer::Pointer;
+use crate::primitives::named_enum::named_enum;
 
 mod text;
 
@@ -47,49 +48,26 @@ impl Default for ParseLimits {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum JsonCode {
-    Empty,
-    Syntax,
-    /// Two keys of one object are equal, at least after NFC.
-    DuplicateKey,
-    NotANumber,
-    /// The decimal value of the number differs from its shortest double.
-    NumberNotExact,
-    /// Too many nested containers.
-    TooDeep,
-    /// Too many bytes.
-    TooLarge,
-    /// Not UTF-8, or half of a surrogate pair.
-    Encoding,
+named_enum! {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum JsonCode {
+        Empty = "empty",
+        Syntax = "syntax",
+        /// Two keys of one object are equal, at least after NFC.
+        DuplicateKey = "duplicate_key",
+        NotANumber = "not_a_number",
+        /// The decimal value of the number differs from its shortest double.
+        NumberNotExact = "number_not_exact",
+        /// Too many nested containers.
+        TooDeep = "too_deep",
+        /// Too many bytes.
+        TooLarge = "too_large",
+        /// Not UTF-8, or half of a surrogate pair.
+        Encoding = "encoding",
+    }
 }
 
 impl JsonCode {
-    pub const ALL: &'static [Self] = &[
-        Self::Empty,
-        Self::Syntax,
-        Self::DuplicateKey,
-        Self::NotANumber,
-        Self::NumberNotExact,
-        Self::TooDeep,
-        Self::TooLarge,
-        Self::Encoding,
-    ];
-
-    /// Returns the code in responses.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Empty => "empty",
-            Self::Syntax => "syntax",
-            Self::DuplicateKey => "duplicate_key",
-            Self::NotANumber => "not_a_number",
-            Self::NumberNotExact => "number_not_exact",
-            Self::TooDeep => "too_deep",
-            Self::TooLarge => "too_large",
-            Self::Encoding => "encoding",
-        }
-    }
-
     /// Returns a fixed sentence for the sender. It never quotes the document.
     pub const fn detail(self) -> &'static str {
         match self {

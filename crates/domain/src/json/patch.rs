@@ -19,6 +19,8 @@ use operation::Operation;
 pub use operation::OperationError;
 pub use touched_paths::{PathEffect, TouchedPath};
 
+use crate::primitives::named_enum::named_json_enum;
+
 #[cfg(test)]
 mod tests;
 
@@ -26,29 +28,19 @@ mod tests;
 /// shift all of it, so the limit is far below the number of leaves.
 pub const OPERATIONS_MAX: usize = 1_000;
 
-/// The format of a patch.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "openapi", schema(as = PatchFormat))]
-pub enum PatchFormat {
-    /// Top-level keys to new values, as graph nodes return them; null sets null.
-    #[default]
-    Merge,
-    /// RFC 7396; null deletes.
-    MergePatch,
-    /// RFC 6902.
-    JsonPatch,
-}
-
-impl PatchFormat {
-    /// The name, as requests carry it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Merge => "merge",
-            Self::MergePatch => "merge-patch",
-            Self::JsonPatch => "json-patch",
-        }
+named_json_enum! {
+    /// The format of a patch.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    #[cfg_attr(feature = "openapi", schema(as = PatchFormat))]
+    pub enum PatchFormat {
+        /// Top-level keys to new values, as graph nodes return them; null sets null.
+        #[default]
+        Merge = "merge",
+        /// RFC 7396; null deletes.
+        MergePatch = "merge-patch",
+        /// RFC 6902.
+        JsonPatch = "json-patch",
     }
 }
 

@@ -3,44 +3,31 @@
 use std::fmt;
 use std::ops::Range;
 
-/// Kind of mistake, for programs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PolicyCode {
-    Syntax,
-    /// A key that no version of the format has.
-    UnknownKey,
-    /// A required key is missing.
-    Missing,
-    /// A value of the wrong type.
-    WrongType,
-    /// A value of the right type that is not allowed here.
-    BadValue,
-    /// A value or list beyond its limit.
-    TooLarge,
-    /// A file that was not passed with the policy.
-    UnknownSchema,
-    /// A schema that is not JSON, is not JSON Schema, or uses an unsupported keyword.
-    BadSchema,
-    /// A condition that is not CEL, or uses unsupported expressions.
-    BadRule,
-    /// Parts of the policy that contradict each other.
-    Contradiction,
-}
+use crate::primitives::named_enum::named_enum;
 
-impl PolicyCode {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Syntax => "syntax",
-            Self::UnknownKey => "unknown_key",
-            Self::Missing => "missing",
-            Self::WrongType => "wrong_type",
-            Self::BadValue => "bad_value",
-            Self::TooLarge => "too_large",
-            Self::UnknownSchema => "unknown_schema",
-            Self::BadSchema => "bad_schema",
-            Self::BadRule => "bad_rule",
-            Self::Contradiction => "contradiction",
-        }
+named_enum! {
+    /// Kind of mistake, for programs.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum PolicyCode {
+        Syntax = "syntax",
+        /// A key that no version of the format has.
+        UnknownKey = "unknown_key",
+        /// A required key is missing.
+        Missing = "missing",
+        /// A value of the wrong type.
+        WrongType = "wrong_type",
+        /// A value of the right type that is not allowed here.
+        BadValue = "bad_value",
+        /// A value or list beyond its limit.
+        TooLarge = "too_large",
+        /// A file that was not passed with the policy.
+        UnknownSchema = "unknown_schema",
+        /// A schema that is not JSON, is not JSON Schema, or uses an unsupported keyword.
+        BadSchema = "bad_schema",
+        /// A condition that is not CEL, or uses unsupported expressions.
+        BadRule = "bad_rule",
+        /// Parts of the policy that contradict each other.
+        Contradiction = "contradiction",
     }
 }
 

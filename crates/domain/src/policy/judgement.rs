@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::json::diff::LeafChange;
 use crate::json::pattern::Pattern;
 use crate::json::pointer::Pointer;
+use crate::primitives::named_enum::named_json_enum;
 use crate::primitives::openapi_schema::one_of_words;
 
 /// Result of judging a request.
@@ -101,26 +102,14 @@ pub enum ReasonAudience {
 }
 
 macro_rules! codes {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-        pub enum $name {
-            $($(#[$variant_doc])* #[serde(rename = $text)] $variant,)*
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:tt,)* }) => {
+        named_json_enum! {
+            $(#[$doc])*
+            #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+            pub enum $name { $($(#[$variant_doc])* $variant = $text,)* }
         }
 
         one_of_words!($name, Self::ALL.iter().map(|it| it.as_str()));
-
-        impl $name {
-            /// Every code, in the order in which checks run.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-
-            /// The word on the wire.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)*
-                }
-            }
-        }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

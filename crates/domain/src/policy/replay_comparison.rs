@@ -8,22 +8,25 @@ use serde_json::Value;
 use super::judgement::{JudgedWarning, Judgement, RejectCode, Violation};
 use super::model::Policy;
 use super::redaction::Redactor;
+use crate::primitives::named_enum::named_enum;
+use crate::primitives::named_enum::named_json_enum;
 use crate::threads::flow::Mode;
 use crate::threads::rejected_request::RejectedRequest;
 
-/// The actual or possible result of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ReplayOutcome {
-    /// It commits without approval.
-    Commit,
-    /// It commits because the flow only observes. Otherwise it would require approval.
-    Observe,
-    /// It requires approval. The decision of the reviewers is not compared.
-    Hold,
-    /// It was rejected.
-    Reject,
+named_json_enum! {
+    /// The actual or possible result of a request.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    pub enum ReplayOutcome {
+        /// It commits without approval.
+        Commit = "commit",
+        /// It commits because the flow only observes. Otherwise it would require approval.
+        Observe = "observe",
+        /// It requires approval. The decision of the reviewers is not compared.
+        Hold = "hold",
+        /// It was rejected.
+        Reject = "reject",
+    }
 }
 
 /// The result of a request, as far as the policy decides it.
@@ -75,21 +78,23 @@ pub enum ReplayComparison {
     },
 }
 
-/// Why the result under another policy is unknown.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ReplayUnknownCause {
-    /// The request is not stored any more.
-    NotKept,
-    /// It was rejected without being judged, because its node had no attempts left.
-    NotJudged,
-    /// The token that sent it does not exist any more.
-    NoAsker,
-    /// It would require approval, but at that time no reviewer could approve under the policy then.
-    NobodyThen,
-    /// Its thread is longer than the replay's limit.
-    TooFar,
-    /// Its values, or those of the state before it, are erased.
-    Erased,
+named_enum! {
+    /// Why the result under another policy is unknown.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum ReplayUnknownCause {
+        /// The request is not stored any more.
+        NotKept = "not_kept",
+        /// It was rejected without being judged, because its node had no attempts left.
+        NotJudged = "not_judged",
+        /// The token that sent it does not exist any more.
+        NoAsker = "no_asker",
+        /// It would require approval, but at that time no reviewer could approve under the policy then.
+        NobodyThen = "nobody_then",
+        /// Its thread is longer than the replay's limit.
+        TooFar = "too_far",
+        /// Its values, or those of the state before it, are erased.
+        Erased = "erased",
+    }
 }
 
 /// The reason as it is returned.
@@ -102,29 +107,7 @@ struct UnknownOutcomeReason {
     detail: &'static str,
 }
 
-impl ReplayOutcome {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Commit => "commit",
-            Self::Observe => "observe",
-            Self::Hold => "hold",
-            Self::Reject => "reject",
-        }
-    }
-}
-
 impl ReplayUnknownCause {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotKept => "not_kept",
-            Self::NotJudged => "not_judged",
-            Self::NoAsker => "no_asker",
-            Self::NobodyThen => "nobody_then",
-            Self::TooFar => "too_far",
-            Self::Erased => "erased",
-        }
-    }
-
     pub const fn detail(self) -> &'static str {
         match self {
             Self::NotKept => {

@@ -2,42 +2,38 @@
 
 use serde::{Deserialize, Serialize};
 
-/// `on_violation`: the consequence of a rejected request for the run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnViolation {
-    FailFast,
-    /// The node has one more attempt on the same head.
-    RetryOnce,
-    /// The whole patch of the node is dropped, and the run continues.
-    SkipNode,
+use crate::primitives::named_enum::named_json_enum;
+
+named_json_enum! {
+    /// `on_violation`: the consequence of a rejected request for the run.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub enum OnViolation {
+        FailFast = "fail_fast",
+        /// The node has one more attempt on the same head.
+        RetryOnce = "retry_once",
+        /// The whole patch of the node is dropped, and the run continues.
+        SkipNode = "skip_node",
+    }
 }
 
-/// Next action of a rejected node, for programs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Instruction {
-    Stop,
-    /// Send one other request on this head.
-    RetryOnce,
-    /// Send nothing more on this head.
-    NoMoreTries,
-    /// Continue with the next node, without this node's changes.
-    SkipNode,
+named_json_enum! {
+    /// Next action of a rejected node, for programs.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub enum Instruction {
+        Stop = "stop",
+        /// Send one other request on this head.
+        RetryOnce = "retry_once",
+        /// Send nothing more on this head.
+        NoMoreTries = "no_more_tries",
+        /// Continue with the next node, without this node's changes.
+        SkipNode = "skip_node",
+    }
 }
 
 /// Rejected requests of one node on one head with `retry_once`: the first one and its retry.
 const VIOLATIONS_MAX: u32 = 2;
 
 impl OnViolation {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::FailFast => "fail_fast",
-            Self::RetryOnce => "retry_once",
-            Self::SkipNode => "skip_node",
-        }
-    }
-
     /// Returns whether a node that was rejected this often on a head has no attempts left there.
     pub const fn is_exhausted(self, violations: u32) -> bool {
         matches!(self, Self::RetryOnce) && violations >= VIOLATIONS_MAX
@@ -55,15 +51,6 @@ impl OnViolation {
 }
 
 impl Instruction {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::RetryOnce => "retry_once",
-            Self::NoMoreTries => "no_more_tries",
-            Self::SkipNode => "skip_node",
-        }
-    }
-
     pub const fn detail(self) -> &'static str {
         match self {
             Self::Stop => "Nothing was applied. End this run as failed.",

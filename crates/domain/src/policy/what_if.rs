@@ -15,6 +15,7 @@ use crate::json::patch::{Patch, PatchFormat};
 use crate::json::pointer::Pointer;
 use crate::json::size::StateLimits;
 use crate::primitives::id::NodeId;
+use crate::primitives::named_enum::named_json_enum;
 
 /// A state, which may be invented, and a request of a node.
 #[derive(Clone, Debug)]
@@ -28,18 +29,19 @@ pub struct HypotheticalRequest<'a> {
     pub around: &'a HypotheticalContext,
 }
 
-/// The possible result of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", schema(as = JudgedOutcome))]
-pub enum JudgedOutcome {
-    /// It would commit without approval.
-    Commit,
-    /// It would require approval.
-    Hold,
-    /// It would be rejected.
-    Reject,
+named_json_enum! {
+    /// The possible result of a request.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+    #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+    #[cfg_attr(feature = "openapi", schema(as = JudgedOutcome))]
+    pub enum JudgedOutcome {
+        /// It would commit without approval.
+        Commit = "commit",
+        /// It would require approval.
+        Hold = "hold",
+        /// It would be rejected.
+        Reject = "reject",
+    }
 }
 
 /// The result of a dry run.
@@ -107,14 +109,4 @@ pub fn what_if(policy: &Policy, supposed: &HypotheticalRequest<'_>, limits: &Sta
 pub fn unreadable(pointer: Pointer) -> Judgement {
     let violation = Violation::new(RejectCode::PatchFailed, pointer, "not a patch of the given format");
     Judgement::Reject { violations: vec![violation] }
-}
-
-impl JudgedOutcome {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Commit => "commit",
-            Self::Hold => "hold",
-            Self::Reject => "reject",
-        }
-    }
 }

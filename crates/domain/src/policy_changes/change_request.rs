@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::chain::hash::{Digest, Tag};
+use crate::chain::signed_vote::PolicyVoteStatement;
 use crate::identity::account::Account;
 use crate::json::canonical::canonical;
 use crate::primitives::id::{AmendmentId, FlowId, PrincipalId};
 use crate::primitives::time::Timestamp;
-use crate::reviews::{ApprovalStage, Ballot, PasskeyRequirement, Quorum, QuorumResult, Vote, VoteRejected, VoterRoll};
+use crate::reviews::{ApprovalStage, Ballot, Quorum, QuorumResult, Tally, Vote, VoteRejected, VoteSubject, VoterRoll};
 use crate::threads::flow::Flow;
 
 #[cfg(test)]
@@ -107,15 +108,6 @@ pub struct PolicyChangeTerms {
     pub expires_at: Timestamp,
 }
 
-/// Result of counting a vote.
-#[derive(Debug, PartialEq, Eq)]
-pub enum PolicyChangeTally {
-    Waiting(PolicyChangeRequest),
-    /// The quorum is reached, and the policy is to be activated.
-    Approved(PolicyChangeRequest),
-    Denied(PolicyChangeRequest),
-}
-
 /// One denial is enough. A policy with an objection should be discussed first.
 const DENIALS_NEEDED: u32 = 1;
 
@@ -187,35 +179,22 @@ impl PolicyChangeRequest {
         }
     }
 
-    /// Returns the passkey requirement of a stage. An unknown stage has the strictest one.
-    pub fn passkey_need(&self, stage: u32) -> PasskeyRequirement {
-        self.stages.get(stage as usize).map_or(PasskeyRequirement::Signature {}, |it| it.passkey)
-    }
-
     /// Counts a vote, or returns why it is rejected. The roll has every voter with their current account, including
     /// the new one. Delegations do not apply to policy changes.
-    pub fn vote(
-        mut self,
-        ballot: Ballot,
-        voter: &Account,
-        roll: &VoterRoll,
-    ) -> Result<PolicyChangeTally, VoteRejected> {
+    pub fn vote(mut self, ballot: Ballot, voter: &Account, roll: &VoterRoll) -> Result<Tally<Self>, VoteRejected> {
         if !matches!(self.state, PolicyChangeState::Open {}) {
             return Err(VoteRejected::Ended);
         }
         let vote = self.jury().hear(ballot, voter, roll)?;
         self.votes.push(vote);
-        let now = roll.now;
         // All votes are counted again with the current accounts, because groups may have changed since.
-        Ok(match self.jury().count(roll) {
-            QuorumResult::Waiting => PolicyChangeTally::Waiting(self),
-            QuorumResult::Approved(_) => {
-                PolicyChangeTally::Approved(Self { state: PolicyChangeState::Activated { at: now }, ..self })
-            }
-            QuorumResult::Denied(_) => {
-                PolicyChangeTally::Denied(Self { state: PolicyChangeState::Denied { at: now }, ..self })
-            }
-        })
+        let (result, at) = (self.jury().count(roll), roll.now);
+        match result {
+            QuorumResult::Waiting => {}
+            QuorumResult::Approved(_) => self.state = PolicyChangeState::Activated { at },
+            QuorumResult::Denied(_) => self.state = PolicyChangeState::Denied { at },
+        }
+        Ok(Tally { record: self, result })
     }
 
     /// Returns the request with its end. Only an open request can end, so an end is never overwritten.
@@ -227,6 +206,18 @@ impl PolicyChangeRequest {
             }
             _ => Err(VoteRejected::Ended),
         }
+    }
+}
+
+impl VoteSubject for PolicyChangeRequest {
+    type Statement = PolicyVoteStatement;
+
+    fn subject_id(&self) -> &AmendmentId {
+        &self.id
+    }
+
+    fn quorum(&self, _now: Timestamp) -> Quorum<'_> {
+        self.jury()
     }
 }
 

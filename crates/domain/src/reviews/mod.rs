@@ -15,6 +15,7 @@ mod search_labels;
 mod tally;
 mod typed_confirmation;
 mod vote_preview;
+mod vote_subject;
 mod voter_proof;
 mod voter_roll;
 mod withdrawal;
@@ -28,9 +29,10 @@ pub use quorum_feasible::can_be_approved;
 pub use reminders::{DueReminder, Escalation, HoldReminders, Reminder};
 pub use reveal::{REVEAL_REASON_CHARS_MAX, REVEALS_MAX, Reveal, RevealRejected, groups_to_reveal_to};
 pub use search_labels::{HoldOutcome, HoldPhase, SearchKey, SearchWord};
-pub use tally::{HoldTally, VoteContext};
+pub use tally::{Tally, VoteContext};
 pub use typed_confirmation::{ConfirmationMethod, TYPED_DIGITS};
 pub use vote_preview::VotePreview;
+pub use vote_subject::VoteSubject;
 pub use voter_proof::{PasskeyRequirement, VoterProof};
 pub use voter_roll::{DelegatedFrom, VoterRoll, VotingSeat};
 pub use withdrawal::{WITHDRAWALS_MAX, Withdrawal, WithdrawalRequest};
@@ -292,13 +294,6 @@ impl Hold {
             free => free?,
         }
         jury.eligible_stages(person).map(drop)
-    }
-
-    /// Returns the passkey requirement of a stage. For an unknown stage it is the strictest one, so an invalid stage
-    /// never weakens the check.
-    pub fn passkey_need(&self, stage: u32) -> PasskeyRequirement {
-        let stage = usize::try_from(stage).ok().and_then(|it| self.stages.get(it));
-        stage.map_or(PasskeyRequirement::Signature {}, |it| it.passkey)
     }
 
     /// Returns the number of approvals of a stage, by the voters' current accounts.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::ballot::{Ballot, COMMENT_CHARS_MAX, Ineligible, VoteRejected};
 use super::voter_roll::{DelegatedFrom, VoterRoll, VotingSeat};
-use super::{ApprovalStage, BrowserCheck, Vote, VoteVerdict, is_author};
+use super::{ApprovalStage, BrowserCheck, PasskeyRequirement, Vote, VoteVerdict, is_author};
 use crate::chain::hash::Digest;
 use crate::chain::receipt::{ApprovalClaim, ApprovalMethod, DenialClaim};
 use crate::identity::account::{Account, AccountCredential, PersonRole};
@@ -183,6 +183,12 @@ impl Quorum<'_> {
 
     fn stage(&self, stage: u32) -> Result<&ApprovalStage, VoteRejected> {
         usize::try_from(stage).ok().and_then(|it| self.stages.get(it)).ok_or(VoteRejected::Stage)
+    }
+
+    /// Returns the passkey requirement of a stage. For an unknown stage it is the strictest one, so an invalid stage
+    /// never weakens the check.
+    pub fn passkey_need(&self, stage: u32) -> PasskeyRequirement {
+        self.stage(stage).map_or(PasskeyRequirement::Signature {}, |it| it.passkey)
     }
 
     /// Returns the seat in which a ballot is cast.

@@ -3,26 +3,19 @@
 use super::ballot::{Ballot, CheckboxState, VoteRejected};
 use super::quorum::QuorumResult;
 use super::{Hold, HoldState, Vote, VotePreview, VoteVerdict, VoterRoll};
-use crate::chain::receipt::{ApprovalClaim, DenialClaim};
 use crate::identity::account::Account;
 
-/// The review after a counted vote.
+/// A record after a counted vote, and the result of the count.
 #[derive(Debug, PartialEq, Eq)]
-pub enum HoldTally {
-    Waiting(Hold),
-    /// Every stage has its quorum. These are the counted approvals.
-    Approved(Hold, Vec<ApprovalClaim>),
-    Denied(Hold, Vec<DenialClaim>),
+pub struct Tally<T> {
+    pub record: T,
+    pub result: QuorumResult,
 }
 
-impl HoldTally {
+impl<T> Tally<T> {
     /// Returns the result as the page shows it to the voter.
     pub const fn prospect(&self) -> VotePreview {
-        match self {
-            Self::Waiting(_) => VotePreview::Waits,
-            Self::Approved(..) => VotePreview::Passes,
-            Self::Denied(..) => VotePreview::Ends,
-        }
+        self.result.prospect()
     }
 }
 
@@ -36,16 +29,18 @@ pub struct VoteContext<'a> {
 
 impl Hold {
     /// Checks and counts a vote.
-    pub fn vote(mut self, ballot: Ballot, voter: &Account, bench: &VoteContext<'_>) -> Result<HoldTally, VoteRejected> {
+    pub fn vote(
+        mut self,
+        ballot: Ballot,
+        voter: &Account,
+        bench: &VoteContext<'_>,
+    ) -> Result<Tally<Self>, VoteRejected> {
         let told = ballot.told;
         let vote = self.check(ballot, voter, bench)?;
         // The quorum counts the stored votes, so the new one is added first.
         self.votes.push(vote);
-        Ok(match self.jury(bench.roll.now).count(bench.roll).matches_preview(told)? {
-            QuorumResult::Waiting => HoldTally::Waiting(self),
-            QuorumResult::Approved(approvals) => HoldTally::Approved(self, approvals),
-            QuorumResult::Denied(refusals) => HoldTally::Denied(self, refusals),
-        })
+        let result = self.jury(bench.roll.now).count(bench.roll).matches_preview(told)?;
+        Ok(Tally { record: self, result })
     }
 
     fn check(&self, ballot: Ballot, voter: &Account, bench: &VoteContext<'_>) -> Result<Vote, VoteRejected> {

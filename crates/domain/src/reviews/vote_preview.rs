@@ -36,7 +36,7 @@ impl QuorumResult {
         if told.is_none_or(|it| it == self.prospect()) { Ok(self) } else { Err(VoteRejected::MovedOn) }
     }
 
-    const fn prospect(&self) -> VotePreview {
+    pub(super) const fn prospect(&self) -> VotePreview {
         match self {
             Self::Waiting => VotePreview::Waits,
             Self::Approved(_) => VotePreview::Passes,

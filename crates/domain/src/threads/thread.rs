@@ -89,6 +89,10 @@ pub struct ThreadClosure {
     pub reason: String,
 }
 
+/// The limit of writes with an unknown outcome in one thread. They may still be carried out, and each makes its row
+/// longer.
+pub const UNRESOLVED_MAX: usize = 100;
+
 /// The row on which all changes of a thread are serialized.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -98,7 +98,7 @@ impl AuditRun<'_> {
                 && it.ended.as_ref().is_none_or(|end| vote.at < end.at.plus(2 * CLOCK_SKEW_MAX))
                 && it.confirmed_by.as_ref().map_or_else(
                     // In a stage that requires a passkey, a delegation without one has no effect.
-                    || hold.passkey_need(vote.stage).is_nothing(),
+                    || hold.jury(vote.at).passkey_need(vote.stage).is_nothing(),
                     // A delegation is worth no more than the passkey that confirmed it.
                     |by| self.all.passkeys.get(by.as_str()).is_some_and(|it| counted(&it.record, vote.at)),
                 )

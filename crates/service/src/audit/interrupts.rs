@@ -102,7 +102,7 @@ impl AuditRun<'_> {
             "the revision of the row differs from the changes that its events record",
         );
         self.check_interrupt_votes(interrupt);
-        self.check_interrupt_proofs(interrupt);
+        self.check_proofs(interrupt);
         self.check_interrupt_answer(interrupt);
     }
 

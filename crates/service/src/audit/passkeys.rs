@@ -5,19 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::chain::signed_vote::{SIGNATURE_TTL, Signable, VoteEvidence};
 use countersign_domain::identity::passkey::Passkey;
-use countersign_domain::interrupts::Interrupt;
 use countersign_domain::log::event::EventType;
-use countersign_domain::policy_changes::change_request::PolicyChangeRequest;
 use countersign_domain::primitives::id::PasskeyId;
 use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::reviews::{Hold, Vote, VoterProof};
+use countersign_domain::reviews::{Vote, VoteSubject, VoterProof};
+use countersign_store::record::Record;
 use countersign_store::row::Table;
 use serde_json::json;
 
 use super::AuditRun;
 use super::delegations::counted;
 use super::identity::{RowHistories, changed, made, text};
-use crate::identity::passkeys::{added_data, evidence_of, interrupt_evidence_of, policy_evidence_of};
+use crate::identity::passkeys::{added_data, evidence_of};
 
 impl AuditRun<'_> {
     pub(super) fn check_passkeys(&mut self) {
@@ -72,45 +71,18 @@ impl AuditRun<'_> {
         self.expect_all(Table::Passkeys, &lives, &self.all.passkeys.keys().map(String::as_str).collect());
     }
 
-    /// Checks that every vote has the passkey that its stage requires, and that its signature is valid.
-    pub(super) fn check_proofs(&mut self, hold: &Hold) {
+    /// Checks that every vote on a record has the passkey that its stage requires, and that its signature is valid.
+    pub(super) fn check_proofs<S: VoteSubject + Record>(&mut self, subject: &S) {
+        let id = Record::id(subject);
         // Every stored signature is verified again, because votes are what a receipt depends on.
-        for vote in &hold.votes {
-            let met = hold.passkey_need(vote.stage).met_by(&vote.proof, vote.at).is_ok();
-            self.expect(met, Table::Holds, &hold.id, "a vote lacks the passkey that its stage requires");
-            let Some(id) = vote.proof.passkey() else { continue };
-            let passkey = self.all.passkeys.get(id.as_str()).map(|it| &it.record);
-            let signed = |it: &Passkey| signed_by(evidence_of(self.keys.issuer(), &hold.id, vote), it);
-            let good = passkey.is_some_and(|it| self.is_proven(vote, it, &signed));
-            self.expect(good, Table::Holds, &hold.id, "a vote is not signed by a passkey of its voter");
-        }
-    }
-
-    /// Checks the votes on a policy change request in the same way.
-    pub(super) fn check_policy_proofs(&mut self, amendment: &PolicyChangeRequest) {
-        let id = &amendment.id;
-        for vote in &amendment.votes {
-            let met = amendment.passkey_need(vote.stage).met_by(&vote.proof, vote.at).is_ok();
-            self.expect(met, Table::Amendments, id, "a vote lacks the passkey that its stage requires");
+        for vote in subject.quorum(Timestamp::default()).votes {
+            let met = subject.quorum(vote.at).passkey_need(vote.stage).met_by(&vote.proof, vote.at).is_ok();
+            self.expect(met, S::TABLE, &id, "a vote lacks the passkey that its stage requires");
             let Some(passkey) = vote.proof.passkey() else { continue };
             let passkey = self.all.passkeys.get(passkey.as_str()).map(|it| &it.record);
-            let signed = |it: &Passkey| signed_by(policy_evidence_of(self.keys.issuer(), id, vote), it);
+            let signed = |it: &Passkey| signed_by(evidence_of(self.keys.issuer(), subject, vote), it);
             let good = passkey.is_some_and(|it| self.is_proven(vote, it, &signed));
-            self.expect(good, Table::Amendments, id, "a vote is not signed by a passkey of its voter");
-        }
-    }
-
-    /// Checks the votes on an interrupt in the same way.
-    pub(super) fn check_interrupt_proofs(&mut self, interrupt: &Interrupt) {
-        let id = &interrupt.id;
-        for vote in &interrupt.votes {
-            let met = interrupt.passkey_need(vote.stage).met_by(&vote.proof, vote.at).is_ok();
-            self.expect(met, Table::Interrupts, id, "a vote lacks the passkey that its stage requires");
-            let Some(passkey) = vote.proof.passkey() else { continue };
-            let passkey = self.all.passkeys.get(passkey.as_str()).map(|it| &it.record);
-            let signed = |it: &Passkey| signed_by(interrupt_evidence_of(self.keys.issuer(), id, vote), it);
-            let good = passkey.is_some_and(|it| self.is_proven(vote, it, &signed));
-            self.expect(good, Table::Interrupts, id, "a vote is not signed by a passkey of its voter");
+            self.expect(good, S::TABLE, &id, "a vote is not signed by a passkey of its voter");
         }
     }
 

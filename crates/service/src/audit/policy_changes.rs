@@ -86,7 +86,7 @@ impl AuditRun<'_> {
             "the revision of the row differs from the changes that its events record",
         );
         self.check_amendment_votes(amendment);
-        self.check_policy_proofs(amendment);
+        self.check_proofs(amendment);
     }
 
     /// Checks that each person voted once, was not excluded and voted for this digest. An activated request must have

@@ -3,23 +3,19 @@
 
 use std::collections::BTreeSet;
 
-use countersign_domain::chain::commitment::Tree;
 use countersign_domain::chain::entry::CommitGate;
 use countersign_domain::chain::hash::Digest;
-use countersign_domain::chain::statement::{Statement, TransitionType};
+use countersign_domain::chain::statement::TransitionType;
 use countersign_domain::identity::account::Token;
 use countersign_domain::json::patch::PatchFormat;
-use countersign_domain::json::state_delta::Delta;
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
-use countersign_domain::policy::{NodePolicy, Policy};
+use countersign_domain::policy::NodePolicy;
 use countersign_domain::primitives::id::{BranchName, NodeId, PrincipalId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::branch::{BRANCHES_MADE_MAX, BRANCHES_MAX, Branch};
 use countersign_domain::threads::thread::Thread;
-use countersign_domain::threads::transition::{
-    ProposalIdentity, StateContent, Transition, TransitionOutcome, ValueLocation, patch_digest,
-};
+use countersign_domain::threads::transition::{ProposalIdentity, patch_digest};
 use countersign_store::change::Draft;
 use countersign_store::record::Stored;
 use serde_json::json;
@@ -28,9 +24,8 @@ use crate::branches::Branches;
 use crate::error::{Error, Result};
 use crate::platform::event_recorder;
 use crate::platform::retry::retrying;
-use crate::threads::commit::{CommitBase, GatedTransition, head_of, owes};
-use crate::threads::create::unsigned;
-use crate::threads::statement::{StatedTransition, new_proposal_id};
+use crate::threads::commit::{CommitBase, head_of, owes};
+use crate::threads::first_version::FirstVersion;
 use crate::threads::version::Version;
 
 #[derive(Clone, Debug)]
@@ -178,23 +173,23 @@ impl Branches {
 
     /// Adds all rows of one branch to the change.
     fn put_branch(&self, draft: &mut Draft<'_>, forking: &ForkContext<'_>, name: &BranchName) -> Result<Version> {
-        let ForkContext { keys, base, parent, now, .. } = *forking;
-        let step = self.fork_step(forking, name);
-        let fork = step.transition.statement.fork.clone();
-        let content = StateContent::Full { state: base.head.state.clone(), origins: step.after.tree.origins() };
-        let transition = step.transition.clone();
-        let gate = CommitGate::Auto {};
-        let owes = owes(&base, forking.parent, &gate, false);
-        let first = self.threads.insert_signed_entry(
-            draft,
-            keys,
-            GatedTransition { step, gate, committed_at: now },
-            owes,
-            content,
-        )?;
-        let mut thread = Thread {
+        let ForkContext { keys, token, node, base, parent, now } = *forking;
+        let fork = branch_of(base.head, name);
+        let first = FirstVersion {
+            policy: base.policy,
+            identity: fork_identity(keys, &fork, node, &token.record.principal()),
+            thread: fork.own_thread(),
+            node: Some(node.clone()),
+            token: &token.record,
+            state: &base.head.state,
+            patch: json!({"branch": name}),
+            owes: owes(&base, parent, &CommitGate::Auto {}, false),
+            fork: Some(fork.clone()),
+            now,
+        };
+        self.threads.insert_thread(draft, keys, first, |first| Thread {
             id: first.entry.thread.clone(),
-            branch: fork.clone(),
+            branch: Some(fork),
             branches: 0,
             created_at: now,
             head: head_of(&first.entry),
@@ -216,76 +211,7 @@ impl Branches {
             // A fork resets neither the usage nor the authors. Otherwise forking would evade budgets and the separation
             // of duties.
             ..parent.clone()
-        };
-        thread.authors.insert(forking.token.record.owner.clone());
-        let by = forking.token.record.principal();
-        let data = json!({"transition": first.entry.transition, "by": by, "fork": fork});
-        event_recorder::append_thread_event(draft, &mut thread, now, EventType::ThreadCreated, data)?;
-        draft.insert(&Transition {
-            outcome: TransitionOutcome::Committed { entry: first.token.clone() },
-            ..transition
-        })?;
-        draft.insert(&thread)?;
-        Ok(first)
-    }
-
-    /// Builds version 0: the state of the parent with the salts of the branch.
-    fn fork_step(&self, forking: &ForkContext<'_>, name: &BranchName) -> StatedTransition {
-        let (head, policy): (&Version, &Policy) = (forking.base.head, forking.base.policy);
-        let origin = branch_of(head, name);
-        let (thread, proposal, nothing) = (origin.own_thread(), new_proposal_id(), json!({}));
-        let secret = self.threads.secret(forking.keys, &thread);
-        let tree = Tree::new(&secret, &head.state, &proposal);
-        let (principal, patch) = (forking.token.record.principal(), json!({"branch": name}));
-        let identity = fork_identity(forking.keys, &origin, forking.node, &principal);
-        let statement = Statement {
-            kind: TransitionType::Fork,
-            flow: policy.flow().clone(),
-            policy: policy.digest(),
-            thread,
-            version: 0,
-            parent: None,
-            node: Some(forking.node.clone()),
-            principal,
-            from: Tree::new(&secret, &nothing, &proposal).root(),
-            to: tree.root(),
-            proposal,
-            attempt: None,
-            tool: None,
-            usage: None,
-            rationale: None,
-            supersedes: None,
-            restores: None,
-            write_id: None,
-            proposed_at: forking.now,
-            fork: Some(origin),
-            join: None,
-        };
-        let transition = Transition {
-            digest: statement.digest(),
-            identity,
-            statement: statement.clone(),
-            format: PatchFormat::Merge,
-            patch,
-            delta: Delta::between(&nothing, &head.state),
-            named: BTreeSet::new(),
-            rationale: None,
-            tool: None,
-            warnings: Vec::new(),
-            warnings_cut: None,
-            step: None,
-            carried: None,
-            context_tokens: None,
-            editor: None,
-            outcome: TransitionOutcome::Committed { entry: String::new() },
-            values: ValueLocation::Here,
-        };
-        let entry = unsigned(&statement, transition.digest);
-        let (token, kid, state) = (String::new(), String::new(), head.state.clone());
-        StatedTransition {
-            transition,
-            after: Version { statement, entry, token, kid, parent_kid: None, state, tree, base: 0 },
-        }
+        })
     }
 }
 

@@ -232,37 +232,30 @@ impl Deliveries {
                 "the old secret can be valid for at most seven days: use up to 604800",
             ));
         }
-        retrying!(self.rotate_endpoint_secret_once(by, id, overlap))
-    }
-
-    async fn rotate_endpoint_secret_once(
-        &self,
-        by: Actor<'_>,
-        id: &EndpointId,
-        overlap: Duration,
-    ) -> Result<(Secret<String>, Timestamp)> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let (stored, _) = self.endpoint_with_position(&keys, id).await?;
-        if !stored.record.kind.is_signed() {
-            return Err(Error::WrongState(
-                "endpoints of this kind have no secret, because their requests are not signed",
-            ));
-        }
-        let until = now.plus(overlap);
-        // Receivers need time to learn the new secret, so both sign during the overlap.
-        let before = Some(RotatedSecret { generation: stored.record.secrets.now.clone(), until });
-        let secrets = EndpointSecrets { now: SecretGeneration::new(random::bytes(), now), before };
-        let next = Endpoint { secrets, ..stored.record.clone() };
-        let mut draft = Draft::new(keys.row(), now);
-        by.rely(&mut draft);
-        draft.replace(&stored, &next)?;
-        let facts = json!({"before_until": until});
-        let data = endpoint_data(by, &next, stored.revision + 1, facts);
-        event_recorder::outside(&mut draft, None, now, EventType::EndpointSecretMade, data)?;
-        let made = (next.secrets.now.shown(keys.row(), id), until);
-        self.core.store_response(&mut draft, &keys, &made)?;
-        self.core.commit(draft.finish()).await?;
-        Ok(made)
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let (stored, _) = self.endpoint_with_position(&keys, id).await?;
+            if !stored.record.kind.is_signed() {
+                return Err(Error::WrongState(
+                    "endpoints of this kind have no secret, because their requests are not signed",
+                ));
+            }
+            let until = now.plus(overlap);
+            // Receivers need time to learn the new secret, so both sign during the overlap.
+            let before = Some(RotatedSecret { generation: stored.record.secrets.now.clone(), until });
+            let secrets = EndpointSecrets { now: SecretGeneration::new(random::bytes(), now), before };
+            let next = Endpoint { secrets, ..stored.record.clone() };
+            let mut draft = Draft::new(keys.row(), now);
+            by.rely(&mut draft);
+            draft.replace(&stored, &next)?;
+            let facts = json!({"before_until": until});
+            let data = endpoint_data(by, &next, stored.revision + 1, facts);
+            event_recorder::outside(&mut draft, None, now, EventType::EndpointSecretMade, data)?;
+            let made = (next.secrets.now.shown(keys.row(), id), until);
+            self.core.store_response(&mut draft, &keys, &made)?;
+            self.core.commit(draft.finish()).await?;
+            Ok(made)
+        })
     }
 
     /// Removes an endpoint. Its deliveries stay readable as long as those of other endpoints.

@@ -56,38 +56,30 @@ impl Episodes {
         if !checked.report.is_whole() {
             return Ok(ImportOutcome::Refused(checked.report));
         }
-        retrying!(self.import_once(&keys, by, folder, &checked))
-    }
-
-    async fn import_once(
-        &self,
-        keys: &Keys,
-        by: &PrincipalId,
-        folder: &Folder,
-        checked: &imported::CheckedImport,
-    ) -> Result<ImportOutcome> {
-        let made = RunImport::of(folder, &checked.run, checked.voucher.clone(), by.clone(), self.core.now());
-        let (mut import, pieces) = made.map_err(|it| Error::invalid("", it.to_string()))?;
-        if let Some(kept) = self.core.fetch::<RunImport>(keys, import.id.as_str()).await? {
-            return Ok(ImportOutcome::KeptBefore(kept.record, checked.report.clone()));
-        }
-        // An imported run must not pass for a thread of this gateway.
-        if self.core.fetch::<Thread>(keys, import.id.as_str()).await?.is_some() {
-            return Err(Error::Exists("a thread already has the id of this run"));
-        }
-        let mut files = Draft::new(keys.row(), self.core.now());
-        for piece in &pieces {
-            files.insert(piece)?;
-        }
-        // A store rejects a change that was decided seconds ago, and sealing several megabytes can take that long.
-        let now = self.core.now();
-        import.at = now;
-        let mut draft = Draft::new(keys.row(), now);
-        draft.insert(&import)?;
-        draft.add(files);
-        event_recorder::outside(&mut draft, None, now, EventType::EpisodeImported, import.told())?;
-        self.core.commit(draft.finish()).await?;
-        Ok(ImportOutcome::Kept(import, checked.report.clone()))
+        retrying!({
+            let made = RunImport::of(folder, &checked.run, checked.voucher.clone(), by.clone(), self.core.now());
+            let (mut import, pieces) = made.map_err(|it| Error::invalid("", it.to_string()))?;
+            if let Some(kept) = self.core.fetch::<RunImport>(&keys, import.id.as_str()).await? {
+                return Ok(ImportOutcome::KeptBefore(kept.record, checked.report.clone()));
+            }
+            // An imported run must not pass for a thread of this gateway.
+            if self.core.fetch::<Thread>(&keys, import.id.as_str()).await?.is_some() {
+                return Err(Error::Exists("a thread already has the id of this run"));
+            }
+            let mut files = Draft::new(keys.row(), self.core.now());
+            for piece in &pieces {
+                files.insert(piece)?;
+            }
+            // A store rejects a change that was decided seconds ago, and sealing several megabytes can take that long.
+            let now = self.core.now();
+            import.at = now;
+            let mut draft = Draft::new(keys.row(), now);
+            draft.insert(&import)?;
+            draft.add(files);
+            event_recorder::outside(&mut draft, None, now, EventType::EpisodeImported, import.told())?;
+            self.core.commit(draft.finish()).await?;
+            Ok(ImportOutcome::Kept(import, checked.report.clone()))
+        })
     }
 
     /// Returns an imported episode after comparing its files with its row.

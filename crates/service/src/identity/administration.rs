@@ -298,41 +298,33 @@ impl Identity {
                 format!("a person can be in at most {GROUPS_MAX} groups: name fewer"),
             ));
         }
-        retrying!(self.change_access_once(by, of, role, groups))
-    }
-
-    async fn change_access_once(
-        &self,
-        by: &Stored<Account>,
-        of: &AccountId,
-        role: PersonRole,
-        groups: &BTreeSet<GroupName>,
-    ) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let stored: Stored<Account> = self.core.need(&keys, of.as_str(), "account").await?;
-        if by.record.id == stored.record.id {
-            return Err(Error::WrongState(ONESELF));
-        }
-        if stored.record.role == role && stored.record.groups == *groups {
-            return Ok(());
-        }
-        self.check_groups(&self.accounts_all(&keys).await?, groups)?;
-        let by_now = changed_by(by, now);
-        let mut draft = Draft::new(keys.row(), now);
-        draft.require_unchanged(by);
-        if role != PersonRole::Admin {
-            self.require_another_admin(&mut draft, &keys, &stored.record).await?;
-        }
-        let next = Account { role, groups: groups.clone(), changed: Some(by_now.clone()), ..stored.record.clone() };
-        draft.replace(&stored, &next)?;
-        let mut data = change_event(&stored, Some(&by_now));
-        data["name"] = json!(next.name);
-        data["role"] = json!(next.role);
-        data["groups"] = json!(next.groups);
-        // Auditors see the old access without searching for the event before.
-        data["was"] = json!({"role": stored.record.role, "groups": stored.record.groups});
-        event_recorder::outside(&mut draft, None, now, EventType::AccountChanged, data)?;
-        self.core.commit(draft.finish()).await
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let stored: Stored<Account> = self.core.need(&keys, of.as_str(), "account").await?;
+            if by.record.id == stored.record.id {
+                return Err(Error::WrongState(ONESELF));
+            }
+            if stored.record.role == role && stored.record.groups == *groups {
+                return Ok(());
+            }
+            self.check_groups(&self.accounts_all(&keys).await?, groups)?;
+            let by_now = changed_by(by, now);
+            let mut draft = Draft::new(keys.row(), now);
+            draft.require_unchanged(by);
+            if role != PersonRole::Admin {
+                self.require_another_admin(&mut draft, &keys, &stored.record).await?;
+            }
+            let next = Account { role, groups: groups.clone(), changed: Some(by_now.clone()), ..stored.record.clone() };
+            draft.replace(&stored, &next)?;
+            let mut data = change_event(&stored, Some(&by_now));
+            data["name"] = json!(next.name);
+            data["role"] = json!(next.role);
+            data["groups"] = json!(next.groups);
+            // Auditors see the old access without searching for the event before.
+            data["was"] = json!({"role": stored.record.role, "groups": stored.record.groups});
+            event_recorder::outside(&mut draft, None, now, EventType::AccountChanged, data)?;
+            self.core.commit(draft.finish()).await
+        })
     }
 
     /// Requires that another administrator remains. If two administrators remove each other at once, the commit of the

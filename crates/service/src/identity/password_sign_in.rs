@@ -183,31 +183,29 @@ impl Identity {
 
     /// Reverts the count after a correct password. If that fails, one attempt too many is counted.
     async fn give_back(&self, keys: &Keys, askers: &ThrottleCounters) {
-        let done: Result<()> = retrying!(self.refund_attempt_once(keys, askers));
+        let done: Result<()> = retrying!({
+            let mut draft = Draft::new(keys.row(), self.core.now());
+            if let Some(own) = self.core.fetch::<FailedSignIns>(keys, &askers.own.0).await? {
+                let after = match askers.right {
+                    CounterOnSuccess::Clears => own.record.forgiven(),
+                    CounterOnSuccess::TakesBack => own.record.taken_back(),
+                };
+                draft.replace(&own, &after)?;
+            }
+            if let Some((asker, _)) = &askers.address
+                && let Some(address) = self.core.fetch::<FailedSignIns>(keys, asker).await?
+            {
+                // All clients at the address share the counter, so only this attempt is reverted.
+                draft.replace(&address, &address.record.taken_back())?;
+            }
+            self.core.commit(draft.finish()).await
+        });
         if let Err(error) = done {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "a successful sign-in is still counted as a failed attempt"
             );
         }
-    }
-
-    async fn refund_attempt_once(&self, keys: &Keys, askers: &ThrottleCounters) -> Result<()> {
-        let mut draft = Draft::new(keys.row(), self.core.now());
-        if let Some(own) = self.core.fetch::<FailedSignIns>(keys, &askers.own.0).await? {
-            let after = match askers.right {
-                CounterOnSuccess::Clears => own.record.forgiven(),
-                CounterOnSuccess::TakesBack => own.record.taken_back(),
-            };
-            draft.replace(&own, &after)?;
-        }
-        if let Some((asker, _)) = &askers.address
-            && let Some(address) = self.core.fetch::<FailedSignIns>(keys, asker).await?
-        {
-            // All clients at the address share the counter, so only this attempt is reverted.
-            draft.replace(&address, &address.record.taken_back())?;
-        }
-        self.core.commit(draft.finish()).await
     }
 
     /// Records a failed attempt and a lock as events. Many failures are recorded as a number.

@@ -38,28 +38,32 @@ impl Identity {
         }
         // Hashed before the first attempt, so that a conflict does not repeat the slow work.
         let hash = password_hash::hash(new).await?;
-        retrying!(self.change_password_once(me, &hash))?;
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let stored: Stored<Account> = self.core.need(&keys, me.account.record.id.as_str(), "account").await?;
+            // The password must not have changed since the old one was checked.
+            if stored.record.disabled || stored.record.sign_in != me.account.record.sign_in {
+                return Err(Error::Unauthenticated);
+            }
+            let mut draft = Draft::new(keys.row(), now);
+            // A session that was ended at the same time must not change the password.
+            draft.require_unchanged(&me.session);
+            let sign_in = AccountCredential::Password { hash: hash.clone() };
+            draft.replace(&stored, &Account { sign_in, ..stored.record.clone() })?;
+            event_recorder::outside(&mut draft, None, now, EventType::PasswordChanged, change_event(&stored, None))?;
+            self.end_sessions(&mut draft, &keys, &stored.record.id, Some(SessionFilter::AllBut(&me.session.record.id)))
+                .await?;
+            self.end_delegations_made_by_password(
+                &mut draft,
+                &keys,
+                &stored.record.id,
+                &changed_by(&stored, now),
+                None,
+            )
+            .await?;
+            self.core.commit(draft.finish()).await
+        })?;
         Ok(PasswordChangeOutcome::Yes)
-    }
-
-    async fn change_password_once(&self, me: &SignedIn, hash: &str) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let stored: Stored<Account> = self.core.need(&keys, me.account.record.id.as_str(), "account").await?;
-        // The password must not have changed since the old one was checked.
-        if stored.record.disabled || stored.record.sign_in != me.account.record.sign_in {
-            return Err(Error::Unauthenticated);
-        }
-        let mut draft = Draft::new(keys.row(), now);
-        // A session that was ended at the same time must not change the password.
-        draft.require_unchanged(&me.session);
-        let sign_in = AccountCredential::Password { hash: hash.to_owned() };
-        draft.replace(&stored, &Account { sign_in, ..stored.record.clone() })?;
-        event_recorder::outside(&mut draft, None, now, EventType::PasswordChanged, change_event(&stored, None))?;
-        self.end_sessions(&mut draft, &keys, &stored.record.id, Some(SessionFilter::AllBut(&me.session.record.id)))
-            .await?;
-        self.end_delegations_made_by_password(&mut draft, &keys, &stored.record.id, &changed_by(&stored, now), None)
-            .await?;
-        self.core.commit(draft.finish()).await
     }
 
     /// Returns the open sessions of a person, the latest first.

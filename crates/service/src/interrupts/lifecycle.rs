@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_adapters::random;
-use countersign_domain::identity::account::{MachineRole, Token};
+use countersign_domain::identity::account::{Account, MachineRole, Token};
 use countersign_domain::interrupts::{
     ApprovalRequirements, HostAssertion, Interrupt, InterruptDecision, InterruptDecisionInput,
-    InterruptDecisionResponse, InterruptRejected, InterruptSource, InterruptState, InterruptTally, InterruptTerms,
-    SignedPostId, StoredInterruptDecision,
+    InterruptDecisionResponse, InterruptRejected, InterruptSource, InterruptState, InterruptTerms, SignedPostId,
+    StoredInterruptDecision,
 };
 use countersign_domain::keys::{KeyUse, Keys};
 use countersign_domain::log::event::EventType;
@@ -17,21 +17,22 @@ use countersign_domain::policy::Policy;
 use countersign_domain::policy_changes::change_request::ReplacedPolicy;
 use countersign_domain::primitives::id::{AccountId, FlowId, InterruptId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::reviews::{Ballot, VoteRejected, VoterRoll, can_be_approved};
+use countersign_domain::reviews::{Ballot, QuorumResult, Tally, VoteRejected, VoterRoll, can_be_approved};
 use countersign_domain::threads::flow::{Flow, Gateway};
 use countersign_store::change::Draft;
 use countersign_store::record::Stored;
 use countersign_store::records::OPEN;
 
 use crate::error::{Error, Result};
-use crate::identity::passkeys::{BallotSubject, VoteSignature};
+use crate::identity::passkeys::VoteSignature;
 use crate::interrupts::Interrupts;
 use crate::interrupts::duplicates::record_signed_post;
 use crate::interrupts::view::{InterruptView, end_data, end_event, received_data, vote_data};
 use crate::platform::event_recorder;
 use crate::platform::retry::retrying;
 use crate::proposals::hold::stages_of;
-use crate::reviews::vote::{VoteOutcome, new_jti};
+use crate::reviews::cast_vote::{CountedVote, SubmittedBallot, VoteOutcome, VoteUseCase};
+use crate::reviews::vote::new_jti;
 
 /// The rows on which a decision about an interrupt depends.
 struct InterruptContext {
@@ -47,6 +48,60 @@ impl InterruptContext {
 
     pub(crate) fn is_halted(&self) -> bool {
         self.gateway.record.halt.proposing || self.flow.record.halt.proposing
+    }
+}
+
+/// A vote on an interrupt.
+struct InterruptVote<'a> {
+    interrupts: &'a Interrupts,
+    id: &'a InterruptId,
+}
+
+impl VoteUseCase for InterruptVote<'_> {
+    type Subject = Interrupt;
+    type Context = InterruptContext;
+
+    async fn load(&self, keys: &Keys) -> Result<(Stored<Interrupt>, InterruptContext)> {
+        let core = &self.interrupts.core;
+        let stored = self.interrupts.interrupt_row(keys, self.id).await?;
+        let flow = core.flow(keys, &stored.record.flow).await?;
+        let ground = self.interrupts.ground(keys, flow).await?;
+        if ground.is_halted() {
+            return Err(Error::Halted);
+        }
+        // The reviewer would vote under terms that the active policy has replaced.
+        if stored.record.is_open(core.now()) && approval_requirements(&ground.policy) != stored.record.asking {
+            return Err(VoteRejected::PolicyChanged.into());
+        }
+        Ok((stored, ground))
+    }
+
+    fn rely(ground: &InterruptContext, draft: &mut Draft<'_>) {
+        ground.rely(draft);
+    }
+
+    fn count(
+        interrupt: Interrupt,
+        _ground: &InterruptContext,
+        ballot: Ballot,
+        voter: &Account,
+        roll: &VoterRoll,
+    ) -> Result<Tally<Interrupt>> {
+        Ok(interrupt.vote(ballot, voter, roll)?)
+    }
+
+    async fn store(&self, vote: CountedVote<'_, Self>) -> Result<()> {
+        let CountedVote { keys, now, stored, context: ground, tally, mut draft } = vote;
+        let counted = tally.record;
+        if let Some(vote) = counted.votes.last() {
+            let data = vote_data(&counted, vote);
+            event_recorder::outside(&mut draft, Some(&counted.flow), now, EventType::InterruptVote, data)?;
+        }
+        match ending_of(tally.result, now, ground.policy.approval().receipt_ttl()) {
+            None => draft.replace(stored, &counted)?,
+            Some(end) => self.interrupts.put_interrupt_end(&mut draft, keys, stored, counted, end).await?,
+        }
+        self.interrupts.core.commit(draft.finish()).await
     }
 }
 
@@ -186,8 +241,8 @@ impl Interrupts {
         Ok(self.ground(&keys, flow).await?.is_halted())
     }
 
-    /// Counts the vote of a person on exactly the digest in the ballot. The last required vote answers the host
-    /// application. The ballot may include a passkey signature.
+    /// Counts the vote of a person on exactly the digest in the ballot, with a passkey signature over it if there is
+    /// one. The last required vote answers the host application.
     pub async fn vote_on_interrupt(
         &self,
         voter: &AccountId,
@@ -195,56 +250,8 @@ impl Interrupts {
         ballot: &Ballot,
         signature: Option<&VoteSignature>,
     ) -> Result<VoteOutcome> {
-        // The commit refuses a vote after the deadline, so the voter learns that the interrupt expired.
-        let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
-        retrying!(self.vote_on_interrupt_once(voter, id, ballot, signature)).map_err(late)
-    }
-
-    async fn vote_on_interrupt_once(
-        &self,
-        voter: &AccountId,
-        id: &InterruptId,
-        ballot: &Ballot,
-        signature: Option<&VoteSignature>,
-    ) -> Result<VoteOutcome> {
-        let keys = self.core.keys()?;
-        let stored = self.interrupt_row(&keys, id).await?;
-        let flow = self.core.flow(&keys, &stored.record.flow).await?;
-        let ground = self.ground(&keys, flow).await?;
-        if ground.is_halted() {
-            return Err(Error::Halted);
-        }
-        // The reviewer would vote under terms that the active policy has replaced.
-        if stored.record.is_open(self.core.now()) && approval_requirements(&ground.policy) != stored.record.asking {
-            return Err(VoteRejected::PolicyChanged.into());
-        }
-        let rolled = self.reviews.load_voter_roll(&keys, &stored.record.votes, voter, None).await?;
-        let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
-        let (ballot, passkey) = self
-            .identity
-            .verify_voter_proof(&keys, BallotSubject::Interrupt(id), voter, ballot.clone(), signature)
-            .await?;
-        let (stage, proof) = (ballot.stage, ballot.proof.clone());
-        let tally = stored.record.clone().vote(ballot, person, &rolled.roll)?;
-        let now = rolled.roll.now;
-        stored.record.passkey_need(stage).met_by(&proof, now)?;
-        let mut draft = Draft::new(keys.row(), now);
-        ground.rely(&mut draft);
-        rolled.rely(&mut draft);
-        passkey.iter().try_for_each(|it| it.put(&mut draft, now))?;
-        // The database's clock decides whether the vote came before the deadline.
-        draft.before(stored.record.expires_at);
-        let (counted, voted, ending) = led_to(tally, now, ground.policy.approval().receipt_ttl());
-        let told = event_recorder::outside;
-        if let Some(vote) = counted.votes.last() {
-            told(&mut draft, Some(&counted.flow), now, EventType::InterruptVote, vote_data(&counted, vote))?;
-        }
-        match ending {
-            None => draft.replace(&stored, &counted)?,
-            Some(ending) => self.put_interrupt_end(&mut draft, &keys, &stored, counted, ending).await?,
-        }
-        self.core.commit(draft.finish()).await?;
-        Ok(voted)
+        let vote = InterruptVote { interrupts: self, id };
+        self.reviews.cast_vote(&vote, SubmittedBallot { voter, ballot, signature }).await
     }
 
     /// Adds the end of an interrupt to a change: the signed answer and its event.
@@ -300,11 +307,8 @@ impl Interrupts {
 
     /// Ends an open interrupt if its deadline has passed or the policy now requires other approvals.
     pub async fn end_interrupt_if_due(&self, id: &InterruptId) -> Result<()> {
-        match retrying!(self.settle_once(id)) {
-            // The clock of the database decides, and by that clock the deadline has not passed.
-            Err(error) if error.is_too_soon() => Ok(()),
-            done => done,
-        }
+        // By the database's clock the deadline may not have passed.
+        retrying!(self.settle_once(id)).or_else(Error::ok_if_too_soon)
     }
 
     pub(crate) async fn settle_once(&self, id: &InterruptId) -> Result<()> {
@@ -340,24 +344,17 @@ pub(crate) fn approval_requirements(policy: &Policy) -> ApprovalRequirements {
     ApprovalRequirements { stages: stages_of(policy), denials_needed: policy.approval().denials() }
 }
 
-/// Returns the result of a counted vote, and the ending if it was the last required vote.
-fn led_to(
-    tally: InterruptTally,
-    now: Timestamp,
-    good_for: Duration,
-) -> (Interrupt, VoteOutcome, Option<InterruptDecisionInput>) {
-    match tally {
-        InterruptTally::Waiting(counted) => (counted, VoteOutcome::Waiting, None),
-        InterruptTally::Approved(counted, approvals) => {
+/// Returns the ending after a counted vote, if it was the last required one.
+fn ending_of(result: QuorumResult, now: Timestamp, good_for: Duration) -> Option<InterruptDecisionInput> {
+    match result {
+        QuorumResult::Waiting => None,
+        QuorumResult::Approved(approvals) => {
             // The claim has the time in whole seconds.
             let expires_at = Some(Timestamp::from_millis(now.plus(good_for).seconds().saturating_mul(1000)));
-            let ending =
-                InterruptDecisionInput { approvals, expires_at, ..without_people(InterruptDecision::Approved, now) };
-            (counted, VoteOutcome::Approved, Some(ending))
+            Some(InterruptDecisionInput { approvals, expires_at, ..without_people(InterruptDecision::Approved, now) })
         }
-        InterruptTally::Denied(counted, refusals) => {
-            let ending = InterruptDecisionInput { refusals, ..without_people(InterruptDecision::Denied, now) };
-            (counted, VoteOutcome::Denied, Some(ending))
+        QuorumResult::Denied(refusals) => {
+            Some(InterruptDecisionInput { refusals, ..without_people(InterruptDecision::Denied, now) })
         }
     }
 }

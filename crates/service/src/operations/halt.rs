@@ -169,16 +169,15 @@ impl Operations {
     pub async fn set_halt(&self, by: &PrincipalId, scope: &HaltScope, halt: &Halt) -> Result<()> {
         let reason = self.policies.mask_reason(&*self.core.keys()?, scope.flow(), &halt.reason).await;
         let halt = &Halt { reason, ..halt.clone() };
-        retrying!(self.set_halt_once(by, scope, halt))
-    }
-
-    async fn set_halt_once(&self, by: &PrincipalId, scope: &HaltScope, halt: &Halt) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let row = self.halt_row(&keys, scope).await?;
-        let mut draft = Draft::new(keys.row(), now);
-        let stop = HaltRecord { by: by.clone(), name: by.as_str().to_owned(), at: now, reason: halt.reason.clone() };
-        self.put_halt(&mut draft, &row, halt, &stop, None)?;
-        self.core.commit(draft.finish()).await
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let row = self.halt_row(&keys, scope).await?;
+            let mut draft = Draft::new(keys.row(), now);
+            let stop =
+                HaltRecord { by: by.clone(), name: by.as_str().to_owned(), at: now, reason: halt.reason.clone() };
+            self.put_halt(&mut draft, &row, halt, &stop, None)?;
+            self.core.commit(draft.finish()).await
+        })
     }
 
     /// Halts or resumes a scope. If two people must lift the halt, the request of the first one is only
@@ -200,7 +199,35 @@ impl Operations {
         let reason = self.policies.mask_reason(&*self.core.keys()?, scope.flow(), &reason).await;
         // Masked before the first attempt, because the masking reads policies and needs no retry.
         let wish = &wish.saying(reason);
-        retrying!(self.request_halt_once(who, scope, wish, told))
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let row = self.halt_row(&keys, scope).await?;
+            let next = wish.next(row.halt());
+            let mut draft = Draft::new(keys.row(), now);
+            who.rely(&mut draft);
+            let lift = self.lift_of(&mut draft, &keys, HaltUpdate { row: &row, next: &next, who, at: now }).await?;
+            // The person confirmed another result than the request would have now.
+            if told.is_some_and(|it| it != preview_of(lift.as_ref())) {
+                return Err(Error::WrongState(MOVED_ON));
+            }
+            let confirms = match lift {
+                None => None,
+                Some((LiftOutcome::Waiting, _)) => return Ok(row.standing()),
+                Some((LiftOutcome::Asked(lifting), _)) => {
+                    let stops = put_lifting(&mut draft, &row, lifting, now)?;
+                    self.core.commit(draft.finish()).await?;
+                    return Ok(HaltState { stops: Some(stops), ..row.standing() });
+                }
+                Some((LiftOutcome::Confirmed, second)) => {
+                    row.stops().and_then(|it| it.lifting.as_ref()).map(|first| LiftPair { first, second })
+                }
+            };
+            let stop =
+                HaltRecord { by: who.principal(), name: who.name().to_owned(), at: now, reason: next.reason.clone() };
+            let stops = self.put_halt(&mut draft, &row, &next, &stop, confirms.as_ref())?;
+            self.core.commit(draft.finish()).await?;
+            Ok(HaltState { halt: next, stops, ..row.standing() })
+        })
     }
 
     /// Returns what a request would do now.
@@ -212,42 +239,6 @@ impl Operations {
             .lift_of(&mut Draft::new(keys.row(), now), &keys, HaltUpdate { row: &row, next: &next, who, at: now })
             .await?;
         Ok(preview_of(lift.as_ref()))
-    }
-
-    async fn request_halt_once(
-        &self,
-        who: Actor<'_>,
-        scope: &HaltScope,
-        wish: &HaltRequest,
-        told: Option<HaltPreview>,
-    ) -> Result<HaltState> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let row = self.halt_row(&keys, scope).await?;
-        let next = wish.next(row.halt());
-        let mut draft = Draft::new(keys.row(), now);
-        who.rely(&mut draft);
-        let lift = self.lift_of(&mut draft, &keys, HaltUpdate { row: &row, next: &next, who, at: now }).await?;
-        // The person confirmed another result than the request would have now.
-        if told.is_some_and(|it| it != preview_of(lift.as_ref())) {
-            return Err(Error::WrongState(MOVED_ON));
-        }
-        let confirms = match lift {
-            None => None,
-            Some((LiftOutcome::Waiting, _)) => return Ok(row.standing()),
-            Some((LiftOutcome::Asked(lifting), _)) => {
-                let stops = put_lifting(&mut draft, &row, lifting, now)?;
-                self.core.commit(draft.finish()).await?;
-                return Ok(HaltState { stops: Some(stops), ..row.standing() });
-            }
-            Some((LiftOutcome::Confirmed, second)) => {
-                row.stops().and_then(|it| it.lifting.as_ref()).map(|first| LiftPair { first, second })
-            }
-        };
-        let stop =
-            HaltRecord { by: who.principal(), name: who.name().to_owned(), at: now, reason: next.reason.clone() };
-        let stops = self.put_halt(&mut draft, &row, &next, &stop, confirms.as_ref())?;
-        self.core.commit(draft.finish()).await?;
-        Ok(HaltState { halt: next, stops, ..row.standing() })
     }
 
     async fn halt_row(&self, keys: &Keys, scope: &HaltScope) -> Result<HaltRow> {

@@ -11,6 +11,7 @@ pub(crate) fn decision<T, F: Future<Output = Result<T>>>(decision: F) -> F {
 }
 
 /// Repeats a decision after each conflict, up to [`ATTEMPTS_MAX`] attempts: a call, or a block that makes the decision.
+/// A function with an `async` closure cannot replace it: Rust does not yet prove that such a future is `Send`.
 macro_rules! retrying {
     ($decision:block) => {
         $crate::platform::retry::retrying!($crate::platform::retry::decision(async { $decision }))

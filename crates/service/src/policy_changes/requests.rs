@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use countersign_adapters::random;
-use countersign_domain::identity::account::Token;
+use countersign_domain::identity::account::{Account, Token};
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::policy::PolicyChangeApproval;
 use countersign_domain::policy_changes::change_request::{
-    PolicyChange, PolicyChangeRequest, PolicyChangeState, PolicyChangeTally, PolicyChangeTerms, ReplacedPolicy,
+    PolicyChange, PolicyChangeRequest, PolicyChangeState, PolicyChangeTerms, ReplacedPolicy,
 };
 use countersign_domain::primitives::id::{AccountId, AmendmentId, FlowId, PrincipalId};
 use countersign_domain::primitives::time::Timestamp;
-use countersign_domain::reviews::{Ballot, Vote, VoteRejected, can_be_approved};
+use countersign_domain::reviews::{Ballot, QuorumResult, Tally, Vote, VoteRejected, VoterRoll, can_be_approved};
 use countersign_domain::threads::flow::Flow;
 use countersign_store::change::Draft;
 use countersign_store::record::{ListBounds, Stored};
@@ -21,13 +21,14 @@ use countersign_store::{LIST_ROWS_MAX, RowFilter};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::identity::passkeys::{BallotSubject, VoteSignature};
+use crate::identity::passkeys::VoteSignature;
 use crate::platform::event_recorder;
 use crate::platform::reason::cut_reason;
 use crate::platform::retry::retrying;
 use crate::policy_changes::PolicyChanges;
 use crate::policy_changes::activate::{ActivationOutcome, activated_flow, activation_data};
-use crate::reviews::vote::{VoteOutcome, with_passkey};
+use crate::reviews::cast_vote::{CountedVote, SubmittedBallot, VoteOutcome, VoteUseCase};
+use crate::reviews::vote::with_passkey;
 
 /// Pending policy change requests of one flow. Reviewers read each of them whole.
 const OPEN_MAX: usize = 16;
@@ -36,6 +37,58 @@ const PAGES_MAX: usize = 100;
 
 const TOO_MANY: &str = "The flow has the most pending policy change requests that are allowed. Cancel one first";
 const NOBODY: &str = "No reviewer other than the proposer could approve the policy. Add people to the groups that `[approval.policy]` of the active policy names";
+
+/// A vote on a policy change request.
+struct PolicyChangeVote<'a> {
+    changes: &'a PolicyChanges,
+    id: &'a AmendmentId,
+}
+
+impl VoteUseCase for PolicyChangeVote<'_> {
+    type Subject = PolicyChangeRequest;
+    type Context = Stored<Flow>;
+
+    async fn load(&self, keys: &Keys) -> Result<(Stored<PolicyChangeRequest>, Stored<Flow>)> {
+        let stored = self.changes.amendment_row(keys, self.id).await?;
+        let flow = self.changes.core.flow(keys, &stored.record.change.flow).await?;
+        // The reviewers compared the new policy with one that is not active any more.
+        let is_open = stored.record.is_open(self.changes.core.now());
+        if is_open && stored.record.change.over != ReplacedPolicy::of(&flow.record) {
+            return Err(VoteRejected::PolicyChanged.into());
+        }
+        Ok((stored, flow))
+    }
+
+    fn rely(flow: &Stored<Flow>, draft: &mut Draft<'_>) {
+        // A halt or an activation in the same moment must conflict with this vote.
+        draft.require_unchanged(flow);
+    }
+
+    fn count(
+        request: PolicyChangeRequest,
+        _flow: &Stored<Flow>,
+        ballot: Ballot,
+        voter: &Account,
+        roll: &VoterRoll,
+    ) -> Result<Tally<PolicyChangeRequest>> {
+        Ok(request.vote(ballot, voter, roll)?)
+    }
+
+    async fn store(&self, vote: CountedVote<'_, Self>) -> Result<()> {
+        let CountedVote { keys, now, stored, context: flow, tally, mut draft } = vote;
+        let (amendment, of_flow) = (tally.record, Some(&flow.record.id));
+        draft.replace(stored, &amendment)?;
+        let vote = amendment.votes.last().ok_or(Error::Broken("the vote that was counted"))?;
+        event_recorder::outside(&mut draft, of_flow, now, EventType::PolicyVote, vote_data(&amendment, vote))?;
+        if tally.result != QuorumResult::Waiting {
+            event_recorder::outside(&mut draft, of_flow, now, EventType::PolicyEnded, end_data(&amendment))?;
+        }
+        if matches!(tally.result, QuorumResult::Approved(_)) {
+            self.changes.apply_policy_change(&mut draft, keys, flow, &amendment, now).await?;
+        }
+        self.changes.core.commit(draft.finish()).await
+    }
+}
 
 impl PolicyChanges {
     /// Opens a policy change request, as the active policy demands. The same request while the first one is
@@ -118,79 +171,17 @@ impl PolicyChanges {
         Ok(self.core.reader(keys).select(open, None, bounds, of_flow).await?.items)
     }
 
-    /// Counts a vote on exactly the digest that the ballot contains. The last approval activates the policy.
+    /// Counts a vote on exactly the digest that the ballot contains, with a passkey signature over it if there is one.
+    /// The last approval activates the policy.
     pub async fn vote_on_policy_change(
         &self,
         voter: &AccountId,
         id: &AmendmentId,
         ballot: &Ballot,
-    ) -> Result<VoteOutcome> {
-        self.vote_signed_on_policy_change(voter, id, ballot, None).await
-    }
-
-    /// Counts a vote, with a passkey signature over it if there is one.
-    pub async fn vote_signed_on_policy_change(
-        &self,
-        voter: &AccountId,
-        id: &AmendmentId,
-        ballot: &Ballot,
         signature: Option<&VoteSignature>,
     ) -> Result<VoteOutcome> {
-        // The commit refuses a vote after the deadline, so the voter learns that the request expired.
-        let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
-        retrying!(self.vote_on_policy_change_once(voter, id, ballot, signature)).map_err(late)
-    }
-
-    async fn vote_on_policy_change_once(
-        &self,
-        voter: &AccountId,
-        id: &AmendmentId,
-        ballot: &Ballot,
-        signature: Option<&VoteSignature>,
-    ) -> Result<VoteOutcome> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let stored = self.amendment_row(&keys, id).await?;
-        let flow = self.core.flow(&keys, &stored.record.change.flow).await?;
-        // The reviewers compared the new policy with one that is not active any more.
-        if stored.record.is_open(now) && stored.record.change.over != ReplacedPolicy::of(&flow.record) {
-            return Err(VoteRejected::PolicyChanged.into());
-        }
-        let rolled = self.reviews.load_voter_roll(&keys, &stored.record.votes, voter, None).await?;
-        let person = rolled.roll.person(voter).ok_or(Error::Unauthenticated)?;
-        let (ballot, passkey) = self
-            .identity
-            .verify_voter_proof(&keys, BallotSubject::Amendment(id), voter, ballot.clone(), signature)
-            .await?;
-        let (stage, proof) = (ballot.stage, ballot.proof.clone());
-        let outcome = stored.record.clone().vote(ballot, person, &rolled.roll)?;
-        let now = rolled.roll.now;
-        // After the vote was judged, so that a person without the right to vote gets that reason first.
-        stored.record.passkey_need(stage).met_by(&proof, now)?;
-        let mut draft = Draft::new(keys.row(), now);
-        rolled.rely(&mut draft);
-        passkey.iter().try_for_each(|it| it.put(&mut draft, now))?;
-        // The database's clock decides whether the vote came before the deadline.
-        draft.before(stored.record.expires_at);
-        let (amendment, voted) = match outcome {
-            PolicyChangeTally::Waiting(amendment) => (amendment, VoteOutcome::Waiting),
-            PolicyChangeTally::Approved(amendment) => (amendment, VoteOutcome::Approved),
-            PolicyChangeTally::Denied(amendment) => (amendment, VoteOutcome::Denied),
-        };
-        draft.replace(&stored, &amendment)?;
-        let told = event_recorder::outside;
-        let vote = amendment.votes.last().ok_or(Error::Broken("the vote that was counted"))?;
-        told(&mut draft, Some(&flow.record.id), now, EventType::PolicyVote, vote_data(&amendment, vote))?;
-        if voted != VoteOutcome::Waiting {
-            told(&mut draft, Some(&flow.record.id), now, EventType::PolicyEnded, end_data(&amendment))?;
-        }
-        if voted == VoteOutcome::Approved {
-            self.apply_policy_change(&mut draft, &keys, &flow, &amendment, now).await?;
-        } else {
-            // A halt or an activation in the same moment must conflict with this vote.
-            draft.require_unchanged(&flow);
-        }
-        self.core.commit(draft.finish()).await?;
-        Ok(voted)
+        let vote = PolicyChangeVote { changes: self, id };
+        self.reviews.cast_vote(&vote, SubmittedBallot { voter, ballot, signature }).await
     }
 
     /// Adds the activation of an approved policy to a change. Other pending requests of the flow are
@@ -267,25 +258,21 @@ impl PolicyChanges {
 
     /// Expires a policy change request, if it is still open after its deadline.
     pub async fn expire_policy_change(&self, id: &AmendmentId) -> Result<()> {
-        match retrying!(self.expire_amendment_once(id)) {
-            // By the database's clock the deadline has not passed.
-            Err(error) if error.is_too_soon() => Ok(()),
-            done => done,
-        }
-    }
-
-    async fn expire_amendment_once(&self, id: &AmendmentId) -> Result<()> {
-        let keys = self.core.keys()?;
-        let stored = self.amendment_row(&keys, id).await?;
-        let open = matches!(stored.record.state, PolicyChangeState::Open {});
-        if !open || stored.record.is_open(self.core.now()) {
-            return Ok(());
-        }
-        let mut draft = Draft::new(keys.row(), self.core.now());
-        // The database's clock decides, as it does for votes.
-        draft.not_before(stored.record.expires_at);
-        self.end_policy_change(&mut draft, &stored, |at| PolicyChangeState::Expired { at })?;
-        self.core.commit(draft.finish()).await
+        retrying!({
+            let keys = self.core.keys()?;
+            let stored = self.amendment_row(&keys, id).await?;
+            let open = matches!(stored.record.state, PolicyChangeState::Open {});
+            if !open || stored.record.is_open(self.core.now()) {
+                return Ok(());
+            }
+            let mut draft = Draft::new(keys.row(), self.core.now());
+            // The database's clock decides, as it does for votes.
+            draft.not_before(stored.record.expires_at);
+            self.end_policy_change(&mut draft, &stored, |at| PolicyChangeState::Expired { at })?;
+            self.core.commit(draft.finish()).await
+        })
+        // By the database's clock the deadline may not have passed.
+        .or_else(Error::ok_if_too_soon)
     }
 }
 

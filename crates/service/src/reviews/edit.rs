@@ -76,38 +76,37 @@ impl Reviews {
     pub async fn rewrite(&self, editor: &AccountId, review: &ReviewId, ask: &EditRequest) -> Result<EditResult> {
         // The database's clock decides about the deadline, so the commit can fail after the check below
         // passed.
-        let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         let length = ask.why.trim().chars().count();
         if length == 0 || length > RATIONALE_CHARS_MAX {
             return Err(Error::invalid("/why", format!("give a reason of at most {RATIONALE_CHARS_MAX} characters")));
         }
-        retrying!(self.rewrite_once(editor, review, ask)).map_err(late)
-    }
-
-    async fn rewrite_once(&self, editor: &AccountId, review: &ReviewId, ask: &EditRequest) -> Result<EditResult> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let person: Stored<Account> = self.core.fetch(&keys, editor.as_str()).await?.ok_or(Error::Unauthenticated)?;
-        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
-        let thread = self.core.thread(&keys, &hold.record.thread).await?;
-        let standing = self.core.standing(&keys, thread).await?;
-        check_open(&standing, &hold.record, now)?;
-        if now >= hold.record.expires_at {
-            return Err(VoteRejected::Expired.into());
-        }
-        if ask.transition != hold.record.transition {
-            return Err(VoteRejected::Digest.into());
-        }
-        let transition = self.threads.transition(&keys, hold.record.transition).await?;
-        hold.record.may_rewrite(&person.record, transition.editor.as_ref(), now).map_err(VoteRejected::from)?;
-        if self.rejudge(&keys, &standing, &hold).await? != RejudgeOutcome::Kept {
-            return Err(VoteRejected::PolicyChanged.into());
-        }
-        self.check_rewritable(&keys, &transition).await?;
-        let token = self.core.fetch::<Token>(&keys, hold.record.proposer.as_str()).await?;
-        let token = token.filter(|it| !it.record.revoked).ok_or(Error::WrongState(NO_AGENT))?;
-        let (keys, standing, hold, person, token, transition) =
-            (&*keys, &standing, &hold, &person, &token, &transition);
-        self.rewrite_as(EditContext { keys, standing, hold, person, token, transition, ask }).await
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let person: Stored<Account> =
+                self.core.fetch(&keys, editor.as_str()).await?.ok_or(Error::Unauthenticated)?;
+            let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+            let thread = self.core.thread(&keys, &hold.record.thread).await?;
+            let standing = self.core.standing(&keys, thread).await?;
+            check_open(&standing, &hold.record, now)?;
+            if now >= hold.record.expires_at {
+                return Err(VoteRejected::Expired.into());
+            }
+            if ask.transition != hold.record.transition {
+                return Err(VoteRejected::Digest.into());
+            }
+            let transition = self.threads.transition(&keys, hold.record.transition).await?;
+            hold.record.may_rewrite(&person.record, transition.editor.as_ref(), now).map_err(VoteRejected::from)?;
+            if self.rejudge(&keys, &standing, &hold).await? != RejudgeOutcome::Kept {
+                return Err(VoteRejected::PolicyChanged.into());
+            }
+            self.check_rewritable(&keys, &transition).await?;
+            let token = self.core.fetch::<Token>(&keys, hold.record.proposer.as_str()).await?;
+            let token = token.filter(|it| !it.record.revoked).ok_or(Error::WrongState(NO_AGENT))?;
+            let (keys, standing, hold, person, token, transition) =
+                (&*keys, &standing, &hold, &person, &token, &transition);
+            self.rewrite_as(EditContext { keys, standing, hold, person, token, transition, ask }).await
+        })
+        .map_err(Error::expired_if_too_late)
     }
 
     async fn rewrite_as(&self, edit: EditContext<'_>) -> Result<EditResult> {

@@ -16,30 +16,26 @@ use crate::reviews::Reviews;
 impl Reviews {
     /// Records the reminder or escalation of a review that is due, if any.
     pub async fn notice(&self, review: &ReviewId) -> Result<()> {
-        match retrying!(self.notice_once(review)) {
-            // After the deadline a reminder has no purpose.
-            Err(error) if error.is_too_late() => Ok(()),
-            done => done,
-        }
-    }
-
-    async fn notice_once(&self, review: &ReviewId) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
-        let stored = self.core.thread(&keys, &hold.record.thread).await?;
-        // Another gateway may have recorded the reminder already.
-        let Some((next, told)) = hold.record.clone().noticed(now) else { return Ok(()) };
-        let mut thread = stored.record.clone();
-        let mut draft = Draft::new(keys.row(), now);
-        // A reminder after the deadline would ask people to decide an ended review.
-        draft.before(hold.record.expires_at);
-        for notice in told {
-            let (kind, data) = notice_data(&next, notice).ok_or(Error::Broken("a reminder without a rule"))?;
-            event_recorder::append_thread_event(&mut draft, &mut thread, now, kind, data)?;
-        }
-        draft.replace(&hold, &next)?;
-        draft.replace(&stored, &thread)?;
-        self.core.commit(draft.finish()).await
+        // After the deadline a reminder has no purpose.
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+            let stored = self.core.thread(&keys, &hold.record.thread).await?;
+            // Another gateway may have recorded the reminder already.
+            let Some((next, told)) = hold.record.clone().noticed(now) else { return Ok(()) };
+            let mut thread = stored.record.clone();
+            let mut draft = Draft::new(keys.row(), now);
+            // A reminder after the deadline would ask people to decide an ended review.
+            draft.before(hold.record.expires_at);
+            for notice in told {
+                let (kind, data) = notice_data(&next, notice).ok_or(Error::Broken("a reminder without a rule"))?;
+                event_recorder::append_thread_event(&mut draft, &mut thread, now, kind, data)?;
+            }
+            draft.replace(&hold, &next)?;
+            draft.replace(&stored, &thread)?;
+            self.core.commit(draft.finish()).await
+        })
+        .or_else(Error::ok_if_too_late)
     }
 }
 

@@ -3,9 +3,7 @@
 use countersign_domain::identity::account::Account;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{AccountId, ReviewId};
-use countersign_domain::reviews::{
-    EXTENSION_REASON_CHARS_MAX, Extension, ExtensionRejected, ExtensionRequest, Hold, VoteRejected,
-};
+use countersign_domain::reviews::{EXTENSION_REASON_CHARS_MAX, Extension, ExtensionRejected, ExtensionRequest, Hold};
 use countersign_store::change::Draft;
 use countersign_store::record::Stored;
 use serde_json::{Value, json};
@@ -20,38 +18,37 @@ impl Reviews {
     /// the time of the review runs.
     pub async fn extend(&self, person: &AccountId, review: &ReviewId, ask: &ExtensionRequest) -> Result<()> {
         // The database's clock decides about the deadline, so the commit can fail after the check passed.
-        let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
         let length = ask.reason.trim().chars().count();
         if length == 0 || length > EXTENSION_REASON_CHARS_MAX {
             let why = format!("give a reason of at most {EXTENSION_REASON_CHARS_MAX} characters");
             return Err(Error::invalid("/reason", why));
         }
-        retrying!(self.extend_once(person, review, ask)).map_err(late)
-    }
-
-    async fn extend_once(&self, person: &AccountId, review: &ReviewId, ask: &ExtensionRequest) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let person: Stored<Account> = self.core.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
-        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
-        let stored = self.core.thread(&keys, &hold.record.thread).await?;
-        // Spaces around the reason would make two equal reasons differ in the event.
-        let ask = ExtensionRequest { reason: ask.reason.trim().to_owned(), ..ask.clone() };
-        // An account that cannot sign in counts as disabled, for example if its sign-in method is off.
-        let standing = self.identity.with_effective_status(person.record.clone());
-        let longer = hold.record.clone().extended(ask, &standing, now)?;
-        let mut thread = stored.record.clone();
-        let mut draft = Draft::new(keys.row(), now);
-        // A person who is disabled at the same time must not extend a review.
-        draft.require_unchanged(&person);
-        // An extension after the deadline would open an ended review again.
-        draft.before(hold.record.expires_at);
-        if let Some(extension) = longer.extensions.last() {
-            let data = extension_data(&longer, extension);
-            event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewExtended, data)?;
-        }
-        draft.replace(&hold, &longer)?;
-        draft.replace(&stored, &thread)?;
-        self.core.commit(draft.finish()).await
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let person: Stored<Account> =
+                self.core.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
+            let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+            let stored = self.core.thread(&keys, &hold.record.thread).await?;
+            // Spaces around the reason would make two equal reasons differ in the event.
+            let ask = ExtensionRequest { reason: ask.reason.trim().to_owned(), ..ask.clone() };
+            // An account that cannot sign in counts as disabled, for example if its sign-in method is off.
+            let standing = self.identity.with_effective_status(person.record.clone());
+            let longer = hold.record.clone().extended(ask, &standing, now)?;
+            let mut thread = stored.record.clone();
+            let mut draft = Draft::new(keys.row(), now);
+            // A person who is disabled at the same time must not extend a review.
+            draft.require_unchanged(&person);
+            // An extension after the deadline would open an ended review again.
+            draft.before(hold.record.expires_at);
+            if let Some(extension) = longer.extensions.last() {
+                let data = extension_data(&longer, extension);
+                event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewExtended, data)?;
+            }
+            draft.replace(&hold, &longer)?;
+            draft.replace(&stored, &thread)?;
+            self.core.commit(draft.finish()).await
+        })
+        .map_err(Error::expired_if_too_late)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reviews: votes, comments, edits, deadlines, and what a reviewer sees.
 
+pub mod cast_vote;
 pub mod comment;
 pub mod decision;
 pub mod details;

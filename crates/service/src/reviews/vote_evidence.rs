@@ -14,7 +14,7 @@ impl Reviews {
         let keys = self.core.keys()?;
         let receipt = self.core.need::<ReceiptRow>(&keys, jti.as_str(), "receipt").await?.record;
         let hold = self.threads.hold_of(&keys, receipt.transition).await?.ok_or(Error::NotFound("receipt"))?.record;
-        let signed = hold.votes.iter().filter_map(|it| evidence_of(keys.issuer(), &hold.id, it));
+        let signed = hold.votes.iter().filter_map(|it| evidence_of(keys.issuer(), &hold, it));
         Ok(signed.filter(|it| receipt.reviewers.contains(&it.statement.reviewer)).collect())
     }
 }

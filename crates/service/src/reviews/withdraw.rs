@@ -19,33 +19,32 @@ impl Reviews {
     /// doubtful approval.
     pub async fn withdraw_vote(&self, voter: &AccountId, review: &ReviewId, ask: &WithdrawalRequest) -> Result<()> {
         // The database's clock decides about the deadline, so the commit can fail after the check passed.
-        let late = |error: Error| if error.is_too_late() { VoteRejected::Expired.into() } else { error };
-        retrying!(self.withdraw_vote_once(voter, review, ask)).map_err(late)
-    }
-
-    async fn withdraw_vote_once(&self, voter: &AccountId, review: &ReviewId, ask: &WithdrawalRequest) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let person: Stored<Account> = self.core.fetch(&keys, voter.as_str()).await?.ok_or(Error::Unauthenticated)?;
-        // The account may have been disabled after the request was authenticated.
-        if person.record.disabled {
-            return Err(VoteRejected::from(Ineligible::Disabled).into());
-        }
-        let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
-        let stored = self.core.thread(&keys, &hold.record.thread).await?;
-        let left = hold.record.clone().withdrawn(ask.clone(), voter, now)?;
-        let mut thread = stored.record.clone();
-        let mut draft = Draft::new(keys.row(), now);
-        // A person who is disabled at the same time must not change a vote.
-        draft.require_unchanged(&person);
-        // After the deadline the review has ended, and its votes are final.
-        draft.before(hold.record.expires_at);
-        if let Some(vote) = left.votes.get(ask.vote) {
-            let data = withdrawal_data(&left, ask.vote, vote);
-            event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewWithdrawn, data)?;
-        }
-        draft.replace(&hold, &left)?;
-        draft.replace(&stored, &thread)?;
-        self.core.commit(draft.finish()).await
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let person: Stored<Account> =
+                self.core.fetch(&keys, voter.as_str()).await?.ok_or(Error::Unauthenticated)?;
+            // The account may have been disabled after the request was authenticated.
+            if person.record.disabled {
+                return Err(VoteRejected::from(Ineligible::Disabled).into());
+            }
+            let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
+            let stored = self.core.thread(&keys, &hold.record.thread).await?;
+            let left = hold.record.clone().withdrawn(ask.clone(), voter, now)?;
+            let mut thread = stored.record.clone();
+            let mut draft = Draft::new(keys.row(), now);
+            // A person who is disabled at the same time must not change a vote.
+            draft.require_unchanged(&person);
+            // After the deadline the review has ended, and its votes are final.
+            draft.before(hold.record.expires_at);
+            if let Some(vote) = left.votes.get(ask.vote) {
+                let data = withdrawal_data(&left, ask.vote, vote);
+                event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ReviewWithdrawn, data)?;
+            }
+            draft.replace(&hold, &left)?;
+            draft.replace(&stored, &thread)?;
+            self.core.commit(draft.finish()).await
+        })
+        .map_err(Error::expired_if_too_late)
     }
 }
 

@@ -2,37 +2,30 @@
 
 use std::sync::Arc;
 
-use countersign_domain::chain::commitment::Tree;
-use countersign_domain::chain::entry::{CommitGate, Entry};
 use countersign_domain::chain::hash::Digest;
-use countersign_domain::chain::statement::{Statement, TransitionType};
+use countersign_domain::chain::statement::TransitionType;
 use countersign_domain::episode::goal::{Episode, EpisodeTerms};
 use countersign_domain::identity::account::Token;
 use countersign_domain::json::patch::PatchFormat;
-use countersign_domain::json::state_delta::Delta;
 use countersign_domain::keys::{Keys, ThreadSecret};
-use countersign_domain::log::event::EventType;
-use countersign_domain::policy::{Policy, project};
+use countersign_domain::policy::project;
 use countersign_domain::primitives::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::branch::Branch;
 use countersign_domain::threads::flow::Flow;
 use countersign_domain::threads::thread::{Context, Thread, ThreadStatusCode};
-use countersign_domain::threads::transition::{
-    ProposalIdentity, StateContent, Transition, TransitionOutcome, ValueLocation, patch_digest,
-};
+use countersign_domain::threads::transition::{ProposalIdentity, patch_digest};
 use countersign_domain::threads::usage::InvalidUsage;
 use countersign_store::change::Draft;
 use countersign_store::record::Stored;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::platform::event_recorder;
 use crate::platform::rejection_body::result_error;
 use crate::platform::retry::retrying;
 use crate::threads::Threads;
-use crate::threads::commit::{GatedTransition, head_of};
-use crate::threads::statement::{StatedTransition, new_proposal_id};
+use crate::threads::commit::head_of;
+use crate::threads::first_version::FirstVersion;
 use crate::threads::version::Version;
 
 #[derive(Clone, Debug)]
@@ -106,27 +99,23 @@ impl Threads {
             if let Some(made) = self.made_before(&keys, token, &id, new).await? {
                 return Ok(made);
             }
-            let step = first_step(&self.secret(&keys, &id), token, &policy, &id, &new.state, now);
+            let principal = token.record.principal();
+            let first = FirstVersion {
+                policy: &policy,
+                identity: first_identity(&self.secret(&keys, &id), &id, &principal, &new.state),
+                thread: id,
+                node: None,
+                token: &token.record,
+                state: &new.state,
+                patch: json!({}),
+                fork: None,
+                owes: initial.owes(),
+                now,
+            };
             let mut draft = Draft::new(keys.row(), now);
             // The commit fails if the token was revoked, the policy was replaced or a halt began in the meantime.
             draft.require_unchanged(token).require_unchanged(&flow).require_unchanged(&gateway);
-            let content = StateContent::Full { state: new.state.clone(), origins: step.after.tree.origins() };
-            let transition = step.transition.clone();
-            let gated = GatedTransition { step, gate: CommitGate::Auto {}, committed_at: now };
-            let first = self.insert_signed_entry(&mut draft, &keys, gated, initial.owes(), content)?;
-            let mut thread = thread_of(&first, new, now);
-            // The token's owner is an author of the first state and cannot vote on changes until a write is confirmed.
-            thread.authors.insert(token.record.owner.clone());
-            let mut data = json!({"transition": first.entry.transition, "by": token.record.principal()});
-            if let Some(terms) = &new.episode {
-                data["episode"] = json!(terms.digest());
-            }
-            event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::ThreadCreated, data)?;
-            draft.insert(&Transition {
-                outcome: TransitionOutcome::Committed { entry: first.token.clone() },
-                ..transition
-            })?;
-            draft.insert(&thread)?;
+            let first = self.insert_thread(&mut draft, &keys, first, |first| thread_of(first, new, now))?;
             let made = created(&first, new.flow.clone());
             self.core.store_response(&mut draft, &keys, &made)?;
             self.core.commit(draft.finish()).await?;
@@ -207,82 +196,6 @@ impl Threads {
             return Err(Error::WrongState("the parent thread has a newer head: fork that head"));
         }
         Ok(origin)
-    }
-}
-
-fn first_step(
-    secret: &ThreadSecret,
-    token: &Stored<Token>,
-    policy: &Policy,
-    id: &ThreadId,
-    state: &Value,
-    now: Timestamp,
-) -> StatedTransition {
-    let (proposal, nothing) = (new_proposal_id(), json!({}));
-    let (from, tree) = (Tree::new(secret, &nothing, &proposal), Tree::new(secret, state, &proposal));
-    let statement = Statement {
-        kind: TransitionType::Create,
-        flow: policy.flow().clone(),
-        policy: policy.digest(),
-        thread: id.clone(),
-        version: 0,
-        parent: None,
-        node: None,
-        principal: token.record.principal(),
-        proposal,
-        attempt: None,
-        from: from.root(),
-        to: tree.root(),
-        tool: None,
-        usage: None,
-        rationale: None,
-        supersedes: None,
-        restores: None,
-        write_id: None,
-        proposed_at: now,
-        fork: None,
-        join: None,
-    };
-    let transition = Transition {
-        digest: statement.digest(),
-        identity: first_identity(secret, id, &statement.principal, state),
-        statement: statement.clone(),
-        format: PatchFormat::Merge,
-        patch: json!({}),
-        delta: Delta::between(&nothing, state),
-        named: Default::default(),
-        rationale: None,
-        tool: None,
-        warnings: Vec::new(),
-        warnings_cut: None,
-        step: None,
-        carried: None,
-        context_tokens: None,
-        editor: None,
-        // Signing needs the gate, so the caller sets the entry later.
-        outcome: TransitionOutcome::Committed { entry: String::new() },
-        values: ValueLocation::Here,
-    };
-    let entry = unsigned(&statement, transition.digest);
-    let (token, kid, state) = (String::new(), String::new(), state.clone());
-    StatedTransition {
-        transition,
-        after: Version { statement, entry, token, kid, parent_kid: None, state, tree, base: 0 },
-    }
-}
-
-/// Returns an entry before its gate is known.
-pub(crate) fn unsigned(statement: &Statement, transition: Digest) -> Entry {
-    Entry {
-        iss: String::new(),
-        thread: statement.thread.clone(),
-        version: statement.version,
-        transition,
-        parent: statement.parent,
-        gate: CommitGate::Auto {},
-        owes: false,
-        policy: statement.policy,
-        committed_at: statement.proposed_at,
     }
 }
 

@@ -58,48 +58,47 @@ impl Threads {
     pub async fn cancel(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
         // The commit refuses a cancellation after the deadline, so the caller learns that the review expired.
         let late = |error: Error| if error.is_too_late() { Error::Expired } else { error };
-        retrying!(self.cancel_once(token, transition, reason)).map_err(late)
-    }
-
-    async fn cancel_once(&self, token: &Stored<Token>, transition: Digest, reason: &str) -> Result<()> {
-        let keys = self.core.keys()?;
-        // The flow is checked first. A caller without access must not learn whether the transition exists or
-        // is archived.
-        if !token.record.of_flow(&self.flow_of_transition(transition).await?) {
-            return Err(Error::NotFound("transition"));
-        }
-        let transition = self.stated(&keys, transition).await?;
-        if transition.statement.principal != token.record.principal() {
-            return Err(Error::Forbidden("only the token that sent a proposal may cancel it"));
-        }
-        let (hold, now) = (self.hold_of(&keys, transition.digest).await?, self.core.now());
-        let hold =
-            hold.ok_or(Error::WrongState("the transition is not held for approval, so it cannot be cancelled"))?;
-        match &hold.record.state {
-            HoldState::Open {} if hold.record.is_open(now) => {}
-            HoldState::Open {} => {
-                let thread = self.expire_once(&hold.record.id).await?;
-                // The review stays open while its deadline has not passed by the database's clock, so it can still be
-                // cancelled.
-                if thread.record.hold.as_ref() != Some(&hold.record.id) {
-                    return Err(Error::Expired);
+        retrying!({
+            let keys = self.core.keys()?;
+            // The flow is checked first. A caller without access must not learn whether the transition exists or
+            // is archived.
+            if !token.record.of_flow(&self.flow_of_transition(transition).await?) {
+                return Err(Error::NotFound("transition"));
+            }
+            let transition = self.stated(&keys, transition).await?;
+            if transition.statement.principal != token.record.principal() {
+                return Err(Error::Forbidden("only the token that sent a proposal may cancel it"));
+            }
+            let (hold, now) = (self.hold_of(&keys, transition.digest).await?, self.core.now());
+            let hold =
+                hold.ok_or(Error::WrongState("the transition is not held for approval, so it cannot be cancelled"))?;
+            match &hold.record.state {
+                HoldState::Open {} if hold.record.is_open(now) => {}
+                HoldState::Open {} => {
+                    let thread = self.expire_once(&hold.record.id).await?;
+                    // The review stays open while its deadline has not passed by the database's clock, so it can still be
+                    // cancelled.
+                    if thread.record.hold.as_ref() != Some(&hold.record.id) {
+                        return Err(Error::Expired);
+                    }
+                }
+                // A repeated cancellation succeeds, so that an agent can retry.
+                HoldState::Cancelled { .. } => return Ok(()),
+                HoldState::Expired { .. } => return Err(Error::Expired),
+                HoldState::Approved { .. } | HoldState::Denied { .. } | HoldState::Superseded { .. } => {
+                    return Err(Error::WrongState("the review of the proposal has ended, so it cannot be cancelled"));
                 }
             }
-            // A repeated cancellation succeeds, so that an agent can retry.
-            HoldState::Cancelled { .. } => return Ok(()),
-            HoldState::Expired { .. } => return Err(Error::Expired),
-            HoldState::Approved { .. } | HoldState::Denied { .. } | HoldState::Superseded { .. } => {
-                return Err(Error::WrongState("the review of the proposal has ended, so it cannot be cancelled"));
-            }
-        }
-        let thread = self.core.thread(&keys, &hold.record.thread).await?;
-        let mut draft = Draft::new(keys.row(), now);
-        // The database's clock decides whether the cancellation came before the deadline.
-        draft.before(hold.record.expires_at);
-        self.core.store_response(&mut draft, &keys, &())?;
-        let state = HoldState::Cancelled { at: now, reason: cut_reason(reason) };
-        let end = HoldEnd { state, reason: HoldEndReason::Cancelled, at: now };
-        self.end_hold(draft, &keys, &thread, &hold, end).await
+            let thread = self.core.thread(&keys, &hold.record.thread).await?;
+            let mut draft = Draft::new(keys.row(), now);
+            // The database's clock decides whether the cancellation came before the deadline.
+            draft.before(hold.record.expires_at);
+            self.core.store_response(&mut draft, &keys, &())?;
+            let state = HoldState::Cancelled { at: now, reason: cut_reason(reason) };
+            let end = HoldEnd { state, reason: HoldEndReason::Cancelled, at: now };
+            self.end_hold(draft, &keys, &thread, &hold, end).await
+        })
+        .map_err(late)
     }
 
     async fn end_hold(

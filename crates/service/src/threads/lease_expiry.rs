@@ -7,7 +7,7 @@ use countersign_domain::threads::thread::{HeadUse, Thread};
 use countersign_store::change::Draft;
 use serde_json::json;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::platform::event_recorder;
 use crate::platform::retry::retrying;
 use crate::threads::Threads;
@@ -32,23 +32,19 @@ pub(crate) fn record_expired_lease(draft: &mut Draft<'_>, thread: &mut Thread, n
 impl Threads {
     /// Logs an expired lease. Reads treat the lease as expired even before this event.
     pub async fn log_expired_lease(&self, thread: &ThreadId) -> Result<()> {
-        match retrying!(self.log_expired_lease_once(thread)) {
-            // By the database's clock the lease has not expired.
-            Err(error) if error.is_too_soon() => Ok(()),
-            done => done,
-        }
-    }
-
-    async fn log_expired_lease_once(&self, thread: &ThreadId) -> Result<()> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let stored = self.core.thread(&keys, thread).await?;
-        let mut record = stored.record.clone();
-        let mut draft = Draft::new(keys.row(), now);
-        record_expired_lease(&mut draft, &mut record, now)?;
-        if record.unresolved == stored.record.unresolved {
-            return Ok(());
-        }
-        draft.replace(&stored, &record)?;
-        self.core.commit(draft.finish()).await
+        // By the database's clock the lease may not have expired.
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let stored = self.core.thread(&keys, thread).await?;
+            let mut record = stored.record.clone();
+            let mut draft = Draft::new(keys.row(), now);
+            record_expired_lease(&mut draft, &mut record, now)?;
+            if record.unresolved == stored.record.unresolved {
+                return Ok(());
+            }
+            draft.replace(&stored, &record)?;
+            self.core.commit(draft.finish()).await
+        })
+        .or_else(Error::ok_if_too_soon)
     }
 }

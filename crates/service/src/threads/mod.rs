@@ -5,6 +5,7 @@ mod close;
 pub mod commit;
 pub mod comparison;
 pub mod create;
+pub(crate) mod first_version;
 pub mod head_cache;
 pub mod heads;
 pub mod history;

@@ -18,7 +18,7 @@ use countersign_domain::policy::{Policy, project};
 use countersign_domain::primitives::id::{Jti, NodeId, ThreadId, WriteId};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::{Flow, ReceiptRow};
-use countersign_domain::threads::thread::{Thread, WriteKey};
+use countersign_domain::threads::thread::{Thread, UNRESOLVED_MAX, WriteKey};
 use countersign_domain::writes::write::{ReservationInput, Write};
 use countersign_store::StoreError;
 use countersign_store::change::Draft;
@@ -217,6 +217,9 @@ impl Writes {
         not_after: Option<Timestamp>,
     ) -> Result<Write> {
         let (standing, now) = (&keeping.standing, keeping.now);
+        if standing.thread.record.unresolved.len() >= UNRESOLVED_MAX {
+            return Err(Error::Denied(DenialCode::WriteInProgress));
+        }
         let ask = ReservationInput {
             key: WriteKey { principal: keeping.token.record.principal(), write_id: keeping.ask.write_id.clone() },
             node: node.clone(),

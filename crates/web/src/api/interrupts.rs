@@ -164,7 +164,7 @@ pub async fn read(
     // Evidence identifies the passkeys of reviewers, so it is for auditors only.
     if machine.0.record.role == MachineRole::Auditor {
         let mut told = json!(answered);
-        told["evidence"] = json!(identity.evidence_of_interrupt(&interrupts.interrupt(&id).await?)?);
+        told["evidence"] = json!(identity.vote_evidence(&interrupts.interrupt(&id).await?)?);
         return Ok(HttpResponse::Ok().json(told));
     }
     Ok(HttpResponse::Ok().json(answered))

@@ -38,7 +38,7 @@ pub async fn read(
 ) -> Result<HttpResponse> {
     let amendment = policy_changes.amendment(&id(&amendment)?).await?;
     let mut body = told(&amendment, core.public_url(), core.now());
-    let evidence = identity.evidence_of_amendment(&amendment)?;
+    let evidence = identity.vote_evidence(&amendment)?;
     if !evidence.is_empty() {
         body["evidence"] = json!(evidence);
     }

@@ -1,7 +1,7 @@
 //! Errors for models: the problem that every client gets, with the next step.
 
 use countersign_domain::json::parse::JsonError;
-use countersign_service::error::Error;
+use countersign_service::error::{Error, ErrorKind};
 use countersign_service::operations::Operations;
 use rmcp::model::{CallToolResult, RequestId as MessageId, ServerJsonRpcMessage, ServerResult};
 use serde::Deserialize;
@@ -51,8 +51,7 @@ fn next_step(error: &Error) -> &'static str {
     if error.outcome_is_unknown() { OUTCOME_UNKNOWN } else { step_after(error) }
 }
 
-/// Returns the next step after a refusal, or after a failure that changed nothing. The match is exhaustive, so that
-/// each new error gets a text.
+/// Returns the next step after a refusal, or after a failure that changed nothing.
 fn step_after(error: &Error) -> &'static str {
     match error {
         Error::HeadMoved { .. } => {
@@ -94,23 +93,11 @@ fn step_after(error: &Error) -> &'static str {
         Error::Archive(_) | Error::NoArchives => {
             "That version cannot be read now. Tell your user and give the `request_id`."
         }
-        Error::Broken(_)
-        | Error::Unwritten(_)
-        | Error::Store(_)
-        | Error::Copy(_)
-        | Error::Mail(_)
-        | Error::Keyring(_) => {
+        _ if error.kind() == ErrorKind::Failed => {
             "This is not your mistake and nothing was changed. Tell your user and give the `request_id`."
         }
         Error::NotSealed(_) | Error::Envelope(_) => "Request another envelope, or tell your user the text of `detail`.",
-        Error::Policy(_)
-        | Error::Denied(_)
-        | Error::NotTaken(_)
-        | Error::NotRepeated(_)
-        | Error::Vote(_)
-        | Error::Passkey(_)
-        | Error::Misdirected
-        | Error::NotLetIn(_) => "Tell your user the text of `detail`.",
+        _ => "Tell your user the text of `detail`.",
     }
 }
 

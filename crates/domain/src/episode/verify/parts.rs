@@ -2,27 +2,21 @@
 
 use serde_json::{Map, Value};
 
-/// How far a part was checked.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum CheckExtent {
-    Checked,
-    /// As far as the folder has evidence.
-    Partly,
-    /// Not at all, for lack of evidence.
-    Unchecked,
+use crate::primitives::named_enum::named_enum;
+
+named_enum! {
+    /// How far a part was checked.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum CheckExtent {
+        Checked = "checked",
+        /// As far as the folder has evidence.
+        Partly = "partly",
+        /// Not at all, for lack of evidence.
+        Unchecked = "unchecked",
+    }
 }
 
 impl CheckExtent {
-    pub const ALL: [Self; 3] = [Self::Checked, Self::Partly, Self::Unchecked];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Checked => "checked",
-            Self::Partly => "partly",
-            Self::Unchecked => "unchecked",
-        }
-    }
-
     /// Returns the extent of a part of which `checked` out of `all` pieces have evidence.
     pub(super) const fn of(checked: usize, all: usize) -> Self {
         // Also for a part without pieces: nothing confirms it.
@@ -36,63 +30,45 @@ impl CheckExtent {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum RunSection {
-    /// Bytes of the files, by the manifest.
-    Files,
-    /// Signature of the manifest.
-    Signature,
-    /// Order of the events and their links.
-    Events,
-    /// `episode` of the state.
-    Episode,
-    /// `goal`.
-    Goal,
-    /// `beliefs`.
-    Beliefs,
-    /// `plan`.
-    Plan,
-    /// `memory`.
-    Memory,
-    /// `outcomes.status`.
-    Status,
-    /// `outcomes.actions`.
-    Actions,
-    /// `outcomes.summary`.
-    Message,
-    /// `outcomes.metrics`.
-    Metrics,
-    /// `links`.
-    Links,
-    /// `summary.json`.
-    Summary,
-    /// `final.json`.
-    Final,
-    /// `learn.jsonl`.
-    Learn,
+named_enum! {
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum RunSection {
+        /// Bytes of the files, by the manifest.
+        Files = "files",
+        /// Signature of the manifest.
+        Signature = "signature",
+        /// Order of the events and their links.
+        Events = "events",
+        /// `episode` of the state.
+        Episode = "episode",
+        /// `goal`.
+        Goal = "goal",
+        /// `beliefs`.
+        Beliefs = "beliefs",
+        /// `plan`.
+        Plan = "plan",
+        /// `memory`.
+        Memory = "memory",
+        /// `outcomes.status`.
+        Status = "outcomes.status",
+        /// `outcomes.actions`.
+        Actions = "outcomes.actions",
+        /// `outcomes.summary`.
+        Message = "outcomes.summary",
+        /// `outcomes.metrics`.
+        Metrics = "outcomes.metrics",
+        /// `links`.
+        Links = "links",
+        /// `summary.json`.
+        Summary = "summary.json",
+        /// `final.json`.
+        Final = "final.json",
+        /// `learn.jsonl`.
+        Learn = "learn.jsonl",
+    }
 }
 
 impl RunSection {
-    /// All parts, in the order of a report.
-    pub const ALL: [Self; 16] = [
-        Self::Files,
-        Self::Signature,
-        Self::Events,
-        Self::Episode,
-        Self::Goal,
-        Self::Beliefs,
-        Self::Plan,
-        Self::Memory,
-        Self::Status,
-        Self::Actions,
-        Self::Message,
-        Self::Metrics,
-        Self::Links,
-        Self::Summary,
-        Self::Final,
-        Self::Learn,
-    ];
-
     pub(super) const OF_STATE: [Self; 10] = [
         Self::Episode,
         Self::Goal,
@@ -105,28 +81,6 @@ impl RunSection {
         Self::Metrics,
         Self::Links,
     ];
-
-    /// Returns the name in a report.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Files => "files",
-            Self::Signature => "signature",
-            Self::Events => "events",
-            Self::Episode => "episode",
-            Self::Goal => "goal",
-            Self::Beliefs => "beliefs",
-            Self::Plan => "plan",
-            Self::Memory => "memory",
-            Self::Status => "outcomes.status",
-            Self::Actions => "outcomes.actions",
-            Self::Message => "outcomes.summary",
-            Self::Metrics => "outcomes.metrics",
-            Self::Links => "links",
-            Self::Summary => "summary.json",
-            Self::Final => "final.json",
-            Self::Learn => "learn.jsonl",
-        }
-    }
 }
 
 /// Coverage of each part. A part that no check covered is unchecked, and one that the folder lacks is left out.

@@ -70,14 +70,14 @@ fn votes(
     who: &Account,
     verdict: VoteVerdict,
     people: &[Account],
-) -> Result<PolicyChangeTally, VoteRejected> {
+) -> Result<Tally<PolicyChangeRequest>, VoteRejected> {
     let ballot = ballot(&of, verdict, &who.name);
     of.vote(ballot, who, &VoterRoll::of(people.to_vec(), at(2)))
 }
 
-fn waiting(outcome: Result<PolicyChangeTally, VoteRejected>) -> PolicyChangeRequest {
+fn waiting(outcome: Result<Tally<PolicyChangeRequest>, VoteRejected>) -> PolicyChangeRequest {
     match outcome {
-        Ok(PolicyChangeTally::Waiting(amendment)) => amendment,
+        Ok(Tally { record, result: QuorumResult::Waiting }) => record,
         other => panic!("{other:?}"),
     }
 }
@@ -95,7 +95,10 @@ fn distinct_people_activate_it() {
     let again =
         one.clone().vote(ballot(&one, VoteVerdict::Approve, "fresh"), &ann, &VoterRoll::of(people.to_vec(), at(3)));
     assert_eq!(again, Err(VoteRejected::Ineligible(Ineligible::Voted)));
-    assert!(matches!(votes(one, &ben, VoteVerdict::Approve, &people), Ok(PolicyChangeTally::Approved(_))));
+    assert!(matches!(
+        votes(one, &ben, VoteVerdict::Approve, &people),
+        Ok(Tally { result: QuorumResult::Approved(_), .. })
+    ));
 }
 
 #[test]
@@ -110,7 +113,7 @@ fn who_may_not_approve_any_more_counts_no_more() {
 fn one_denial_ends_it() {
     let ann = person("ann");
     let ended = votes(amendment(2), &ann, VoteVerdict::Deny, std::slice::from_ref(&ann));
-    let Ok(PolicyChangeTally::Denied(ended)) = ended else { panic!("{ended:?}") };
+    let Ok(Tally { record: ended, result: QuorumResult::Denied(_) }) = ended else { panic!("{ended:?}") };
     assert_eq!(ended.clone().ended(PolicyChangeState::Superseded { at: at(9) }), Err(VoteRejected::Ended));
     assert_eq!(votes(ended, &person("ben"), VoteVerdict::Approve, &[person("ben")]), Err(VoteRejected::Ended));
 }

@@ -22,6 +22,7 @@ use countersign_store::{LIST_ROWS_MAX, LeaderTask};
 use crate::delivery::Deliveries;
 use crate::error::{Error, Result};
 use crate::log::sequencer::SequencedEvent;
+use crate::platform::retry::retrying;
 
 /// Maximum number of events in one change. A change with many recipients has fewer.
 const LOOKED_AT_ONCE: u32 = 250;
@@ -176,21 +177,19 @@ impl Deliveries {
 
     /// Sets the email contact of a person, or removes it.
     pub async fn set_contact(&self, account: &AccountId, next: Option<MailContact>) -> Result<()> {
-        crate::platform::retry::retrying!(self.set_contact_once(account, next.as_ref()))
-    }
-
-    async fn set_contact_once(&self, account: &AccountId, next: Option<&MailContact>) -> Result<()> {
-        let keys = self.core.keys()?;
-        let stored = self.core.fetch::<MailContact>(&keys, account.as_str()).await?;
-        let mut draft = Draft::new(keys.row(), self.core.now());
-        match (&stored, next) {
-            (None, None) => return Ok(()),
-            (None, Some(next)) => drop(draft.insert(next)?),
-            (Some(stored), Some(next)) => draft.replace(stored, next)?,
-            (Some(stored), None) => {
-                draft.remove(stored);
+        retrying!({
+            let keys = self.core.keys()?;
+            let stored = self.core.fetch::<MailContact>(&keys, account.as_str()).await?;
+            let mut draft = Draft::new(keys.row(), self.core.now());
+            match (&stored, &next) {
+                (None, None) => return Ok(()),
+                (None, Some(next)) => drop(draft.insert(next)?),
+                (Some(stored), Some(next)) => draft.replace(stored, next)?,
+                (Some(stored), None) => {
+                    draft.remove(stored);
+                }
             }
-        }
-        self.core.commit(draft.finish()).await
+            self.core.commit(draft.finish()).await
+        })
     }
 }

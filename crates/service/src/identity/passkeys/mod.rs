@@ -25,7 +25,7 @@ use crate::platform::event_recorder;
 use crate::platform::retry::retrying;
 pub use challenge::{CHALLENGE_TTL, ChallengePurpose};
 pub use vote_signature::VoteSignature;
-pub(crate) use vote_signature::{BallotSubject, PasskeyUse, evidence_of, interrupt_evidence_of, policy_evidence_of};
+pub(crate) use vote_signature::{PasskeyUse, evidence_of};
 
 /// Enough for several devices and their predecessors.
 pub const PASSKEYS_MAX: usize = 20;
@@ -243,18 +243,16 @@ impl Identity {
                 "you cannot do this for your own account: remove passkeys one by one under Your account",
             ));
         }
-        retrying!(self.remove_lost_passkeys_once(by, of))
-    }
-
-    async fn remove_lost_passkeys_once(&self, by: &Stored<Account>, of: &AccountId) -> Result<usize> {
-        let (keys, now) = (self.core.keys()?, self.core.now());
-        let own = self.active_passkeys(&keys, of).await?;
-        let mut draft = Draft::new(keys.row(), now);
-        draft.require_unchanged(by);
-        let who = PrincipalId::from(&by.record.id);
-        self.put_removals(&mut draft, &keys, &own, &who).await?;
-        self.core.commit(draft.finish()).await?;
-        Ok(own.len())
+        retrying!({
+            let (keys, now) = (self.core.keys()?, self.core.now());
+            let own = self.active_passkeys(&keys, of).await?;
+            let mut draft = Draft::new(keys.row(), now);
+            draft.require_unchanged(by);
+            let who = PrincipalId::from(&by.record.id);
+            self.put_removals(&mut draft, &keys, &own, &who).await?;
+            self.core.commit(draft.finish()).await?;
+            Ok(own.len())
+        })
     }
 
     async fn put_removals(

@@ -15,7 +15,7 @@ use countersign_domain::interrupts::InterruptRejected;
 use countersign_domain::json::parse::JsonCode;
 use countersign_domain::platform::idempotency::IdempotencyError;
 use countersign_domain::reviews::VoteRejected;
-use countersign_service::error::Error;
+use countersign_service::error::{Error, ErrorKind};
 use countersign_service::operations::Operations;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -361,12 +361,7 @@ fn detail_of(error: &Error) -> String {
             "The gateway's database failed. {OUTCOME_UNKNOWN} If it fails again, give the request id to an \
              administrator. The server log has details."
         ),
-        Error::Broken(_)
-        | Error::Store(_)
-        | Error::Copy(_)
-        | Error::Mail(_)
-        | Error::Unwritten(_)
-        | Error::Keyring(_) => {
+        _ if error.kind() == ErrorKind::Failed => {
             "Nothing was changed. Give the request id to an administrator. The server log has details.".to_owned()
         }
         other => other.to_string(),

@@ -104,9 +104,9 @@ impl InterruptDecisionContext<'_> {
         let (shown, visitor) = (self.shown, self.visitor);
         let (interrupt, now) = (&shown.interrupt, visitor.now());
         let prospect = self.prospect(ballot).await?;
-        let must = interrupt.passkey_need(ballot.stage).met_by(&ballot.proof, now).is_err();
+        let must = interrupt.jury().passkey_need(ballot.stage).met_by(&ballot.proof, now).is_err();
         let voter = visitor.account();
-        let challenge = || self.identity.interrupt_vote_challenge(interrupt, &voter.id, ballot);
+        let challenge = || self.identity.vote_challenge(interrupt, &voter.id, ballot);
         let page = InterruptConfirmPage {
             shell: visitor.shell(None).await?,
             interrupt_url: format!("/interrupts/{}", interrupt.id),

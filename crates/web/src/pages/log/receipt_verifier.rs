@@ -124,7 +124,7 @@ async fn told(writes: &Writes, visitor: &Visitor, shown: &PresentedReceipt) -> R
 
 fn check_row(check: &ReceiptCheck) -> CheckRow {
     let (tone, outcome, code, says) = match check.outcome {
-        CheckOutcome::Passed => (Tone::Good, "passed", None, check.name.says()),
+        CheckOutcome::Passed => (Tone::Good, "passed", None, check.name.detail()),
         CheckOutcome::Failed { code, detail } => (Tone::Bad, "failed", Some(code.as_str()), detail),
         CheckOutcome::CouldNotTell { detail } => (Tone::Care, "not verified", None, detail),
         // A check that did not run is no failure: an earlier one failed, or its input is missing.

@@ -99,12 +99,12 @@ async fn decide(
     let voter = &visitor.account().id;
     let signature = form.signature()?;
     let now = visitor.now();
-    let met = amendment.passkey_need(STAGE).met_by(&ballot.proof, now).is_ok();
+    let met = amendment.jury().passkey_need(STAGE).met_by(&ballot.proof, now).is_ok();
     // The recent use of a passkey can satisfy the stage, and otherwise the person must sign on a page of its own.
     if signature.is_none() && !met {
         return sign(identity, visitor, amendment, &ballot).await.map(Some);
     }
-    policy_changes.vote_signed_on_policy_change(voter, &amendment.id, &ballot, signature.as_ref()).await?;
+    policy_changes.vote_on_policy_change(voter, &amendment.id, &ballot, signature.as_ref()).await?;
     Ok(None)
 }
 
@@ -120,7 +120,7 @@ async fn sign(
     let roll = VoterRoll { people: vec![voter.clone()], delegations: Vec::new(), now: visitor.now() };
     // The vote is tried on a copy first, so that a person does not sign a vote that would be refused.
     amendment.clone().vote(ballot.clone(), voter, &roll)?;
-    let asked = || identity.policy_vote_challenge(amendment, &voter.id, ballot);
+    let asked = || identity.vote_challenge(amendment, &voter.id, ballot);
     Ok(SignPolicyPage {
         shell: visitor.shell(None).await?,
         amendment_url: format!("/amendments/{}", amendment.id),

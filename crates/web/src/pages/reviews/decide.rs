@@ -79,7 +79,7 @@ impl ReviewDecisionContext<'_> {
     async fn count(&self, ballot: &Ballot) -> Result<HttpResponse> {
         let review = &self.facts.hold.id;
         let signature = self.form.signature()?;
-        let voted = self.reviews.vote_signed(&self.visitor.account().id, review, ballot, signature.as_ref()).await?;
+        let voted = self.reviews.vote(&self.visitor.account().id, review, ballot, signature.as_ref()).await?;
         match voted {
             VoteOutcome::Waiting | VoteOutcome::Approved | VoteOutcome::Denied => {
                 // The redirect keeps a reload from sending the vote again.
@@ -92,7 +92,7 @@ impl ReviewDecisionContext<'_> {
     async fn signing(&self, ballot: &Ballot) -> Result<PasskeySigningView> {
         let (hold, voter) = (&self.facts.hold, &self.visitor.account().id);
         // A recent sign-in with a passkey can be enough, so the vote itself must be signed only without one.
-        let must = hold.passkey_need(ballot.stage).met_by(&ballot.proof, self.facts.now).is_err();
+        let must = hold.jury(self.facts.now).passkey_need(ballot.stage).met_by(&ballot.proof, self.facts.now).is_err();
         signing(self.identity, voter, must.then_some(MissingPasskeySignature), || {
             self.identity.vote_challenge(hold, voter, ballot)
         })

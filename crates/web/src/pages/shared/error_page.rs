@@ -6,7 +6,7 @@ use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use askama::Template as _;
 use countersign_domain::identity::oidc_identity::SignInRejected;
-use countersign_service::error::Error;
+use countersign_service::error::{Error, ErrorKind};
 
 use super::error_view::{ErrorAction, ErrorPage};
 use super::format::html;
@@ -112,7 +112,7 @@ fn sign_in() -> ErrorAction {
 
 const UNTOUCHED: &str = "Nothing was changed.";
 
-/// Returns the texts for an error. The match is exhaustive, so that a new error must get a text.
+/// Returns the texts for an error. A refusal without a text of its own shows its sentence.
 fn words_of(error: &Error) -> ErrorText {
     let sentence = |text: String| {
         let mut rest = text.chars();
@@ -130,36 +130,13 @@ fn words_of(error: &Error) -> ErrorText {
             "The address may be wrong, or may belong to another gateway.",
             inbox(),
         ),
-        Error::Forbidden(why) => words(sentence((*why).to_owned()), UNTOUCHED, inbox()),
-        Error::NotOfRole { .. } => words(sentence(error.to_string()), UNTOUCHED, inbox()),
         Error::Unauthenticated => words("You are not signed in", UNTOUCHED, sign_in()),
-        Error::Invalid { detail, .. } => words(sentence(detail.clone()), UNTOUCHED, inbox()),
         Error::HeadMoved { .. } => words("The thread has changed since you opened the page", UNTOUCHED, inbox()),
         Error::ThreadHeld(review) => words(
             "The thread is waiting for approval",
             UNTOUCHED,
             ErrorAction { words: "Open the review".to_owned(), url: format!("/reviews/{review}") },
         ),
-        Error::Json(_)
-        | Error::Rejected(_)
-        | Error::StepReused { .. }
-        | Error::Conflict { .. }
-        | Error::NotSealed(_)
-        | Error::Envelope(_)
-        | Error::Policy(_)
-        | Error::NotRepeated(_)
-        | Error::WriteInProgress
-        | Error::Halted
-        | Error::Closed
-        | Error::Imported
-        | Error::Exists(_)
-        | Error::WrongState(_)
-        | Error::Expired
-        | Error::Misdirected
-        | Error::Vote(_)
-        | Error::Passkey(_)
-        | Error::NotTaken(_)
-        | Error::Denied(_) => words(sentence(error.to_string()), UNTOUCHED, inbox()),
         Error::NotLetIn(reason) => not_let_in(*reason),
         Error::TooMany => words("Too many requests", "Nothing was changed. Wait a minute and try again.", inbox()),
         Error::Busy => words("The gateway is busy", "Nothing was changed. Try again in a moment.", inbox()),
@@ -169,7 +146,8 @@ fn words_of(error: &Error) -> ErrorText {
         Error::Erased => erased(),
         Error::Archive(_) | Error::NoArchives => no_archive(),
         Error::Broken(_) => broken(),
-        Error::Store(_) | Error::Unwritten(_) | Error::Copy(_) | Error::Mail(_) | Error::Keyring(_) => failed(),
+        _ if error.kind() == ErrorKind::Failed => failed(),
+        _ => words(sentence(error.to_string()), UNTOUCHED, inbox()),
     }
 }
 

@@ -322,13 +322,29 @@ async function readCall(stated) {
   const [name, given] = [document.querySelector("[data-tool]"), document.querySelector("[data-arguments]")];
   if (Boolean(name) !== Boolean(stated)) throw new Mismatch("the tool call is not the signed one");
   if (!name) return;
-  mustSee(name, FOLDS.value, "the tool");
-  if (readProse(name) !== stated.name) throw new Mismatch("the tool is not the signed one");
+  for (const element of [name, ...document.querySelectorAll("[data-tool-mention]")]) {
+    mustSee(element, FOLDS.value, "the tool");
+    if (readProse(element) !== stated.name) throw new Mismatch("the tool is not the signed one");
+  }
   if (!given) return;
   mustSee(given, FOLDS.value, "the arguments of the tool call");
-  const text = canonical(parseShown(shownText(given, readJson), "the arguments of the tool call"));
+  const text = canonical(readArguments(given));
   const shown = await hash("countersign.arguments.v1", saltBytes(given.dataset.salt ?? ""), text);
   if (shown !== stated.arguments) throw new Mismatch("the arguments of the tool call are not the signed ones");
+}
+
+// Reads the arguments from the rows of their table, one row for each.
+function readArguments(table) {
+  const given = Object.create(null);
+  for (const row of table.querySelectorAll("[data-argument]")) {
+    const [name, value] = [row.querySelector("[data-pointer]"), row.querySelector("[data-value]")];
+    const [key, ...below] = pointerOf(readProse(name));
+    const where = `the argument ${key}`;
+    for (const element of [name, value]) mustSee(element, FOLDS.value, where);
+    if (key === undefined || below.length > 0 || key in given) throw new Mismatch(`${where} is not what its row says`);
+    given[key] = parseShown(shownText(value, readJson), where);
+  }
+  return given;
 }
 
 async function recompute(page) {

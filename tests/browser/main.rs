@@ -43,5 +43,6 @@ mod rollback;
 mod screens;
 mod second_thoughts;
 mod several;
+mod tool_calls;
 mod typing;
 mod weight;

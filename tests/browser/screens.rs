@@ -16,6 +16,7 @@ use crate::person::BrowserTab;
 use crate::provider::settings;
 use crate::receiver::{BROKEN, WebhookReceiver};
 use crate::revealing::revealing;
+use crate::tool_calls::{held_call, refund};
 
 const SIZES: [(i64, i64); 2] = [(1280, 900), (390, 844)];
 
@@ -484,5 +485,31 @@ async fn signing_in_with_an_organisation_can_be_looked_at() {
     tab.press("Sign in with Example").await;
     assert!(tab.text().await.contains("Your organisation's sign-in is not available"));
     album.take(&tab, "sign-in-not-let-in").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pictures_of_a_tool_call() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments_under(crate::tool_calls::POLICY).await;
+    let held = held_call(&gateway, &payments, "refund-1", &refund("c-17")).await;
+    held_call(&gateway, &payments, "refund-2", &refund("c-18")).await;
+    let album = ScreenshotFolder::new();
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    album.take(&tab, "call-inbox").await;
+    tab.js::<bool>("(document.querySelectorAll('[name=review]').forEach((it) => (it.checked = true)), true)").await;
+    tab.press("Decide selected together").await;
+    album.take(&tab, "call-several").await;
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    tab.verdict("").await;
+    album.take(&tab, "call-review").await;
+    tab.press("Approve").await;
+    album.take(&tab, "call-confirm").await;
+    tab.press("Confirm").await;
+    tab.goto(&format!("/threads/{}", held.thread)).await;
+    album.take(&tab, "call-history").await;
     browser.close().await;
 }

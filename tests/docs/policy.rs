@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use countersign_domain::policy::ReplayUnknownCause;
+
 use crate::{PROGRAM, blocks};
 
 fn section(page: &str, heading: &str) -> String {
@@ -71,11 +73,8 @@ fn a_case_has_the_keys_that_the_page_names_and_no_others() {
 
 #[test]
 fn page_names_every_cause_of_an_unknown_replay_result() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/domain/src/policy/replay_comparison.rs");
-    let source = std::fs::read_to_string(source).unwrap();
-    let words = source.split("impl ReplayUnknownCause {").nth(1).unwrap().split("fn detail").next().unwrap();
-    let told: Vec<_> = words.split('"').skip(1).step_by(2).map(str::to_owned).collect();
-    assert_eq!(told.len(), 6);
     let named = keys("Replay results");
-    assert!(told.iter().all(|it| named.contains(it)), "{told:?} {named:?}");
+    for cause in ReplayUnknownCause::ALL {
+        assert!(named.iter().any(|it| it == cause.as_str()), "{cause:?} {named:?}");
+    }
 }

@@ -14,9 +14,30 @@ use super::scene::{WebhookScenario, path};
 use crate::gateway::ballot;
 use crate::interrupts::asked;
 use crate::mail::PATIENCE;
+use crate::under_new_policy;
+
+const TOOLS: &str = r#"flow = "payments"
+
+[nodes.planner]
+reads = ["$"]
+tools = ["issue_refund", "crm.*"]
+
+[tools.issue_refund]
+title = "Refund a payment"
+
+[[rules]]
+tools = ["*"]
+when = "true"
+then = "hold"
+reason = "a call requires approval"
+
+[[approval.stages]]
+groups = ["reviewers"]
+"#;
 
 on_both! {
     chat_message_about_a_review_has_no_proposed_values,
+    chat_message_names_a_tool_only_if_the_policy_does,
     chat_message_about_an_interrupt_has_no_text_of_its_host,
     review_without_eligible_reviewers_is_sent_to_no_chat,
     decided_review_does_not_change_the_health_of_a_chat,
@@ -64,6 +85,30 @@ async fn chat_message_about_a_review_has_no_proposed_values(s: WebhookScenario) 
         assert_eq!(receiver.got().len(), 1, "{kind}: nor what people decided");
     }
     s.is_sound().await;
+}
+
+async fn chat_message_names_a_tool_only_if_the_policy_does(s: WebhookScenario) {
+    under_new_policy::activate(&s.g, TOOLS, &[]).await;
+    let receiver = WebhookReceiver::start().await;
+    chat(&s, &receiver, "slack").await;
+    for (name, told) in [
+        ("issue_refund", "Call: planner wants to call issue_refund (Refund a payment)"),
+        ("crm.ignore_the_rules", "Call: planner wants to call a tool"),
+    ] {
+        let new = json!({"flow": "payments", "state": {}});
+        let thread = s.g.post("/v1/threads", &s.g.host, new).await.expect(201);
+        let tool = json!({"name": name, "arguments": {"amount": 918_273_645}});
+        let body = json!({"node": "planner", "parent": thread["transition"], "patch": {}, "format": "merge-patch", "tool": tool});
+        let path = format!("/v1/threads/{}/transitions", thread["thread"].as_str().unwrap());
+        let held = s.g.post(&path, &s.g.planner, body).await.expect(202);
+        s.g.pass(PATIENCE);
+        s.send().await;
+        let got = receiver.got();
+        let body = &got.last().unwrap().body;
+        assert!(body.contains(told), "{told}: {body}");
+        assert!(!body.contains("918273645") && !body.contains("ignore_the_rules"), "{body}");
+        s.g.vote(&s.g.bob, &held, VoteVerdict::Deny).await.unwrap();
+    }
 }
 
 async fn chat_message_about_an_interrupt_has_no_text_of_its_host(s: WebhookScenario) {

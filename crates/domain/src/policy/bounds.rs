@@ -34,6 +34,14 @@ pub(super) const RULE_PARTS_MAX: usize = 256;
 pub(super) const RULE_BRACKETS_MAX: usize = 6;
 /// Nested `a ? b : c`, and everything else that nests without brackets.
 pub(super) const RULE_DEPTH_MAX: u16 = 24;
+/// Tools with a description.
+pub(super) const TOOLS_DESCRIBED_MAX: usize = 256;
+/// Arguments that a description names.
+pub(super) const TOOL_ARGUMENTS_MAX: usize = 64;
+/// Characters of a title, a label or a unit.
+pub(super) const TOOL_LABEL_CHARS_MAX: usize = 64;
+/// Characters of a tool's description.
+pub(super) const TOOL_DESCRIPTION_CHARS_MAX: usize = 300;
 /// Names of tools in one list. Each call is compared with every one.
 pub(super) const TOOLS_MAX: usize = 256;
 /// Keeps sums small enough for a row.

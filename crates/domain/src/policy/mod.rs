@@ -35,6 +35,7 @@ mod state_shape;
 mod test_cases;
 mod toml_reader;
 mod tool_check;
+mod tool_description;
 mod tool_globs;
 mod transition_check;
 mod view;
@@ -73,6 +74,7 @@ pub use replay_comparison::{
 };
 pub use request::{CallerContext, PolicyRequest, Principal, RequestContext, RequestKind};
 pub use test_cases::{CASES_MAX, CaseError, ExpectedJudgement, PolicyTestCase, read_cases};
+pub use tool_description::{ToolDescription, ToolRisk};
 pub use view::{changed_for, diff_for, project, project_any};
 pub use violation::{Instruction, OnViolation};
 pub use what_if::{HypotheticalRequest, JudgedOutcome, WhatIf, unreadable, what_if};

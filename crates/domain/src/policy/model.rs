@@ -10,12 +10,13 @@ use super::pattern_set::Patterns;
 use super::policy_source::PolicySource;
 use super::redaction::detectors::Detectors;
 use super::rules::PolicyRule;
+use super::tool_description::ToolDescription;
 use super::tool_globs::{ToolGlobs, ToolPolicy};
 pub(super) use super::violation::OnViolation;
 use crate::chain::hash::Digest;
 use crate::context::{Encoding, ViewRequirements};
 use crate::json::pointer::Pointer;
-use crate::primitives::id::{FlowId, GroupName, NodeId};
+use crate::primitives::id::{FlowId, GroupName, NodeId, ToolName};
 use crate::schema::Schema;
 use crate::threads::archive::RetentionPolicy;
 use crate::threads::flow::Mode;
@@ -205,6 +206,17 @@ impl Policy {
     /// Returns the instruction for agents whose request is rejected.
     pub fn on_violation(&self) -> OnViolation {
         self.on_violation
+    }
+
+    /// Returns how reviewers see the calls of a tool, if the policy describes it.
+    pub fn tool_description(&self, tool: &ToolName) -> Option<&ToolDescription> {
+        self.tools.described.get(tool)
+    }
+
+    /// Returns whether the policy names this tool in full. Otherwise the name is a text of the agent.
+    pub fn names_tool(&self, tool: &ToolName) -> bool {
+        let lists = self.nodes.values().filter_map(|it| it.tools.as_ref()).chain(&self.tools.allow);
+        self.tools.described.contains_key(tool) || lists.into_iter().any(|it| it.names(tool))
     }
 
     pub fn node(&self, node: &NodeId) -> Option<&NodePolicy> {

@@ -111,6 +111,19 @@ impl<'t> TomlItem<'t> {
         self.value.as_str().ok_or_else(|| self.wrong_type("a text in quotes"))
     }
 
+    /// Returns one line of text of at most `max` characters.
+    pub(super) fn line(&self, max: usize) -> Result<String, PolicyError> {
+        let text = self.text()?;
+        let bad = |why: String| Err(self.error(PolicyCode::BadValue, format!("`{}` {why}", self.name)));
+        match text {
+            _ if text.trim().is_empty() => bad("is empty: say something".to_owned()),
+            // Lists and errors show the text in one line.
+            _ if text.chars().any(char::is_control) => bad("must be one line".to_owned()),
+            _ if text.chars().count() > max => bad(format!("is longer than {max} characters")),
+            _ => Ok(text.to_owned()),
+        }
+    }
+
     pub(super) fn flag(&self) -> Result<bool, PolicyError> {
         self.value.as_bool().ok_or_else(|| self.wrong_type("true or false"))
     }

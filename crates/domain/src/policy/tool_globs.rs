@@ -1,8 +1,10 @@
 //! Tool permissions of a policy, by tool name.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::pattern_set::Patterns;
+use super::tool_description::ToolDescription;
 use crate::primitives::id::ToolName;
 
 /// A glob for names of tools. `*` is any run of characters, dots included.
@@ -20,6 +22,8 @@ pub(super) struct ToolPolicy {
     pub(super) deny: ToolGlobs,
     /// Paths that are redacted in arguments.
     pub(super) hidden: Patterns,
+    /// How reviewers see the calls of each described tool.
+    pub(super) described: BTreeMap<ToolName, ToolDescription>,
 }
 
 impl ToolGlob {
@@ -70,6 +74,11 @@ impl fmt::Display for ToolGlob {
 }
 
 impl ToolGlobs {
+    /// Returns whether the list has exactly this name.
+    pub(super) fn names(&self, name: &ToolName) -> bool {
+        self.0.iter().any(|glob| glob.0 == name.as_str())
+    }
+
     pub(super) fn covers(&self, name: &ToolName) -> bool {
         self.0.iter().any(|glob| glob.matches(name.as_str()))
     }

@@ -7,7 +7,7 @@ use countersign_domain::chain::jws::{self, TokenType};
 use countersign_domain::chain::receipt::{ApprovalMethod, Denial, Receipt};
 use countersign_domain::chain::statement::Statement;
 use countersign_domain::keys::{KeyState, KeyUse, Keys};
-use countersign_domain::log::event::EventType;
+use countersign_domain::log::event::{Event, EventType};
 use countersign_domain::reviews::{Hold, HoldState, VoteVerdict};
 use countersign_domain::threads::flow::ReceiptRow;
 use countersign_domain::threads::rejected_request::RejectedRequest;
@@ -18,7 +18,7 @@ use countersign_store::row::Table;
 use super::AuditRun;
 use super::event_replay::{HoldEvents, ThreadEvents, said};
 use super::load::ThreadRows;
-use crate::proposals::hold::{held_data, notices_of, stages_of};
+use crate::proposals::hold::{is_held_data, notices_of, stages_of};
 use crate::proposals::reject::{count, event_data};
 use crate::reviews::comment::comment_data;
 use crate::reviews::reveal::look_data;
@@ -63,8 +63,8 @@ impl AuditRun<'_> {
 
     fn check_hold(&mut self, hold: &Hold, told: &HoldEvents<'_>) {
         let transition = self.all.transitions.get(&hold.transition.to_string());
-        let as_held = transition.map(|it| held_data(hold, &it.record));
-        let same = told.held.is_some_and(|it| Some(&it.data) == as_held.as_ref() && it.at == hold.opened_at);
+        let opened = |it: &Event| transition.is_some_and(|of| is_held_data(&it.data, hold, &of.record));
+        let same = told.held.is_some_and(|it| opened(it) && it.at == hold.opened_at);
         self.expect(same, Table::Holds, &hold.id, "the review differs from the event that opened it");
         self.check_votes(hold, told);
         let same = match (end_of(&hold.state), told.end) {

@@ -39,11 +39,10 @@ impl Deliveries {
                 return Err(Error::Broken("the event of a chat message"));
             }
         };
-        let ReviewSummary { thing, name, flow, risk, ends, page } = brief;
-        Ok(ChatMessage {
-            title: format!("A review waits: {flow}"),
-            facts: vec![(thing, name), ("Flow", flow.to_string()), ("Risk", risk), ("Ends", ends.to_string())],
-            page,
-        })
+        let ReviewSummary { thing, name, flow, call, risk, ends, page } = brief;
+        let mut facts = vec![(thing, name), ("Flow", flow.to_string())];
+        facts.extend(call.map(|it| ("Call", it)));
+        facts.extend([("Risk", risk), ("Ends", ends.to_string())]);
+        Ok(ChatMessage { title: format!("A review waits: {flow}"), facts, page })
     }
 }

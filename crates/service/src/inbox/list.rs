@@ -16,11 +16,13 @@ use countersign_store::{Cursor, Direction};
 use crate::error::{Error, Result};
 use crate::inbox::Inbox;
 use crate::inbox::filter::{InboxFilter, InboxRange, InboxSearch, InboxStateFilter};
-use crate::threads::transition_view::LoadedTransition;
+use crate::threads::tool_call_view::RedactedToolCall;
+use crate::threads::transition_view::{LoadedTransition, RedactedEffect};
 
 pub struct InboxItem {
     pub hold: Hold,
     pub diff: Vec<RedactedChange>,
+    pub call: Option<RedactedToolCall>,
     /// `None` if the transition is in an archive.
     pub transition: Option<Transition>,
     /// Seats in which the viewer may vote, or the reason why there are none.
@@ -322,19 +324,19 @@ impl Inbox {
             }
             let whole = transition.as_ref().filter(|it| it.values == ValueLocation::Here);
             let known = whole.and_then(|it| Some((it, before.remove(&it.digest)?, active.get(&hold.flow)?)));
-            let diff = match known {
+            let effect = match known {
                 // The transition is archived or erased, or its flow is missing, so redaction is not possible. The list
                 // still shows that the review existed and how it ended.
-                None => Vec::new(),
+                None => RedactedEffect::default(),
                 Some((transition, before, active)) => {
                     let policies = self.threads.policies_under(keys, *active, [hold.policy]).await?;
                     let after = transition.delta.apply(&before).map_err(|_| Error::Broken("a transition's effect"))?;
                     let loaded = LoadedTransition { transition: transition.clone(), policies, before, after };
-                    self.threads.redacted_changes(loaded, &viewer.into()).await?
+                    self.threads.redacted_effect(loaded, &viewer.into()).await?
                 }
             };
             let eligible = hold.places(viewer, roll);
-            items.push(InboxItem { diff, hold, transition, eligible });
+            items.push(InboxItem { diff: effect.changes, call: effect.call, hold, transition, eligible });
         }
         Ok(items)
     }

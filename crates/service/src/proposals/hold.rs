@@ -19,7 +19,7 @@ use countersign_domain::reviews::{
 use countersign_domain::threads::thread::Thread;
 use countersign_domain::threads::transition::{Transition, TransitionOutcome};
 use countersign_store::change::Draft;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::platform::event_recorder;
@@ -154,7 +154,7 @@ pub(crate) fn hold_reason(reason: JudgedReason) -> HoldReason {
 }
 
 /// Returns the event data of a new review.
-pub(crate) fn held_data(hold: &Hold, transition: &Transition) -> serde_json::Value {
+fn held_data(hold: &Hold, transition: &Transition) -> Value {
     let mut data = json!({
         "transition": hold.transition, "review": hold.id, "node": hold.node, "expires_at": hold.first_deadline(),
         "reasons": hold.reasons.iter().map(|it| &it.text).collect::<Vec<_>>(),
@@ -169,7 +169,19 @@ pub(crate) fn held_data(hold: &Hold, transition: &Transition) -> serde_json::Val
     if let Some(step) = &transition.step {
         data["step"] = json!(step);
     }
+    if let Some(tool) = &transition.tool {
+        data["tool"] = json!(tool.name);
+    }
     with_warnings(data, transition.warnings_shown())
+}
+
+/// Returns whether an event opened this review. Events of earlier versions do not name the tool.
+pub(crate) fn is_held_data(data: &Value, hold: &Hold, transition: &Transition) -> bool {
+    let mut expected = held_data(hold, transition);
+    if let (None, Some(members)) = (data.get("tool"), expected.as_object_mut()) {
+        members.remove("tool");
+    }
+    *data == expected
 }
 
 /// The terms of a new review.

@@ -192,7 +192,7 @@ impl Reviews {
             write: self.write_of(keys, &thread, &transition).await?,
             by: self.identity.names_of(keys, [&hold.proposer]).await?.into_values().next(),
             denied_before: self.proposals.denied_before(keys, &hold, &policy, &Party::from(viewer)).await?,
-            call: self.threads.call_of(keys, &redaction.redactors(&caller), &transition)?,
+            call: self.threads.call_of(keys, &redaction, &caller, &transition)?,
             texts: self.texts_of(keys, receipt.as_ref(), redaction, author, caller).await?,
             receipt,
             roll: VoterRoll { now, ..roll },

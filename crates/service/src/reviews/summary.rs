@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use countersign_domain::interrupts::Interrupt;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::Keys;
-use countersign_domain::primitives::id::FlowId;
+use countersign_domain::policy::{Policy, ToolDescription};
+use countersign_domain::primitives::id::{FlowId, ToolName};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Hold;
 
@@ -22,6 +23,9 @@ pub(crate) struct ReviewSummary {
     pub(crate) thing: &'static str,
     pub(crate) name: String,
     pub(crate) flow: FlowId,
+    /// The tool call: `planner wants to call issue_refund`. It has no arguments, because they are proposed values, and a
+    /// name only if the policy has it.
+    pub(crate) call: Option<String>,
     /// The protected keys that the change touches, as the policy names them.
     pub(crate) risk: String,
     pub(crate) ends: Timestamp,
@@ -36,10 +40,23 @@ impl Reviews {
             thing: "Review",
             name: hold.id.to_string(),
             flow: hold.flow.clone(),
+            call: self.call_in_words(keys, hold, &policy).await?,
             risk: risk_of(hold, |it| policy.hides(it)),
             ends: hold.expires_at,
             page: format!("{}/reviews/{}", self.core.public_url(), hold.id),
         })
+    }
+
+    async fn call_in_words(&self, keys: &Keys, hold: &Hold, policy: &Policy) -> Result<Option<String>> {
+        let statement = self.threads.stated(keys, hold.transition).await?.statement;
+        let name = statement.tool.as_ref().and_then(|it| it.get("name")?.as_str());
+        let Some(tool) = name.and_then(|it| ToolName::try_from(it).ok()) else { return Ok(None) };
+        if !policy.names_tool(&tool) {
+            return Ok(Some(format!("{} wants to call a tool", hold.node)));
+        }
+        let words = format!("{} wants to call {tool}", hold.node);
+        let title = policy.tool_description(&tool).and_then(ToolDescription::title);
+        Ok(Some(title.map_or_else(|| words.clone(), |title| format!("{words} ({title})"))))
     }
 
     /// Returns the summary of an interrupt. Its keys are omitted, because the host application wrote them.
@@ -48,6 +65,7 @@ impl Reviews {
             thing: "Interrupt",
             name: interrupt.id.to_string(),
             flow: interrupt.flow.clone(),
+            call: None,
             risk: "reported by the host application, not verified by the gateway".to_owned(),
             ends: interrupt.expires_at,
             page: format!("{}/interrupts/{}", self.core.public_url(), interrupt.id),

@@ -27,7 +27,7 @@ use super::provenance::TraceStart;
 use super::redacted_fields::{RedactedField, hidden_places};
 use super::redaction::Redaction;
 use super::redaction_queue::RedactionWork;
-use super::tool_call_view::RedactedToolCall;
+use super::tool_call_view::{CallContext, RedactedToolCall};
 use crate::error::{Error, Result};
 use crate::identity::requester_names::RequesterName;
 use crate::threads::Threads;
@@ -38,6 +38,8 @@ pub struct HistoryItem {
     pub transition: Transition,
     /// The changes of the version, redacted.
     pub diff: Vec<RedactedChange>,
+    /// The tool call of the version, redacted.
+    pub call: Option<RedactedToolCall>,
     /// The claims of the signed entry.
     pub entry: Entry,
     /// The review, if the version was approved.
@@ -154,8 +156,11 @@ impl Threads {
             let call = self.sent_call(keys, &transition).await?;
             let hidings = self.redactors_for(keys, reader, &policies, sides, &[call.as_ref()]).await?;
             let diff = redacted_by(&hidings, &diff(before, &after.state), &transition.named);
+            let context =
+                CallContext { reader, policies: &policies, hidings: &hidings, states: [before, &after.state] };
+            let call = self.call_in(keys, &transition, call.as_ref(), &context)?;
             let hold = holds.remove(&transition.digest);
-            items.push(HistoryItem { diff, transition, entry: after.entry, hold });
+            items.push(HistoryItem { diff, call, transition, entry: after.entry, hold });
         }
         Ok(items)
     }
@@ -224,7 +229,7 @@ impl Threads {
         let nodes = nodes.filter(|(_, rules)| rules.may_roll_back()).map(|(node, _)| node.clone());
         Ok(VersionFacts {
             rollback_nodes: nodes.collect(),
-            call: self.call_of(keys, &redaction.redactors(&caller), &transition)?,
+            call: self.call_of(keys, &redaction, &caller, &transition)?,
             warnings: warnings_by(&hidings, &transition),
             by: self.identity.names_of(keys, [&transition.statement.principal]).await?.into_values().next(),
             hold: self.hold_of(keys, transition.digest).await?.map(|it| it.record),

@@ -1,8 +1,11 @@
 //! Tool calls as reviewers see them.
 
+use std::sync::Arc;
+
 use countersign_domain::chain::commitment::Salt;
+use countersign_domain::identity::party::{Author, Party};
 use countersign_domain::keys::Keys;
-use countersign_domain::policy::{RedactedLeaf, Redactor, shown_arguments_by};
+use countersign_domain::policy::{Policy, RedactedLeaf, Redactor, ToolDescription, shown_arguments_by};
 use countersign_domain::primitives::id::ToolName;
 use countersign_domain::threads::tool_call::Tool;
 use countersign_domain::threads::transition::Transition;
@@ -10,10 +13,13 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::threads::Threads;
+use crate::threads::redaction::{Redaction, SentCall};
 
 /// A redacted tool call.
 pub struct RedactedToolCall {
     pub name: ToolName,
+    /// How the policy describes the tool to reviewers.
+    pub description: ToolDescription,
     pub arguments: RedactedArguments,
 }
 
@@ -25,12 +31,36 @@ pub enum RedactedArguments {
     Parts(Vec<RedactedLeaf>),
 }
 
+/// The policies, redactors and states around a tool call, for one reader.
+pub(crate) struct CallContext<'a> {
+    pub(crate) reader: &'a Party,
+    pub(crate) policies: &'a [Arc<Policy>],
+    pub(crate) hidings: &'a [Redactor<'a>],
+    pub(crate) states: [&'a Value; 2],
+}
+
 impl Threads {
+    /// Returns the redacted tool call of a transition between these states.
+    pub(crate) fn call_in(
+        &self,
+        keys: &Keys,
+        transition: &Transition,
+        sent: Option<&SentCall>,
+        context: &CallContext<'_>,
+    ) -> Result<Option<RedactedToolCall>> {
+        let Some(sent) = sent else { return Ok(None) };
+        let CallContext { reader, policies, hidings, states } = context;
+        let authors = [&sent.caller];
+        let redaction = Redaction::with_redactors((*reader).clone(), policies, hidings, states, Some(sent), authors);
+        self.call_of(keys, &redaction, &sent.caller, transition)
+    }
+
     /// Returns the redacted tool call, after a check that it matches the statement.
     pub(crate) fn call_of(
         &self,
         keys: &Keys,
-        hidings: &[Redactor<'_>],
+        redaction: &Redaction,
+        caller: &Author,
         transition: &Transition,
     ) -> Result<Option<RedactedToolCall>> {
         let Some(tool) = &transition.tool else { return Ok(None) };
@@ -40,7 +70,7 @@ impl Threads {
         if statement.tool.as_ref() != Some(&tool.stated(&secret, &statement.proposal)) {
             return Err(Error::Broken("a tool call does not match its statement"));
         }
-        let parts = shown_arguments_by(hidings, tool);
+        let parts = shown_arguments_by(&redaction.redactors(caller), tool);
         let hidden = parts.iter().any(|it| matches!(it, RedactedLeaf::Hidden { .. }));
         // The salt stays secret beside redacted arguments, because it would make them guessable.
         let arguments = if hidden {
@@ -49,6 +79,8 @@ impl Threads {
             let salt = Tool::salt(&secret, &statement.proposal);
             RedactedArguments::Whole { value: Value::Object(tool.arguments.clone()), salt }
         };
-        Ok(Some(RedactedToolCall { name: tool.name.clone(), arguments }))
+        let policy = redaction.policies().iter().find(|it| it.digest() == statement.policy);
+        let description = policy.and_then(|it| it.tool_description(&tool.name)).cloned().unwrap_or_default();
+        Ok(Some(RedactedToolCall { name: tool.name.clone(), description, arguments }))
     }
 }

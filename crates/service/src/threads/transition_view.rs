@@ -22,6 +22,7 @@ use crate::threads::provenance::TraceStart;
 use crate::threads::redacted_fields::RedactedField;
 use crate::threads::redaction::{Redaction, RedactionDetail, SentCall};
 use crate::threads::redaction_queue::RedactionWork;
+use crate::threads::tool_call_view::{CallContext, RedactedToolCall};
 
 impl Threads {
     /// Returns a transition with its statement and redacted effect.
@@ -41,18 +42,22 @@ impl Threads {
         self.redact(work, move || async move { threads.view_of(&keys, loaded, &reader, part).await }).await
     }
 
-    /// Returns the redacted changes of a transition.
-    pub(crate) async fn redacted_changes(
+    /// Returns the redacted changes and the redacted tool call of a transition.
+    pub(crate) async fn redacted_effect(
         self: &Arc<Self>,
         loaded: LoadedTransition,
         reader: &Party,
-    ) -> Result<Vec<RedactedChange>> {
+    ) -> Result<RedactedEffect> {
         let keys = self.core.keys()?;
         let (work, threads, reader) = (loaded.redaction_work(reader), Arc::clone(self), reader.clone());
         let changes = move || async move {
             let call = threads.sent_call(&keys, &loaded.transition).await?;
             let hidings = threads.redactors_of(&keys, &loaded, &reader, call.as_ref()).await?;
-            Ok(redacted_by(&hidings, &diff(&loaded.before, &loaded.after), &loaded.transition.named))
+            let changes = redacted_by(&hidings, &diff(&loaded.before, &loaded.after), &loaded.transition.named);
+            let LoadedTransition { transition, policies, before, after } = &loaded;
+            let context = CallContext { reader: &reader, policies, hidings: &hidings, states: [before, after] };
+            let call = threads.call_in(&keys, transition, call.as_ref(), &context)?;
+            Ok(RedactedEffect { changes, call })
         };
         self.redact(work, changes).await
     }
@@ -124,6 +129,13 @@ impl Threads {
             hold,
         })
     }
+}
+
+/// The changes and the tool call of a transition, redacted.
+#[derive(Default)]
+pub(crate) struct RedactedEffect {
+    pub(crate) changes: Vec<RedactedChange>,
+    pub(crate) call: Option<RedactedToolCall>,
 }
 
 /// A transition with its policies and its states.

@@ -116,6 +116,7 @@ fn the_guide_names_every_key() {
         transitions::KEYS,
         transitions::KEYED_KEYS,
         tools::TOOLS_KEYS,
+        tools::DESCRIPTION_KEYS,
         tools::BUDGETS_KEYS,
         tools::BUDGET_KEYS,
     ] {

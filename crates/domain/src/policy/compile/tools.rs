@@ -1,4 +1,4 @@
-//! Reads `[tools]` and `[budgets]`: the tools that agents may call and the amounts that they may use.
+//! Reads `[tools]` and `[budgets]`: the tools that agents may call, how reviewers see them, and the amounts that agents may use.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,13 @@ use super::super::model::{ApprovalPolicy, NodePolicy};
 use super::super::toml_reader::{TomlItem, TomlSection};
 use super::read_patterns;
 use super::reviewers::need_people;
+use crate::policy::tool_description::{ToolDescription, ToolRisk};
 use crate::policy::tool_globs::{ToolGlob, ToolGlobs, ToolPolicy};
-use crate::primitives::id::NodeId;
+use crate::primitives::id::{NodeId, ToolName};
 use crate::threads::usage::Cost;
 
 pub(super) const TOOLS_KEYS: &[&str] = &["allow", "deny", "hide"];
+pub(super) const DESCRIPTION_KEYS: &[&str] = &["title", "description", "risk", "show", "label", "unit"];
 pub(super) const BUDGETS_KEYS: &[&str] = &["call", "node", "thread"];
 pub(super) const BUDGET_KEYS: &[&str] = &["calls", "tokens", "cost", "context_tokens", "then"];
 /// One request calls at most one tool, and `max_tokens` of its node limits its context.
@@ -22,13 +24,80 @@ const CALL_KEYS: &[&str] = &["tokens", "cost", "then"];
 pub(super) fn read_tools(root: &TomlSection<'_>) -> Result<ToolPolicy, PolicyError> {
     let Some(item) = root.get("tools") else { return Ok(ToolPolicy::default()) };
     let section = item.section()?;
-    section.expect_keys(TOOLS_KEYS)?;
     Ok(ToolPolicy {
+        described: read_described(&section)?,
         // A missing list leaves the decision to the nodes, and an empty list allows no tool.
         allow: read_globs(&section, "allow")?,
         deny: read_globs(&section, "deny")?.unwrap_or_default(),
         hidden: read_patterns(&section, "hide")?,
     })
+}
+
+/// Reads the tables of `[tools]`. Each describes the tool of that name.
+fn read_described(tools: &TomlSection<'_>) -> Result<BTreeMap<ToolName, ToolDescription>, PolicyError> {
+    let mut described = BTreeMap::new();
+    for (name, place, item) in tools.members(TOOLS_KEYS.len() + bounds::TOOLS_DESCRIBED_MAX)? {
+        if TOOLS_KEYS.contains(&name) {
+            continue;
+        }
+        // A misspelled `allow` is a list, and a table must be meant as the description of a tool.
+        let Ok(section) = item.section() else {
+            let message = format!(
+                "unknown key `{}`: take it out; known here are {}, and a table for each tool that you describe",
+                item.name(),
+                TOOLS_KEYS.join(", ")
+            );
+            return Err(place.error(PolicyCode::UnknownKey, message));
+        };
+        let tool = ToolName::try_from(name).map_err(|error| place.error(PolicyCode::BadValue, error.to_string()))?;
+        described.insert(tool, read_description(&section)?);
+    }
+    Ok(described)
+}
+
+fn read_description(section: &TomlSection<'_>) -> Result<ToolDescription, PolicyError> {
+    section.expect_keys(DESCRIPTION_KEYS)?;
+    let text = |key, max| section.get(key).map(|it| it.line(max)).transpose();
+    Ok(ToolDescription {
+        title: text("title", bounds::TOOL_LABEL_CHARS_MAX)?,
+        description: text("description", bounds::TOOL_DESCRIPTION_CHARS_MAX)?,
+        risk: section.get("risk").map(|it| read_risk(&it)).transpose()?,
+        show: read_shown(section)?,
+        labels: read_argument_words(section, "label")?,
+        units: read_argument_words(section, "unit")?,
+    })
+}
+
+fn read_risk(item: &TomlItem<'_>) -> Result<ToolRisk, PolicyError> {
+    let risk = ToolRisk::ALL.into_iter().find(|it| item.value().as_str() == Some(it.as_str()));
+    risk.ok_or_else(|| {
+        item.error(PolicyCode::BadValue, format!("`{}` must be \"low\", \"medium\" or \"high\"", item.name()))
+    })
+}
+
+/// Reads the names of the arguments that are shown first.
+fn read_shown(section: &TomlSection<'_>) -> Result<Vec<String>, PolicyError> {
+    let Some(list) = section.get("show") else { return Ok(Vec::new()) };
+    let mut shown: Vec<String> = Vec::new();
+    for item in list.items(bounds::TOOL_ARGUMENTS_MAX)? {
+        let argument = item.line(bounds::TOOL_LABEL_CHARS_MAX)?;
+        if shown.contains(&argument) {
+            let message = format!("`{}`: the list already has {argument}: remove it", item.name());
+            return Err(item.error(PolicyCode::BadValue, message));
+        }
+        shown.push(argument);
+    }
+    Ok(shown)
+}
+
+/// Reads a table from the names of arguments to words for reviewers.
+fn read_argument_words(section: &TomlSection<'_>, key: &str) -> Result<BTreeMap<String, String>, PolicyError> {
+    let Some(item) = section.get(key) else { return Ok(BTreeMap::new()) };
+    let named = item.section()?.members(bounds::TOOL_ARGUMENTS_MAX)?;
+    named
+        .into_iter()
+        .map(|(argument, _, it)| Ok((argument.to_owned(), it.line(bounds::TOOL_LABEL_CHARS_MAX)?)))
+        .collect()
 }
 
 /// Reads a list of globs. A missing key is not the same as an empty list.

@@ -8,14 +8,77 @@ use crate::chain::statement::{Statement, TransitionType};
 use crate::json::patch::PatchFormat;
 use crate::policy::{
     Judgement, Policy, PolicyCode, PolicyRequest, PolicySource, ReasonCode, RedactedLeaf, Redactor, RejectCode,
-    RequestContext, RequestKind, StateLimits, judge_in, shown_arguments,
+    RequestContext, RequestKind, StateLimits, ToolDescription, ToolRisk, judge_in, shown_arguments,
 };
-use crate::primitives::id::{NodeId, PrincipalId, ProposalId, ThreadId};
+use crate::primitives::id::{NodeId, PrincipalId, ProposalId, ThreadId, ToolName};
 use crate::primitives::time::Timestamp;
 use crate::threads::tool_call::Tool;
 use crate::threads::usage::{Totals, Usage};
 
 const BOUNDED: &str = "tool_not_allowed";
+
+const DESCRIBED: &str = r#"[tools]
+allow = ["issue_refund", "crm.delete"]
+
+[tools.issue_refund]
+title = "Refund a payment"
+description = "Sends money back to the customer's card."
+risk = "high"
+show = ["amount", "customer"]
+label.customer = "Customer"
+unit.amount = "EUR"
+
+[tools."crm.delete"]
+"#;
+
+#[test]
+fn tables_of_tools_describe_their_calls() {
+    let policy = policy(DESCRIBED);
+    let of = |name| policy.tool_description(&ToolName::try_from(name).unwrap());
+    let refund = of("issue_refund").unwrap();
+    assert_eq!((refund.title(), refund.risk()), (Some("Refund a payment"), Some(ToolRisk::High)));
+    assert_eq!((refund.unit_of("amount"), refund.unit_of("customer")), (Some("EUR"), None));
+    assert_eq!((refund.label_of("amount"), refund.label_of("customer")), (None, Some("Customer")));
+    assert_eq!(["customer", "note", "amount", "order"].map(|it| refund.place_of(it)), [1, 2, 0, 2]);
+    assert_eq!(of("crm.delete"), Some(&ToolDescription::default()));
+    assert!(of("crm.find").is_none());
+    assert!(policy.names_tool(&ToolName::try_from("crm.delete").unwrap()));
+}
+
+#[test]
+fn name_that_only_a_pattern_covers_is_a_text_of_the_agent() {
+    let policy = policy("[tools]\nallow = [\"crm.*\", \"search\"]\n[nodes.n]\ntools = [\"crm.find\"]");
+    let named = |name| policy.names_tool(&ToolName::try_from(name).unwrap());
+    assert!(named("search") && named("crm.find"));
+    assert!(!named("crm.delete") && !named("crm."));
+}
+
+#[test]
+fn mistake_in_a_description_is_named() {
+    for (policy, code, key) in [
+        ("[tools]\nalow = [\"a\"]", PolicyCode::UnknownKey, "tools.alow"),
+        ("[tools.a]\ntitel = \"x\"", PolicyCode::UnknownKey, "tools.a.titel"),
+        ("[tools.a]\nrisk = \"severe\"", PolicyCode::BadValue, "tools.a.risk"),
+        ("[tools.a]\ntitle = \"two\\nlines\"", PolicyCode::BadValue, "tools.a.title"),
+        ("[tools.a]\nshow = [\"x\", \"x\"]", PolicyCode::BadValue, "tools.a.show[1]"),
+        ("[tools.a]\nunit.x = 1", PolicyCode::WrongType, "tools.a.unit.x"),
+        ("[tools.\"a b\"]", PolicyCode::BadValue, "a tool"),
+        ("[tools.crm.delete]\ntitle = \"x\"", PolicyCode::UnknownKey, "tools.crm.delete"),
+    ] {
+        let source = PolicySource { text: format!("flow = \"f\"\n{policy}\n"), ..PolicySource::default() };
+        let error = Policy::compile(&source).unwrap_err();
+        assert_eq!(error.code, code, "{policy}: {}", error.message);
+        assert!(error.message.contains(key), "{policy}: {}", error.message);
+    }
+}
+
+/// A vote counts under another policy only if reviewers saw the same words.
+#[test]
+fn changed_description_changes_the_terms() {
+    let other = DESCRIBED.replace("EUR", "USD");
+    assert!(policy(DESCRIBED).has_same_approval_terms(&policy(DESCRIBED)));
+    assert!(!policy(DESCRIBED).has_same_approval_terms(&policy(&other)));
+}
 
 fn tool(name: &str, arguments: Value) -> Value {
     json!({"name": name, "arguments": arguments})
@@ -290,7 +353,7 @@ fn a_table_that_means_nothing_is_refused_with_its_place() {
         ("[nodes.n]\ntools = [\"a\", \"a\"]", PolicyCode::BadValue, "`nodes.n.tools[1]`"),
         ("[nodes.n]\ntools = \"*\"", PolicyCode::WrongType, "`nodes.n.tools`"),
         ("[tools]\nallows = []", PolicyCode::UnknownKey, "`tools.allows`"),
-        ("[tools.search]\nallow = []", PolicyCode::UnknownKey, "`tools.search`"),
+        ("[tools.search]\nallow = []", PolicyCode::UnknownKey, "`tools.search.allow`"),
         (
             "[[rules]]\ntools = [\"/\"]\nwhen = \"true\"\nthen = \"deny\"\nreason = \"r\"",
             PolicyCode::BadValue,

@@ -27,13 +27,14 @@ enum MailSubject {
 
 impl MailItemText {
     pub(super) fn waiting(brief: &ReviewSummary) -> Self {
-        let ReviewSummary { thing, name, flow, risk, ends, page } = brief;
+        let ReviewSummary { thing, name, flow, call, risk, ends, page } = brief;
+        let call = call.as_ref().map(|it| format!("Call       {it}\n")).unwrap_or_default();
         Self {
             thing: MailSubject::Review,
             subject: format!("A review waits: {flow}"),
             begin: "A review is waiting for your decision.".to_owned(),
             facts: format!(
-                "{thing:9}  {name}\nFlow       {flow}\nRisk       {risk}\nEnds       {ends}\nOpen       {page}\n"
+                "{thing:9}  {name}\nFlow       {flow}\n{call}Risk       {risk}\nEnds       {ends}\nOpen       {page}\n"
             ),
         }
     }

@@ -28,6 +28,7 @@ use crate::pages::shared::form::SignedInForm;
 use crate::pages::shared::format::{cannot_decide, headline, html, moment, see_other, urgency};
 use crate::pages::shared::layout::DigestText;
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
+use crate::pages::shared::tool_call::ToolCallView;
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::vote_form;
 use crate::pages::shared::widgets::CommentRequirement;
@@ -213,7 +214,7 @@ impl BulkDecisionContext<'_> {
             urgency: urgency(hold.expires_at, facts.now),
             rows: shown.rows.changed,
             writers: shown.writers,
-            call: facts.call.as_ref().map(change::call),
+            call: facts.call.as_ref().map(ToolCallView::of),
             usage: change::usage(&facts.transition.statement),
             warnings: change::warnings(&facts.warnings),
             rationale: facts.transition.rationale.as_deref().map(|it| change::rationale(facts, it)),
@@ -279,7 +280,7 @@ fn apart_row(facts: &ReviewFacts) -> BulkGroupRow {
     BulkGroupRow {
         review: facts.hold.id.to_string(),
         url: format!("/reviews/{}", facts.hold.id),
-        headline: headline(&facts.hold, Some(&facts.transition), &facts.diff),
+        headline: headline(&facts.hold, Some(&facts.transition), &facts.diff, facts.call.as_ref()),
         flow: SafeLine::new(facts.hold.flow.as_str()),
         thread: SafeLine::new(facts.hold.thread.as_str()),
     }
@@ -288,7 +289,7 @@ fn apart_row(facts: &ReviewFacts) -> BulkGroupRow {
 fn left_out_row(facts: &ReviewFacts, why: BulkExclusion) -> ExcludedReviewRow {
     ExcludedReviewRow {
         url: format!("/reviews/{}", facts.hold.id),
-        headline: headline(&facts.hold, Some(&facts.transition), &facts.diff),
+        headline: headline(&facts.hold, Some(&facts.transition), &facts.diff, facts.call.as_ref()),
         thread: SafeLine::new(facts.hold.thread.as_str()),
         why: match why {
             BulkExclusion::CannotDecide(why) => cannot_decide(why).to_owned(),

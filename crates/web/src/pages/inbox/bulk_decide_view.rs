@@ -8,9 +8,10 @@ use crate::pages::shared::layout::{DigestText, PageLayout, TimestampView, Tone};
 use crate::pages::shared::proof_rows::OpeningRow;
 use crate::pages::shared::proof_rows::WriterReads;
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
+use crate::pages::shared::tool_call::ToolCallView;
 use crate::pages::shared::widgets::RequesterView;
 use crate::pages::shared::widgets::Urgency;
-use crate::pages::shared::widgets::{CommentRequirement, HoldReasonView, ToolCallView, VerdictView};
+use crate::pages::shared::widgets::{CommentRequirement, HoldReasonView, VerdictView};
 
 /// The page on which selected reviews are decided. Only the reviews on this page are decided.
 #[derive(Template, Clone, Debug)]

@@ -29,6 +29,7 @@ use crate::pages::shared::format::{
 };
 use crate::pages::shared::return_path::encoded;
 use crate::pages::shared::safe_text::{SafeLine, SafePath, SafeText};
+use crate::pages::shared::tool_call::ToolRiskView;
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::widgets::ReviewBadge;
 use crate::state::Capability;
@@ -250,7 +251,7 @@ fn waiting_row(item: &InboxItem, now: Timestamp) -> WaitingRow {
         // A bulk decision would refuse the other reviews, so they get no tick box.
         tick: (has_own_place(item) && hold.alone().is_none()).then(|| hold.id.to_string()),
         url: format!("/reviews/{}", hold.id),
-        headline: headline(hold, item.transition.as_ref(), &item.diff),
+        headline: headline(hold, item.transition.as_ref(), &item.diff, item.call.as_ref()),
         flow: SafeLine::new(hold.flow.as_str()),
         // The title of the host application says more to people than the id of the thread.
         thread: SafeLine::new(hold.context.title.as_deref().unwrap_or(hold.thread.as_str())),
@@ -274,8 +275,10 @@ fn badges(item: &InboxItem, now: Timestamp) -> Vec<ReviewBadge> {
     let names = |to: &BTreeSet<GroupName>| listed(&to.iter().map(ToString::to_string).collect::<Vec<_>>(), "and");
     let escalated = item.hold.escalation_groups(now).map(|to| ReviewBadge::Escalated(names(to)));
     let reminded = item.hold.notices.reminder.filter(|it| it.from <= now).map(|_| ReviewBadge::Reminded);
+    let risk =
+        item.call.as_ref().and_then(|it| it.description.risk()).map(|it| ReviewBadge::ToolRisk(ToolRiskView(it)));
     // An escalation is the stronger warning, so it replaces the reminder.
-    [Some(own), escalated.or(reminded)].into_iter().flatten().collect()
+    [risk, Some(own), escalated.or(reminded)].into_iter().flatten().collect()
 }
 
 /// Returns the votes of the stage in which the reader can vote, or else of the first stage that lacks votes.
@@ -303,7 +306,7 @@ fn decided_row(item: &InboxItem, now: Timestamp) -> Option<DecidedRow> {
     let (outcome, at) = ending(&hold.state)?;
     Some(DecidedRow {
         url: format!("/reviews/{}", hold.id),
-        headline: headline(hold, item.transition.as_ref(), &item.diff),
+        headline: headline(hold, item.transition.as_ref(), &item.diff, item.call.as_ref()),
         flow: SafeLine::new(hold.flow.as_str()),
         thread: SafeLine::new(hold.context.title.as_deref().unwrap_or(hold.thread.as_str())),
         outcome,

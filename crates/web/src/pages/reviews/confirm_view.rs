@@ -6,6 +6,7 @@ use crate::pages::shared::headline::Headline;
 use crate::pages::shared::layout::{DigestText, PageLayout, TimestampView};
 use crate::pages::shared::passkey_signing::PasskeySigningView;
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
+use crate::pages::shared::tool_call::ToolCallView;
 use crate::pages::shared::vote_as::DelegatorRow;
 use crate::pages::shared::widgets::{VerdictView, WriteUncertainty};
 
@@ -24,6 +25,9 @@ pub struct ConfirmPage {
     pub absent: Option<DelegatorRow>,
     pub verdict: VerdictView,
     pub headline: Headline,
+    pub call: Option<ToolCallView>,
+    /// The usage that the agent reports.
+    pub usage: Option<SafeLine>,
     pub flow: SafeLine,
     pub thread: SafeLine,
     pub deadline: TimestampView,

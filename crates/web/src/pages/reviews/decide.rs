@@ -18,7 +18,7 @@ use countersign_service::reviews::details::ReviewFacts;
 use countersign_service::reviews::vote::VoteOutcome;
 
 use super::review;
-use super::review::ReviewFormState;
+use super::review::{ReviewFormState, change};
 use crate::pages::identity::passkeys::ids;
 use crate::pages::identity::passkeys_view::PasskeyChallengeView;
 use crate::pages::reviews::confirm_view::ConfirmPage;
@@ -27,6 +27,7 @@ use crate::pages::shared::format::{headline, html, moment, see_other, span};
 use crate::pages::shared::layout::DigestText;
 use crate::pages::shared::passkey_signing::{PasskeySignForm, PasskeySigningView};
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
+use crate::pages::shared::tool_call::ToolCallView;
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::vote_form::VoteFields;
 use crate::state::Capability;
@@ -140,7 +141,9 @@ impl ReviewDecisionContext<'_> {
             stage: ballot.stage.to_string(),
             absent: facts.place_of(ballot.delegation.as_ref()).map(|(by, away)| review::absent(by, away, facts.now)),
             verdict: ballot.verdict.into(),
-            headline: headline(hold, Some(&facts.transition), &facts.diff),
+            headline: headline(hold, Some(&facts.transition), &facts.diff, facts.call.as_ref()),
+            call: facts.call.as_ref().map(ToolCallView::of),
+            usage: change::usage(&facts.transition.statement),
             flow: SafeLine::new(hold.flow.as_str()),
             thread: SafeLine::new(hold.thread.as_str()),
             deadline: moment(hold.expires_at, facts.now),
@@ -202,13 +205,15 @@ fn consequence(facts: &ReviewFacts, prospect: VotePreview) -> String {
 pub fn committed(facts: &ReviewFacts) -> String {
     let writers: Vec<String> = facts.policy.writers().map(|(node, _)| node.to_string()).collect();
     let ttl = span(facts.policy.approval().receipt_ttl().as_secs());
-    match writers.as_slice() {
-        [] => "change is committed immediately.".to_owned(),
-        [..] => {
-            let writers = crate::pages::shared::format::listed(&writers, "or");
-            format!("change is committed immediately. {writers} may write it once, within {ttl}.")
-        }
+    let mut effect = "change is committed immediately.".to_owned();
+    if let Some(call) = &facts.call {
+        effect.push_str(&format!(" {} may call {} with these arguments.", facts.hold.node, call.name));
     }
+    if !writers.is_empty() {
+        let writers = crate::pages::shared::format::listed(&writers, "or");
+        effect.push_str(&format!(" {writers} may write it once, within {ttl}."));
+    }
+    effect
 }
 
 const NOT_COUNTED: &str = "Your vote was not counted.";

@@ -157,7 +157,7 @@ async fn page(visitor: &Visitor, facts: &ReviewFacts, again: EditFormState) -> R
         review_url: format!("/reviews/{}", facts.hold.id),
         csrf: visitor.0.csrf.shown(),
         digest: facts.hold.transition.to_string(),
-        headline: headline(&facts.hold, Some(&facts.transition), &facts.diff),
+        headline: headline(&facts.hold, Some(&facts.transition), &facts.diff, facts.call.as_ref()),
         fields: values(facts).filter(short).take(FIELDS_MAX).map(field).collect(),
         hidden: facts.diff.iter().any(|it| matches!(it, RedactedChange::Hidden { .. })),
         steps: facts.transition.format == PatchFormat::JsonPatch,

@@ -21,6 +21,7 @@ use super::revoke_receipt_view::RevocationForm;
 use crate::pages::shared::format::{cannot_decide, moment, see_other};
 use crate::pages::shared::layout::{FlashNotice, Tone};
 use crate::pages::shared::safe_text::{SafeLine, SafePath, SafeText};
+use crate::pages::shared::tool_call::ToolCallView;
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::vote_as::{DelegatorRow, VotingSeatLink};
 use crate::pages::shared::widgets::{CommentRequirement, WriteUncertainty};
@@ -105,7 +106,7 @@ pub async fn page(
         rows: shown.rows.changed,
         unchanged: shown.rows.unchanged,
         arrays: shown.rows.arrays,
-        call: facts.call.as_ref().map(change::call),
+        call: facts.call.as_ref().map(ToolCallView::of),
         usage: change::usage(&facts.transition.statement),
         rationale: facts.transition.rationale.as_deref().map(|it| change::rationale(facts, it)),
         stages: progress::stages(facts),

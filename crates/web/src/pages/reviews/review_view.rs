@@ -11,10 +11,10 @@ use crate::pages::shared::proof_rows::{ArrayPointers, WriterReads};
 use crate::pages::shared::proof_rows::{OpeningRow, UnchangedRow};
 use crate::pages::shared::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
 pub use crate::pages::shared::stages::{StageProgress, StageView};
+use crate::pages::shared::tool_call::ToolCallView;
 use crate::pages::shared::vote_as::{DelegatorRow, VotingSeatLink};
 use crate::pages::shared::widgets::{
-    CommentRequirement, HoldOutcomeView, HoldReasonView, RequesterView, TimelineItem, ToolCallView, Urgency,
-    WriteUncertainty,
+    CommentRequirement, HoldOutcomeView, HoldReasonView, RequesterView, TimelineItem, Urgency, WriteUncertainty,
 };
 
 /// `GET /reviews/{id}`.

@@ -13,11 +13,13 @@ use countersign_domain::policy::RedactedChange;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{CannotDecide, Hold, HoldReason, HoldState, Ineligible, Vote, VoteVerdict};
 use countersign_domain::threads::transition::Transition;
+use countersign_service::threads::tool_call_view::RedactedToolCall;
 
 use super::headline::{Headline, HeadlineChange, HeadlineKind};
 use super::layout::{DigestText, TimestampView};
 use super::proof_rows::DiffSideView;
 use super::safe_text::{SafeJson, SafeLine, SafePath};
+use super::tool_call::ToolCallMention;
 use super::widgets::HoldOutcomeView;
 use super::widgets::Urgency;
 use crate::pages::policies::rejections_view::ErrorRow;
@@ -112,13 +114,19 @@ pub fn intent(transition: &Transition) -> HeadlineKind {
 }
 
 /// Builds the headline of a redacted change for lists, protected paths first.
-pub fn headline(hold: &Hold, transition: Option<&Transition>, diff: &[RedactedChange]) -> Headline {
+pub fn headline(
+    hold: &Hold,
+    transition: Option<&Transition>,
+    diff: &[RedactedChange],
+    call: Option<&RedactedToolCall>,
+) -> Headline {
     let mut changes: Vec<&RedactedChange> = diff.iter().collect();
     // Protected values come first, because a headline has few changes and these are why approval is needed.
     changes.sort_by_key(|it| !is_protected(hold, place(it)));
     Headline {
         node: SafeLine::new(hold.node.as_str()),
         intent: transition.map_or(HeadlineKind::Change, intent),
+        call: call.map(ToolCallMention::of),
         changes: changes.iter().take(HEADLINE_CHANGES).map(|it| head_change(it)).collect(),
         more: changes.len().saturating_sub(HEADLINE_CHANGES),
     }

@@ -21,6 +21,7 @@ pub mod responder;
 pub mod return_path;
 pub mod safe_text;
 pub mod stages;
+pub mod tool_call;
 pub mod visitor;
 pub mod vote_as;
 pub mod vote_form;

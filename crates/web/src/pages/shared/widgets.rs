@@ -1,7 +1,8 @@
 //! Small views that several pages share.
 
 use super::layout::{TimestampView, Tone};
-use super::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
+use super::safe_text::{SafeLine, SafePath, SafeText};
+use super::tool_call::ToolRiskView;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HoldOutcomeView {
@@ -39,30 +40,6 @@ pub struct HoldReasonView {
     pub path: Option<SafePath>,
     /// The reason without its path: "payment.amount above 1000 requires approval".
     pub words: SafeLine,
-}
-
-#[derive(Clone, Debug)]
-pub struct ToolCallView {
-    pub name: SafeLine,
-    pub arguments: ToolArgumentsView,
-}
-
-#[derive(Clone, Debug)]
-pub enum ToolArgumentsView {
-    Whole {
-        value: SafeJson,
-        /// Salt of the commitment in base64url.
-        salt: String,
-    },
-    /// Single values, without the redacted ones.
-    Parts(Vec<ToolArgumentRow>),
-}
-
-#[derive(Clone, Debug)]
-pub struct ToolArgumentRow {
-    pub path: SafePath,
-    /// Empty if the value is redacted.
-    pub value: Option<SafeJson>,
 }
 
 /// One event of a review.
@@ -176,6 +153,7 @@ pub enum ReviewBadge {
     Escalated(String),
     Reminded,
     WriteOutcomeUnknown,
+    ToolRisk(ToolRiskView),
 }
 
 impl ReviewBadge {
@@ -187,6 +165,7 @@ impl ReviewBadge {
             Self::Escalated(to) => format!("Escalated to {to}"),
             Self::Reminded => "Reminder sent".to_owned(),
             Self::WriteOutcomeUnknown => "Earlier write unknown".to_owned(),
+            Self::ToolRisk(risk) => risk.words().to_owned(),
         }
     }
 
@@ -196,6 +175,7 @@ impl ReviewBadge {
             Self::Voted | Self::CannotDecide(_) => Tone::Plain,
             Self::Escalated(_) | Self::Reminded => Tone::Care,
             Self::WriteOutcomeUnknown => Tone::Care,
+            Self::ToolRisk(risk) => risk.tone(),
         }
     }
 }

@@ -64,10 +64,10 @@ async fn an_altered_value_is_a_mismatch_and_disables_deciding() {
         ("belongs to user 42".to_owned(), "belongs to user 43".to_owned()),
         // The tool, and what it is called with.
         ("data-tool>lookup<".to_owned(), "data-tool>search<".to_owned()),
-        (
-            in_cell("{&#34;10&#34;:1,&#34;9&#34;:2,&#34;to&#34;:&#34;user 42&#34;}"),
-            in_cell("{&#34;10&#34;:1,&#34;9&#34;:2,&#34;to&#34;:&#34;user 43&#34;}"),
-        ),
+        ("data-value>&#34;user 42&#34;<".to_owned(), "data-value>&#34;user 43&#34;<".to_owned()),
+        ("data-value>&#34;user 42&#34;<".to_owned(), "data-value hidden>&#34;user 42&#34;<".to_owned()),
+        ("data-pointer>to<".to_owned(), "data-pointer>from<".to_owned()),
+        ("<tr role=\"row\" data-argument>".to_owned(), "<tr role=\"row\">".to_owned()),
         ("data-tool>lookup<".to_owned(), ">lookup<".to_owned()),
         // The statement, the digest, the form.
         ("data-value>4</div>".to_owned(), "data-value>5</div>".to_owned()),

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_domain::identity::account::PersonRole;
+use countersign_domain::policy::ToolRisk;
 use countersign_service::inbox::list::WaitingCount;
 use serde_json::{Value, json};
 
@@ -18,11 +19,10 @@ use crate::pages::shared::nav::Navigation;
 use crate::pages::shared::proof_rows::WriterReads;
 use crate::pages::shared::proof_rows::{OpeningRows, Protection};
 use crate::pages::shared::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
+use crate::pages::shared::tool_call::{ToolArgumentRow, ToolCallView, ToolRiskView};
 use crate::pages::shared::widgets::RequesterView;
 use crate::pages::shared::widgets::Urgency;
-use crate::pages::shared::widgets::{
-    CommentRequirement, HoldReasonView, TimelineItem, ToolArgumentsView, ToolCallView, WriteUncertainty,
-};
+use crate::pages::shared::widgets::{CommentRequirement, HoldReasonView, TimelineItem, WriteUncertainty};
 
 /// Salt of the arguments of the sample tool call.
 const TOOL_SALT: [u8; 32] = [3; 32];
@@ -168,13 +168,7 @@ impl SampleReview {
             rows: rows.changed,
             unchanged: rows.unchanged,
             arrays: rows.arrays,
-            call: Some(ToolCallView {
-                name: line("lookup"),
-                arguments: ToolArgumentsView::Whole {
-                    value: SafeJson::new(canonical(&arguments())),
-                    salt: URL_SAFE_NO_PAD.encode(TOOL_SALT),
-                },
-            }),
+            call: Some(call()),
             usage: Some(line("1200 tokens")),
             rationale: self.rationale.map(|it| Rationale::Whole(SafeText::new(it))),
             stages: stages(),
@@ -207,8 +201,27 @@ pub fn headline(rows: &OpeningRows) -> Headline {
     Headline {
         node: line("planner"),
         intent,
+        call: None,
         changes: rows.changed.iter().take(HEADLINE_CHANGES).map(change).collect(),
         more: rows.changed.len().saturating_sub(HEADLINE_CHANGES),
+    }
+}
+
+pub fn call() -> ToolCallView {
+    let arguments = arguments();
+    let row = |(name, value): (&String, &Value)| ToolArgumentRow {
+        path: SafePath::new(format!("/{name}")),
+        label: (name == "to").then(|| line("Recipient")),
+        value: Some(SafeJson::new(canonical(value))),
+        unit: (name == "9").then(|| line("EUR")),
+    };
+    ToolCallView {
+        name: line("lookup"),
+        title: Some(line("Look up an account")),
+        description: Some(line("Reads the account of a customer.")),
+        risk: Some(ToolRiskView(ToolRisk::High)),
+        arguments: arguments.as_object().unwrap().iter().map(row).collect(),
+        salt: Some(URL_SAFE_NO_PAD.encode(TOOL_SALT)),
     }
 }
 

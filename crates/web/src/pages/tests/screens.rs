@@ -265,6 +265,8 @@ pub fn confirm() -> ConfirmPage {
         absent: Some(absent()),
         verdict: VerdictView::Approve,
         headline: page.headline,
+        call: page.call,
+        usage: page.usage,
         flow: line("payments"),
         thread: line("order-8812"),
         deadline: soon(),
@@ -370,6 +372,7 @@ pub fn thread() -> ThreadPage {
                 after: DiffSideView::Nested,
             })
             .collect(),
+        call: None,
         more_changed: 0,
         digest: digest(digit),
         at: ago(at),

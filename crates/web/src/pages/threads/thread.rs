@@ -30,6 +30,7 @@ use super::version::{asker, step_words};
 use crate::pages::shared::format::{deciders, ending, head_change, headline, html, moment, see_other};
 use crate::pages::shared::layout::{DigestText, Tone};
 use crate::pages::shared::safe_text::SafeLine;
+use crate::pages::shared::tool_call::ToolCallMention;
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::widgets::GateView;
 use crate::state::{Capability, capabilities};
@@ -228,6 +229,7 @@ fn entry(
         gate: gate(item),
         by: names.get(statement.principal.as_str()).map(asker),
         changed: diff.iter().take(PLACES_SHOWN).map(head_change).collect(),
+        call: item.call.as_ref().map(ToolCallMention::of),
         more_changed: diff.len().saturating_sub(PLACES_SHOWN),
         digest: DigestText::new(item.transition.digest.to_string()),
         at: moment(item.entry.committed_at, now),
@@ -254,7 +256,7 @@ fn ended_row(item: &InboxItem, now: Timestamp) -> Option<EndedReviewRow> {
     let (outcome, at) = ending(&item.hold.state)?;
     Some(EndedReviewRow {
         url: format!("/reviews/{}", item.hold.id),
-        headline: headline(&item.hold, item.transition.as_ref(), &item.diff),
+        headline: headline(&item.hold, item.transition.as_ref(), &item.diff, item.call.as_ref()),
         outcome,
         at: moment(at, now),
     })

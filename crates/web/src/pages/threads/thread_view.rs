@@ -5,6 +5,7 @@ use askama::Template;
 use crate::pages::shared::headline::HeadlineChange;
 use crate::pages::shared::layout::{DigestText, PageLayout, TimestampView, Tone};
 use crate::pages::shared::safe_text::SafeLine;
+use crate::pages::shared::tool_call::ToolCallMention;
 use crate::pages::shared::widgets::GateView;
 use crate::pages::shared::widgets::HoldOutcomeView;
 use crate::pages::shared::widgets::RequesterView;
@@ -102,6 +103,7 @@ pub struct EntryRow {
     /// The requester, if known.
     pub by: Option<RequesterView>,
     pub changed: Vec<HeadlineChange>,
+    pub call: Option<ToolCallMention>,
     /// Number of changes beyond the listed ones.
     pub more_changed: usize,
     pub digest: DigestText,

@@ -23,6 +23,7 @@ use crate::pages::shared::diff_rows::rows_of;
 use crate::pages::shared::format::{deciders, moment};
 use crate::pages::shared::layout::{DigestText, Tone};
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
+use crate::pages::shared::tool_call::ToolCallView;
 use crate::pages::shared::visitor::Visitor;
 use crate::pages::shared::widgets::GateView;
 use crate::pages::shared::widgets::RequesterView;
@@ -60,7 +61,7 @@ pub async fn show(
         gate: gate(&facts),
         reasons,
         warnings: change::warnings(&facts.warnings),
-        call: facts.call.as_ref().map(change::call),
+        call: facts.call.as_ref().map(ToolCallView::of),
         usage: change::usage(statement),
         rationale: facts.rationale.as_deref().map(SafeText::new),
         rows: rows.changed,

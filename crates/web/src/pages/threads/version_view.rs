@@ -5,9 +5,10 @@ use askama::Template;
 use crate::pages::shared::layout::{DigestText, PageLayout, TimestampView, Tone};
 use crate::pages::shared::proof_rows::OpeningRow;
 use crate::pages::shared::safe_text::{SafeLine, SafeText};
+use crate::pages::shared::tool_call::ToolCallView;
 use crate::pages::shared::widgets::GateView;
+use crate::pages::shared::widgets::HoldReasonView;
 use crate::pages::shared::widgets::RequesterView;
-use crate::pages::shared::widgets::{HoldReasonView, ToolCallView};
 
 /// `GET /threads/{thread}/versions/{version}`.
 #[derive(Template, Clone, Debug)]

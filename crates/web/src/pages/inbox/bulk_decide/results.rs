@@ -87,7 +87,7 @@ fn row(item: &InboxItem, became: VoteResult, verdict: VoteVerdict, now: Timestam
     };
     BulkResultRow {
         url: format!("/reviews/{}", hold.id),
-        headline: headline(hold, item.transition.as_ref(), &item.diff),
+        headline: headline(hold, item.transition.as_ref(), &item.diff, item.call.as_ref()),
         thread: SafeLine::new(hold.thread.as_str()),
         word,
         tone,

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_domain::chain::opening::Opening;
 use countersign_domain::chain::statement::Statement;
 use countersign_domain::json::canonical::canonical;
@@ -13,7 +11,6 @@ use countersign_domain::reviews::HoldReason;
 use countersign_domain::threads::usage::Usage;
 use countersign_service::error::{Error, Result};
 use countersign_service::reviews::details::{ReviewFacts, WriterView};
-use countersign_service::threads::tool_call_view as service;
 use serde_json::Value;
 
 use crate::pages::reviews::review_view::{Rationale, StatementProofView, StatementRow};
@@ -25,7 +22,8 @@ use crate::pages::shared::layout::DigestText;
 use crate::pages::shared::proof_rows::WriterReads;
 use crate::pages::shared::proof_rows::{OpeningRow, OpeningRows, ReadRow};
 use crate::pages::shared::safe_text::{SafeJson, SafeLine, SafePath, SafeText};
-use crate::pages::shared::widgets::{HoldReasonView, ToolArgumentRow, ToolArgumentsView, ToolCallView};
+use crate::pages::shared::tool_call::ToolCallMention;
+use crate::pages::shared::widgets::HoldReasonView;
 
 /// The change in each section of the page.
 pub struct ChangeSection {
@@ -95,6 +93,7 @@ fn headline(facts: &ReviewFacts, rows: &[OpeningRow]) -> Headline {
             (HeadlineKind::Edit { .. }, Some(by)) => HeadlineKind::Edit { by: SafeLine::new(by) },
             (intent, _) => intent,
         },
+        call: facts.call.as_ref().map(ToolCallMention::of),
         changes: told.iter().take(HEADLINE_CHANGES).map(change).collect(),
         more: rows.len().saturating_sub(told.len().min(HEADLINE_CHANGES)),
     }
@@ -123,23 +122,6 @@ pub fn warnings(warnings: &[JudgedWarning]) -> Vec<HoldReasonView> {
         words: SafeLine::new(it.detail.as_str()),
     };
     warnings.iter().map(told).collect()
-}
-
-/// Returns the tool call that is part of the proposal.
-pub fn call(call: &service::RedactedToolCall) -> ToolCallView {
-    let part = |leaf: &RedactedLeaf| match leaf {
-        RedactedLeaf::Hidden { pointer } => ToolArgumentRow { path: SafePath::new(pointer.to_string()), value: None },
-        RedactedLeaf::Shown { pointer, value } => {
-            ToolArgumentRow { path: SafePath::new(pointer.to_string()), value: Some(SafeJson::new(canonical(value))) }
-        }
-    };
-    let arguments = match &call.arguments {
-        service::RedactedArguments::Whole { value, salt } => {
-            ToolArgumentsView::Whole { value: SafeJson::new(canonical(value)), salt: URL_SAFE_NO_PAD.encode(salt) }
-        }
-        service::RedactedArguments::Parts(parts) => ToolArgumentsView::Parts(parts.iter().map(part).collect()),
-    };
-    ToolCallView { name: SafeLine::new(call.name.as_str()), arguments }
 }
 
 /// Returns the usage that the agent reports.

@@ -1,0 +1,132 @@
+//! A tool call, as a table of its arguments and as part of a headline.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::json::pointer::Pointer;
+use countersign_domain::policy::{RedactedLeaf, ToolRisk};
+use countersign_service::threads::tool_call_view::{RedactedArguments, RedactedToolCall};
+
+use super::layout::Tone;
+use super::safe_text::{SafeJson, SafeLine, SafePath};
+
+/// Arguments that a headline names.
+const MENTIONED: usize = 2;
+
+/// A tool call with all its arguments.
+#[derive(Clone, Debug)]
+pub struct ToolCallView {
+    pub name: SafeLine,
+    /// The purpose of the tool, in the words of the policy.
+    pub title: Option<SafeLine>,
+    pub description: Option<SafeLine>,
+    pub risk: Option<ToolRiskView>,
+    /// The arguments, the most relevant first.
+    pub arguments: Vec<ToolArgumentRow>,
+    /// Salt of the commitment to the arguments in base64url. `None` if a value is redacted.
+    pub salt: Option<String>,
+}
+
+/// One argument. If a value of the call is redacted, it is one value inside an argument.
+#[derive(Clone, Debug)]
+pub struct ToolArgumentRow {
+    pub path: SafePath,
+    pub label: Option<SafeLine>,
+    /// Empty if the value is redacted.
+    pub value: Option<SafeJson>,
+    pub unit: Option<SafeLine>,
+}
+
+/// The risk of a tool, as a badge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ToolRiskView(pub ToolRisk);
+
+impl ToolRiskView {
+    pub const fn words(self) -> &'static str {
+        match self.0 {
+            ToolRisk::Low => "low risk",
+            ToolRisk::Medium => "medium risk",
+            ToolRisk::High => "high risk",
+        }
+    }
+
+    pub const fn tone(self) -> Tone {
+        match self.0 {
+            ToolRisk::Low => Tone::Plain,
+            ToolRisk::Medium => Tone::Care,
+            ToolRisk::High => Tone::Bad,
+        }
+    }
+}
+
+/// A tool call in a headline.
+#[derive(Clone, Debug)]
+pub struct ToolCallMention {
+    pub name: SafeLine,
+    pub title: Option<SafeLine>,
+    pub risk: Option<ToolRiskView>,
+    /// The first arguments.
+    pub arguments: Vec<ToolArgumentRow>,
+    pub more: usize,
+}
+
+impl ToolCallView {
+    pub fn of(call: &RedactedToolCall) -> Self {
+        let words = |text: Option<&str>| text.map(SafeLine::new);
+        Self {
+            name: SafeLine::new(call.name.as_str()),
+            title: words(call.description.title()),
+            description: words(call.description.description()),
+            risk: call.description.risk().map(ToolRiskView),
+            arguments: rows(call),
+            salt: match &call.arguments {
+                RedactedArguments::Whole { salt, .. } => Some(URL_SAFE_NO_PAD.encode(salt)),
+                RedactedArguments::Parts(_) => None,
+            },
+        }
+    }
+}
+
+impl ToolCallMention {
+    pub fn of(call: &RedactedToolCall) -> Self {
+        let ToolCallView { name, title, risk, mut arguments, .. } = ToolCallView::of(call);
+        let more = arguments.len().saturating_sub(MENTIONED);
+        arguments.truncate(MENTIONED);
+        Self { name, title, risk, arguments, more }
+    }
+}
+
+/// Returns the rows of the arguments. Those that the policy shows first come first, and the others follow by name.
+fn rows(call: &RedactedToolCall) -> Vec<ToolArgumentRow> {
+    let mut rows: Vec<(String, ToolArgumentRow)> = match &call.arguments {
+        RedactedArguments::Whole { value, .. } => {
+            let arguments = value.as_object().into_iter().flatten();
+            arguments.map(|(name, value)| row(call, &Pointer::root().child(name), Some(canonical(value)))).collect()
+        }
+        RedactedArguments::Parts(parts) => parts.iter().map(|it| leaf_row(call, it)).collect(),
+    };
+    // The sort is stable, so the values of one argument stay together.
+    rows.sort_by_key(|(name, _)| call.description.place_of(name));
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+fn leaf_row(call: &RedactedToolCall, leaf: &RedactedLeaf) -> (String, ToolArgumentRow) {
+    match leaf {
+        RedactedLeaf::Hidden { pointer } => row(call, pointer, None),
+        RedactedLeaf::Shown { pointer, value } => row(call, pointer, Some(canonical(value))),
+    }
+}
+
+fn row(call: &RedactedToolCall, at: &Pointer, value: Option<String>) -> (String, ToolArgumentRow) {
+    let name = at.tokens().next().map(|it| it.into_owned()).unwrap_or_default();
+    // A label belongs to the whole argument, and a row can be one value inside it.
+    let is_whole = at.tokens().count() == 1;
+    let words = |text: Option<&str>| text.filter(|_| is_whole).map(SafeLine::new);
+    let row = ToolArgumentRow {
+        path: SafePath::new(at.to_string()),
+        label: words(call.description.label_of(&name)),
+        unit: words(call.description.unit_of(&name)),
+        value: value.map(SafeJson::new),
+    };
+    (name, row)
+}

@@ -27,6 +27,8 @@ mod log;
 mod npm;
 mod oidc;
 mod passkeys;
+#[path = "../support/passwords.rs"]
+mod passwords;
 mod people;
 mod person;
 mod proof;
@@ -43,5 +45,7 @@ mod rollback;
 mod screens;
 mod second_thoughts;
 mod several;
+#[path = "../support/sqlite.rs"]
+mod sqlite;
 mod typing;
 mod weight;

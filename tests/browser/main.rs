@@ -15,6 +15,8 @@ mod endpoints;
 mod episodes;
 mod extensions;
 mod forms;
+#[path = "../support/full.rs"]
+mod full;
 mod gateway;
 mod history;
 mod inert;

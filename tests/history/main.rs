@@ -4,6 +4,8 @@
 
 mod clocks;
 mod database_edits;
+#[path = "../support/full.rs"]
+mod full;
 mod lived;
 mod looks;
 #[path = "../support/over.rs"]

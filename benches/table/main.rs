@@ -14,8 +14,12 @@ mod description;
 #[expect(dead_code, reason = "a bench uses a part")]
 #[path = "../../tests/support/gateway.rs"]
 mod gateway;
+#[path = "../../tests/support/passwords.rs"]
+mod passwords;
 #[path = "../../tests/support/postgres.rs"]
 mod postgres;
+#[path = "../../tests/support/sqlite.rs"]
+mod sqlite;
 
 /// As the gateway has it.
 #[global_allocator]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::gateway::{ApiResponse, POLICY, TestGateway};
 use crate::rules::{ApiScenario, codes};
 
-on_both! {
+on_both_in_full! {
     a_refused_envelope_leaves_an_event_and_a_metric(super::policy()),
     a_tampered_envelope_leaves_an_event_and_a_metric(super::POLICY),
     a_proposal_beyond_a_budget_leaves_an_event_and_a_metric(super::bounded()),

@@ -1,6 +1,7 @@
 //! Tests that all sessions and all links of one person can be ended at once.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use countersign_domain::identity::account::{Account, PersonRole, Session};
 
@@ -25,6 +26,8 @@ async fn open_sessions(g: &TestGateway) -> Vec<Session> {
 async fn signed_in(g: &TestGateway, times: usize) -> Vec<String> {
     let mut browsers = Vec::new();
     for _ in 0..times {
+        // No two sessions begin at the same moment, so that one of them is the oldest.
+        g.pass(Duration::from_millis(1));
         let link = g.service.identity.sign_in_link(&g.alice.id).await.unwrap();
         browsers.push(g.service.identity.use_sign_in_link(&link).await.unwrap().1);
     }

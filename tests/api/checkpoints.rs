@@ -10,7 +10,7 @@ use crate::attacks::policy_with;
 use crate::gateway::{ApiResponse, POLICY, TestGateway, source, token};
 use crate::rules::ApiScenario;
 
-on_both! {
+on_both_in_full! {
     every_version_is_returned_unchanged(super::POLICY),
     old_version_has_no_values_outside_the_nodes_reads(super::POLICY),
     value_that_was_unreadable_then_stays_unreadable(super::narrow()),

@@ -15,10 +15,11 @@ use countersign_adapters::clock::ClockOffset;
 use countersign_adapters::keyring::Keyring;
 use countersign_service::Service;
 use countersign_service::identity::accounts::NewAccount;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 
 use crate::gateway::{MovedClock, TestGateway, person, settings};
 use crate::rules::ApiScenario;
+use crate::sqlite::unsynced;
 
 on_both! {
     clock_behind_the_newest_event_is_measured_and_stops_nothing(crate::gateway::POLICY),
@@ -55,7 +56,7 @@ async fn clock_behind_the_newest_event_is_measured_and_stops_nothing(scene: ApiS
 async fn a_day_ahead(config: &Config) -> Service {
     let clock = ClockOffset::default();
     clock.set_millis(i64::try_from(DAY.as_millis()).unwrap());
-    let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&clock);
     let store = Arc::new(SqliteStore::open(config.sqlite_path(), options).unwrap());
     let keyring = Keyring::existing(&config.keyring, None).unwrap();
     Service::open(store, keyring, Arc::new(MovedClock(clock)), settings("http://localhost:1")).await.unwrap()

@@ -13,12 +13,14 @@ use countersign_service::error::Error;
 use countersign_service::identity::accounts::NewAccount;
 use countersign_service::identity::password_sign_in::SignInOrigin;
 use countersign_service::{Service, ServiceSettings, Stored};
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use futures_util::future::join_all;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::gateway::{MovedClock, SIGN_INS, TestGateway, people, settings, spawn_gateway};
+use crate::passwords::hashed;
+use crate::sqlite::unsynced;
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -38,7 +40,7 @@ async fn tries(service: &Service, name: &str, password: &str, from: &SignInOrigi
 
 async fn admin(g: &TestGateway) -> Stored<Account> {
     let new = NewAccount { name: "gus".to_owned(), role: PersonRole::Admin, groups: Default::default() };
-    let account = g.service.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap();
+    let account = g.service.identity.add_account_hashed(&new, &hashed(PASSWORD).await).await.unwrap();
     g.service.identity.account_row(&account.id).await.unwrap()
 }
 
@@ -90,7 +92,7 @@ async fn known_browser_signs_in_while_other_clients_wait() {
 async fn backoff_of_sign_ins_grows_to_a_limit_on_all_gateways() {
     let g = spawn_gateway().await;
     slowed(&g, "alice").await;
-    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&g.clock);
     let store = Arc::new(SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap());
     let keyring = Keyring::open_or_create(&g.folder.path().join("keyring.json"), None, &SystemClock).unwrap();
     let settings = ServiceSettings { people: people(), ..settings(&g.url) };

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
 use crate::gateway::{TestGateway, person};
+use crate::passwords::hashed;
 use crate::rules::ApiScenario;
 
 on_both! {
@@ -236,7 +237,7 @@ async fn only_eligible_reviewers_edit_a_held_proposal(scene: ApiScenario) {
 async fn former_reviewer_edits_nothing(scene: ApiScenario) {
     let g = &scene.gateway;
     let new = NewAccount { name: "boss".to_owned(), role: PersonRole::Admin, groups: Default::default() };
-    let boss = g.service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
+    let boss = g.service.identity.add_account_hashed(&new, &hashed("correct horse battery").await).await.unwrap();
     let boss = g.service.identity.account_row(&boss.id).await.unwrap();
     let held = g.held(&g.thread().await).await;
     let edit = rewritten(g, &g.alice, &held, &user(&held, 43)).await;

@@ -10,7 +10,7 @@ use crate::amendments::activates;
 use crate::gateway::{ApiResponse, TestGateway};
 use crate::rules::{ApiScenario, codes};
 
-on_both! {
+on_both_in_full! {
     envelope_is_valid_until_the_head_moves(super::given("")),
     envelope_drops_keys_by_priority_and_never_required_keys(super::given("max_tokens = 40\npriority = [\"raw_text\"]\nrequires = [\"target_user_id\"]")),
     missing_required_key_prevents_an_envelope(super::given("max_tokens = 10\nrequires = [\"raw_text\"]")),

@@ -9,7 +9,7 @@ use crate::gateway::{ApiResponse, TestGateway};
 use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
-on_both! {
+on_both_in_full! {
     commit_on_top_of_an_approval_for_later_heads_needs_no_receipt,
     commit_on_top_of_a_revoked_approval_requires_its_own_approval,
     later_revocation_stops_earlier_commits_on_top,

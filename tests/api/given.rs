@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::gateway::{ApiResponse, POLICY, TestGateway};
 use crate::rules::{ApiScenario, codes};
 
-on_both! {
+on_both_in_full! {
     context_tokens_are_counted_in_hundreds_up_to_the_limit(super::bounded("thread", 700, "")),
     envelope_is_counted_instead_of_the_whole_view(super::bounded("thread", 300, "max_tokens = 60\nrequires = [\"target_user_id\"]")),
     node_without_a_valid_envelope_is_counted_by_its_whole_view(super::bounded("thread", 500, "max_tokens = 60\nrequires = [\"payment.amount\"]")),

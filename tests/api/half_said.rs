@@ -17,6 +17,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::attacks::approve;
 use crate::gateway::{TestGateway, spawn_gateway, token};
 use crate::meanwhile::{InterleavedAction, second_gateway};
+use crate::passwords::hashed;
 use crate::roles::path_of;
 
 const MACHINES: [MachineRole; 6] = [
@@ -137,7 +138,7 @@ async fn token_revoked_before_the_last_byte_is_refused_on_every_route() {
 
 async fn admin(g: &TestGateway) -> Account {
     let new = NewAccount { name: "root".to_owned(), role: PersonRole::Admin, groups: Default::default() };
-    g.service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+    g.service.identity.add_account_hashed(&new, &hashed("correct horse battery").await).await.unwrap()
 }
 
 #[tokio::test]

@@ -26,6 +26,8 @@ use crate::gateway::{
     ApiResponse, MovedClock, POLICY, TestGateway, owned_token, people, settings, spawn_for_people, spawn_gateway,
     spawn_with_policy,
 };
+use crate::passwords::hashed;
+use crate::sqlite::unsynced;
 
 async fn pairs() -> TestGateway {
     spawn_for_people(PeopleSettings { lift_needs: LiftQuorum::Two, ..people() }).await
@@ -33,7 +35,7 @@ async fn pairs() -> TestGateway {
 
 async fn admin(g: &TestGateway, name: &str) -> Account {
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
-    g.service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+    g.service.identity.add_account_hashed(&new, &hashed("correct horse battery").await).await.unwrap()
 }
 
 async fn token_of(g: &TestGateway, owner: &str) -> String {
@@ -254,7 +256,7 @@ async fn former_or_barred_administrator_does_not_count_for_a_lift() {
         g.service.operations.request_halt(Actor::Person(&row(1).await), &HaltScope::All, &lift).await.unwrap();
     assert!(standing.halt.verifying, "there is one who asks");
     let (folder, clock) = (g.folder.path(), Arc::new(MovedClock(g.clock.clone())));
-    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&g.clock);
     let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
     let keyring = Keyring::open(&folder.join("keyring.json"), None).unwrap();
     let other = Service::open(store, keyring, clock, settings(&g.url)).await.unwrap();

@@ -12,7 +12,7 @@ use crate::rules::ApiScenario;
 use crate::under_new_policy::{activate, policy_of};
 use crate::webhooks::receiver::WebhookReceiver;
 
-on_both! {
+on_both_in_full! {
     reason_for_reviewers_is_in_no_event_that_leaves_the_gateway(super::policy()),
     review_with_the_reason_of_an_earlier_release_keeps_its_votes(super::two_needed()),
 }

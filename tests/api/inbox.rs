@@ -17,10 +17,11 @@ use countersign_service::inbox::list::InboxCursor;
 use countersign_service::inbox::list::InboxPageSelection;
 use countersign_service::inbox::list::WaitingCount;
 use countersign_service::inbox::{InboxFilter, InboxOwnerFilter, InboxSearch, InboxStateFilter};
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use serde_json::Value;
 
 use crate::gateway::{MovedClock, POLICY, TestGateway, person, settings, source, spawn_gateway};
+use crate::sqlite::unsynced;
 
 fn id(held: &Value) -> String {
     held["review"]["id"].as_str().unwrap().to_owned()
@@ -219,7 +220,7 @@ async fn database_without_labels_gets_them_at_the_start() {
     // The rows as in a release that did not list branches. The edition records that and nothing else.
     assert_eq!(database.execute("INSERT INTO labels VALUES ('labels', 'edition', 1, 'holds')", []).unwrap(), 1);
     assert_eq!(all(&g, &g.alice, &InboxFilter::open()).await, [""; 0]);
-    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&g.clock);
     let store = Arc::new(SqliteStore::open(&path, options).unwrap());
     let keyring = Keyring::open_or_create(&g.folder.path().join("keyring.json"), None, &SystemClock).unwrap();
     let clock = Arc::new(MovedClock(g.clock.clone()));

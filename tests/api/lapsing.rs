@@ -12,13 +12,14 @@ use countersign_adapters::clock::ClockOffset;
 use countersign_service::error::Error;
 use countersign_service::writes::verify::VerifyInput;
 use countersign_store::row::Table;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, TestGateway, ballot, spawn_gateway, spawn_on};
 use crate::meanwhile::InterleavedAction;
 use crate::over::{StoreInterceptor, StoreOperation};
 use crate::rules::ApiScenario;
+use crate::sqlite::unsynced;
 
 on_both! {
     expired_lease_is_logged_before_later_events_without_a_worker(super::POLICY),
@@ -110,7 +111,7 @@ async fn expired_lease_is_logged_once(scene: ApiScenario) {
 async fn with_two_clocks() -> (TestGateway, ClockOffset) {
     let folder = tempfile::tempdir().unwrap();
     let (gateways, stores) = (ClockOffset::default(), ClockOffset::default());
-    let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&stores);
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     let gateway = spawn_on(folder, gateways, store, POLICY).await;
     (gateway, stores)

@@ -8,7 +8,7 @@ use countersign_domain::reviews::HoldState;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use countersign_adapters::clock::ClockOffset;
 use countersign_service::log::browse::{LogAudience, LogFilter};
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use countersign_web::client_ip::TrustedProxies;
 use countersign_web::limits::quota::CallerQuota;
 use countersign_web::limits::rate_limit::RateLimiter;
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
 use crate::gateway::{ApiResponse, POLICY, TestGateway, edge, spawn_bounded, spawn_gateway, spawn_with_policy};
+use crate::sqlite::unsynced;
 
 async fn asks(g: &TestGateway, thread: &Value, parent: &Value, user: u64) -> ApiResponse {
     g.propose(thread, parent, (&g.planner, "planner"), json!({"target_user_id": user})).await
@@ -81,7 +82,7 @@ async fn body_is_limited_in_length_and_depth() {
 async fn rate_limit_applies_to_one_token() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ClockOffset::default();
-    let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&clock);
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     let hourly = RateLimiter::new(3, Duration::from_secs(3600));
     let g = spawn_bounded(folder, clock, store, (POLICY, hourly)).await;

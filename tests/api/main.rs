@@ -66,6 +66,8 @@ mod owners;
 mod passkeys;
 #[path = "../support/passkeys.rs"]
 mod passkeys_of_people;
+#[path = "../support/passwords.rs"]
+mod passwords;
 mod path;
 mod people;
 #[path = "../support/postgres.rs"]
@@ -90,6 +92,8 @@ mod rules;
 mod second_thoughts;
 mod sequencing;
 mod several;
+#[path = "../support/sqlite.rs"]
+mod sqlite;
 mod steps;
 mod stopped;
 mod stopping;

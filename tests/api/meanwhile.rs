@@ -7,12 +7,13 @@ use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
 use countersign_service::Service;
 use countersign_store::change::ChangeSet;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use countersign_store::{Store, StoreError};
 use futures_util::future::BoxFuture;
 
 use crate::gateway::{MovedClock, TestGateway, settings};
 use crate::over::{InterceptedStore, StoreInterceptor};
+use crate::sqlite::unsynced;
 
 pub type InterleavedAction = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
@@ -44,7 +45,7 @@ impl StoreInterceptor for InterleavedStore {
 /// Returns a second gateway whose store can run an action before a commit.
 pub async fn second_gateway(g: &TestGateway) -> (Arc<InterceptedStore<InterleavedStore>>, Service) {
     let folder = g.folder.path();
-    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&g.clock);
     let inner = SqliteStore::open(folder.join("countersign.db"), options).unwrap();
     let store = InterceptedStore::new(Arc::new(inner), InterleavedStore::default());
     let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();

@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use countersign_adapters::clock::ClockOffset;
 use countersign_service::error::Error;
 use countersign_service::operations::halt::HaltScope;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use countersign_web::limits::rate_limit::RateLimiter;
 use futures_util::future::join_all;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -26,6 +26,7 @@ use crate::gateway::{ApiResponse, POLICY, TestGateway, spawn_bounded, token};
 use crate::interrupts::asked;
 use crate::python;
 use crate::rules::ApiScenario;
+use crate::sqlite::unsynced;
 
 on_both! {
     post_signed_by_the_public_library_is_accepted(crate::gateway::POLICY),
@@ -284,7 +285,7 @@ async fn replayed_post_uses_no_idempotency_key_of_the_host(scene: ApiScenario) {
 #[tokio::test]
 async fn replayed_post_uses_little_of_the_hosts_rate_limit() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
-    let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&clock);
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     let requests = RateLimiter::new(50, Duration::from_secs(3600));
     let g = spawn_bounded(folder, clock, store, (POLICY, requests)).await;

@@ -10,13 +10,14 @@ use countersign::worker::{expire_leases, rejudge};
 use countersign_adapters::clock::{Clock as _, ClockOffset, SystemClock};
 use countersign_store::records::LOG;
 use countersign_store::row::Table;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 
 use serde_json::{Value, json};
 
 use crate::gateway::{POLICY, TestGateway, spawn_on};
 use crate::interrupts::asked;
 use crate::over::{InterceptedStore, StoreOperation};
+use crate::sqlite::unsynced;
 use crate::under_new_policy::{activate, policy_of};
 
 /// Every list page and its maximum number of queries. The session takes two of them, the number in the title four, and
@@ -49,7 +50,7 @@ async fn counted() -> (TestGateway, Arc<AtomicUsize>) {
 async fn counted_of(counts: fn(StoreOperation<'_>) -> bool) -> (TestGateway, Arc<AtomicUsize>) {
     let folder = tempfile::tempdir().unwrap();
     let clock = ClockOffset::default();
-    let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&clock);
     let inner = SqliteStore::open(folder.path().join("countersign.db"), options).unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&asked);

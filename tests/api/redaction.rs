@@ -17,7 +17,7 @@ use crate::gateway::{POLICY, TestGateway, ballot, person, spawn_with_policy};
 use crate::rules::ApiScenario;
 use crate::under_new_policy::activate;
 
-on_both! {
+on_both_in_full! {
     redacted_value_is_redacted_wherever_it_is_written(super::written_elsewhere()),
     redacted_value_in_a_rejected_request_is_shown_only_to_its_proposer(super::written_elsewhere()),
     warning_path_shows_a_redacted_value_only_to_its_proposer(super::without_schema()),

@@ -17,12 +17,13 @@ use countersign_service::identity::revocation::SignInAccess;
 use countersign_service::operations::halt::HaltScope;
 use countersign_service::reviews::details::ReviewFacts;
 use countersign_service::reviews::reveal::RevealRequest;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
 use crate::gateway::{TestGateway, person, spawn_on, spawn_with_policy};
 use crate::rules::ApiScenario;
+use crate::sqlite::unsynced;
 use crate::under_new_policy::activate;
 
 on_both! {
@@ -273,7 +274,7 @@ async fn only_auditors_see_the_kind_of_a_redacted_value(scene: ApiScenario) {
 #[tokio::test]
 async fn reveal_that_cannot_be_recorded_shows_nothing() {
     let (folder, stores) = (tempfile::tempdir().unwrap(), ClockOffset::default());
-    let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&stores);
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     let g = spawn_on(folder, ClockOffset::default(), store, &policy()).await;
     let held = held(&g).await;

@@ -11,6 +11,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, TestGateway, source, spawn_gateway};
+use crate::passwords::hashed;
 
 const HOST: &str = "host";
 const AGENT: &str = "agent";
@@ -420,7 +421,8 @@ async fn every_route_admits_only_the_documented_callers() {
     let mut callers: Vec<RoleCaller> = vec![("anyone", None, None)];
     for (name, role) in PEOPLE {
         let new = NewAccount { name: format!("a-{name}"), role, groups: BTreeSet::new() };
-        let account = g.service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
+        let account =
+            g.service.identity.add_account_hashed(&new, &hashed("correct horse battery").await).await.unwrap();
         let link = g.service.identity.sign_in_link(&account.id).await.unwrap();
         let (_, secret) = g.service.identity.use_sign_in_link(&link).await.unwrap();
         callers.push((name, Some("person"), Some(("cookie", format!("countersign={secret}")))));

@@ -15,13 +15,14 @@ use countersign_store::Store;
 use countersign_store::change::Draft;
 use countersign_store::postgres::PostgresStore;
 use countersign_store::record::{Record, RecordReader};
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::attacks::policy_with;
 use crate::gateway::{ApiResponse, MovedClock, TestGateway, owned_token, settings, spawn_on};
 use crate::over::{InterceptedStore, StoreInterceptor};
+use crate::sqlite::unsynced;
 
 on_both! {
     denial_by_a_rule_has_its_name_reason_and_value(super::ruled()),
@@ -45,7 +46,7 @@ pub struct ApiScenario {
 impl ApiScenario {
     pub async fn on_sqlite(policy: &str) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
-        let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+        let options = unsynced(&clock);
         let store = SqliteStore::open(folder.path().join("countersign.db"), options).unwrap();
         Self::on(folder, clock, Arc::new(store), policy).await
     }

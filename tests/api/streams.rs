@@ -14,7 +14,7 @@ use countersign_service::Service;
 use countersign_service::identity::accounts::NewAccount;
 use countersign_store::Store;
 use countersign_store::postgres::PostgresStore;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use countersign_web::client_ip::TrustedProxies;
 use countersign_web::limits::sse::EventStreams;
 use countersign_web::server::serve;
@@ -25,6 +25,8 @@ use serde_json::{Value, json};
 use crate::gateway::{
     MovedClock, POLICY, TestGateway, edge, settings, spawn_gateway, spawn_on, spawn_with_policy, token,
 };
+use crate::passwords::hashed;
+use crate::sqlite::unsynced;
 
 /// Longer than any step on a busy machine. Only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -253,7 +255,7 @@ async fn hears(g: &TestGateway, store: Arc<dyn Store>) {
 #[tokio::test]
 async fn event_of_one_gateway_reaches_the_stream_of_another() {
     let g = spawn_gateway().await;
-    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&g.clock);
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap();
     hears(&g, Arc::new(store)).await;
 
@@ -269,7 +271,7 @@ async fn event_of_one_gateway_reaches_the_stream_of_another() {
 #[tokio::test]
 async fn shutdown_ends_streams_and_long_polls() {
     let g = spawn_gateway().await;
-    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&g.clock);
     let store = SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap();
     let (_, url, streams) = beside(&g, Arc::new(store)).await;
     let held = g.held(&g.thread().await).await;
@@ -294,7 +296,7 @@ async fn shutdown_ends_streams_and_long_polls() {
 async fn persons_stream_signals_visible_events_until_the_session_ends() {
     let g = spawn_gateway().await;
     let new = NewAccount { name: "olga".to_owned(), role: PersonRole::Auditor, groups: Default::default() };
-    g.service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
+    g.service.identity.add_account_hashed(&new, &hashed("correct horse battery").await).await.unwrap();
     let listen = async |name: &str, after: u64| {
         let (signed_in, secret) = g.service.identity.sign_in(name, "correct horse battery".to_owned()).await.unwrap();
         let cookie = format!("countersign={secret}");

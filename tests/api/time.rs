@@ -6,10 +6,11 @@ use std::time::Duration;
 use countersign_domain::reviews::VoteVerdict;
 
 use countersign_adapters::clock::ClockOffset;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use serde_json::{Value, json};
 
 use crate::gateway::{ApiResponse, POLICY, TestGateway, spawn_gateway, spawn_on};
+use crate::sqlite::unsynced;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -17,7 +18,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 async fn wrong_clock_is_reported_and_nothing_is_changed() {
     let folder = tempfile::tempdir().unwrap();
     let (gateways, stores) = (ClockOffset::default(), ClockOffset::default());
-    let options = SqliteOptions { clock_offset: stores.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&stores);
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     let g = spawn_on(folder, gateways, store, POLICY).await;
     let case = crate::attacks::approve(&g).await;

@@ -6,7 +6,7 @@ use crate::attacks::policy_with;
 use crate::gateway::TestGateway;
 use crate::rules::ApiScenario;
 
-on_both! {
+on_both_in_full! {
     value_that_goes_back_in_its_order_is_rejected(super::following()),
     new_thread_must_satisfy_its_rules(super::following()),
     a_rollback_goes_back_on_purpose(super::following()),

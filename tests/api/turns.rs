@@ -16,7 +16,7 @@ use countersign_service::Service;
 use countersign_service::episodes::envelopes::EnvelopeProof;
 use countersign_service::episodes::import::ImportOutcome;
 use countersign_store::row::Table;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -24,6 +24,7 @@ use crate::gateway::{MovedClock, POLICY, TestGateway, archives_in, settings};
 use crate::over::{InterceptedStore, StoreInterceptor, StoreOperation};
 use crate::retention::grown;
 use crate::rules::ApiScenario;
+use crate::sqlite::unsynced;
 
 /// Blocks every reader of a table.
 struct BlockingStore {
@@ -51,7 +52,7 @@ impl BlockingStore {
 /// Starts a second gateway whose reads of this table block.
 async fn keeping(g: &TestGateway, at: Table) -> (Arc<InterceptedStore<BlockingStore>>, Arc<Service>) {
     let folder = g.folder.path();
-    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&g.clock);
     let inner = SqliteStore::open(folder.join("countersign.db"), options).unwrap();
     let kept = BlockingStore { at, arrived: AtomicUsize::new(0), go_on: Semaphore::new(0) };
     let store = InterceptedStore::new(Arc::new(inner), kept);

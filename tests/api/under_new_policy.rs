@@ -18,7 +18,7 @@ use crate::attacks::policy_with;
 use crate::gateway::{ApiResponse, POLICY, TestGateway, source};
 use crate::rules::ApiScenario;
 
-on_both! {
+on_both_in_full! {
     pending_review_is_restated_and_needs_new_votes(super::two_needed()),
     vote_detects_a_changed_policy_without_the_worker(super::two_needed()),
     review_with_unchanged_requirements_keeps_its_votes(super::two_needed()),

@@ -29,12 +29,15 @@ use countersign_service::identity::sign_in_config::LocalAccounts;
 use countersign_service::identity::sign_in_config::SignInMethods;
 use countersign_service::{PeopleSettings, Service, ServiceSettings};
 use countersign_store::Store;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use countersign_web::limits::rate_limit::RateLimiter;
 use countersign_web::server::serve;
 use countersign_web::state::{AppState, EdgeConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::passwords::hashed;
+use crate::sqlite::unsynced;
 
 /// Password of every person in the tests.
 pub const PASSWORD: &str = "correct horse battery staple";
@@ -115,7 +118,7 @@ async fn spawn_behind(
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
     let clock = MovableClock::default();
-    let options = SqliteOptions { clock_offset: clock.offset(), ..SqliteOptions::default() };
+    let options = unsynced(&clock.offset());
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     let keyring = Keyring::open_or_create(&folder.path().join("keyring.json"), None, &clock).unwrap();
     let settings = ServiceSettings {
@@ -203,7 +206,7 @@ impl BrowserGateway {
     pub async fn person(&self, name: &str, role: PersonRole, groups: &[&str]) -> Account {
         let groups = groups.iter().map(|it| GroupName::try_from(*it).unwrap()).collect();
         let new = NewAccount { name: name.to_owned(), role, groups };
-        self.service.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap()
+        self.service.identity.add_account_hashed(&new, &hashed(PASSWORD).await).await.unwrap()
     }
 
     /// Adds a token and gives its text. `flow` is empty for auditors and admins.

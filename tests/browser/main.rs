@@ -15,6 +15,8 @@ mod endpoints;
 mod episodes;
 mod extensions;
 mod forms;
+#[path = "../support/full.rs"]
+mod full;
 mod gateway;
 mod history;
 mod inert;
@@ -27,6 +29,8 @@ mod log;
 mod npm;
 mod oidc;
 mod passkeys;
+#[path = "../support/passwords.rs"]
+mod passwords;
 mod people;
 mod person;
 mod proof;
@@ -43,6 +47,8 @@ mod rollback;
 mod screens;
 mod second_thoughts;
 mod several;
+#[path = "../support/sqlite.rs"]
+mod sqlite;
 mod tool_calls;
 mod typing;
 mod weight;

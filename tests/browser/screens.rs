@@ -1,4 +1,4 @@
-//! Takes a picture of every screen for a visual check: wide and narrow, light and dark.
+//! Checks that every screen is accessible and fits, and takes pictures of it on demand: wide and narrow, light and dark.
 
 use std::path::PathBuf;
 
@@ -11,6 +11,7 @@ use crate::amendments::amended;
 use crate::chromium::Chromium;
 use crate::endpoints::{add_endpoint, send};
 use crate::episodes::{ended, forked, forking, golden, imported, own_folder, planned};
+use crate::full::is_full;
 use crate::gateway::{BrowserGateway, HeldReview, PAYMENTS, Payments, order, spawn_gateway, spawn_gateway_with};
 use crate::person::BrowserTab;
 use crate::provider::settings;
@@ -18,33 +19,45 @@ use crate::receiver::{BROKEN, WebhookReceiver};
 use crate::revealing::revealing;
 use crate::tool_calls::{held_call, refund};
 
-const SIZES: [(i64, i64); 2] = [(1280, 900), (390, 844)];
+/// The sizes of a window, with the colour schemes in which axe-core looks through each screen by default. `TEST_FULL=1`
+/// adds the other scheme.
+const SIZES: [(i64, i64, &str); 2] = [(1280, 900, "light"), (390, 844, "dark")];
 
+/// The checks of a screen, and its pictures if `COUNTERSIGN_SCREENS` names a folder for them.
 struct ScreenshotFolder {
-    folder: PathBuf,
+    folder: Option<PathBuf>,
 }
 
 impl ScreenshotFolder {
     fn new() -> Self {
-        let elsewhere = || std::env::temp_dir().join("countersign-screens");
-        let folder = std::env::var_os("COUNTERSIGN_SCREENS").map_or_else(elsewhere, PathBuf::from);
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = std::env::var_os("COUNTERSIGN_SCREENS").map(PathBuf::from);
+        if let Some(folder) = &folder {
+            std::fs::create_dir_all(folder).unwrap();
+        }
         Self { folder }
     }
 
-    fn picture(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.webp"))
+    async fn picture(&self, tab: &BrowserTab, name: &str, whole: bool) {
+        if let Some(folder) = &self.folder {
+            tab.photograph(&folder.join(format!("{name}.webp")), whole).await;
+        }
     }
 
-    /// The page that is open, in every size and scheme; it must fit its width.
+    /// The page that is open, in every size; it must fit its width.
     async fn take(&self, tab: &BrowserTab, name: &str) {
-        for (width, height) in SIZES {
+        for (width, height, default_scheme) in SIZES {
             for scheme in ["light", "dark"] {
+                let is_checked = is_full() || scheme == default_scheme;
+                if !is_checked && self.folder.is_none() {
+                    continue;
+                }
                 // The size is set again because a picture of the whole page resets it.
                 tab.resize(width, height).await;
                 tab.scheme(scheme).await;
-                tab.is_accessible(&format!("{name} at {width} in {scheme}")).await;
-                tab.photograph(&self.picture(&format!("{name}-{width}-{scheme}")), true).await;
+                if is_checked {
+                    tab.is_accessible(&format!("{name} at {width} in {scheme}")).await;
+                }
+                self.picture(tab, &format!("{name}-{width}-{scheme}"), true).await;
             }
             tab.resize(width, height).await;
             // A phone's window grows with what does not fit into it: the width is the one that was asked for.
@@ -469,7 +482,7 @@ async fn the_picture_of_the_readme_is_a_real_review() {
     tab.sign_in("dana").await;
     tab.goto(&format!("/reviews/{}", held.review)).await;
     assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"));
-    tab.photograph(&ScreenshotFolder::new().picture("review"), false).await;
+    ScreenshotFolder::new().picture(&tab, "review", false).await;
     browser.close().await;
 }
 

@@ -4,13 +4,19 @@
 
 mod clocks;
 mod database_edits;
+#[path = "../support/full.rs"]
+mod full;
 mod lived;
 mod looks;
 #[path = "../support/over.rs"]
 mod over;
+#[path = "../support/passwords.rs"]
+mod passwords;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod same_bytes;
+#[path = "../support/sqlite.rs"]
+mod sqlite;
 #[path = "../support/up_to_date.rs"]
 mod up_to_date;
 mod warm_gateway;

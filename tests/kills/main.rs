@@ -12,8 +12,12 @@ mod description;
 #[expect(dead_code, reason = "what has no HTTP uses a part")]
 #[path = "../support/gateway.rs"]
 mod gateway;
+#[path = "../support/passwords.rs"]
+mod passwords;
 #[path = "../support/postgres.rs"]
 mod postgres;
+#[path = "../support/sqlite.rs"]
+mod sqlite;
 
 mod ack;
 mod archiving;

@@ -27,7 +27,7 @@ use countersign_service::identity::sign_in_config::SignInMethods;
 use countersign_service::reviews::vote::VoteOutcome;
 use countersign_service::{PeopleSettings, Service, ServiceSettings};
 use countersign_store::Store;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use countersign_web::client_ip::TrustedProxies;
 use countersign_web::limits::rate_limit::RateLimiter;
 use countersign_web::metrics_access::MetricsAccess;
@@ -35,6 +35,9 @@ use countersign_web::server::serve;
 use countersign_web::state::{AppState, EdgeConfig};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
+
+use crate::passwords::hashed;
+use crate::sqlite::unsynced;
 
 pub const POLICY: &str = include_str!("payments/policy.toml");
 pub const SCHEMA: &str = include_str!("payments/payments.schema.json");
@@ -89,7 +92,7 @@ pub async fn spawn_gateway() -> TestGateway {
 pub async fn spawn_with_policy(policy: &str) -> TestGateway {
     let folder = tempfile::tempdir().unwrap();
     let clock = ClockOffset::default();
-    let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&clock);
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     spawn_on(folder, clock, store, policy).await
 }
@@ -108,7 +111,7 @@ pub async fn spawn_on(
 pub async fn spawn_for_people(people: PeopleSettings) -> TestGateway {
     let folder = tempfile::tempdir().unwrap();
     let clock = ClockOffset::default();
-    let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&clock);
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     let requests = RateLimiter::new(100_000, Duration::from_micros(1));
     spawn_set(folder, clock, store, (POLICY, requests, people)).await
@@ -221,7 +224,7 @@ pub fn edge(url: &str, peers: TrustedProxies) -> EdgeConfig {
 pub async fn person(service: &Service, name: &str, groups: &[&str]) -> Account {
     let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Reviewer, groups };
-    service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+    service.identity.add_account_hashed(&new, &hashed("correct horse battery").await).await.unwrap()
 }
 
 pub async fn token(service: &Service, name: &str, role: MachineRole, nodes: &[&str]) -> String {

@@ -8,7 +8,7 @@ use countersign_store::postgres::{PostgresOptions, PostgresStore};
 use tokio::sync::OnceCell;
 use tokio_postgres::error::SqlState;
 
-use crate::postgres::{connect, new_database, new_name, url};
+use crate::postgres::{connect, copy_database, new_database, new_name, url};
 
 /// Largest number of attempts to copy: the connection that opened the first database may still be closing.
 const COPIES_MAX: usize = 1_000;
@@ -31,7 +31,7 @@ pub async fn database() -> String {
     let leave = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{first}'");
     for _ in 0..COPIES_MAX {
         client.batch_execute(&leave).await.unwrap();
-        match client.batch_execute(&format!("CREATE DATABASE {name} TEMPLATE {first}")).await {
+        match copy_database(&client, first, &name).await {
             Ok(()) => return url(&name),
             Err(error) => assert_eq!(error.code(), Some(&SqlState::OBJECT_IN_USE), "{error:?}"),
         }

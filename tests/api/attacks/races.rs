@@ -6,12 +6,13 @@ use countersign_adapters::clock::SystemClock;
 use countersign_adapters::keyring::Keyring;
 use countersign_service::Service;
 use countersign_service::writes::verify::VerifyInput;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use futures_util::future::join_all;
 use serde_json::json;
 
 use super::{AttackScenario, approve};
 use crate::gateway::{MovedClock, POLICY, settings};
+use crate::sqlite::unsynced;
 
 const MANY: usize = 20;
 
@@ -143,7 +144,7 @@ async fn concurrent_last_votes_make_one_receipt(scene: AttackScenario) {
 /// Another gateway process on the same database and keyring: its own connections, its own caches.
 async fn second_gateway(scene: &AttackScenario) -> Service {
     let folder = scene.g.folder.path();
-    let options = SqliteOptions { clock_offset: scene.g.clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&scene.g.clock);
     let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
     let keyring = Keyring::open_or_create(&folder.join("keyring.json"), None, &SystemClock).unwrap();
     let clock = Arc::new(MovedClock(scene.g.clock.clone()));

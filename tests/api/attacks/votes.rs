@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::{AttackScenario, BoxFuture, policy_with};
 use crate::gateway::{POLICY, ballot, owned_token, person};
+use crate::passwords::hashed;
 
 /// Returns the wire code of a refused vote.
 fn code(error: &Error) -> &'static str {
@@ -109,7 +110,7 @@ fn typed() -> String {
 async fn outsider(scene: &AttackScenario, name: &str, role: PersonRole, groups: &[&str]) -> Account {
     let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
     let new = NewAccount { name: name.to_owned(), role, groups };
-    scene.g.service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+    scene.g.service.identity.add_account_hashed(&new, &hashed("correct horse battery").await).await.unwrap()
 }
 
 async fn cancelled(scene: &AttackScenario, held: &Value) {

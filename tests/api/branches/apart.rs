@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::gateway::{ApiResponse, TestGateway};
 use crate::rules::{ApiScenario, codes};
 
-on_both! {
+on_both_in_full! {
     correct_guess_of_an_unreadable_value_is_not_joined(super::guessing()),
     join_settles_only_values_that_its_node_reads(super::guessing()),
     change_held_by_a_rule_is_rejected_on_a_branch_and_held_on_the_thread(super::asking()),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-on_both! {
+on_both_in_full! {
     protected_change_commits_on_a_branch_and_is_held_at_the_join(super::research("write")),
     protected_change_is_held_even_if_the_strategy_outvotes_it(super::research("write")),
     join_of_a_branch_that_requires_approval_requires_its_own(super::research("write")),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::exported::{audited, save_chain, save_keys};
 
-on_both! {
+on_both_in_full! {
     exported_branches_and_joins_are_compared(super::research("write")),
 }
 

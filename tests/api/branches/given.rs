@@ -2,7 +2,7 @@
 
 use super::*;
 
-on_both! {
+on_both_in_full! {
     token_count_passes_to_branches_and_back_at_a_join(super::given_at_most(700)),
     join_is_rejected_if_its_branches_exceed_the_token_limit_together(super::given_at_most(300)),
     change_above_the_token_limit_is_rejected_on_its_branch(super::given_at_most(200)),

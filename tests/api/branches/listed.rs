@@ -10,10 +10,11 @@ use countersign_service::branches::list::{BranchStatus, BranchSummary};
 use countersign_service::threads::list::ThreadListCursor;
 use countersign_store::change::Draft;
 use countersign_store::label::{Label, LabelChange};
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 
 use super::*;
 use crate::gateway::{MovedClock, settings};
+use crate::sqlite::unsynced;
 
 on_both! {
     every_branch_is_listed_with_its_outcome(super::research("write")),
@@ -145,7 +146,7 @@ async fn branches_of_an_earlier_release_are_listed_after_a_start() {
     assert_eq!(database.execute("DELETE FROM labels WHERE kept_in = 'threads'", []).unwrap(), 2);
     assert_eq!(database.execute("UPDATE labels SET due = 1 WHERE kept_in = 'labels'", []).unwrap(), 1);
     assert_eq!(listed(g, &it.id, 10).await, []);
-    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&g.clock);
     let store = Arc::new(SqliteStore::open(&path, options).unwrap());
     let keyring = Keyring::open_or_create(&g.folder.path().join("keyring.json"), None, &SystemClock).unwrap();
     drop(Service::open(store, keyring, Arc::new(MovedClock(g.clock.clone())), settings(&g.url)).await.unwrap());

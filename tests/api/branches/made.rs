@@ -2,7 +2,7 @@
 
 use super::*;
 
-on_both! {
+on_both_in_full! {
     branch_has_its_own_chain_and_names_its_parent(super::research("write")),
     repeated_fork_is_the_same_fork_and_names_are_unique(super::research("write")),
     nothing_of_a_branch_is_written_or_decided(super::research("write")),

@@ -2,6 +2,9 @@
 
 use super::*;
 
+use crate::passwords::hashed;
+use crate::sqlite::unsynced;
+
 on_both! {
     ended_or_invalid_delegation_does_not_vote(super::two()),
     delegated_vote_is_invalid_if_its_delegation_ended_before_the_last_vote(super::two()),
@@ -120,7 +123,7 @@ async fn only_its_people_and_administrators_end_a_delegation(scene: ApiScenario)
     let g = &scene.gateway;
     let (boss, dana) = (administrator(g, "boss").await, person(&g.service, "dana", &["elsewhere"]).await);
     let new = NewAccount { name: "ivy".to_owned(), role: PersonRole::Auditor, groups: BTreeSet::new() };
-    let ivy = g.service.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap();
+    let ivy = g.service.identity.add_account_hashed(&new, &hashed(PASSWORD).await).await.unwrap();
     for ends in [&g.alice, &dana, &boss] {
         let delegation = given(g, &g.alice, &dana).await;
         for other in [&g.bob, &ivy] {
@@ -161,7 +164,7 @@ async fn ended_delegation_stays_ended_if_the_clock_goes_back(scene: ApiScenario)
 #[tokio::test]
 async fn a_delegation_ends_by_the_databases_clock() {
     let (folder, clock, ahead) = (tempfile::tempdir().unwrap(), ClockOffset::default(), ClockOffset::default());
-    let options = SqliteOptions { clock_offset: ahead.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&ahead);
     let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
     let g = spawn_on(folder, clock.clone(), store, &two()).await;
     let dana = person(&g.service, "dana", &["elsewhere"]).await;

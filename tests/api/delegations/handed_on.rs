@@ -2,6 +2,8 @@
 
 use super::*;
 
+use crate::passwords::hashed;
+
 on_both! {
     delegated_vote_cannot_be_delegated_again(super::two()),
     only_reviewers_delegate_to_reviewers_within_limits(super::two()),
@@ -29,7 +31,7 @@ async fn only_reviewers_delegate_to_reviewers_within_limits(scene: ApiScenario) 
     let g = &scene.gateway;
     let boss = administrator(g, "boss").await;
     let new = NewAccount { name: "ivy".to_owned(), role: PersonRole::Auditor, groups: BTreeSet::new() };
-    let ivy = g.service.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap();
+    let ivy = g.service.identity.add_account_hashed(&new, &hashed(PASSWORD).await).await.unwrap();
     let dana = person(&g.service, "dana", &["elsewhere"]).await;
     let (groupless, gone) = (person(&g.service, "lone", &[]).await, person(&g.service, "gone", &["reviewers"]).await);
     g.service.identity.set_admission("gone", SignInAccess::Barred).await.unwrap();

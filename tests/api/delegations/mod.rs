@@ -27,7 +27,7 @@ use countersign_service::inbox::InboxFilter;
 use countersign_service::inbox::list::InboxPageSelection;
 use countersign_service::inbox::list::WaitingCount;
 use countersign_service::reviews::vote::VoteOutcome;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use countersign_web::api::problem::vote_code;
 use serde_json::{Value, json};
 
@@ -35,6 +35,7 @@ use crate::attacks::policy_with;
 use crate::gateway::{TestGateway, ballot, owned_token, person, spawn_on};
 use crate::passkeys_of_people::authenticator::Authenticator;
 use crate::passkeys_of_people::{allow_delegating, allow_removing, assertion, enrol, get, vote as vote_signed};
+use crate::passwords::hashed;
 use crate::rules::ApiScenario;
 
 mod counted;
@@ -105,7 +106,7 @@ async fn told(g: &TestGateway, kind: EventType) -> Vec<Value> {
 
 async fn administrator(g: &TestGateway, name: &str) -> Account {
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
-    g.service.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap()
+    g.service.identity.add_account_hashed(&new, &hashed(PASSWORD).await).await.unwrap()
 }
 
 fn verified<C: serde::de::DeserializeOwned + serde::Serialize>(g: &TestGateway, token: &str, typ: TokenType) -> C {

@@ -7,7 +7,7 @@ use super::steps::{BlindParties, policy};
 use crate::gateway::ApiResponse;
 use crate::rules::ApiScenario;
 
-on_both! {
+on_both_in_full! {
     attempts_at_an_unread_value_count_for_their_party_only(super::two_attempts()),
     attempts_at_a_tool_call_count_for_their_party_only(super::two_attempts()),
     attempts_at_a_readable_value_count_for_every_party_of_the_node(super::two_attempts()),

@@ -10,7 +10,7 @@ use super::steps::{BlindParties, policy};
 use crate::gateway::owned_token;
 use crate::rules::ApiScenario;
 
-on_both! {
+on_both_in_full! {
     a_rejected_patch_of_another_party_has_another_hash(super::policy()),
 }
 

@@ -8,7 +8,7 @@ use super::{CARDS, blind_writes};
 use crate::gateway::{ApiResponse, TestGateway, owned_token, person};
 use crate::rules::ApiScenario;
 
-on_both! {
+on_both_in_full! {
     a_right_guess_at_another_partys_step_is_answered_like_a_wrong_one(super::policy()),
     a_right_guess_at_another_partys_ended_step_is_judged_like_a_wrong_one(super::policy()),
     a_step_answers_every_token_of_its_party(super::policy()),

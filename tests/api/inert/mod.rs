@@ -23,6 +23,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use crate::gateway::{TestGateway, ballot, source, spawn_with_policy};
+use crate::passwords::hashed;
 
 mod lines;
 mod screens;
@@ -168,7 +169,7 @@ struct HostileText {
 
 async fn admin(g: &TestGateway) -> Account {
     let new = NewAccount { name: "gus".to_owned(), role: PersonRole::Admin, groups: BTreeSet::new() };
-    g.service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap()
+    g.service.identity.add_account_hashed(&new, &hashed("correct horse battery").await).await.unwrap()
 }
 
 /// Proposes a change with the text in every field of an agent.

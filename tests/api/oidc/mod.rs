@@ -23,10 +23,11 @@ use countersign_adapters::oidc_provider::Provider;
 use countersign_service::identity::sign_in_config::LocalAccounts;
 use countersign_service::identity::sign_in_config::SignInMethods;
 use countersign_service::{PeopleSettings, Service};
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use countersign_web::limits::rate_limit::RateLimiter;
 
 use crate::gateway::{MovedClock, POLICY, TestGateway, settings, spawn_letting_in};
+use crate::sqlite::unsynced;
 
 /// A port reserved for a gateway, so that a provider can be configured with it before the gateway starts.
 pub struct ReservedPort(TcpListener);
@@ -43,7 +44,7 @@ impl ReservedPort {
     /// Starts a gateway on the port, with that provider.
     pub async fn gateway(self, oidc: OidcConfig) -> TestGateway {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
-        let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+        let options = unsynced(&clock);
         let store = Arc::new(SqliteStore::open(folder.path().join("countersign.db"), options).unwrap());
         let ways = ways(oidc, &self.url(), &clock, LocalAccounts::On);
         let requests = RateLimiter::new(100_000, Duration::from_micros(1));
@@ -58,7 +59,7 @@ fn ways(oidc: OidcConfig, url: &str, clock: &ClockOffset, local: LocalAccounts) 
 
 /// Starts a second gateway on the same database and keyring, with other sign-in methods.
 async fn beside(g: &TestGateway, ways: SignInMethods) -> Service {
-    let options = SqliteOptions { clock_offset: g.clock.clone(), ..SqliteOptions::default() };
+    let options = unsynced(&g.clock);
     let store = Arc::new(SqliteStore::open(g.folder.path().join("countersign.db"), options).unwrap());
     let keyring = Keyring::open(&g.folder.path().join("keyring.json"), None).unwrap();
     let clock = Arc::new(MovedClock(g.clock.clone()));

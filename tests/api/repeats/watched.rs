@@ -11,7 +11,7 @@ use countersign_service::Service;
 use countersign_store::change::{ChangeSet, RowWrite};
 use countersign_store::postgres::PostgresStore;
 use countersign_store::row::Table;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use countersign_store::{Store, StoreError};
 use countersign_web::client_ip::TrustedProxies;
 use countersign_web::server::serve;
@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 
 use crate::gateway::{MovedClock, TestGateway, edge, settings, spawn_on};
 use crate::over::{InterceptedStore, StoreInterceptor};
+use crate::sqlite::unsynced;
 
 /// The fault of the next change that stores an answer.
 pub enum InjectedFault {
@@ -48,7 +49,7 @@ pub struct IdempotencyScenario {
 impl IdempotencyScenario {
     pub async fn on_sqlite(policy: &str) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
-        let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+        let options = unsynced(&clock);
         let store = SqliteStore::open(folder.path().join("countersign.db"), options).unwrap();
         Self::on(folder, clock, Arc::new(store), policy).await
     }

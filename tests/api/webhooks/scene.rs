@@ -9,12 +9,13 @@ use countersign_service::Service;
 use countersign_service::audit::audit;
 use countersign_store::postgres::PostgresStore;
 use countersign_store::row::Table;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use countersign_store::{RowFilter, Store};
 use serde_json::{Value, json};
 
 use super::receiver::WebhookReceiver;
 use crate::gateway::{MovedClock, POLICY, TestGateway, outgoing, settings, spawn_on};
+use crate::sqlite::unsynced;
 
 /// Each on both databases.
 macro_rules! on_both {
@@ -42,7 +43,7 @@ pub struct WebhookScenario {
 impl WebhookScenario {
     pub async fn on_sqlite() -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ClockOffset::default());
-        let options = SqliteOptions { clock_offset: clock.clone(), ..SqliteOptions::default() };
+        let options = unsynced(&clock);
         let store = SqliteStore::open(folder.path().join("countersign.db"), options).unwrap();
         Self::on(folder, clock, Arc::new(store)).await
     }

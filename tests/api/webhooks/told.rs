@@ -10,6 +10,7 @@ use serde_json::json;
 use super::receiver::{FINE, ReceiverReply, WebhookReceiver};
 use super::scene::{WebhookScenario, path};
 use crate::mail::{MailServer, PATIENCE, tell, told_at, write};
+use crate::passwords::hashed;
 
 on_both! {
     administrators_are_notified_when_an_endpoint_is_disabled_and_back,
@@ -18,7 +19,7 @@ on_both! {
 
 async fn administrator(service: &Service, name: &str) -> Account {
     let new = NewAccount { name: name.to_owned(), role: PersonRole::Admin, groups: Default::default() };
-    let account = service.identity.add_account(&new, "correct horse battery".to_owned()).await.unwrap();
+    let account = service.identity.add_account_hashed(&new, &hashed("correct horse battery").await).await.unwrap();
     told_at(service, &account, &format!("{name}@example.org"), MailPace::Each).await;
     account
 }

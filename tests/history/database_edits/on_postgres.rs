@@ -15,13 +15,16 @@ use countersign_store::row::Table;
 use tempfile::TempDir;
 use tokio_postgres::Client;
 
-use super::{COLUMNS, EditOutcome, LABEL_COLUMNS, TABLES, expect, expected_tables, inserted, label_edits, updated};
+use super::{
+    COLUMNS, EditOutcome, LABEL_COLUMNS, TABLES, UNSEALED, expect, expected_tables, inserted, label_edits, updated,
+};
+use crate::full::is_full;
 use crate::lived::{self, live_through};
 use crate::{postgres, up_to_date};
 
-/// The finding of an audit about an edited row, after the row's name.
-const UNSEALED: &str =
-    ": the row does not have the seal of this gateway: it was changed, or belongs to another keyring";
+/// Each deleted row and each edited label costs an audit, so only one of so many is tried by default. On SQLite all of
+/// them are. The audit reads both databases through one interface, whose contract `tests/store_contract/` tests.
+const SAMPLE_STEP: usize = 8;
 
 const NO_SEAL: &str = "decode(repeat('00', 32), 'hex')";
 
@@ -123,13 +126,14 @@ async fn an_edit_of_any_column_a_row_more_and_a_row_less_are_found_on_postgres_t
         bench.edit_everywhere(|table| updated(table, column, NO_SEAL)).await;
     }
     bench.edit_everywhere(inserted).await;
-    for (table, outcome, _) in TABLES {
+    let step = if is_full() { 1 } else { SAMPLE_STEP };
+    for (table, outcome, _) in TABLES.iter().step_by(step) {
         let name = table.name();
         let edit = format!("DELETE FROM {name} WHERE id = (SELECT max(id) FROM {name})");
         bench.edit(name, &edit, *outcome).await;
     }
-    for edit in label_edits() {
-        bench.edit("labels", &edit, EditOutcome::Found).await;
+    for edit in label_edits().iter().step_by(step) {
+        bench.edit("labels", edit, EditOutcome::Found).await;
     }
     assert_eq!(bench.found().await, [""; 0], "and every edit was undone");
 }

@@ -54,11 +54,14 @@ use countersign_service::{PeopleSettings, Service, ServiceSettings};
 use countersign_store::Store;
 use countersign_store::record::Stored;
 use countersign_store::row::Table;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use serde_json::{Value, json};
 
 use stops::{amends, lifts_in_pairs, stops_and_takes_back};
 use ways_in::{looks_after_people, sign_in_and_out, uses_passkeys};
+
+use crate::passwords::hashed;
+use crate::sqlite::unsynced;
 
 /// Moves with the store's clock.
 #[derive(Clone, Default)]
@@ -91,7 +94,7 @@ impl HistoryGateway {
 
     /// One whose own idea of the time is another than its store's.
     pub async fn open_by(folder: &Path, clock: TestClock, told: Arc<dyn Clock>) -> Self {
-        let options = SqliteOptions { clock_offset: clock.0.clone(), ..SqliteOptions::default() };
+        let options = unsynced(&clock.0);
         let store = Arc::new(SqliteStore::open(folder.join("countersign.db"), options).unwrap());
         let kept: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
         let service = service_on(folder, kept, told).await;
@@ -173,7 +176,7 @@ async fn person(service: &Service, name: &str, groups: &[&str]) -> AccountId {
 async fn person_as(service: &Service, name: &str, role: PersonRole, groups: &[&str]) -> AccountId {
     let groups = groups.iter().map(|it| (*it).try_into().unwrap()).collect();
     let new = NewAccount { name: name.to_owned(), role, groups };
-    service.identity.add_account(&new, PASSWORD.to_owned()).await.unwrap().id
+    service.identity.add_account_hashed(&new, &hashed(PASSWORD).await).await.unwrap().id
 }
 
 async fn token(service: &Service, role: MachineRole, of: &str, nodes: &[&str]) -> Stored<Token> {

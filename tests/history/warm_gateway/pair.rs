@@ -16,11 +16,12 @@ use countersign_service::writes::verify::peek_receipt;
 use countersign_service::{PeopleSettings, Service, ServiceSettings};
 use countersign_store::Store;
 use countersign_store::postgres::PostgresStore;
-use countersign_store::sqlite::{SqliteOptions, SqliteStore};
+use countersign_store::sqlite::SqliteStore;
 use rusqlite::Connection;
 use serde_json::json;
 
 use crate::lived::{ApprovedWrite, HistoryActors, TestClock, ask, ballot, cast, held, make, propose, receipt_of};
+use crate::sqlite::unsynced;
 use crate::{postgres, up_to_date};
 
 #[derive(Clone, Copy)]
@@ -39,7 +40,7 @@ impl SharedDatabase {
     async fn store(&self, clock_offset: ClockOffset) -> Arc<dyn Store> {
         match self {
             Self::File(path) => {
-                let options = SqliteOptions { clock_offset, ..SqliteOptions::default() };
+                let options = unsynced(&clock_offset);
                 Arc::new(SqliteStore::open(path, options).unwrap())
             }
             Self::Address(url) => Arc::new(PostgresStore::open(url, up_to_date::patient(&clock_offset)).await.unwrap()),

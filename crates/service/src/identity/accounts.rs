@@ -19,7 +19,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::oidc_sign_in::added_data;
 use super::owner_names::NewOwner;
-use super::password_hash;
+use super::password_hash::HashedPassword;
 use super::session::{SignedIn, fingerprint, new_secret};
 use super::sign_in_method::SignInMethod;
 use crate::error::{Error, Result};
@@ -64,16 +64,29 @@ impl Identity {
         self.put_account(account, draft_link).await
     }
 
+    /// Adds an account with a password that is hashed already.
+    pub async fn add_account_hashed(&self, new: &NewAccount, password: &HashedPassword) -> Result<Account> {
+        self.check_new_account(new).await?;
+        self.put_account(self.account(new, password.clone()), None).await
+    }
+
     pub(crate) async fn new_account(&self, new: &NewAccount, password: String) -> Result<Account> {
+        self.check_new_account(new).await?;
+        Ok(self.account(new, HashedPassword::of(password).await?))
+    }
+
+    async fn check_new_account(&self, new: &NewAccount) -> Result<()> {
         self.require_local_accounts()?;
         check_name("/name", &new.name)?;
-        self.check_names(&*self.core.keys()?, &new.name, &new.groups).await?;
-        password_hash::check_strength(&password)?;
+        self.check_names(&*self.core.keys()?, &new.name, &new.groups).await
+    }
+
+    fn account(&self, new: &NewAccount, password: HashedPassword) -> Account {
         let now = self.core.now();
         let id = AccountId::try_from(random::uuid_v7(now).to_string()).expect("a UUID is a name");
-        let sign_in = AccountCredential::Password { hash: password_hash::hash(password).await? };
+        let sign_in = AccountCredential::Password { hash: password.into_phc() };
         let (name, role, groups) = (new.name.clone(), new.role, new.groups.clone());
-        Ok(Account { id, name, role, groups, sign_in, disabled: false, created_at: now, changed: None })
+        Account { id, name, role, groups, sign_in, disabled: false, created_at: now, changed: None }
     }
 
     pub(crate) async fn put_account(&self, account: Account, link: Option<Stored<OneTimeLink>>) -> Result<Account> {

@@ -20,6 +20,21 @@ pub const PASSWORD_CHARS_MAX: usize = 256;
 /// Hash for unknown names, so that they take as long as known ones.
 static NOBODY: LazyLock<Option<String>> = LazyLock::new(|| make("nobody's password, checked against for time").ok());
 
+/// An argon2id hash, in PHC form, of a password of an allowed length.
+#[derive(Clone)]
+pub struct HashedPassword(String);
+
+impl HashedPassword {
+    pub async fn of(password: String) -> Result<Self> {
+        check_strength(&password)?;
+        Ok(Self(hash(password).await?))
+    }
+
+    pub(crate) fn into_phc(self) -> String {
+        self.0
+    }
+}
+
 /// Checks that a password has an allowed length.
 pub fn check_strength(password: &str) -> Result<()> {
     let length = password.chars().count();

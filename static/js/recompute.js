@@ -163,7 +163,11 @@ function unseen(element, folds) {
   return null;
 }
 
-const FOLDS = { value: "details.fold", unchanged: "details.fold, details[data-unchanged]" };
+const FOLDS = {
+  value: "details.fold",
+  unchanged: "details.fold, details[data-unchanged]",
+  arguments: "details.fold, details[data-more-arguments]",
+};
 
 function mustSee(element, folds, where) {
   const why = unseen(element, folds);
@@ -317,30 +321,31 @@ function readStatement() {
   return statement;
 }
 
-// Checks the tool call. If arguments are redacted, only the name can be compared.
+// Checks the tool call. If an argument is redacted, only the name can be compared. Returns whether all of it was checked.
 async function readCall(stated) {
   const [name, given] = [document.querySelector("[data-tool]"), document.querySelector("[data-arguments]")];
   if (Boolean(name) !== Boolean(stated)) throw new Mismatch("the tool call is not the signed one");
-  if (!name) return;
+  if (!name) return true;
   for (const element of [name, ...document.querySelectorAll("[data-tool-mention]")]) {
     mustSee(element, FOLDS.value, "the tool");
     if (readProse(element) !== stated.name) throw new Mismatch("the tool is not the signed one");
   }
-  if (!given) return;
-  mustSee(given, FOLDS.value, "the arguments of the tool call");
+  if (!given) return false;
   const text = canonical(readArguments(given));
   const shown = await hash("countersign.arguments.v1", saltBytes(given.dataset.salt ?? ""), text);
   if (shown !== stated.arguments) throw new Mismatch("the arguments of the tool call are not the signed ones");
+  return true;
 }
 
-// Reads the arguments from the rows of their table, one row for each.
-function readArguments(table) {
+// Reads the arguments from the rows of their tables, one row for each. Names and values must be visible. Warnings stand
+// beside them and are not part of them.
+function readArguments(call) {
   const given = Object.create(null);
-  for (const row of table.querySelectorAll("[data-argument]")) {
+  for (const row of call.querySelectorAll("[data-argument]")) {
     const [name, value] = [row.querySelector("[data-pointer]"), row.querySelector("[data-value]")];
     const [key, ...below] = pointerOf(readProse(name));
     const where = `the argument ${key}`;
-    for (const element of [name, value]) mustSee(element, FOLDS.value, where);
+    for (const element of [name, value]) mustSee(element, FOLDS.arguments, where);
     if (key === undefined || below.length > 0 || key in given) throw new Mismatch(`${where} is not what its row says`);
     given[key] = parseShown(shownText(value, readJson), where);
   }
@@ -366,7 +371,7 @@ async function recompute(page) {
     const shown = await hash("countersign.rationale.v1", shownText(rationale, readProse));
     if (shown !== statement.rationale) throw new Mismatch("the rationale is not the signed one");
   }
-  await readCall(statement.tool);
+  const wholeCall = await readCall(statement.tool);
   const digest = await hash("countersign.transition.v1", canonical(statement));
   const shown = document.querySelector("[data-digest]");
   mustSee(shown, FOLDS.value, "the digest");
@@ -374,6 +379,7 @@ async function recompute(page) {
   for (const input of document.querySelectorAll("input[name=digest]")) {
     if (input.value !== digest) throw new Mismatch("the form would sign another digest");
   }
+  return wholeCall ? null : "Only the tool’s name was checked, because an argument is redacted.";
 }
 
 const SAID = {
@@ -381,13 +387,13 @@ const SAID = {
   mismatch: ["Recomputed in this browser: does not match", "Do not decide on this page. Tell the operator of the gateway."],
 };
 
-function say(state, reason) {
+function say(state, note) {
   const [words, detail] = SAID[state];
   for (const element of document.querySelectorAll("[data-check]")) {
     element.dataset.state = state;
     element.querySelector("[data-check-words]").textContent = words;
     const more = element.querySelector("[data-check-detail]");
-    if (more) more.textContent = reason ? `Reason: ${reason}. ${detail}` : detail;
+    if (more) more.textContent = note ? `${note} ${detail}` : detail;
   }
   for (const form of document.querySelectorAll("form[data-decide]")) {
     form.elements.browser_check.value = state;
@@ -397,11 +403,10 @@ function say(state, reason) {
 
 async function check(page) {
   try {
-    await recompute(page);
-    say("match", null);
+    say("match", await recompute(page));
     return true;
   } catch (error) {
-    say("mismatch", error instanceof Mismatch ? error.message : "the page cannot be read");
+    say("mismatch", `Reason: ${error instanceof Mismatch ? error.message : "the page cannot be read"}.`);
     return false;
   }
 }

@@ -24,10 +24,13 @@ use crate::passkeys_of_people::authenticator::Authenticator;
 use crate::passkeys_of_people::{allow_removing, enrol, get, sign_in};
 use crate::rules::ApiScenario;
 
+on_both! {
+    signature_over_a_policy_needs_a_valid_passkey_and_expires(super::signed("passkey = true")),
+}
+
 on_both_in_full! {
     policy_that_requires_a_signature_is_not_approved_without_one(super::signed("passkey = true")),
     a_signature_counts_for_one_policy_verdict_comment_page_and_person(super::signed("passkey = true")),
-    signature_over_a_policy_needs_a_valid_passkey_and_expires(super::signed("passkey = true")),
     policy_can_accept_the_passkey_that_opened_the_session(super::signed("passkey_within = \"5m\"")),
 }
 

@@ -18,6 +18,10 @@ use crate::attacks::policy_with;
 use crate::gateway::{ApiResponse, POLICY, TestGateway, source};
 use crate::rules::ApiScenario;
 
+on_both! {
+    review_past_its_deadline_expires_and_is_not_restated(crate::gateway::POLICY),
+}
+
 on_both_in_full! {
     pending_review_is_restated_and_needs_new_votes(super::two_needed()),
     vote_detects_a_changed_policy_without_the_worker(super::two_needed()),
@@ -28,7 +32,6 @@ on_both_in_full! {
     pending_review_is_set_aside_in_observe_mode(crate::gateway::POLICY),
     proposal_without_eligible_reviewers_is_set_aside(crate::gateway::POLICY),
     rollback_and_reaffirmation_are_restated_too(crate::gateway::POLICY),
-    review_past_its_deadline_expires_and_is_not_restated(crate::gateway::POLICY),
     no_review_is_judged_again_during_a_halt(crate::gateway::POLICY),
     tool_call_is_restated_with_its_arguments(crate::gateway::POLICY),
     proposal_of_a_revoked_token_is_not_restated(crate::gateway::POLICY),

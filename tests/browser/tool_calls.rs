@@ -81,7 +81,7 @@ async fn call_is_named_with_its_arguments_on_every_page_up_to_the_vote() {
         assert!(tab.in_first_screen(selector).await, "{selector}");
     }
     let page = tab.text().await;
-    assert!(page.contains("If you approve, planner may call issue_refund with exactly these arguments."), "{page}");
+    assert!(page.contains("If approved, planner may call issue_refund with exactly these arguments."), "{page}");
     assert!(!page.contains("does nothing else"), "{page}");
     assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"));
 
@@ -127,5 +127,52 @@ async fn redacted_argument_appears_on_no_page_of_the_call() {
     tab.press("Approve").await;
     assert!(tab.text_of(".call-arguments").await.contains("card redacted"));
     assert!(!tab.html().await.contains("4929 1234 5678"));
+    browser.close().await;
+}
+
+/// A warning beside a name or a value is not part of it, and folded arguments are still checked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn call_with_flagged_and_folded_arguments_matches_its_digest() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments_under(POLICY).await;
+    let mut tool = refund("שלום p\u{430}yment \u{202e}of 1");
+    for index in 0..40 {
+        tool["arguments"][format!("extra_{index:02}")] = json!(index);
+    }
+    tool["arguments"]["\u{430}mount"] = json!(4);
+    let held = held_call(&gateway, &payments, "refund-1", &tool).await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.resize(390, 844).await;
+    tab.sign_in("ana").await;
+    tab.goto(&format!("/reviews/{}", held.review)).await;
+    assert!(tab.verdict("").await.contains("Recomputed in this browser: matches"));
+    assert!(tab.count("[data-argument] .flag").await >= 2);
+    assert_eq!(tab.text_of(".call-more summary").await, "25 more arguments");
+    assert!(tab.in_first_screen(".reasons").await, "the reasons come before the arguments");
+    let folded = "document.querySelector('[data-more-arguments] [data-value]')";
+    tab.js::<bool>(&format!("({folded}.textContent = '999', true)")).await;
+    tab.press_in_page("Approve").await;
+    assert!(tab.verdict("match").await.contains("does not match"), "a folded argument is checked");
+    browser.close().await;
+}
+
+/// Reviews of one tool are alike only if they name the same arguments.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_with_other_arguments_are_not_decided_together() {
+    let gateway = spawn_gateway().await;
+    gateway.reviewer("ana", &["reviewers"]).await;
+    let payments = gateway.payments_under(POLICY).await;
+    let mut other = refund("c-18");
+    other["arguments"]["override_limit"] = json!(true);
+    held_call(&gateway, &payments, "refund-1", &refund("c-17")).await;
+    held_call(&gateway, &payments, "refund-2", &other).await;
+    let browser = Chromium::open().await;
+    let tab = browser.tab(&gateway).await;
+    tab.sign_in("ana").await;
+    tab.js::<bool>("(document.querySelectorAll('[name=review]').forEach((it) => (it.checked = true)), true)").await;
+    tab.press("Decide selected together").await;
+    assert!(tab.text().await.contains("2 different kinds of change"));
     browser.close().await;
 }

@@ -2,6 +2,10 @@
 
 use super::*;
 
+on_both! {
+    closed_halted_held_or_reserved_thread_is_not_forked_or_joined(super::research("write")),
+}
+
 on_both_in_full! {
     branch_has_its_own_chain_and_names_its_parent(super::research("write")),
     repeated_fork_is_the_same_fork_and_names_are_unique(super::research("write")),
@@ -9,7 +13,6 @@ on_both_in_full! {
     only_nodes_with_fork_permission_fork(super::research("write")),
     branch_that_cannot_be_joined_accepts_no_proposal(super::research("write")),
     attempts_on_branches_count_with_those_on_the_thread(super::impatient()),
-    closed_halted_held_or_reserved_thread_is_not_forked_or_joined(super::research("write")),
     branches_use_the_budget_of_their_thread(super::budgeted()),
     branches_of_a_head_are_limited(super::research("write")),
     malformed_request_is_refused_with_its_path(super::research("write")),

@@ -32,7 +32,7 @@ pub enum NotBulkDecidable {
 }
 
 /// The common properties of reviews that can be decided together: the policy, the node, the type of request, the
-/// reasons and the changed paths. Paths are exact: `/items/0` differs from `/items/1`. Values may differ, because
+/// reasons, the changed paths and the paths of tool arguments. Paths are exact: `/items/0` differs from `/items/1`. Values may differ, because
 /// reviewers read them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BulkGroupKey {
@@ -43,11 +43,12 @@ pub struct BulkGroupKey {
     tool: Option<ToolName>,
     reasons: Vec<HoldReason>,
     places: Vec<(Pointer, RedactedChangeKind)>,
+    arguments: Vec<Pointer>,
 }
 
 impl BulkGroupKey {
-    /// Returns the key of a review, from the redacted change that its readers see.
-    pub fn of(hold: &Hold, transition: &Transition, diff: &[RedactedChange]) -> Self {
+    /// Returns the key of a review, from the redacted change and the paths of arguments that its readers see.
+    pub fn of(hold: &Hold, transition: &Transition, diff: &[RedactedChange], arguments: Vec<Pointer>) -> Self {
         let place = |change: &RedactedChange| match change {
             RedactedChange::Hidden { pointer, effect, .. } => (pointer.clone(), *effect),
             RedactedChange::Shown { pointer, before, after } => {
@@ -67,6 +68,7 @@ impl BulkGroupKey {
             tool: transition.tool.as_ref().map(|it| it.name.clone()),
             reasons: hold.reasons.iter().map(HoldReason::in_current_wording).collect(),
             places: diff.iter().map(place).collect(),
+            arguments,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! failed vote does not affect the others.
 
 use countersign_domain::identity::account::Account;
+use countersign_domain::json::pointer::Pointer;
 use countersign_domain::primitives::id::{AccountId, ReviewId};
 use countersign_domain::reviews::{
     Ballot, BulkGroupKey, CHANGES_AMONG_SEVERAL_MAX, CannotDecide, Hold, NotBulkDecidable, SEVERAL_MAX,
@@ -15,6 +16,7 @@ use crate::inbox::Inbox;
 use crate::inbox::list::InboxItem;
 use crate::reviews::details::ReviewFacts;
 use crate::reviews::vote::VoteOutcome;
+use crate::threads::tool_call_view::RedactedToolCall;
 
 /// Reviews that a person wants to decide at once.
 pub struct BulkGroups {
@@ -49,7 +51,7 @@ impl Inbox {
                 sorted.left_out.push((facts, why));
                 continue;
             }
-            let shape = BulkGroupKey::of(&facts.hold, &facts.transition, &facts.diff);
+            let shape = BulkGroupKey::of(&facts.hold, &facts.transition, &facts.diff, argument_places(&facts));
             match shapes.iter().position(|it| *it == shape) {
                 Some(at) => sorted.alike[at].push(facts),
                 None => {
@@ -97,6 +99,10 @@ fn check_number(number: usize) -> Result<()> {
     }
 }
 
+fn argument_places(facts: &ReviewFacts) -> Vec<Pointer> {
+    facts.call.as_ref().map(RedactedToolCall::places).unwrap_or_default()
+}
+
 fn left_out(facts: &ReviewFacts) -> Option<BulkExclusion> {
     match &facts.can_decide {
         Err(why) => return Some(BulkExclusion::CannotDecide(*why)),
@@ -107,7 +113,7 @@ fn left_out(facts: &ReviewFacts) -> Option<BulkExclusion> {
     if let Some(why) = facts.hold.alone() {
         return Some(BulkExclusion::Alone(why));
     }
-    if facts.diff.len() > CHANGES_AMONG_SEVERAL_MAX {
+    if facts.diff.len() + argument_places(facts).len() > CHANGES_AMONG_SEVERAL_MAX {
         return Some(BulkExclusion::Alone(NotBulkDecidable::Large));
     }
     facts.outcome_unknown.then_some(BulkExclusion::OutcomeUnknown)

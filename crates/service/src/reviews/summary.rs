@@ -11,7 +11,7 @@ use countersign_domain::primitives::id::{FlowId, ToolName};
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::Hold;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::reviews::Reviews;
 
 /// The maximum number of named keys, for a short message.
@@ -48,7 +48,11 @@ impl Reviews {
     }
 
     async fn call_in_words(&self, keys: &Keys, hold: &Hold, policy: &Policy) -> Result<Option<String>> {
-        let statement = self.threads.stated(keys, hold.transition).await?.statement;
+        // Only an ended review can be archived, and its message is shown without the call.
+        let statement = match self.threads.stated(keys, hold.transition).await {
+            Err(Error::Archive(_) | Error::NoArchives) => return Ok(None),
+            stated => stated?.statement,
+        };
         let name = statement.tool.as_ref().and_then(|it| it.get("name")?.as_str());
         let Some(tool) = name.and_then(|it| ToolName::try_from(it).ok()) else { return Ok(None) };
         if !policy.names_tool(&tool) {

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use countersign_domain::chain::commitment::Salt;
 use countersign_domain::identity::party::{Author, Party};
+use countersign_domain::json::diff::leaves;
+use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::Keys;
 use countersign_domain::policy::{Policy, RedactedLeaf, Redactor, ToolDescription, shown_arguments_by};
 use countersign_domain::primitives::id::ToolName;
@@ -29,6 +31,19 @@ pub enum RedactedArguments {
     Whole { value: Value, salt: Salt },
     /// The arguments that are not redacted.
     Parts(Vec<RedactedLeaf>),
+}
+
+impl RedactedToolCall {
+    /// Returns the paths of all values in the arguments, as their readers see them.
+    pub fn places(&self) -> Vec<Pointer> {
+        let place = |leaf: &RedactedLeaf| match leaf {
+            RedactedLeaf::Hidden { pointer } | RedactedLeaf::Shown { pointer, .. } => pointer.clone(),
+        };
+        match &self.arguments {
+            RedactedArguments::Whole { value, .. } => leaves(value).into_iter().map(|(pointer, _)| pointer).collect(),
+            RedactedArguments::Parts(parts) => parts.iter().map(place).collect(),
+        }
+    }
 }
 
 /// The policies, redactors and states around a tool call, for one reader.

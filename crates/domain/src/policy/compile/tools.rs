@@ -12,6 +12,8 @@ use super::reviewers::need_people;
 use crate::policy::tool_description::{ToolDescription, ToolRisk};
 use crate::policy::tool_globs::{ToolGlob, ToolGlobs, ToolPolicy};
 use crate::primitives::id::{NodeId, ToolName};
+use crate::primitives::sanitize;
+use crate::primitives::sanitize::TextSegment;
 use crate::threads::usage::Cost;
 
 pub(super) const TOOLS_KEYS: &[&str] = &["allow", "deny", "hide"];
@@ -57,7 +59,7 @@ fn read_described(tools: &TomlSection<'_>) -> Result<BTreeMap<ToolName, ToolDesc
 
 fn read_description(section: &TomlSection<'_>) -> Result<ToolDescription, PolicyError> {
     section.expect_keys(DESCRIPTION_KEYS)?;
-    let text = |key, max| section.get(key).map(|it| it.line(max)).transpose();
+    let text = |key, max| section.get(key).map(|it| read_words(&it, max)).transpose();
     Ok(ToolDescription {
         title: text("title", bounds::TOOL_LABEL_CHARS_MAX)?,
         description: text("description", bounds::TOOL_DESCRIPTION_CHARS_MAX)?,
@@ -66,6 +68,16 @@ fn read_description(section: &TomlSection<'_>) -> Result<ToolDescription, Policy
         labels: read_argument_words(section, "label")?,
         units: read_argument_words(section, "unit")?,
     })
+}
+
+/// Reads words for reviewers. They also stand in messages, which cannot mark an invisible character.
+fn read_words(item: &TomlItem<'_>, max: usize) -> Result<String, PolicyError> {
+    let text = item.line(max)?;
+    if sanitize::inert_line(&text).iter().any(|it| matches!(it, TextSegment::Escape(_))) {
+        let message = format!("`{}` has a character that is invisible or reorders text: remove it", item.name());
+        return Err(item.error(PolicyCode::BadValue, message));
+    }
+    Ok(text)
 }
 
 fn read_risk(item: &TomlItem<'_>) -> Result<ToolRisk, PolicyError> {
@@ -80,7 +92,7 @@ fn read_shown(section: &TomlSection<'_>) -> Result<Vec<String>, PolicyError> {
     let Some(list) = section.get("show") else { return Ok(Vec::new()) };
     let mut shown: Vec<String> = Vec::new();
     for item in list.items(bounds::TOOL_ARGUMENTS_MAX)? {
-        let argument = item.line(bounds::TOOL_LABEL_CHARS_MAX)?;
+        let argument = read_words(&item, bounds::TOOL_LABEL_CHARS_MAX)?;
         if shown.contains(&argument) {
             let message = format!("`{}`: the list already has {argument}: remove it", item.name());
             return Err(item.error(PolicyCode::BadValue, message));
@@ -96,7 +108,7 @@ fn read_argument_words(section: &TomlSection<'_>, key: &str) -> Result<BTreeMap<
     let named = item.section()?.members(bounds::TOOL_ARGUMENTS_MAX)?;
     named
         .into_iter()
-        .map(|(argument, _, it)| Ok((argument.to_owned(), it.line(bounds::TOOL_LABEL_CHARS_MAX)?)))
+        .map(|(argument, _, it)| Ok((argument.to_owned(), read_words(&it, bounds::TOOL_LABEL_CHARS_MAX)?)))
         .collect()
 }
 

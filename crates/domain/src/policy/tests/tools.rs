@@ -60,6 +60,7 @@ fn mistake_in_a_description_is_named() {
         ("[tools.a]\ntitel = \"x\"", PolicyCode::UnknownKey, "tools.a.titel"),
         ("[tools.a]\nrisk = \"severe\"", PolicyCode::BadValue, "tools.a.risk"),
         ("[tools.a]\ntitle = \"two\\nlines\"", PolicyCode::BadValue, "tools.a.title"),
+        ("[tools.a]\ntitle = \"a\u{202e}b\"", PolicyCode::BadValue, "tools.a.title"),
         ("[tools.a]\nshow = [\"x\", \"x\"]", PolicyCode::BadValue, "tools.a.show[1]"),
         ("[tools.a]\nunit.x = 1", PolicyCode::WrongType, "tools.a.unit.x"),
         ("[tools.\"a b\"]", PolicyCode::BadValue, "a tool"),

@@ -155,7 +155,7 @@ impl BulkDecisionContext<'_> {
                 0 => "None of these reviews can be decided here.".to_owned(),
                 kinds => format!(
                     "The selected reviews request {kinds} different kinds of change. Reviews can be decided together \
-                     only if they have the same policy, node, reasons and changed paths. Nothing was decided."
+                     only if they have the same policy, node, reasons, changed paths and tool arguments. Nothing was decided."
                 ),
             };
             let groups = sorted.alike.iter().map(|it| it.iter().map(apart_row).collect()).collect();

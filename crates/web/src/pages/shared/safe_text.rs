@@ -129,6 +129,11 @@ impl SafePath {
         &self.0
     }
 
+    /// Whether the path fits a sentence.
+    pub fn is_short(&self) -> bool {
+        self.shown().chars().count() <= SENTENCE_CHARS_MAX
+    }
+
     /// Returns the form value: the pointer, or its JSON text if it has invisible characters, which a browser might
     /// change.
     pub fn sent(&self) -> String {

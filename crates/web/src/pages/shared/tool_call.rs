@@ -13,6 +13,9 @@ use super::safe_text::{SafeJson, SafeLine, SafePath};
 /// Arguments that a headline names.
 const MENTIONED: usize = 2;
 
+/// Rows before the others are folded.
+const ROWS_SHOWN: usize = 20;
+
 /// A tool call with all its arguments.
 #[derive(Clone, Debug)]
 pub struct ToolCallView {
@@ -21,8 +24,10 @@ pub struct ToolCallView {
     pub title: Option<SafeLine>,
     pub description: Option<SafeLine>,
     pub risk: Option<ToolRiskView>,
-    /// The arguments, the most relevant first.
-    pub arguments: Vec<ToolArgumentRow>,
+    /// The most relevant arguments.
+    pub first: Vec<ToolArgumentRow>,
+    /// The other arguments, which the page folds.
+    pub more: Vec<ToolArgumentRow>,
     /// Salt of the commitment to the arguments in base64url. `None` if a value is redacted.
     pub salt: Option<String>,
 }
@@ -73,24 +78,31 @@ pub struct ToolCallMention {
 impl ToolCallView {
     pub fn of(call: &RedactedToolCall) -> Self {
         let words = |text: Option<&str>| text.map(SafeLine::new);
+        let mut first = rows(call);
+        let more = first.split_off(first.len().min(ROWS_SHOWN));
         Self {
             name: SafeLine::new(call.name.as_str()),
             title: words(call.description.title()),
             description: words(call.description.description()),
             risk: call.description.risk().map(ToolRiskView),
-            arguments: rows(call),
+            first,
+            more,
             salt: match &call.arguments {
                 RedactedArguments::Whole { salt, .. } => Some(URL_SAFE_NO_PAD.encode(salt)),
                 RedactedArguments::Parts(_) => None,
             },
         }
     }
+
+    pub const fn is_without_arguments(&self) -> bool {
+        self.first.is_empty()
+    }
 }
 
 impl ToolCallMention {
     pub fn of(call: &RedactedToolCall) -> Self {
-        let ToolCallView { name, title, risk, mut arguments, .. } = ToolCallView::of(call);
-        let more = arguments.len().saturating_sub(MENTIONED);
+        let ToolCallView { name, title, risk, first: mut arguments, more, .. } = ToolCallView::of(call);
+        let more = arguments.len().saturating_sub(MENTIONED) + more.len();
         arguments.truncate(MENTIONED);
         Self { name, title, risk, arguments, more }
     }

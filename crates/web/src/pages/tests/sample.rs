@@ -28,7 +28,7 @@ use crate::pages::shared::widgets::{CommentRequirement, HoldReasonView, Timeline
 const TOOL_SALT: [u8; 32] = [3; 32];
 
 fn arguments() -> Value {
-    json!({"10": 1, "9": 2, "to": "user 42"})
+    json!({"10": 1, "9": 2, "to": "user 42", "total": "p\u{430}yment \u{202e}of 1"})
 }
 
 pub fn moment(iso: &str, words: &str, distance: &str) -> TimestampView {
@@ -220,7 +220,8 @@ pub fn call() -> ToolCallView {
         title: Some(line("Look up an account")),
         description: Some(line("Reads the account of a customer.")),
         risk: Some(ToolRiskView(ToolRisk::High)),
-        arguments: arguments.as_object().unwrap().iter().map(row).collect(),
+        first: arguments.as_object().unwrap().iter().take(3).map(row).collect(),
+        more: arguments.as_object().unwrap().iter().skip(3).map(row).collect(),
         salt: Some(URL_SAFE_NO_PAD.encode(TOOL_SALT)),
     }
 }

@@ -4,7 +4,7 @@
 /// named, or else with the file's own `policy()`.
 macro_rules! on_both {
     ($($tests:tt)*) => {
-        on_databases! { postgres; $($tests)* }
+        on_databases! { (sqlite, postgres); $($tests)* }
     };
 }
 
@@ -12,16 +12,16 @@ macro_rules! on_both {
 /// or edit or watch the database. `./test` runs them on PostgreSQL only with `TEST_FULL=1`, by the name of this module.
 macro_rules! on_both_in_full {
     ($($tests:tt)*) => {
-        on_databases! { postgres_in_full; $($tests)* }
+        on_databases! { (sqlite_in_full, postgres_in_full); $($tests)* }
     };
 }
 
 macro_rules! on_databases {
-    ($postgres:ident; in $scenario:ident; $($name:ident,)*) => {
-        on_databases! { $postgres; in $scenario; $($name(super::policy()),)* }
+    (($sqlite:ident, $postgres:ident); in $scenario:ident; $($name:ident,)*) => {
+        on_databases! { ($sqlite, $postgres); in $scenario; $($name(super::policy()),)* }
     };
-    ($postgres:ident; in $scenario:ident; $($name:ident($policy:expr),)*) => {
-        mod sqlite {
+    (($sqlite:ident, $postgres:ident); in $scenario:ident; $($name:ident($policy:expr),)*) => {
+        mod $sqlite {
             $(#[tokio::test]
             async fn $name() {
                 super::$name(super::$scenario::on_sqlite(&$policy).await).await;
@@ -34,10 +34,10 @@ macro_rules! on_databases {
             })*
         }
     };
-    ($postgres:ident; $($name:ident,)*) => {
-        on_databases! { $postgres; in ApiScenario; $($name(super::policy()),)* }
+    (($sqlite:ident, $postgres:ident); $($name:ident,)*) => {
+        on_databases! { ($sqlite, $postgres); in ApiScenario; $($name(super::policy()),)* }
     };
-    ($postgres:ident; $($name:ident($policy:expr),)*) => {
-        on_databases! { $postgres; in ApiScenario; $($name($policy),)* }
+    (($sqlite:ident, $postgres:ident); $($name:ident($policy:expr),)*) => {
+        on_databases! { ($sqlite, $postgres); in ApiScenario; $($name($policy),)* }
     };
 }

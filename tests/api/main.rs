@@ -5,6 +5,7 @@
 mod both;
 mod amendments;
 mod amendments_signed;
+mod approval_requests;
 mod attacks;
 mod attempts;
 mod audits;

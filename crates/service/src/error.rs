@@ -13,6 +13,7 @@ use countersign_domain::platform::idempotency::IdempotencyError;
 use countersign_domain::policy::PolicyError;
 use countersign_domain::primitives::id::ReviewId;
 use countersign_domain::reviews::VoteRejected;
+use countersign_domain::threads::approval_request::ApprovalRequestError;
 use countersign_domain::threads::thread::Checkpoint;
 use countersign_store::StoreError;
 use serde_json::Value;
@@ -92,6 +93,8 @@ pub enum Error {
     Denied(DenialCode),
     #[error(transparent)]
     NotTaken(#[from] InterruptRejected),
+    #[error(transparent)]
+    ApprovalRequest(#[from] ApprovalRequestError),
     /// The idempotency key of the request was used before, and its stored response cannot be returned.
     #[error(transparent)]
     NotRepeated(#[from] IdempotencyError),
@@ -210,6 +213,7 @@ impl Error {
             | Self::WrongState(_)
             | Self::Denied(_)
             | Self::NotTaken(_)
+            | Self::ApprovalRequest(_)
             | Self::NotRepeated(_)
             | Self::Vote(_)
             | Self::Passkey(_)

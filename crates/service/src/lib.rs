@@ -3,6 +3,7 @@
 //! A use case loads the rows that it needs, decides with the pure domain, and commits one change. The change
 //! lists every row that the decision relied on. On a conflict, the use case loads and decides again.
 
+pub mod approval_requests;
 pub mod archive;
 pub mod audit;
 pub mod branches;
@@ -35,6 +36,7 @@ use countersign_domain::context::Rotation;
 use countersign_store::Store;
 use countersign_store::watched::WatchedStore;
 
+use approval_requests::ApprovalRequests;
 use archive::VersionArchive;
 use branches::Branches;
 pub use countersign_store::record::Stored;
@@ -70,6 +72,7 @@ pub struct Service {
     pub writes: Arc<Writes>,
     pub log: Arc<Log>,
     pub reviews: Arc<Reviews>,
+    pub approval_requests: Arc<ApprovalRequests>,
     pub interrupts: Arc<Interrupts>,
     pub policy_changes: Arc<PolicyChanges>,
     pub inbox: Arc<Inbox>,
@@ -119,6 +122,15 @@ impl Service {
         let writes = Arc::new(Writes::new(&core, &policies, &identity, &threads, &proposals));
         let log = Arc::new(Log::new(&core, &policies, &identity, &threads));
         let reviews = Arc::new(Reviews::new(&core, &policies, &identity, &threads, &proposals, &writes));
+        let approval_requests = Arc::new(ApprovalRequests {
+            core: Arc::clone(&core),
+            policies: Arc::clone(&policies),
+            identity: Arc::clone(&identity),
+            threads: Arc::clone(&threads),
+            proposals: Arc::clone(&proposals),
+            writes: Arc::clone(&writes),
+            reviews: Arc::clone(&reviews),
+        });
         let interrupts = Arc::new(Interrupts::new(&core, &policies, &identity, &threads, &reviews));
         let policy_changes = Arc::new(PolicyChanges::new(&core, &policies, &identity, &threads, &proposals, &reviews));
         let inbox = Arc::new(Inbox::new(&core, &threads, &reviews, &policy_changes));
@@ -138,6 +150,7 @@ impl Service {
             writes,
             log,
             reviews,
+            approval_requests,
             interrupts,
             policy_changes,
             inbox,

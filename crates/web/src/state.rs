@@ -9,6 +9,7 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use actix_web::web::ServiceConfig;
 use countersign_service::Service;
+use countersign_service::approval_requests::ApprovalRequests;
 use countersign_service::archive::VersionArchive;
 use countersign_service::branches::Branches;
 use countersign_service::delivery::Deliveries;
@@ -136,6 +137,7 @@ shared_parts! {
     writes: Writes,
     log: Log,
     reviews: Reviews,
+    approval_requests: ApprovalRequests,
     interrupts: Interrupts,
     policy_changes: PolicyChanges,
     inbox: Inbox,

@@ -79,7 +79,7 @@ pub struct TokenAdd {
     /// A name for the token.
     #[arg(value_parser = label)]
     pub name: String,
-    /// The role of the token: host, agent, writer, auditor, admin or monitor.
+    /// The role of the token: host, agent, instance, writer, auditor, admin or monitor.
     #[arg(long, value_parser = machine_role)]
     pub role: MachineRole,
     /// The account or group that is responsible for the token.
@@ -93,26 +93,26 @@ pub struct TokenAdd {
     /// The flow that the token is bound to.
     #[arg(long)]
     pub flow: Option<FlowId>,
-    /// A node that the token acts as. Repeatable for an agent. A writer has exactly one.
+    /// A node that the token acts as. Repeatable for an agent. A writer or an instance has exactly one.
     #[arg(long = "node", value_name = "NODE", value_delimiter = ',')]
     pub nodes: Vec<NodeId>,
 }
 
 impl TokenAdd {
-    /// Returns the problem if flow and nodes do not fit the role. Hosts, agents and writers need a flow, and agents and
-    /// writers need nodes.
+    /// Returns the problem if flow and nodes do not fit the role.
     pub(super) fn misfit(&self) -> Option<&'static str> {
         // A node that is given twice counts once, because a token has a set of nodes.
         let nodes = self.nodes.iter().collect::<BTreeSet<_>>().len();
         match (self.role, &self.flow, nodes) {
-            (MachineRole::Host | MachineRole::Agent | MachineRole::Writer, None, _) => {
+            (MachineRole::Host | MachineRole::Agent | MachineRole::Instance | MachineRole::Writer, None, _) => {
                 Some("a token of this role needs a flow: add --flow FLOW")
             }
             (MachineRole::Agent, _, 0) => Some("an agent needs at least one node: add --node NODE"),
-            (MachineRole::Writer, _, nodes) if nodes != 1 => {
-                Some("a writer needs exactly one node: add --node NODE once")
+            (MachineRole::Writer | MachineRole::Instance, _, nodes) if nodes != 1 => {
+                Some("a token of this role needs exactly one node: add --node NODE once")
             }
-            (MachineRole::Host | MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor, _, 1..) => {
+            (MachineRole::Host, _, 2..) => Some("a host has at most one node: add --node NODE once"),
+            (MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor, _, 1..) => {
                 Some("a token of this role has no node: remove --node")
             }
             _ => None,

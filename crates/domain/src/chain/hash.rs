@@ -30,6 +30,8 @@ pub enum Tag {
     Comment,
     Patch,
     Proposal,
+    /// Approval request of an agent instance.
+    Submission,
     Step,
     /// Content of a held change.
     Effect,
@@ -73,6 +75,7 @@ impl Tag {
             Self::Comment => "countersign.comment.v1",
             Self::Patch => "countersign.patch.v1",
             Self::Proposal => "countersign.proposal.v1",
+            Self::Submission => "countersign.submission.v1",
             Self::Step => "countersign.step.v1",
             Self::Effect => "countersign.effect.v1",
             Self::Event => "countersign.event.v1",

@@ -77,6 +77,7 @@ pub fn done(event: &Event, run: &str) -> Option<EventRecord> {
         | EventType::WriteReserved
         | EventType::WriteConfirmed
         | EventType::WriteAborted
+        | EventType::WriteFailed
         | EventType::WriteLapsed
         | EventType::WriteResolved
         | EventType::ThreadForked

@@ -119,6 +119,8 @@ named_json_enum! {
         /// Creates threads and reads the decisions of its flow.
         Host = "host",
         Agent = "agent",
+        /// Asks for the approval of tool calls as its node, and runs the approved ones.
+        Instance = "instance",
         /// Verifies, confirms and aborts as its node.
         Writer = "writer",
         /// Reads everything and changes nothing.
@@ -149,6 +151,9 @@ pub struct Token {
     /// The secret for signed posts, if one was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signing: Option<SigningSecretRef>,
+    /// The expiry, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
 }
 
 impl Token {
@@ -159,6 +164,11 @@ impl Token {
     /// Checks that the token may act as a node of a flow.
     pub fn acts_as(&self, flow: &FlowId, node: &NodeId) -> bool {
         self.of_flow(flow) && self.nodes.contains(node)
+    }
+
+    /// Checks that the token is neither revoked nor expired.
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        !self.revoked && self.expires_at.is_none_or(|it| now < it)
     }
 
     /// Checks that the token belongs to a flow.

@@ -59,6 +59,7 @@ events! {
     WriteReserved = "write.reserved",
     WriteConfirmed = "write.confirmed",
     WriteAborted = "write.aborted",
+    WriteFailed = "write.failed",
     WriteLapsed = "write.lapsed",
     WriteResolved = "write.resolved",
     PolicyProposed = "policy.proposed",

@@ -29,6 +29,10 @@ impl IdempotencyKey {
         let fits = (1..=KEY_BYTES_MAX).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_graphic());
         fits.then(|| Self(text.to_owned()))
     }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 /// A request with a key: its token, key and content.
@@ -79,6 +83,9 @@ pub struct IdempotencyRecord {
 /// The reason why a request with a key is neither executed nor answered from the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum IdempotencyError {
+    /// The call requires a key.
+    #[error("this call needs an Idempotency-Key; send a key of your own for each call")]
+    Missing,
     /// The key was used for another request.
     #[error("this Idempotency-Key was used for another body; use a new key for each request")]
     Differs,
@@ -93,10 +100,11 @@ pub enum IdempotencyError {
 }
 
 impl IdempotencyError {
-    pub const ALL: &'static [Self] = &[Self::Differs, Self::Running, Self::TooLong];
+    pub const ALL: &'static [Self] = &[Self::Missing, Self::Differs, Self::Running, Self::TooLong];
 
     pub const fn code(self) -> &'static str {
         match self {
+            Self::Missing => "missing_idempotency_key",
             Self::Differs => "idempotency_key_reused",
             Self::Running => "request_in_progress",
             Self::TooLong => "answer_not_kept",

@@ -1,5 +1,6 @@
 //! Threads, transitions, branches, joins and archived segments.
 
+pub mod approval_request;
 pub mod archive;
 pub mod branch;
 pub mod flow;

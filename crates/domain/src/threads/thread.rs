@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::approval_request::ApprovalRequest;
 use super::archive::ArchivalProgress;
 use super::branch::Branch;
 use super::unapproved_policies::UnapprovedPolicies;
@@ -141,6 +142,9 @@ pub struct Thread {
     /// The episode, if the thread is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub episode: Option<Episode>,
+    /// The approval request, if the thread was made for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Box<ApprovalRequest>>,
     /// The number of archived and erased versions.
     #[serde(default, skip_serializing_if = "ArchivalProgress::is_nothing")]
     pub gone: ArchivalProgress,

@@ -39,14 +39,20 @@ impl Tool {
         let Some(Value::Object(arguments)) = members.get("arguments") else {
             return Err(wrong(root.child("arguments"), "`arguments` must be an object; send `{}` without arguments"));
         };
+        Self::new(name, arguments.clone())
+    }
+
+    /// Returns the call if its arguments are short enough.
+    pub fn new(name: ToolName, arguments: Map<String, Value>) -> Result<Self, InvalidUsage> {
+        let tool = Self { name, arguments };
         // The canonical length does not depend on the client's whitespace.
-        if canonical(&members["arguments"]).len() > ARGUMENTS_BYTES_MAX {
-            return Err(wrong(
-                root.child("arguments"),
-                "`arguments` is longer than 16 KiB of canonical JSON; put large documents into the state",
-            ));
+        if canonical(&Value::Object(tool.arguments.clone())).len() > ARGUMENTS_BYTES_MAX {
+            return Err(InvalidUsage {
+                pointer: Pointer::root().child("arguments"),
+                detail: "`arguments` is longer than 16 KiB of canonical JSON; put large documents into the state",
+            });
         }
-        Ok(Self { name, arguments: arguments.clone() })
+        Ok(tool)
     }
 
     /// Returns the part of a request's identity that describes the tool call.

@@ -27,6 +27,8 @@ pub enum WriteState {
     },
     /// The writer reported that it wrote nothing.
     Aborted { at: Timestamp, reason: String },
+    /// The approved tool call failed. It may have had a part of its effect.
+    Failed { at: Timestamp },
     /// The confirm came when the head had moved or belonged to another write, or the thread was closed. It is logged
     /// but not committed.
     Late { at: Timestamp },
@@ -144,6 +146,18 @@ impl Write {
         }
         thread.unresolved.remove(&self.key);
         self.state = WriteState::Aborted { at: now, reason };
+        (self, thread)
+    }
+
+    /// Returns the write of a tool call that failed. The head is used in any case, because the call may have had a part
+    /// of its effect.
+    #[must_use]
+    pub fn failed(mut self, mut thread: Thread, now: Timestamp) -> (Self, Thread) {
+        if self.is_of_head(&thread) {
+            thread.head.usage = HeadUse::Used {};
+        }
+        thread.unresolved.remove(&self.key);
+        self.state = WriteState::Failed { at: now };
         (self, thread)
     }
 

@@ -123,7 +123,9 @@ impl<'a> ThreadEvents<'a> {
                 self.write(event, "by").reserved = Some(event);
             }
             EventType::WriteLapsed => self.write(event, "by").lapsed = true,
-            EventType::WriteConfirmed | EventType::WriteAborted => self.write(event, "by").end = Some(event),
+            EventType::WriteConfirmed | EventType::WriteAborted | EventType::WriteFailed => {
+                self.write(event, "by").end = Some(event)
+            }
             EventType::WriteResolved => self.write(event, "of").end = Some(event),
             _ => self.apply_review_event(event),
         }

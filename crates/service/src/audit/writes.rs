@@ -88,6 +88,7 @@ fn ended_as_told(write: &Write, told: Option<&WriteEvents<'_>>) -> bool {
         }
         WriteState::Late { .. } => is(EventType::WriteConfirmed) && late == Some(true),
         WriteState::Aborted { .. } => is(EventType::WriteAborted),
+        WriteState::Failed { .. } => is(EventType::WriteFailed),
         WriteState::Resolved { .. } => is(EventType::WriteResolved),
     }
 }

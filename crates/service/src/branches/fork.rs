@@ -204,6 +204,7 @@ impl Branches {
             lineage: Default::default(),
             holds_opened: Default::default(),
             violations: Default::default(),
+            request: None,
             gone: Default::default(),
             last_event: None,
             // An episode belongs to the parent thread, whose events record forks and joins.

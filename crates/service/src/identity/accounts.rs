@@ -11,6 +11,7 @@ use countersign_domain::identity::account::{
 use countersign_domain::keys::Keys;
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{AccountId, FlowId, GroupName, NodeId, SessionId, TokenId};
+use countersign_domain::primitives::time::Timestamp;
 use countersign_store::RowFilter;
 use countersign_store::change::Draft;
 use countersign_store::record::{ListBounds, Stored};
@@ -124,15 +125,25 @@ impl Identity {
 
     /// Adds a token. The secret appears only in this response.
     pub async fn add_token(&self, new: &NewToken) -> Result<(Token, String)> {
-        self.put_token(new, None).await
+        self.put_token(new, None, None).await
     }
 
     /// Adds a token on behalf of an administrator.
     pub async fn add_token_by(&self, by: &Stored<Account>, new: &NewToken) -> Result<(Token, String)> {
-        self.put_token(new, Some(by)).await
+        self.put_token(new, Some(by), None).await
     }
 
-    async fn put_token(&self, new: &NewToken, by: Option<&Stored<Account>>) -> Result<(Token, String)> {
+    /// Adds a token with an expiry.
+    pub async fn add_expiring_token(&self, new: &NewToken, expires_at: Timestamp) -> Result<(Token, String)> {
+        self.put_token(new, None, Some(expires_at)).await
+    }
+
+    async fn put_token(
+        &self,
+        new: &NewToken,
+        by: Option<&Stored<Account>>,
+        expires_at: Option<Timestamp>,
+    ) -> Result<(Token, String)> {
         check_name("/name", &new.name)?;
         check_binding(new)?;
         let (keys, now) = (self.core.keys()?, self.core.now());
@@ -151,6 +162,7 @@ impl Identity {
             revoked: false,
             created_at: now,
             signing: None,
+            expires_at,
         };
         let mut draft = Draft::new(keys.row(), now);
         draft.insert(&token)?;
@@ -158,6 +170,9 @@ impl Identity {
             "token": token.id, "name": token.name, "role": token.role, "owner": token.owner,
             "flow": token.flow, "nodes": token.nodes,
         });
+        if let Some(end) = token.expires_at {
+            data["expires_at"] = json!(end);
+        }
         if let Some(by) = by {
             // The commit fails if the administrator lost the role in the meantime.
             draft.require_unchanged(by);
@@ -174,7 +189,7 @@ impl Identity {
         let (id, secret) = parts_of(text)?;
         let keys = self.core.keys()?;
         let token = self.core.fetch::<Token>(&keys, id.as_str()).await?.ok_or(Error::Unauthenticated)?;
-        if is_usable(&token.record, secret) { Ok(token) } else { Err(Error::Unauthenticated) }
+        if is_usable(&token.record, secret, self.core.now()) { Ok(token) } else { Err(Error::Unauthenticated) }
     }
 
     /// Returns the token for a secret from memory if possible. The store checks a remembered token again when it
@@ -183,7 +198,7 @@ impl Identity {
         let (id, secret) = parts_of(text)?;
         match self.core.memory.recall::<Token>(id.as_str()) {
             // A cached token with another secret or a revoked one is read again, because the cache may be old.
-            Some(token) if is_usable(&token.record, secret) => Ok(token),
+            Some(token) if is_usable(&token.record, secret, self.core.now()) => Ok(token),
             _ => self.token_of(text).await.map(Arc::new),
         }
     }
@@ -191,7 +206,8 @@ impl Identity {
     /// Reads a remembered token again. It must be the same token and not revoked.
     pub(crate) async fn token_still(&self, keys: &Keys, presumed: &Stored<Token>) -> Result<Stored<Token>> {
         let token = self.core.fetch::<Token>(keys, presumed.record.id.as_str()).await?.ok_or(Error::Unauthenticated)?;
-        if token.record == presumed.record { Ok(token) } else { Err(Error::Unauthenticated) }
+        let valid = token.record == presumed.record && token.record.is_valid(self.core.now());
+        if valid { Ok(token) } else { Err(Error::Unauthenticated) }
     }
 
     pub(crate) async fn open_session(
@@ -334,22 +350,24 @@ impl Identity {
 fn check_binding(new: &NewToken) -> Result<()> {
     let nodes = new.nodes.len();
     let (flow, fits) = match new.role {
-        MachineRole::Host => (true, nodes == 0),
+        // A host with a node may add instances of that node.
+        MachineRole::Host => (true, nodes <= 1),
         MachineRole::Agent => (true, nodes >= 1),
-        MachineRole::Writer => (true, nodes == 1),
+        MachineRole::Writer | MachineRole::Instance => (true, nodes == 1),
         // These roles cover all flows, so naming one flow would promise a limit that does not exist.
         MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor => (false, nodes == 0),
     };
     if new.flow.is_some() != flow {
         return Err(Error::invalid(
             "/flow",
-            "a token with the role host, agent or writer needs one flow, and all other roles take none",
+            "a token with the role host, agent, instance or writer needs one flow, and all other roles take none",
         ));
     }
     if !fits {
         return Err(Error::invalid(
             "/nodes",
-            "an agent needs at least one node and a writer exactly one, and all other roles take none",
+            "an agent needs at least one node, an instance or a writer exactly one, a host at most one, and all other \
+             roles take none",
         ));
     }
     Ok(())
@@ -362,10 +380,10 @@ fn parts_of(text: &str) -> Result<(TokenId, &str)> {
     Ok((TokenId::try_from(id).map_err(|_| Error::Unauthenticated)?, secret))
 }
 
-fn is_usable(token: &Token, secret: &str) -> bool {
+fn is_usable(token: &Token, secret: &str, now: Timestamp) -> bool {
     // Constant time, so that the duration does not reveal how many characters of the secret match.
     let same = bool::from(fingerprint(secret).as_str().as_bytes().ct_eq(token.secret_hash.as_bytes()));
-    same && !token.revoked
+    same && token.is_valid(now)
 }
 
 /// Pages of accounts that are examined for a possible approver.

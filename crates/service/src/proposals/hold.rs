@@ -102,7 +102,11 @@ pub(crate) fn add_hold(
         stages: stages_of(asking.policy),
         denials_needed: asking.policy.approval().denials(),
         opened_at: now,
-        expires_at: now.plus(asking.policy.approval().ttl()),
+        expires_at: thread
+            .request
+            .iter()
+            .map(|it| it.deadline)
+            .fold(now.plus(asking.policy.approval().ttl()), Timestamp::min),
         notices: notices_of(asking.policy.approval(), now),
         votes: Vec::new(),
         comments: Vec::new(),

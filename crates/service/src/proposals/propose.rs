@@ -47,6 +47,10 @@ impl Proposals {
         if !token.record.of_flow(&thread.record.flow) {
             return Err(Error::NotFound("thread"));
         }
+        // Only its own instance proposes on the thread of an approval request, so nobody else can move its head.
+        if thread.record.request.as_ref().is_some_and(|it| it.instance != token.record.principal()) {
+            return Err(Error::NotFound("thread"));
+        }
         // The node decides what the caller may read and write, so the token must name it.
         if !token.record.acts_as(&thread.record.flow, &proposal.node) {
             return Err(Error::Forbidden(

@@ -25,6 +25,7 @@ use crate::platform::event_recorder;
 use crate::platform::rejection_body::{RejectionBody, result_error};
 use crate::proposals::Proposals;
 use crate::proposals::outcome::ProposalOutcome;
+use crate::threads::close::close_request;
 use crate::threads::redaction_queue::RedactionWork;
 
 /// The longest value that an error repeats. The value helps to recognize the request and is not a copy of it.
@@ -155,6 +156,7 @@ impl Proposals {
         }
         let (kind, data) = (EventType::TransitionRejected, event_data(&rejection));
         event_recorder::append_thread_event(&mut draft, &mut thread, now, kind, data)?;
+        close_request(&mut draft, &mut thread, now)?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.core.commit(draft.finish()).await?;
         let head = &asking.head.entry;

@@ -2,8 +2,9 @@
 
 use countersign_domain::log::event::EventType;
 use countersign_domain::primitives::id::{PrincipalId, ThreadId};
+use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::reviews::{Hold, HoldState};
-use countersign_domain::threads::thread::{ThreadClosure, ThreadStatusCode};
+use countersign_domain::threads::thread::{Thread, ThreadClosure, ThreadStatusCode};
 use countersign_domain::threads::transition::HoldEndReason;
 use countersign_store::change::Draft;
 use countersign_store::record::Stored;
@@ -16,6 +17,15 @@ use crate::platform::event_recorder;
 use crate::platform::reason::cut_reason;
 use crate::platform::retry::retrying;
 use crate::threads::Threads;
+
+/// Closes the thread of an approval request that has ended. Other threads stay open.
+pub(crate) fn close_request(draft: &mut Draft<'_>, thread: &mut Thread, now: Timestamp) -> Result<()> {
+    let Some(request) = thread.request.as_ref().filter(|_| thread.closed.is_none()) else { return Ok(()) };
+    let (by, reason) = (request.instance.clone(), "the approval request has ended".to_owned());
+    let data = json!({"by": by, "reason": reason});
+    thread.closed = Some(ThreadClosure { by, at: now, reason });
+    event_recorder::append_thread_event(draft, thread, now, EventType::ThreadClosed, data)
+}
 
 impl Threads {
     /// Closes a thread. It accepts no proposals, votes or writes until it is reopened.
@@ -45,10 +55,13 @@ impl Threads {
                 let end = HoldEnd { state, reason, at: now };
                 self.add_hold_end(&mut draft, &keys, &mut record, &hold, end).await?;
             }
-            let reason = cut_reason(reason);
-            let data = json!({"by": by, "reason": reason});
-            record.closed = Some(ThreadClosure { by: by.clone(), at: now, reason });
-            event_recorder::append_thread_event(&mut draft, &mut record, now, EventType::ThreadClosed, data)?;
+            // The end of its review has closed the thread of an approval request.
+            if record.closed.is_none() {
+                let reason = cut_reason(reason);
+                let data = json!({"by": by, "reason": reason});
+                record.closed = Some(ThreadClosure { by: by.clone(), at: now, reason });
+                event_recorder::append_thread_event(&mut draft, &mut record, now, EventType::ThreadClosed, data)?;
+            }
             draft.replace(&stored, &record)?;
             // The response is stored with its change, so that a repeated request gets it back.
             self.core.store_response(&mut draft, &keys, &())?;

@@ -11,6 +11,7 @@ use countersign_domain::keys::{Keys, ThreadSecret};
 use countersign_domain::policy::project;
 use countersign_domain::primitives::id::{FlowId, NodeId, PrincipalId, ReviewId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::approval_request::ApprovalRequest;
 use countersign_domain::threads::branch::Branch;
 use countersign_domain::threads::flow::Flow;
 use countersign_domain::threads::thread::{Context, Thread, ThreadStatusCode};
@@ -69,6 +70,16 @@ pub struct StateView {
 impl Threads {
     /// Creates a thread. The same request for the same name again gets the same response.
     pub async fn create_thread(&self, token: &Stored<Token>, new: &NewThread) -> Result<CreatedThread> {
+        self.create_thread_for(token, new, None).await
+    }
+
+    /// Creates a thread, for an approval request if there is one.
+    pub(crate) async fn create_thread_for(
+        &self,
+        token: &Stored<Token>,
+        new: &NewThread,
+        request: Option<&ApprovalRequest>,
+    ) -> Result<CreatedThread> {
         retrying!({
             if !token.record.of_flow(&new.flow) {
                 return Err(Error::Forbidden("this token belongs to another flow. Use a token of the thread's flow"));
@@ -94,9 +105,13 @@ impl Threads {
             })?;
             // The time is read last, because the judgement may have waited in the fair queue.
             let now = self.core.now();
-            let id = super::names::name_for(&new.flow, new.thread.as_ref(), now)?;
+            let id = match (request, &new.thread) {
+                // No host can use these names.
+                (Some(_), Some(reserved)) => reserved.clone(),
+                _ => super::names::name_for(&new.flow, new.thread.as_ref(), now)?,
+            };
             // A repeated request gets the same response, so that a client can retry.
-            if let Some(made) = self.made_before(&keys, token, &id, new).await? {
+            if let Some(made) = self.made_before(&keys, token, &id, new, request).await? {
                 return Ok(made);
             }
             let principal = token.record.principal();
@@ -115,7 +130,10 @@ impl Threads {
             let mut draft = Draft::new(keys.row(), now);
             // The commit fails if the token was revoked, the policy was replaced or a halt began in the meantime.
             draft.require_unchanged(token).require_unchanged(&flow).require_unchanged(&gateway);
-            let first = self.insert_thread(&mut draft, &keys, first, |first| thread_of(first, new, now))?;
+            let first = self.insert_thread(&mut draft, &keys, first, |first| Thread {
+                request: request.cloned().map(Box::new),
+                ..thread_of(first, new, now)
+            })?;
             let made = created(&first, new.flow.clone());
             self.core.store_response(&mut draft, &keys, &made)?;
             self.core.commit(draft.finish()).await?;
@@ -131,6 +149,7 @@ impl Threads {
         token: &Stored<Token>,
         id: &ThreadId,
         new: &NewThread,
+        request: Option<&ApprovalRequest>,
     ) -> Result<Option<CreatedThread>> {
         let Some(thread) = self.core.fetch::<Thread>(keys, id.as_str()).await? else { return Ok(None) };
         let first = self.version(keys, id, 0).await?;
@@ -139,6 +158,7 @@ impl Threads {
             && first.statement.flow == new.flow
             && first.statement.principal == token.record.principal()
             && thread.record.context == new.context
+            && submission_of(thread.record.request.as_deref()) == submission_of(request)
             && thread.record.episode.as_ref().map(|it| &it.terms) == new.episode.as_ref();
         if same {
             Ok(Some(created(&first, new.flow.clone())))
@@ -221,9 +241,14 @@ fn thread_of(first: &Version, new: &NewThread, now: Timestamp) -> Thread {
         committed_nodes: Default::default(),
         spent: Default::default(),
         episode: new.episode.clone().map(Episode::new),
+        request: None,
         gone: Default::default(),
         last_event: None,
     }
+}
+
+fn submission_of(request: Option<&ApprovalRequest>) -> Option<Digest> {
+    request.map(|it| it.submission)
 }
 
 fn created(first: &Version, flow: FlowId) -> CreatedThread {

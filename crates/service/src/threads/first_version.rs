@@ -67,6 +67,9 @@ impl Threads {
         if let Some(episode) = &thread.episode {
             data["episode"] = json!(episode.terms.digest());
         }
+        if let Some(request) = &thread.request {
+            data["request"] = json!(request.submission);
+        }
         event_recorder::append_thread_event(draft, &mut thread, now, EventType::ThreadCreated, data)?;
         let outcome = TransitionOutcome::Committed { entry: head.token.clone() };
         draft.insert(&Transition { outcome, ..transition })?;

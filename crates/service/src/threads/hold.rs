@@ -140,7 +140,14 @@ impl Threads {
             *opened = opened.saturating_sub(1);
             thread.holds_opened.retain(|_, opened| *opened > 0);
         }
-        event_recorder::append_thread_event(draft, thread, at, end_event(reason), end_data(&ended))
+        event_recorder::append_thread_event(draft, thread, at, end_event(reason), end_data(&ended))?;
+        match reason {
+            HoldEndReason::Denied | HoldEndReason::Expired | HoldEndReason::Cancelled => {
+                super::close::close_request(draft, thread, at)
+            }
+            // Another review or a new request may follow.
+            HoldEndReason::Superseded => Ok(()),
+        }
     }
 }
 

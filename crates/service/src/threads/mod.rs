@@ -1,7 +1,7 @@
 //! Threads: creates and reads them.
 
 pub(crate) mod archive_lookup;
-mod close;
+pub(crate) mod close;
 pub mod commit;
 pub mod comparison;
 pub mod create;

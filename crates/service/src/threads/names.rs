@@ -7,6 +7,7 @@ use countersign_adapters::random;
 use countersign_domain::episode::imported;
 use countersign_domain::primitives::id::{FlowId, ThreadId};
 use countersign_domain::primitives::time::Timestamp;
+use countersign_domain::threads::approval_request;
 use countersign_domain::threads::branch::Branch;
 
 use crate::error::{Error, Result};
@@ -26,6 +27,9 @@ pub(super) fn name_for(flow: &FlowId, asked: Option<&ThreadId>, now: Timestamp) 
         // Anyone who knows the head can compute a branch's name, so no host may take it.
         Some(id) if Branch::is_name(id) => {
             refused("this form of name is reserved for branches. Fork one with POST /v1/threads/{thread}/forks")
+        }
+        Some(id) if approval_request::is_name(id) => {
+            refused("this form of name is reserved for approval requests. Choose another name")
         }
         Some(id) if !may_take(flow, id) => refused(
             "a name that begins with `flow:` is private to one flow. Use `flow:FLOW:NAME` with the thread's own flow and a NAME without colons",

@@ -12,6 +12,7 @@ use countersign_domain::log::event::EventType;
 use countersign_domain::policy::{Judgement, Policy, RejectCode};
 use countersign_domain::primitives::id::{PrincipalId, ThreadId, WriteId};
 use countersign_domain::reviews::{Hold, HoldState};
+use countersign_domain::threads::approval_request::{CallOutcome, CallStatus};
 use countersign_domain::threads::thread::{Thread, WriteKey};
 use countersign_domain::threads::transition::{
     HoldEndReason, ProposalIdentity, Transition, TransitionOutcome, patch_digest,
@@ -31,6 +32,7 @@ use crate::platform::reason::cut_reason;
 use crate::platform::rejection_body::result_error;
 use crate::platform::retry::retrying;
 use crate::proposals::judge_queue::{JudgedRequest, JudgingContext, JudgingJob};
+use crate::threads::close::close_request;
 use crate::threads::commit::{CommitBase, GatedTransition};
 use crate::threads::hold_end::HoldEnd;
 use crate::threads::statement::{JudgedEffect, StatementInput};
@@ -43,6 +45,8 @@ struct WriteEndContext {
     token: Stored<Token>,
     write: Stored<Write>,
     standing: ThreadContext,
+    /// The outcome of the tool call that the write was reserved for.
+    call: Option<CallOutcome>,
 }
 
 impl Writes {
@@ -50,15 +54,43 @@ impl Writes {
     pub async fn confirm(&self, token: &Stored<Token>, write_id: &WriteId, result: &Value) -> Result<Write> {
         retrying!({
             let ending = self.end_context(token, write_id).await?;
-            // A repeated confirmation gets the stored outcome, so that a writer can retry safely.
-            if !ending.write.record.is_open() {
-                return Ok(ending.write.record);
-            }
-            match ending.write.record.confirm_effect(&ending.standing.thread.record) {
-                ConfirmEffect::Commit => self.confirm_commit(&ending, &token.record.owner, result).await,
-                ConfirmEffect::Late => self.confirm_late(&ending).await,
+            self.confirm_once(&ending, result).await
+        })
+    }
+
+    async fn confirm_once(&self, ending: &WriteEndContext, result: &Value) -> Result<Write> {
+        // A repeated confirmation gets the stored outcome, so that a writer can retry safely.
+        if !ending.write.record.is_open() {
+            return Ok(ending.write.record.clone());
+        }
+        match ending.write.record.confirm_effect(&ending.standing.thread.record) {
+            ConfirmEffect::Commit => self.confirm_commit(ending, result).await,
+            ConfirmEffect::Late => self.confirm_late(ending).await,
+        }
+    }
+
+    /// Records the outcome of an approved tool call. Its approval is used up in any case.
+    pub async fn report_call(&self, token: &Stored<Token>, write_id: &WriteId, call: &CallOutcome) -> Result<Write> {
+        retrying!({
+            let ending = WriteEndContext { call: Some(call.clone()), ..self.end_context(token, write_id).await? };
+            match call.status {
+                CallStatus::Succeeded => self.confirm_once(&ending, &json!({})).await,
+                CallStatus::Failed => self.fail_once(&ending).await,
             }
         })
+    }
+
+    async fn fail_once(&self, ending: &WriteEndContext) -> Result<Write> {
+        if !ending.write.record.is_open() {
+            return Ok(ending.write.record.clone());
+        }
+        let now = self.core.now();
+        let (write, mut thread) = ending.write.record.clone().failed(ending.standing.thread.record.clone(), now);
+        let mut draft = Draft::new(ending.keys.row(), now);
+        let data = json!({"write_id": write.key.write_id, "by": write.key.principal, "fence": write.fence});
+        event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteFailed, data)?;
+        self.put_ending(draft, ending, &write, thread).await?;
+        Ok(write)
     }
 
     async fn end_context(&self, token: &Stored<Token>, write_id: &WriteId) -> Result<WriteEndContext> {
@@ -70,7 +102,7 @@ impl Writes {
         let write: Stored<Write> = self.core.need(&keys, &write_row_id(&key), "write").await?;
         let thread = self.core.thread(&keys, &write.record.thread).await?;
         let standing = self.core.standing(&keys, thread).await?;
-        Ok(WriteEndContext { keys, token, write, standing })
+        Ok(WriteEndContext { keys, token, write, standing, call: None })
     }
 
     async fn confirm_late(&self, ending: &WriteEndContext) -> Result<Write> {
@@ -81,20 +113,20 @@ impl Writes {
         let data =
             json!({"write_id": write.key.write_id, "by": write.key.principal, "fence": write.fence, "late": true});
         event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteConfirmed, data)?;
-        self.put_ending(draft, ending, &write, &thread).await?;
+        self.put_ending(draft, ending, &write, thread).await?;
         Ok(write)
     }
 
     /// Commits the result of a write. A rejected result is replaced by an empty one, because a write that
     /// happened must always be recorded.
-    async fn confirm_commit(&self, ending: &WriteEndContext, owner: &str, result: &Value) -> Result<Write> {
+    async fn confirm_commit(&self, ending: &WriteEndContext, result: &Value) -> Result<Write> {
         let keys = &*ending.keys;
         let head = self.threads.head(keys, &ending.standing.thread.record).await?;
         let policy = self.policies.policy(keys, ending.standing.flow.record.policy).await?;
         let write = ending.write.record.clone();
         let around = JudgingContext {
             principal: write.key.principal.to_string(),
-            owner: owner.to_owned(),
+            owner: ending.token.record.owner.clone(),
             committed_nodes: ending.standing.thread.record.committed_nodes.clone(),
             tool: None,
             usage: Usage::default(),
@@ -143,7 +175,7 @@ impl Writes {
         event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteConfirmed, data)?;
         let outcome = TransitionOutcome::Committed { entry: advanced.token.clone() };
         draft.insert(&Transition { outcome, ..transition })?;
-        self.put_ending(draft, ending, &confirmed, &thread).await?;
+        self.put_ending(draft, ending, &confirmed, thread).await?;
         self.threads.cache_head(advanced);
         Ok(confirmed)
     }
@@ -211,7 +243,7 @@ impl Writes {
             let mut draft = Draft::new(ending.keys.row(), now);
             let data = json!({"write_id": write.key.write_id, "by": write.key.principal, "fence": write.fence});
             event_recorder::append_thread_event(&mut draft, &mut thread, now, EventType::WriteAborted, data)?;
-            self.put_ending(draft, &ending, &write, &thread).await?;
+            self.put_ending(draft, &ending, &write, thread).await?;
             Ok(write)
         })
     }
@@ -221,10 +253,14 @@ impl Writes {
         mut draft: Draft<'_>,
         ending: &WriteEndContext,
         write: &Write,
-        thread: &Thread,
+        mut thread: Thread,
     ) -> Result<()> {
+        if let (Some(request), Some(call)) = (thread.request.as_mut(), &ending.call) {
+            request.outcome = Some(call.clone());
+        }
+        close_request(&mut draft, &mut thread, self.core.now())?;
         draft.require_unchanged(&ending.token).replace(&ending.write, write)?;
-        draft.replace(&ending.standing.thread, thread)?;
+        draft.replace(&ending.standing.thread, &thread)?;
         self.core.commit(draft.finish()).await
     }
 

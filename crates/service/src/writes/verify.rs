@@ -65,6 +65,8 @@ struct VerifyContext<'a> {
     write: Option<Stored<Write>>,
     receipt: Option<Arc<Stored<ReceiptRow>>>,
     ask: &'a VerifyInput,
+    /// The time until which the write is allowed, in addition to the receipt's own expiry.
+    until: Option<Timestamp>,
     now: Timestamp,
 }
 
@@ -75,16 +77,31 @@ impl Writes {
     /// The first decision uses cached rows. If it allows the write, the commit checks that these rows are
     /// current. Every other result is decided again on rows from the database, including the token.
     pub async fn verify(&self, token: &Stored<Token>, ask: &VerifyInput) -> Result<VerifiedWrite> {
+        self.verify_until(token, ask, None).await
+    }
+
+    /// Allows a write once, at most until a time. Version heads without a receipt have no expiry of their own.
+    pub(crate) async fn verify_until(
+        &self,
+        token: &Stored<Token>,
+        ask: &VerifyInput,
+        until: Option<Timestamp>,
+    ) -> Result<VerifiedWrite> {
         let keys = self.core.keys()?;
         if let Some(remembered) = self.remembered(&keys, token, ask).await
-            && let Ok(allowed) = self.conclude(&remembered).await
+            && let Ok(allowed) = self.conclude(&VerifyContext { until, ..remembered }).await
         {
             return Ok(allowed);
         }
-        retrying!(self.verify_afresh(token, ask))
+        retrying!(self.verify_afresh(token, ask, until))
     }
 
-    async fn verify_afresh(&self, token: &Stored<Token>, ask: &VerifyInput) -> Result<VerifiedWrite> {
+    async fn verify_afresh(
+        &self,
+        token: &Stored<Token>,
+        ask: &VerifyInput,
+        until: Option<Timestamp>,
+    ) -> Result<VerifiedWrite> {
         let keys = self.core.keys()?;
         let token = &self.identity.token_still(&keys, token).await?;
         writer_node(&token.record)?;
@@ -123,7 +140,8 @@ impl Writes {
             None => None,
         };
         let now = self.core.now();
-        self.conclude(&VerifyContext { keys: &keys, token, standing, policy, head, write, receipt, ask, now }).await
+        let (keys, ask) = (&*keys, ask);
+        self.conclude(&VerifyContext { keys, token, standing, policy, head, write, receipt, ask, until, now }).await
     }
 
     /// Returns the facts of a verification from the caches, if all of them are there. An earlier write with
@@ -144,7 +162,7 @@ impl Writes {
             None => None,
         };
         let (head, now) = (Ok(head), self.core.now());
-        Some(VerifyContext { keys, token, standing, policy, head, write: None, receipt, ask, now })
+        Some(VerifyContext { keys, token, standing, policy, head, write: None, receipt, ask, until: None, now })
     }
 
     async fn conclude(&self, keeping: &VerifyContext<'_>) -> Result<VerifiedWrite> {
@@ -167,6 +185,10 @@ impl Writes {
                 Ok(VerifiedWrite { write, view, replayed: true })
             }
             WriteAllowed::Reserve { receipt, not_after } => {
+                let not_after = not_after.into_iter().chain(keeping.until).min();
+                if not_after.is_some_and(|it| it <= keeping.now) {
+                    return Err(Error::Denied(DenialCode::Expired));
+                }
                 let write = self.reserve(keeping, node, head, receipt, not_after).await?;
                 Ok(VerifiedWrite { write, view, replayed: false })
             }
@@ -316,11 +338,11 @@ fn reserved_after(write: &Write, thread: &Thread) -> bool {
     write.thread == thread.id && write.fence > thread.fence
 }
 
-/// Returns the node of a writer token. Such a token names exactly one node.
+/// Returns the node of a writer token or an instance. Such a token names exactly one node.
 pub(crate) fn writer_node(token: &Token) -> Result<&NodeId> {
     let mut nodes = token.nodes.iter();
     match (token.role, nodes.next(), nodes.next()) {
-        (MachineRole::Writer, Some(node), None) => Ok(node),
+        (MachineRole::Writer | MachineRole::Instance, Some(node), None) => Ok(node),
         // A token of several nodes would leave open for which node it verifies.
         _ => Err(Error::Denied(DenialCode::Forbidden)),
     }

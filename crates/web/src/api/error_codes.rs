@@ -36,7 +36,17 @@ pub const BY_STATUS: &[(u16, &str, &[&str])] = &[
     (
         400,
         "The request is invalid. `errors` lists the members that are wrong.",
-        &["malformed", "empty", "syntax", "duplicate_key", "not_a_number", "number_not_exact", "too_deep", "encoding"],
+        &[
+            "malformed",
+            "empty",
+            "syntax",
+            "duplicate_key",
+            "not_a_number",
+            "number_not_exact",
+            "too_deep",
+            "encoding",
+            "missing_idempotency_key",
+        ],
     ),
     (401, "The token or the signature is missing or invalid.", &["unauthenticated", "webhook_stale"]),
     (403, "The role, node or flow of the token does not allow this call.", &["forbidden"]),
@@ -61,6 +71,13 @@ pub const BY_STATUS: &[(u16, &str, &[&str])] = &[
             "earlier_attempt",
             "request_in_progress",
             "answer_not_kept",
+            "idempotency_conflict",
+            "already_terminal",
+            "not_approved",
+            "approval_expired",
+            "already_consumed",
+            "not_consumed",
+            "outcome_conflict",
         ],
     ),
     (410, "The values are erased by the policy. The signed records remain.", &["state_erased"]),
@@ -155,6 +172,7 @@ pub const PROBLEM_TEXTS: &[ErrorText] = texts! {
     400 "number_not_exact" Changed: "A number cannot be represented exactly as a double.", "Send the number as a string.";
     400 "too_deep" Changed: "Arrays and objects are nested deeper than allowed (64 levels by default).", "Flatten the value.";
     400 "encoding" Changed: "The text is not UTF-8, or contains half of a surrogate pair.", "Encode the text as UTF-8.";
+    400 "missing_idempotency_key" Changed: "This call requires an `Idempotency-Key`.", "Send a key of your own for each call.";
     401 "unauthenticated" No: "The token is missing, invalid or revoked, or the signature of a post is invalid.", "Send a valid token. Ask an administrator for a new one.";
     401 "webhook_stale" Changed: "The timestamp of a signed post is more than five minutes off.", "Correct the clock, yours or the gateway's, and sign the post again.";
     403 "forbidden" No: "The role, node or flow of the token does not allow this call.", "Use a token of a role that the call names, and a node of that token.";
@@ -175,6 +193,13 @@ pub const PROBLEM_TEXTS: &[ErrorText] = texts! {
     409 "earlier_attempt" Later: "The previous attempt is still under review, or was never made.", "Wait for its end, or send the next number.";
     409 "request_in_progress" Later: "The first request with this `Idempotency-Key` is still running.", "Send the same request again in a moment.";
     409 "answer_not_kept" No: "The request was carried out, but its answer was larger than 1 MiB and was not stored.", "Read the result.";
+    409 "idempotency_conflict" Changed: "This `Idempotency-Key` was used for another approval request.", "Use a new key for each call.";
+    409 "already_terminal" No: "The approval request is decided, so it cannot be cancelled.", "Read the request.";
+    409 "not_approved" No: "The approval request is not approved, or its approval is no longer valid. `message` has the cause.", "Do not run the call. Wait for a decision, or ask again.";
+    409 "approval_expired" Changed: "The approval was not used in time.", "Do not run the call. Ask again with a new `Idempotency-Key`.";
+    409 "already_consumed" Changed: "The approval was used before.", "Do not run the call. Ask again with a new `Idempotency-Key`.";
+    409 "not_consumed" Changed: "The approval was not used by this instance, so there is no outcome to report.", "Consume the approval before you run the call.";
+    409 "outcome_conflict" No: "Another outcome of this call is recorded.", "Read the request. The first report counts.";
     410 "state_erased" No: "The policy has erased the values of this version.", "Use a later version.";
     413 "too_large" Changed: "The body is larger than allowed.", "Shorten the body.";
     421 "misdirected" Changed: "The request did not come through the configured reverse proxy.", "Use the gateway's public URL.";

@@ -10,7 +10,7 @@ use actix_web::dev::Payload;
 use actix_web::http::{StatusCode, header};
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use countersign_domain::identity::account::Token;
-use countersign_domain::platform::idempotency::{IdempotencyKey, IdempotentRequest, StoredResponse};
+use countersign_domain::platform::idempotency::{IdempotencyError, IdempotencyKey, IdempotentRequest, StoredResponse};
 use countersign_domain::primitives::secret::Secret;
 use countersign_service::Stored;
 use countersign_service::error::{Error, Result};
@@ -107,6 +107,11 @@ impl IdempotentPost {
         tell: impl Fn(&Core, &T) -> Result<StoredResponse>,
     ) -> Result<HttpResponse> {
         Ok(answer(&tell(&self.core, &work.await?)?))
+    }
+
+    /// Returns the key of a call that requires one.
+    pub fn required_key(&self) -> Result<IdempotencyKey> {
+        self.key()?.ok_or(Error::NotRepeated(IdempotencyError::Missing))
     }
 
     fn key(&self) -> Result<Option<IdempotencyKey>> {

@@ -1,5 +1,6 @@
 //! The JSON API for tokens, with a file for each resource.
 
+pub mod aap;
 pub mod admin;
 pub mod branches;
 pub mod endpoints;
@@ -51,6 +52,7 @@ use problem::responder::ProblemResponder;
     ),
     components(schemas(
         problem::ProblemBody,
+        aap::AapErrorResponse,
         countersign_domain::episode::Artefact,
         countersign_domain::primitives::id::TokenId
     )),
@@ -73,6 +75,11 @@ use problem::responder::ProblemResponder;
         transitions::read,
         transitions::decision,
         transitions::cancel,
+        aap::create,
+        aap::read,
+        aap::cancel,
+        aap::consume,
+        aap::report,
         writes::verify,
         writes::confirm,
         writes::abort,
@@ -158,7 +165,8 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/metrics", get().to(metrics::metrics))
         .route("/livez", get().to(public::livez))
         .route("/readyz", get().to(ProblemResponder(public::readyz)))
-        .configure(endpoints::routes);
+        .configure(endpoints::routes)
+        .configure(aap::routes);
 }
 
 /// Answers requests without a route, with 405 if the path has other methods.

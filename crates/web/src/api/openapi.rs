@@ -10,14 +10,21 @@ use super::{OpenApiDocument, error_codes, openapi_examples};
 use crate::auth::permissions::{RoutePermission, TABLE};
 
 /// Calls that ignore `Idempotency-Key`: they have a `write_id`, or repeating them has no effect.
-pub const KEYLESS: &[&str] =
-    &["/v1/verify", "/v1/envelopes/verify", "/v1/writes/{write_id}/confirm", "/v1/writes/{write_id}/abort", "/mcp"];
+pub const KEYLESS: &[&str] = &[
+    "/v1/verify",
+    "/v1/envelopes/verify",
+    "/v1/writes/{write_id}/confirm",
+    "/v1/writes/{write_id}/abort",
+    "/mcp",
+    "/aap/v1/requests/{id}/outcome",
+];
 
 /// The tags, in the order in which a reader needs them.
 const TAGS: &[(&str, &str)] = &[
     ("threads", "A thread is one piece of work with its state and its chain of versions."),
     ("proposals", "Propose state changes and read the decisions."),
     ("writes", "Verify a write before it is carried out, and report its outcome."),
+    ("approval requests", "Ask for the approval of single tool calls, by the Agent Approval Protocol."),
     ("interrupts", "Request decisions for host applications that keep their own state."),
     ("events", "The audit log, as pages or as a stream."),
     ("audit", "Calls for auditors."),
@@ -28,6 +35,9 @@ const TAGS: &[(&str, &str)] = &[
     ("mcp", "The Model Context Protocol, for agents that call tools."),
     ("open", "Calls that need no token."),
 ];
+
+/// The prefix of the paths of the Agent Approval Protocol.
+const AAP: &str = "/aap/";
 
 /// The largest integer that is exact in JSON. Larger ones are refused.
 const INTEGER_MAX: u64 = (1 << 53) - 1;
@@ -74,6 +84,13 @@ pub fn description() -> Value {
         .iter()
         .map(|(status, what, codes)| (name_of(*status), problem(*status, what, codes)))
         .collect();
+    let protocol = error_codes::BY_STATUS.iter().map(|(status, what, codes)| {
+        let mut described = problem(*status, what, codes);
+        described["content"] =
+            json!({"application/json": {"schema": {"$ref": "#/components/schemas/AapErrorResponse"}}});
+        (format!("AapProblem{status}"), described)
+    });
+    parts["responses"].as_object_mut().into_iter().for_each(|it| it.extend(protocol.clone()));
     // The two forms have different members, so each of them is closed.
     for form in parts["schemas"]["RedactedChange"]["oneOf"].as_array_mut().into_iter().flatten() {
         form["additionalProperties"] = json!(false);
@@ -153,7 +170,7 @@ fn complete(path: &str, method: &str, call: &mut Value) {
         push(
             &mut call["parameters"],
             json!({
-                "name": "Idempotency-Key", "in": "header", "required": false,
+                "name": "Idempotency-Key", "in": "header", "required": path.starts_with(AAP),
                 "description": "The client's unique key for the request. A repeated request with the same key and body gets the stored response.",
                 "schema": {"type": "string", "pattern": "^[!-~]{1,255}$", "minLength": 1, "maxLength": 255},
                 "example": "8e03978e-40d5-43dd-bc93-6894a57f9324",
@@ -162,6 +179,9 @@ fn complete(path: &str, method: &str, call: &mut Value) {
     }
     for status in failures(path, method, call, machines.is_some()) {
         call["responses"][status.to_string()] = json!({"$ref": format!("#/components/responses/{}", name_of(status))});
+    }
+    if path.starts_with(AAP) {
+        describe_protocol_errors(call);
     }
     if path == "/v1/verify" {
         call["responses"]["403"] = json!({"$ref": "#/components/responses/Denied"});
@@ -179,6 +199,16 @@ fn complete(path: &str, method: &str, call: &mut Value) {
     if path == "/v1/interrupts" && post {
         // A signed post has no token.
         call["security"] = json!([{"token": []}, {}]);
+    }
+}
+
+/// Describes errors in the form of the Agent Approval Protocol. Only the check of the proxy comes before it.
+fn describe_protocol_errors(call: &mut Value) {
+    for (status, response) in call["responses"].as_object_mut().into_iter().flatten() {
+        let failed = status.parse().is_ok_and(|it: u16| it >= 400 && it != 421);
+        if failed {
+            *response = json!({"$ref": format!("#/components/responses/AapProblem{status}")});
+        }
     }
 }
 
@@ -209,7 +239,7 @@ fn failures(path: &str, method: &str, call: &Value, asks_who: bool) -> Vec<u16> 
         all.push(400);
     }
     // The metrics are 404 if the configuration disables them.
-    if (path.contains('{') || path == "/v1/threads" || path == "/metrics") && !verify {
+    if (path.contains('{') || path == "/v1/threads" || path.starts_with(AAP) || path == "/metrics") && !verify {
         all.push(404);
     }
     if !matches!(method, "get") && !verify && path != "/mcp" {

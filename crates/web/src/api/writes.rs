@@ -181,6 +181,7 @@ fn ended(write: &Write) -> Result<HttpResponse> {
             }
         }
         WriteState::Aborted { .. } => answer["outcome"] = json!("aborted"),
+        WriteState::Failed { .. } => answer["outcome"] = json!("failed"),
         WriteState::Late { .. } | WriteState::Resolved { .. } => {}
         // Confirming and aborting always end the reservation, so an open one here is a fault of the stored data.
         WriteState::Reserved {} => return Err(Error::Broken("a write that was to end")),

@@ -11,7 +11,7 @@ pub enum CallerRole {
     Person(PersonRole),
 }
 
-use countersign_domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
+use countersign_domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Instance, Monitor, Writer};
 
 /// A route and its roles.
 pub struct RoutePermission {
@@ -64,6 +64,11 @@ pub const TABLE: &[RoutePermission] = &[
     machine("GET", "/v1/transitions/{digest}/decision", &[Host, Agent, Auditor]),
     machine("POST", "/v1/transitions/{digest}/cancellation", &[Agent]),
     machine("POST", "/mcp", &[Agent]),
+    machine("POST", "/aap/v1/requests", &[Instance]),
+    machine("GET", "/aap/v1/requests/{id}", &[Instance]),
+    machine("DELETE", "/aap/v1/requests/{id}", &[Instance]),
+    machine("POST", "/aap/v1/requests/{id}/consume", &[Instance]),
+    machine("POST", "/aap/v1/requests/{id}/outcome", &[Instance]),
     machine("POST", "/v1/verify", &[Writer]),
     machine("POST", "/v1/writes/{write_id}/confirm", &[Writer]),
     machine("POST", "/v1/writes/{write_id}/abort", &[Writer]),

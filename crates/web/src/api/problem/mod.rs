@@ -138,6 +138,18 @@ impl Problem {
         StatusCode::from_u16(self.body.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
+    /// The error code.
+    pub fn code(&self) -> &str {
+        &self.body.code
+    }
+
+    /// The cause and the next step. For an invalid request, with the path of each invalid value.
+    pub fn message(&self) -> String {
+        let at = |it: &FieldError| format!("{}: {}", it.pointer, it.detail);
+        let errors: Vec<String> = self.body.errors.iter().filter(|it| !it.pointer.is_empty()).map(at).collect();
+        if errors.is_empty() { self.body.detail.clone() } else { errors.join("; ") }
+    }
+
     /// The id of the request, for an administrator.
     pub fn request_id(&self) -> &str {
         &self.body.request_id
@@ -251,6 +263,7 @@ fn shape_of(error: &Error) -> ProblemType {
         Error::Exists(_) => shape(StatusCode::CONFLICT, "exists", "The name is taken"),
         Error::WrongState(_) => shape(StatusCode::CONFLICT, "wrong_state", "Wrong state for this request"),
         Error::Denied(code) => shape(StatusCode::FORBIDDEN, code.as_str(), "The write is denied"),
+        Error::ApprovalRequest(why) => shape(StatusCode::CONFLICT, why.code(), "Wrong state for this request"),
         Error::NotTaken(why) => shape(not_taken_status(*why), why.code(), "The interrupt is refused"),
         Error::NotRepeated(why) => shape(not_repeated_status(*why), why.code(), "The request cannot be repeated"),
         Error::Vote(refused) => shape(StatusCode::CONFLICT, vote_code(refused), "The vote is not counted"),
@@ -300,6 +313,7 @@ const fn not_taken_status(why: InterruptRejected) -> StatusCode {
 
 const fn not_repeated_status(why: IdempotencyError) -> StatusCode {
     match why {
+        IdempotencyError::Missing => StatusCode::BAD_REQUEST,
         IdempotencyError::Differs => StatusCode::UNPROCESSABLE_ENTITY,
         IdempotencyError::Running | IdempotencyError::TooLong => StatusCode::CONFLICT,
     }

@@ -72,8 +72,8 @@ pub async fn add(
 }
 
 async fn added(identity: &Identity, visitor: &Visitor, form: &TokenFields) -> Result<SecretPage> {
-    use countersign_domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Monitor, Writer};
-    let all = [Host, Agent, Writer, Auditor, Admin, Monitor];
+    use countersign_domain::identity::account::MachineRole::{Admin, Agent, Auditor, Host, Instance, Monitor, Writer};
+    let all = [Host, Agent, Instance, Writer, Auditor, Admin, Monitor];
     let role = all.into_iter().find(|it| it.as_str() == form.role);
     let role = role.ok_or_else(|| Error::invalid("/role", "choose a role"))?;
     let flow = match form.flow.trim() {
@@ -160,7 +160,7 @@ fn row(token: &Token, people: &[Account], seen: Option<Timestamp>, now: Timestam
         owner_exists: people.iter().any(|it| it.answers_for(&token.owner)),
         flow: token.flow.as_ref().map(|it| SafeLine::new(it.as_str())),
         nodes: lines(token.nodes.iter().map(|it| it.as_str())),
-        revoked: token.revoked,
+        revoked: !token.is_valid(now),
         used: seen.map(|it| moment(it, now)),
         created: moment(token.created_at, now),
     }

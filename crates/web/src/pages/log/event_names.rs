@@ -15,7 +15,7 @@ pub const KINDS: [(&str, &str); 11] = [
     ("access", "Access"),
 ];
 
-const WORDS: [(&str, &str); 79] = [
+const WORDS: [(&str, &str); 80] = [
     ("thread.created", "Thread created"),
     ("thread.closed", "Thread closed"),
     ("thread.reopened", "Thread reopened"),
@@ -43,6 +43,7 @@ const WORDS: [(&str, &str); 79] = [
     ("write.reserved", "Write authorized"),
     ("write.confirmed", "Write confirmed"),
     ("write.aborted", "Write aborted"),
+    ("write.failed", "Call failed"),
     ("write.lapsed", "Write lease expired, outcome unknown"),
     ("write.resolved", "Write resolved by an administrator"),
     ("policy.proposed", "Policy change requested"),

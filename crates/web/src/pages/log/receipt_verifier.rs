@@ -175,6 +175,7 @@ fn known(issued: &IssuedReceiptState, now: Timestamp) -> Vec<GatewayFactRow> {
                 WriteState::Reserved {} => "its lease expired, outcome unknown",
                 WriteState::Confirmed { .. } => "has confirmed the write",
                 WriteState::Aborted { .. } => "wrote nothing",
+                WriteState::Failed { .. } => "ran the call, which failed",
                 WriteState::Late { .. } => "confirmed after its lease expired",
                 WriteState::Resolved { .. } => "its lease expired, and an administrator resolved the write",
             };

@@ -260,6 +260,7 @@ pub fn words(error: &Error) -> Option<String> {
         | Error::Misdirected
         | Error::NotLetIn(_)
         | Error::NotTaken(_)
+        | Error::ApprovalRequest(_)
         | Error::NotRepeated(_)
         | Error::TooMany
         | Error::Erased

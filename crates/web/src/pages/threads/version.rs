@@ -175,6 +175,7 @@ fn write(write: &Write, now: Timestamp) -> VersionEventRow {
             told(Tone::Good, format!("{node} has written, fence {fence}, recorded as version {version}"), *at)
         }
         WriteState::Aborted { at, .. } => told(Tone::Plain, format!("{node} wrote nothing, fence {fence}"), *at),
+        WriteState::Failed { at } => told(Tone::Care, format!("{node} ran the call, which failed, fence {fence}"), *at),
         WriteState::Late { at } => {
             told(Tone::Care, format!("{node} confirmed too late to be recorded, fence {fence}"), *at)
         }

@@ -138,6 +138,9 @@ fn after_approval(facts: &ReviewFacts, version: u64) -> String {
         WriteState::Aborted { .. } => {
             format!("{node} reported that it wrote nothing. The receipt cannot be used again.")
         }
+        WriteState::Failed { .. } => {
+            format!("{node} ran the call, which failed. It may have had a part of its effect.")
+        }
         WriteState::Late { .. } => format!("{node} confirmed its write too late to be recorded in the thread."),
         WriteState::Resolved { outcome: WriteResolution::Written, .. } => {
             format!("{node} never reported the outcome. An administrator confirmed that it has written.")

@@ -189,6 +189,7 @@ impl TimelineBuilder {
                 Some(self.item(node, format!("confirmed its write, version {version}"), Tone::Good, *at))
             }
             WriteState::Aborted { at, .. } => Some(self.item(node, "reported that it wrote nothing", Tone::Plain, *at)),
+            WriteState::Failed { at } => Some(self.item(node, "reported that the call failed", Tone::Care, *at)),
             WriteState::Late { at } => Some(self.item(node, "confirmed its write too late", Tone::Care, *at)),
             WriteState::Resolved { at, .. } => Some(self.item(None, "An administrator resolved it", Tone::Plain, *at)),
         });

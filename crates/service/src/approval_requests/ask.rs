@@ -1,0 +1,115 @@
+//! Asks for the approval of a tool call.
+
+use countersign_domain::identity::account::Token;
+use countersign_domain::json::patch::PatchFormat;
+use countersign_domain::platform::idempotency::IdempotencyKey;
+use countersign_domain::primitives::id::{FlowId, NodeId, ThreadId};
+use countersign_domain::threads::approval_request::{
+    ApprovalRequest, ApprovalRequestError, Submission, id_of, thread_of,
+};
+use countersign_domain::threads::thread::{Context, Thread};
+use countersign_domain::threads::usage::{InvalidUsage, Usage};
+use countersign_store::record::Stored;
+use serde_json::json;
+
+use super::view::{ApprovalRequestView, SentCall};
+use super::{ApprovalRequests, MISSING, node_of};
+use crate::error::{Error, Result};
+use crate::proposals::request::{Proposal, ProposalKind};
+use crate::threads::create::NewThread;
+
+/// The label under which ids are derived. It has spaces, so it is the name of no thread.
+const IDS: &str = "countersign approval request ids v1";
+
+/// The response to a request for approval.
+#[derive(Clone, Debug)]
+pub struct AskedRequest {
+    pub view: ApprovalRequestView,
+    /// Whether this is its first response.
+    pub is_new: bool,
+}
+
+impl ApprovalRequests {
+    /// Asks for the approval of a tool call. The policy may decide at once. The same key again returns the same request.
+    pub async fn ask(
+        &self,
+        token: &Stored<Token>,
+        key: &IdempotencyKey,
+        submission: &Submission,
+    ) -> Result<AskedRequest> {
+        let keys = self.core.keys()?;
+        let (node, flow) = (node_of(token)?, token.record.flow.as_ref().ok_or(MISSING)?);
+        let tool = submission.tool_call().map_err(invalid)?;
+        let sent = SentCall { call: tool.clone(), reasoning: submission.agent_reasoning.clone() };
+        let wait = submission.wait().map_err(invalid)?;
+        let id = id_of(&keys.salt().thread_secret(IDS), &token.record.principal(), key.as_str());
+        let thread = thread_of(&id).ok_or(Error::Broken("an approval request's id"))?;
+        let digest = submission.digest(&keys.salt().thread_secret(thread.as_str()));
+        let parent = match self.core.fetch::<Thread>(&keys, thread.as_str()).await? {
+            Some(found) => {
+                if found.record.request.as_ref().is_none_or(|it| it.submission != digest) {
+                    return Err(ApprovalRequestError::KeyReused.into());
+                }
+                // The thread was created, and the proposal may still be missing after a crash.
+                if self.first_event_of(&found.record).await?.is_some() {
+                    return Ok(AskedRequest { view: self.view_of(token, &id, Some(sent)).await?, is_new: false });
+                }
+                found.record.head.transition
+            }
+            None => {
+                let now = self.core.now();
+                let ttl = self.ttl_of(flow, node).await?;
+                let request = ApprovalRequest {
+                    instance: token.record.principal(),
+                    submission: digest,
+                    server: submission.server.clone(),
+                    timeout: submission.timeout.clone(),
+                    deadline: now.plus(wait.min(ttl)),
+                    context: submission.context.clone(),
+                    outcome: None,
+                };
+                self.threads.create_thread_for(token, &new_thread(flow, &thread), Some(&request)).await?.transition
+            }
+        };
+        let proposal = Proposal {
+            thread,
+            node: node.clone(),
+            parent,
+            ask: ProposalKind::Patch { format: PatchFormat::Merge, patch: json!({}) },
+            attempt: 1,
+            rationale: submission.agent_reasoning.clone(),
+            tool: Some(tool),
+            usage: Usage::default(),
+            step: None,
+        };
+        self.proposals.propose(token, &proposal).await?;
+        Ok(AskedRequest { view: self.view_of(token, &id, Some(sent)).await?, is_new: true })
+    }
+
+    /// Returns the longest time that the policy gives reviewers. Fails if the node may not use an approval, so that no
+    /// reviewer decides in vain.
+    async fn ttl_of(&self, flow: &FlowId, node: &NodeId) -> Result<std::time::Duration> {
+        let keys = self.core.keys()?;
+        let policy = self.policies.policy(&keys, self.core.flow(&keys, flow).await?.record.policy).await?;
+        if policy.node(node).is_some_and(|it| it.is_writer()) {
+            return Ok(policy.approval().ttl());
+        }
+        Err(Error::Forbidden(
+            "the policy does not let this node run approved calls. Add `writer = true` to its `[nodes.NODE]`",
+        ))
+    }
+}
+
+fn new_thread(flow: &FlowId, thread: &ThreadId) -> NewThread {
+    NewThread {
+        flow: flow.clone(),
+        thread: Some(thread.clone()),
+        state: json!({}),
+        context: Context::default(),
+        episode: None,
+    }
+}
+
+fn invalid(wrong: InvalidUsage) -> Error {
+    Error::invalid(wrong.pointer.as_str(), wrong.detail)
+}

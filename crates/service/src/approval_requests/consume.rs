@@ -1,0 +1,117 @@
+//! Uses an approval once, cancels a request, and records the outcome of a call.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_domain::identity::account::Token;
+use countersign_domain::platform::idempotency::IdempotencyKey;
+use countersign_domain::primitives::id::WriteId;
+use countersign_domain::reviews::Hold;
+use countersign_domain::threads::approval_request::{ApprovalRequestError, CallOutcome, CallStatus, NOTE_CHARS_MAX};
+use countersign_domain::threads::thread::WriteKey;
+use countersign_store::record::Stored;
+use sha2::{Digest as _, Sha256};
+
+use super::ApprovalRequests;
+use super::view::{ApprovalRequestView, RequestDecision, RequestStatus};
+use crate::error::{Error, Result};
+use crate::writes::verify::VerifyInput;
+
+/// A used approval.
+#[derive(Clone, Debug)]
+pub struct ConsumedRequest {
+    pub view: ApprovalRequestView,
+    /// The signed answer of `verify`.
+    pub verification: String,
+}
+
+impl ApprovalRequests {
+    /// Uses an approval. A durable reservation exists before this returns, so that the call runs at most once. The same
+    /// key again gets the same answer while the lease is valid.
+    pub async fn consume(&self, token: &Stored<Token>, id: &str, key: &IdempotencyKey) -> Result<ConsumedRequest> {
+        let keys = self.core.keys()?;
+        let own = self.own(&keys, &token.record, id).await?;
+        let write_id = write_id_of(id, key);
+        if let Some(earlier) = self.use_of(&keys, &own.thread).await? {
+            let mine = WriteKey { principal: token.record.principal(), write_id: write_id.clone() };
+            // After the lease nobody knows whether the call ran, so it must not run again.
+            if earlier.key != mine || !earlier.is_live(self.core.now()) {
+                return Err(ApprovalRequestError::AlreadyConsumed.into());
+            }
+        }
+        let view = self.view(token, id).await?;
+        let decision = usable(view.decision.as_ref())?;
+        let ask = VerifyInput {
+            thread: own.thread.id,
+            transition: decision.transition.ok_or(ApprovalRequestError::NotApproved)?,
+            receipt: decision.receipt.clone(),
+            write_id,
+            expect: Vec::new(),
+        };
+        let allowed = self.writes.verify_until(token, &ask, decision.expires_at).await?;
+        let view = ApprovalRequestView { consumed_at: Some(allowed.write.reserved_at), ..view };
+        Ok(ConsumedRequest { view, verification: allowed.write.verification })
+    }
+
+    /// Cancels a request that is not decided yet.
+    pub async fn cancel(&self, token: &Stored<Token>, id: &str) -> Result<ApprovalRequestView> {
+        let view = self.view(token, id).await?;
+        match view.decision.map(|it| it.status) {
+            None => {}
+            Some(RequestStatus::Cancelled) => return self.view(token, id).await,
+            Some(_) => return Err(ApprovalRequestError::AlreadyDecided.into()),
+        }
+        let keys = self.core.keys()?;
+        let held = self.own(&keys, &token.record, id).await?.thread.hold.ok_or(ApprovalRequestError::AlreadyDecided)?;
+        let hold: Stored<Hold> = self.core.need(&keys, held.as_str(), "review").await?;
+        let cancelled = self.threads.cancel(token, hold.record.transition, "the agent cancelled the request").await;
+        match cancelled {
+            Ok(()) => self.view(token, id).await,
+            // Reviewers or the deadline were faster.
+            Err(Error::Expired | Error::WrongState(_)) => Err(ApprovalRequestError::AlreadyDecided.into()),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Records the outcome of a call. The first report counts.
+    pub async fn report(
+        &self,
+        token: &Stored<Token>,
+        id: &str,
+        status: CallStatus,
+        note: Option<String>,
+    ) -> Result<ApprovalRequestView> {
+        if note.as_ref().is_some_and(|it| it.is_empty() || it.chars().count() > NOTE_CHARS_MAX) {
+            return Err(Error::invalid("/note", format!("`note` must have 1 to {NOTE_CHARS_MAX} characters")));
+        }
+        let keys = self.core.keys()?;
+        let own = self.own(&keys, &token.record, id).await?;
+        let same = |it: &CallOutcome| it.status == status && it.note == note;
+        if let Some(earlier) = &own.request.outcome {
+            return if same(earlier) {
+                self.view(token, id).await
+            } else {
+                Err(ApprovalRequestError::OutcomeDiffers.into())
+            };
+        }
+        let used = self.use_of(&keys, &own.thread).await?.ok_or(ApprovalRequestError::NotConsumed)?;
+        if used.key.principal != token.record.principal() {
+            return Err(ApprovalRequestError::NotConsumed.into());
+        }
+        let call = CallOutcome { status, note: note.clone(), at: self.core.now() };
+        self.writes.report_call(token, &used.key.write_id, &call).await?;
+        let view = self.view(token, id).await?;
+        // An administrator or a concurrent report was faster.
+        if view.outcome().is_some_and(same) { Ok(view) } else { Err(ApprovalRequestError::OutcomeDiffers.into()) }
+    }
+}
+
+/// Returns the decision if the approval can be used. `verify` checks it again on the rows of its commit.
+fn usable(decision: Option<&RequestDecision>) -> Result<&RequestDecision> {
+    decision.filter(|it| it.status == RequestStatus::Approved).ok_or_else(|| ApprovalRequestError::NotApproved.into())
+}
+
+/// Returns the id of the reservation. It depends on the request, so one key of two requests names two reservations.
+fn write_id_of(id: &str, key: &IdempotencyKey) -> WriteId {
+    let hash = Sha256::new().chain_update(id).chain_update([0]).chain_update(key.as_str()).finalize();
+    WriteId::try_from(format!("call-{}", URL_SAFE_NO_PAD.encode(hash))).expect("a prefix and base64url are a name")
+}

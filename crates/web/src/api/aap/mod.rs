@@ -1,0 +1,237 @@
+//! The Agent Approval Protocol, version 1: approvals of tool calls without threads.
+
+mod errors;
+mod wire;
+
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::middleware::from_fn;
+use actix_web::web::{Path, Query, ServiceConfig, delete, get, post, scope};
+use actix_web::{HttpResponse, HttpResponseBuilder};
+use countersign_domain::threads::approval_request::{CallStatus, Submission, read_timeout};
+use countersign_service::approval_requests::ApprovalRequests;
+use countersign_service::approval_requests::view::ApprovalRequestView;
+use countersign_service::error::{Error, Result};
+use serde::Deserialize;
+use serde_json::Map;
+use utoipa::ToSchema;
+
+pub use errors::AapErrorResponse;
+pub use wire::ApprovalRequestResponse;
+
+use super::idempotency_key::IdempotentPost;
+use super::long_poll::{LongPoll, poll_until};
+use super::problem::responder::ProblemResponder;
+use crate::auth::extractors::Machine;
+use crate::state::Capability;
+
+/// The header with the receipt of an approval. The objects of the protocol allow no other members.
+const RECEIPT: HeaderName = HeaderName::from_static("countersign-receipt");
+
+/// The header with the signed reservation of a consumed approval.
+const VERIFICATION: HeaderName = HeaderName::from_static("countersign-verification");
+
+/// Registers the routes of the protocol.
+pub fn routes(config: &mut ServiceConfig) {
+    config.service(
+        scope("/aap/v1")
+            .wrap(from_fn(errors::as_protocol))
+            .route("/requests", post().to(ProblemResponder(create)))
+            .route("/requests/{id}", get().to(ProblemResponder(read)))
+            .route("/requests/{id}", delete().to(ProblemResponder(cancel)))
+            .route("/requests/{id}/consume", post().to(ProblemResponder(consume)))
+            .route("/requests/{id}/outcome", post().to(ProblemResponder(report))),
+    );
+}
+
+/// The body of `POST /aap/v1/requests`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateApprovalRequest {
+    /// The name of the tool.
+    #[schema(min_length = 1, max_length = 128)]
+    pub tool: String,
+    /// The server of the tool. The policy then knows the tool as `server:tool`.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, min_length = 1, max_length = 128)]
+    pub server: Option<String>,
+    /// The arguments, exactly as the call will use them.
+    #[schema(value_type = Object)]
+    pub arguments: Map<String, serde_json::Value>,
+    /// The time to wait for a decision, such as `10m`. The policy's `ttl` is the maximum.
+    #[schema(pattern = "^([0-9]+[smhd])+$", example = "10m")]
+    pub timeout: String,
+    /// The agent's reason for the call. Reviewers read it.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, min_length = 1, max_length = 8000)]
+    pub agent_reasoning: Option<String>,
+    /// Data of the agent. It is returned unchanged.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, value_type = Option<Object>)]
+    pub context: Option<Map<String, serde_json::Value>>,
+}
+
+/// The body of `POST /aap/v1/requests/{id}/outcome`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReportOutcomeRequest {
+    /// `succeeded` or `failed`. A failed call may have had a part of its effect, so its approval is used up too.
+    #[schema(value_type = String, pattern = "^(succeeded|failed)$")]
+    pub status: CallStatus,
+    /// A note for people.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false, min_length = 1, max_length = 2000)]
+    pub note: Option<String>,
+}
+
+/// `?wait=`: how long to wait for a decision.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitQuery {
+    wait: Option<String>,
+}
+
+/// Reads a member that may be missing and may not be null.
+fn present<'de, D, T>(from: D) -> std::result::Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(from).map(Some)
+}
+
+/// Ask for the approval of a tool call.
+///
+/// Returns 201 with the request, which the policy may have approved or denied already, and 200 for a repeated one.
+/// `Idempotency-Key` is required. Use one key for each call. Returns 409 `idempotency_conflict` if the key was used for
+/// another call.
+#[utoipa::path(
+    post, path = "/aap/v1/requests", tag = "approval requests", request_body = CreateApprovalRequest,
+    responses(
+        (status = 201, description = "The request is created", body = ApprovalRequestResponse),
+        (status = 200, description = "The request exists already", body = ApprovalRequestResponse),
+    )
+)]
+pub async fn create(requests: Capability<ApprovalRequests>, post: IdempotentPost) -> Result<HttpResponse> {
+    let key = post.required_key()?;
+    let ask: CreateApprovalRequest = post.read()?;
+    let submission = Submission {
+        tool: ask.tool,
+        server: ask.server,
+        arguments: ask.arguments,
+        timeout: ask.timeout,
+        agent_reasoning: ask.agent_reasoning,
+        context: ask.context,
+    };
+    let asked = requests.ask(&post.token, &key, &submission).await?;
+    let status = if asked.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(answer(HttpResponse::build(status), &asked.view))
+}
+
+/// Read an approval request.
+///
+/// Returns 200. `?wait=30s` waits up to that time for a decision. Only the instance that created a request can read it.
+/// The header `Countersign-Receipt` has the receipt of an approval by reviewers.
+#[utoipa::path(
+    get, path = "/aap/v1/requests/{id}", tag = "approval requests",
+    params(
+        ("id" = String, Path, description = "The id of the request", example = "0d4f7c7e-58c1-8f0a-9b52-9a3c6d1f2e47"),
+        ("wait" = Option<String>, Query, description = "The time to wait for a decision", example = "30s"),
+    ),
+    responses((status = 200, description = "The request", body = ApprovalRequestResponse))
+)]
+pub async fn read(
+    requests: Capability<ApprovalRequests>,
+    waiting: LongPoll,
+    machine: Machine,
+    id: Path<String>,
+    query: Query<WaitQuery>,
+) -> Result<HttpResponse> {
+    let wished = match &query.wait {
+        Some(text) => read_timeout(text)
+            .ok_or_else(|| Error::invalid("/wait", "`wait` must be a whole number with a unit, such as \"30s\""))?,
+        None => Duration::ZERO,
+    };
+    let (token, id) = (&machine.0, id.as_str());
+    let requests = &requests;
+    let look = || async move { Ok(Some(requests.view(token, id).await?).filter(|it| it.decision.is_some())) };
+    let decided = if wished.is_zero() { None } else { poll_until(&waiting, token, wished, look).await? };
+    let view = match decided {
+        Some(view) => view,
+        None => requests.view(token, id).await?,
+    };
+    Ok(answer(HttpResponse::Ok(), &view))
+}
+
+/// Cancel an approval request.
+///
+/// Returns 200. Returns 409 `already_terminal` if it is decided.
+#[utoipa::path(
+    delete, path = "/aap/v1/requests/{id}", tag = "approval requests",
+    params(("id" = String, Path, description = "The id of the request", example = "0d4f7c7e-58c1-8f0a-9b52-9a3c6d1f2e47")),
+    responses((status = 200, description = "The request is cancelled", body = ApprovalRequestResponse))
+)]
+pub async fn cancel(
+    requests: Capability<ApprovalRequests>,
+    machine: Machine,
+    id: Path<String>,
+) -> Result<HttpResponse> {
+    Ok(answer(HttpResponse::Ok(), &requests.cancel(&machine.0, &id).await?))
+}
+
+/// Use an approval, once, before you run the call.
+///
+/// Returns 200 with `consumption` if the call may run now. Any other response means: do not run it. Run the call with
+/// exactly the `arguments` of the response. `Idempotency-Key` is required; the same key gets the same response while
+/// the lease of the write is valid. The header `Countersign-Verification` has the signed reservation.
+#[utoipa::path(
+    post, path = "/aap/v1/requests/{id}/consume", tag = "approval requests",
+    params(("id" = String, Path, description = "The id of the request", example = "0d4f7c7e-58c1-8f0a-9b52-9a3c6d1f2e47")),
+    responses((status = 200, description = "The call may run now, once", body = ApprovalRequestResponse))
+)]
+pub async fn consume(
+    requests: Capability<ApprovalRequests>,
+    post: IdempotentPost,
+    id: Path<String>,
+) -> Result<HttpResponse> {
+    let key = post.required_key()?;
+    let consumed = requests.consume(&post.token, &id, &key).await?;
+    let mut response = HttpResponse::Ok();
+    put_header(&mut response, VERIFICATION, &consumed.verification);
+    Ok(answer(response, &consumed.view))
+}
+
+/// Report the outcome of a call.
+///
+/// Returns 200. The first report counts; another one gets 409 `outcome_conflict`. Without a report, the outcome becomes
+/// unknown when the lease of the write ends.
+#[utoipa::path(
+    post, path = "/aap/v1/requests/{id}/outcome", tag = "approval requests", request_body = ReportOutcomeRequest,
+    params(("id" = String, Path, description = "The id of the request", example = "0d4f7c7e-58c1-8f0a-9b52-9a3c6d1f2e47")),
+    responses((status = 200, description = "The outcome is recorded", body = ApprovalRequestResponse))
+)]
+pub async fn report(
+    requests: Capability<ApprovalRequests>,
+    post: IdempotentPost,
+    id: Path<String>,
+) -> Result<HttpResponse> {
+    let ask: ReportOutcomeRequest = post.read()?;
+    let view = requests.report(&post.token, &id, ask.status, ask.note).await?;
+    Ok(answer(HttpResponse::Ok(), &view))
+}
+
+fn answer(mut response: HttpResponseBuilder, view: &ApprovalRequestView) -> HttpResponse {
+    if let Some(receipt) = view.decision.as_ref().and_then(|it| it.receipt.as_ref()) {
+        put_header(&mut response, RECEIPT, receipt);
+    }
+    response.json(ApprovalRequestResponse::of(view))
+}
+
+fn put_header(response: &mut HttpResponseBuilder, name: HeaderName, token: &str) {
+    // A signed token is base64url with dots, so this cannot fail.
+    if let Ok(value) = HeaderValue::from_str(token) {
+        response.insert_header((name, value));
+    }
+}

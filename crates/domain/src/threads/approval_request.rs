@@ -103,7 +103,7 @@ impl ApprovalRequestError {
 }
 
 named_json_enum! {
-    /// What became of the call, as the instance reports it.
+    /// The result of a call, as the instance reports it.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
     pub enum CallStatus {
         Succeeded = "succeeded",
@@ -145,7 +145,7 @@ pub struct ApprovalRequest {
     pub outcome: Option<CallOutcome>,
 }
 
-/// What an instance sends to ask for approval.
+/// The content of a request, as an instance sends it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Submission {

@@ -12,7 +12,7 @@ use countersign_domain::threads::usage::{InvalidUsage, Usage};
 use countersign_store::record::Stored;
 use serde_json::json;
 
-use super::view::{ApprovalRequestView, SentCall};
+use super::view::{ApprovalRequestView, SubmittedCall};
 use super::{ApprovalRequests, MISSING, node_of};
 use crate::error::{Error, Result};
 use crate::proposals::request::{Proposal, ProposalKind};
@@ -40,7 +40,7 @@ impl ApprovalRequests {
         let keys = self.core.keys()?;
         let (node, flow) = (node_of(token)?, token.record.flow.as_ref().ok_or(MISSING)?);
         let tool = submission.tool_call().map_err(invalid)?;
-        let sent = SentCall { call: tool.clone(), reasoning: submission.agent_reasoning.clone() };
+        let sent = SubmittedCall { call: tool.clone(), reasoning: submission.agent_reasoning.clone() };
         let wait = submission.wait().map_err(invalid)?;
         let id = id_of(&keys.salt().thread_secret(IDS), &token.record.principal(), key.as_str());
         let thread = thread_of(&id).ok_or(Error::Broken("an approval request's id"))?;

@@ -33,7 +33,7 @@ impl ApprovalRequests {
         let write_id = write_id_of(id, key);
         if let Some(earlier) = self.use_of(&keys, &own.thread).await? {
             let mine = WriteKey { principal: token.record.principal(), write_id: write_id.clone() };
-            // After the lease nobody knows whether the call ran, so it must not run again.
+            // After the lease the outcome is unknown, so the call must not run again.
             if earlier.key != mine || !earlier.is_live(self.core.now()) {
                 return Err(ApprovalRequestError::AlreadyConsumed.into());
             }

@@ -90,7 +90,7 @@ impl ApprovalRequestView {
 }
 
 /// A call as it was sent, for a response to the request that sends it.
-pub(super) struct SentCall {
+pub(super) struct SubmittedCall {
     pub(super) call: Tool,
     pub(super) reasoning: Option<String>,
 }
@@ -112,7 +112,7 @@ impl ApprovalRequests {
         &self,
         token: &Stored<Token>,
         id: &str,
-        sent: Option<SentCall>,
+        sent: Option<SubmittedCall>,
     ) -> Result<ApprovalRequestView> {
         let keys = self.core.keys()?;
         let own = self.own(&keys, &token.record, id).await?;
@@ -150,7 +150,7 @@ impl ApprovalRequests {
     }
 
     /// Returns a call that the policy denied.
-    async fn rejected(&self, keys: &Keys, event: &Event, sent: Option<SentCall>) -> Result<DecidedCall> {
+    async fn rejected(&self, keys: &Keys, event: &Event, sent: Option<SubmittedCall>) -> Result<DecidedCall> {
         let identity = event.data["identity"].as_str().unwrap_or_default();
         let rejection = self.core.need::<Rejection>(keys, identity, "approval request").await?.record;
         // A rejected call with a redacted value is not stored, so it cannot be returned later.

@@ -9,6 +9,7 @@ use countersign_domain::json::patch::Patch;
 use countersign_domain::json::pointer::Pointer;
 use countersign_domain::keys::Keys;
 use countersign_domain::policy::{JudgedReason, Judgement, RejectCode, Violation, unreadable};
+use countersign_domain::primitives::id::NodeId;
 use countersign_domain::primitives::time::Timestamp;
 use countersign_domain::threads::flow::Mode;
 use countersign_domain::threads::thread::Thread;
@@ -43,20 +44,7 @@ impl Proposals {
     async fn propose_once(&self, token: &Stored<Token>, proposal: &Proposal) -> Result<ProposalOutcome> {
         let keys = self.core.keys()?;
         let thread = self.core.thread(&keys, &proposal.thread).await?;
-        // Looks like an unknown thread, so that a token cannot probe the threads of other flows.
-        if !token.record.of_flow(&thread.record.flow) {
-            return Err(Error::NotFound("thread"));
-        }
-        // Only its own instance proposes on the thread of an approval request, so nobody else can move its head.
-        if thread.record.request.as_ref().is_some_and(|it| it.instance != token.record.principal()) {
-            return Err(Error::NotFound("thread"));
-        }
-        // The node decides what the caller may read and write, so the token must name it.
-        if !token.record.acts_as(&thread.record.flow, &proposal.node) {
-            return Err(Error::Forbidden(
-                "this token may not act as this node of the thread's flow. Use a node that the token names",
-            ));
-        }
+        check_proposer(&token.record, &thread.record, &proposal.node)?;
         let by = Proposer::Token(token);
         let identity = identity_of(&keys, by, proposal);
         // Before the head is checked: a repeated proposal gets its response even if the head has moved since.
@@ -299,6 +287,25 @@ impl Proposals {
         };
         Ok(self.threads.state(asking.keys, asking.head, asking.policy, stating, effected))
     }
+}
+
+/// Checks that a token may propose on a thread as a node.
+fn check_proposer(token: &Token, thread: &Thread, node: &NodeId) -> Result<()> {
+    // Looks like an unknown thread, so that a token cannot probe the threads of other flows.
+    if !token.of_flow(&thread.flow) {
+        return Err(Error::NotFound("thread"));
+    }
+    // Only its own instance proposes on the thread of an approval request, so no other agent can move its head.
+    if thread.request.as_ref().is_some_and(|it| it.instance != token.principal()) {
+        return Err(Error::NotFound("thread"));
+    }
+    // The node decides what the caller may read and write, so the token must name it.
+    if !token.acts_as(&thread.flow, node) {
+        return Err(Error::Forbidden(
+            "this token may not act as this node of the thread's flow. Use a node that the token names",
+        ));
+    }
+    Ok(())
 }
 
 pub(crate) fn check_words(proposal: &Proposal) -> Result<()> {

@@ -84,11 +84,7 @@ impl Threads {
             if !token.record.of_flow(&new.flow) {
                 return Err(Error::Forbidden("this token belongs to another flow. Use a token of the thread's flow"));
             }
-            super::host_context::check(&new.context)?;
-            if let Some(terms) = &new.episode {
-                let wrong = |it: InvalidUsage| Error::invalid(&format!("/episode{}", it.pointer), it.detail);
-                terms.check().map_err(wrong)?;
-            }
+            check_terms(new)?;
             let keys = self.core.keys()?;
             // The token may have been revoked while the request waited.
             let token = &self.identity.token_still(&keys, token).await?;
@@ -105,11 +101,7 @@ impl Threads {
             })?;
             // The time is read last, because the judgement may have waited in the fair queue.
             let now = self.core.now();
-            let id = match (request, &new.thread) {
-                // No host can use these names.
-                (Some(_), Some(reserved)) => reserved.clone(),
-                _ => super::names::name_for(&new.flow, new.thread.as_ref(), now)?,
-            };
+            let id = name_of(request, new, now)?;
             // A repeated request gets the same response, so that a client can retry.
             if let Some(made) = self.made_before(&keys, token, &id, new, request).await? {
                 return Ok(made);
@@ -130,10 +122,7 @@ impl Threads {
             let mut draft = Draft::new(keys.row(), now);
             // The commit fails if the token was revoked, the policy was replaced or a halt began in the meantime.
             draft.require_unchanged(token).require_unchanged(&flow).require_unchanged(&gateway);
-            let first = self.insert_thread(&mut draft, &keys, first, |first| Thread {
-                request: request.cloned().map(Box::new),
-                ..thread_of(first, new, now)
-            })?;
+            let first = self.insert_thread(&mut draft, &keys, first, |first| thread_of(first, new, request, now))?;
             let made = created(&first, new.flow.clone());
             self.core.store_response(&mut draft, &keys, &made)?;
             self.core.commit(draft.finish()).await?;
@@ -219,7 +208,7 @@ impl Threads {
     }
 }
 
-fn thread_of(first: &Version, new: &NewThread, now: Timestamp) -> Thread {
+fn thread_of(first: &Version, new: &NewThread, request: Option<&ApprovalRequest>, now: Timestamp) -> Thread {
     Thread {
         id: first.entry.thread.clone(),
         flow: new.flow.clone(),
@@ -241,9 +230,23 @@ fn thread_of(first: &Version, new: &NewThread, now: Timestamp) -> Thread {
         committed_nodes: Default::default(),
         spent: Default::default(),
         episode: new.episode.clone().map(Episode::new),
-        request: None,
+        request: request.cloned().map(Box::new),
         gone: Default::default(),
         last_event: None,
+    }
+}
+
+fn check_terms(new: &NewThread) -> Result<()> {
+    super::host_context::check(&new.context)?;
+    let wrong = |it: InvalidUsage| Error::invalid(&format!("/episode{}", it.pointer), it.detail);
+    new.episode.as_ref().map_or(Ok(()), |terms| terms.check().map_err(wrong))
+}
+
+/// Returns the name of a new thread. No host can use the name of an approval request's thread.
+fn name_of(request: Option<&ApprovalRequest>, new: &NewThread, now: Timestamp) -> Result<ThreadId> {
+    match (request, &new.thread) {
+        (Some(_), Some(reserved)) => Ok(reserved.clone()),
+        _ => super::names::name_for(&new.flow, new.thread.as_ref(), now),
     }
 }
 

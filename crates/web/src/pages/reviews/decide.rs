@@ -201,10 +201,19 @@ fn consequence(facts: &ReviewFacts, prospect: VotePreview) -> String {
     }
 }
 
+/// Returns the time after an approval in which the instance of an approval request may run its call.
+pub fn run_within(facts: &ReviewFacts) -> Option<String> {
+    facts.thread.request.as_ref().map(|_| span(facts.policy.approval().receipt_ttl().as_secs()))
+}
+
 /// Describes the effect of the last required approval, without its article.
 pub fn committed(facts: &ReviewFacts) -> String {
     let writers: Vec<String> = facts.policy.writers().map(|(node, _)| node.to_string()).collect();
     let ttl = span(facts.policy.approval().receipt_ttl().as_secs());
+    if let (Some(call), Some(ttl)) = (&facts.call, run_within(facts)) {
+        let node = &facts.hold.node;
+        return format!("approval lets {node} run {} once, within {ttl}, with exactly these arguments.", call.name);
+    }
     let mut effect = "change is committed immediately.".to_owned();
     if let Some(call) = &facts.call {
         effect.push_str(&format!(" {} may call {} with these arguments.", facts.hold.node, call.name));

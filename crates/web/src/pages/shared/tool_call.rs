@@ -30,6 +30,8 @@ pub struct ToolCallView {
     pub more: Vec<ToolArgumentRow>,
     /// Salt of the commitment to the arguments in base64url. `None` if a value is redacted.
     pub salt: Option<String>,
+    /// The time after an approval in which the agent may run the call once, if `consume` enforces it.
+    pub run_within: Option<String>,
 }
 
 /// One argument. If a value of the call is redacted, it is one value inside an argument.
@@ -91,7 +93,14 @@ impl ToolCallView {
                 RedactedArguments::Whole { salt, .. } => Some(URL_SAFE_NO_PAD.encode(salt)),
                 RedactedArguments::Parts(_) => None,
             },
+            run_within: None,
         }
+    }
+
+    /// Returns the call of an approval request, which runs at most once.
+    #[must_use]
+    pub fn once_within(self, time: Option<String>) -> Self {
+        Self { run_within: time, ..self }
     }
 
     pub const fn is_without_arguments(&self) -> bool {

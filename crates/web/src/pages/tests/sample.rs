@@ -223,6 +223,7 @@ pub fn call() -> ToolCallView {
         first: arguments.as_object().unwrap().iter().take(3).map(row).collect(),
         more: arguments.as_object().unwrap().iter().skip(3).map(row).collect(),
         salt: Some(URL_SAFE_NO_PAD.encode(TOOL_SALT)),
+        run_within: Some("10 minutes".to_owned()),
     }
 }
 

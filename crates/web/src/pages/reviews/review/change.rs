@@ -43,7 +43,9 @@ pub fn read(facts: &ReviewFacts) -> Result<ChangeSection> {
         Some((_, opening)) => rows(facts, opening)?,
         None => closed,
     };
-    let writers: Vec<WriterReads> = facts.writers.iter().map(|it| writer(facts, &rows, it)).collect();
+    // The instance of an approval request runs the call and reads no state.
+    let reading = facts.writers.iter().filter(|_| facts.thread.request.is_none());
+    let writers: Vec<WriterReads> = reading.map(|it| writer(facts, &rows, it)).collect();
     rows.leave_out(&writers);
     Ok(ChangeSection { headline, rows, writers })
 }

@@ -3,6 +3,7 @@
 //! The command only forwards: it posts each line from standard input to the gateway's `/mcp` and prints the response.
 //! The token can stay in a file, outside of the agent's configuration. The tools are defined in one place, the gateway.
 
+mod guard;
 mod message;
 mod pipe;
 
@@ -12,7 +13,7 @@ use std::{env, fs, io};
 use countersign_domain::primitives::secret::Secret;
 use url::Url;
 
-use super::args::McpArgs;
+use super::args::{McpArgs, McpCommand};
 use super::{CliError, CommandExit};
 use pipe::McpPipe;
 
@@ -21,12 +22,11 @@ const TOKEN_BYTES_MAX: usize = 4096;
 
 /// Runs until standard input ends.
 pub fn run(args: &McpArgs) -> Result<CommandExit, CliError> {
-    let address = address_of(&args.gateway)?;
-    let token = match &args.token_file {
-        Some(file) => read_token(file)?,
-        // The token is never an argument, because process lists show arguments.
-        None => env::var("COUNTERSIGN_TOKEN").map(Secret::new).map_err(|_| no_token())?,
-    };
+    if let Some(McpCommand::Guard(guarded)) = &args.command {
+        return guard::run(guarded);
+    }
+    let address = address_of(&args.gateway.gateway, "/mcp")?;
+    let token = token_of(args.gateway.token_file.as_deref())?;
     let pipe = McpPipe::new(address, &token)?;
     // The command only forwards messages, so one thread is enough.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
@@ -35,6 +35,14 @@ pub fn run(args: &McpArgs) -> Result<CommandExit, CliError> {
     runtime.shutdown_background();
     done.map_err(CliError::Output)?;
     Ok(CommandExit::Yes)
+}
+
+fn token_of(file: Option<&Path>) -> Result<Secret<String>, CliError> {
+    match file {
+        Some(file) => read_token(file),
+        // The token is never an argument, because process lists show arguments.
+        None => env::var("COUNTERSIGN_TOKEN").map(Secret::new).map_err(|_| no_token()),
+    }
 }
 
 fn no_token() -> CliError {
@@ -53,9 +61,9 @@ fn read_token(file: &Path) -> Result<Secret<String>, CliError> {
     Ok(Secret::new(token.to_owned()))
 }
 
-/// Returns the gateway's MCP URL. A plain HTTP URL of a remote host is refused, because the token would be readable on
+/// Returns a URL of the gateway. A plain HTTP URL of a remote host is refused, because the token would be readable on
 /// the network.
-fn address_of(gateway: &Url) -> Result<Url, CliError> {
+fn address_of(gateway: &Url, path: &str) -> Result<Url, CliError> {
     let given = |problem: &str| Err(CliError::Given(format!("--gateway: {problem}")));
     // The token is the only credential, and process lists would show a password in the URL.
     if !matches!(gateway.scheme(), "http" | "https") || !gateway.username().is_empty() || gateway.password().is_some() {
@@ -67,7 +75,7 @@ fn address_of(gateway: &Url) -> Result<Url, CliError> {
     let mut address = gateway.clone();
     address.set_query(None);
     address.set_fragment(None);
-    address.set_path(&format!("{}/mcp", gateway.path().trim_end_matches('/')));
+    address.set_path(&format!("{}{path}", gateway.path().trim_end_matches('/')));
     Ok(address)
 }
 
@@ -76,7 +84,7 @@ mod tests {
     use super::*;
 
     fn address(gateway: &str) -> Result<String, String> {
-        address_of(&Url::parse(gateway).unwrap()).map(Into::into).map_err(|it| it.to_string())
+        address_of(&Url::parse(gateway).unwrap(), "/mcp").map(Into::into).map_err(|it| it.to_string())
     }
 
     #[test]

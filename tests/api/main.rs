@@ -50,6 +50,7 @@ mod limits;
 mod mail;
 mod marks;
 mod mcp;
+mod mcp_guard;
 mod meanwhile;
 mod metrics;
 mod node_secrets;

@@ -111,8 +111,7 @@ impl TokenAdd {
             (MachineRole::Writer | MachineRole::Instance, _, nodes) if nodes != 1 => {
                 Some("a token of this role needs exactly one node: add --node NODE once")
             }
-            (MachineRole::Host, _, 2..) => Some("a host has at most one node: add --node NODE once"),
-            (MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor, _, 1..) => {
+            (MachineRole::Host | MachineRole::Auditor | MachineRole::Admin | MachineRole::Monitor, _, 1..) => {
                 Some("a token of this role has no node: remove --node")
             }
             _ => None,

@@ -47,27 +47,31 @@ pub fn is_here(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
 
+/// Returns a client that sends the token to the gateway only.
+pub fn client_of(address: &Url, token: &Secret<String>) -> Result<Client, CliError> {
+    tls::ready();
+    let given = |problem: &str| CliError::Given(problem.to_owned());
+    let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
+        .map_err(|_| given("the token has characters that no token has"))?;
+    // A sensitive header is not printed in debug output, so the token cannot reach a log.
+    bearer.set_sensitive(true);
+    let mut headers = HeaderMap::new();
+    headers.insert(AUTHORIZATION, bearer);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    // A redirect would send the token to another host.
+    let mut client = Client::builder().default_headers(headers).redirect(redirect::Policy::none());
+    if is_here(address) {
+        // A proxy of the environment must not receive requests to localhost.
+        client = client.no_proxy();
+    }
+    let client = client.timeout(ANSWER_TIME_MAX).connect_timeout(CONNECT_TIME_MAX).build();
+    client.map_err(|_| given("the HTTP client cannot be set up: the system has no trusted CA certificates"))
+}
+
 impl McpPipe {
     pub fn new(address: Url, token: &Secret<String>) -> Result<Self, CliError> {
-        tls::ready();
-        let given = |problem: &str| CliError::Given(problem.to_owned());
-        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
-            .map_err(|_| given("the token has characters that no token has"))?;
-        // A sensitive header is not printed in debug output, so the token cannot reach a log.
-        bearer.set_sensitive(true);
-        let mut headers = HeaderMap::new();
-        headers.insert(AUTHORIZATION, bearer);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        // A redirect would send the token to another host.
-        let mut client = Client::builder().default_headers(headers).redirect(redirect::Policy::none());
-        if is_here(&address) {
-            // A proxy of the environment must not receive requests to localhost.
-            client = client.no_proxy();
-        }
-        let client = client.timeout(ANSWER_TIME_MAX).connect_timeout(CONNECT_TIME_MAX).build();
-        let client =
-            client.map_err(|_| given("the HTTP client cannot be set up: the system has no trusted CA certificates"))?;
+        let client = client_of(&address, token)?;
         Ok(Self { client, address, version: Mutex::new(None), permits: Semaphore::new(AT_ONCE_MAX) })
     }
 
@@ -178,7 +182,7 @@ async fn read(line: &[u8], answers: &mpsc::Sender<Vec<u8>>) -> Option<McpMessage
 }
 
 /// Reads the next line without its end. A line over the limit is cut right after the limit.
-async fn next_line(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
+pub async fn next_line(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let mut bounded = from.take(LINE_BYTES_MAX as u64 + 1);
     if bounded.read_until(b'\n', &mut line).await? == 0 {

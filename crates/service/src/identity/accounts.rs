@@ -350,8 +350,7 @@ impl Identity {
 fn check_binding(new: &NewToken) -> Result<()> {
     let nodes = new.nodes.len();
     let (flow, fits) = match new.role {
-        // A host with a node may add instances of that node.
-        MachineRole::Host => (true, nodes <= 1),
+        MachineRole::Host => (true, nodes == 0),
         MachineRole::Agent => (true, nodes >= 1),
         MachineRole::Writer | MachineRole::Instance => (true, nodes == 1),
         // These roles cover all flows, so naming one flow would promise a limit that does not exist.
@@ -366,8 +365,7 @@ fn check_binding(new: &NewToken) -> Result<()> {
     if !fits {
         return Err(Error::invalid(
             "/nodes",
-            "an agent needs at least one node, an instance or a writer exactly one, a host at most one, and all other \
-             roles take none",
+            "an agent needs at least one node, an instance or a writer exactly one, and all other roles take none",
         ));
     }
     Ok(())

@@ -1,0 +1,176 @@
+//! The messages of an MCP client that the guard must understand, and its own responses. Nothing here has an effect.
+
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::json::parse::{DEPTH_CEILING, ParseLimits, parse};
+use serde_json::{Map, Value, json};
+
+/// The limit on a message.
+pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// A message of the client.
+#[derive(Debug, PartialEq)]
+pub enum ClientMessage {
+    /// A tool call, which needs an approval.
+    Call(ToolRequest),
+    /// A notification that cancels the request with this id.
+    Cancel(Value),
+    /// Any other message, which passes unchanged.
+    Other,
+}
+
+/// A `tools/call` request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolRequest {
+    pub id: Value,
+    pub name: String,
+    pub arguments: Map<String, Value>,
+    message: Map<String, Value>,
+}
+
+/// A message that the guard refuses.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RefusedMessage {
+    /// The id of the request, if it has one.
+    pub id: Option<String>,
+    pub why: &'static str,
+}
+
+/// Reads a message strictly. Two parsers could read a lax one differently: as a tool call and as another message.
+pub fn read(line: &[u8]) -> Result<ClientMessage, RefusedMessage> {
+    let limits = ParseLimits { bytes_max: MESSAGE_BYTES_MAX, depth_max: DEPTH_CEILING };
+    let refused = |why| RefusedMessage { id: None, why };
+    let message = parse(line, &limits).map_err(|_| refused("the message is not strict JSON"))?;
+    // A batch could contain a call. Current versions of the protocol have none.
+    let Value::Object(message) = message else { return Err(refused("the message is not one JSON object")) };
+    let params = message.get("params");
+    match message.get("method").and_then(Value::as_str) {
+        Some("tools/call") => tool_request(message).map(ClientMessage::Call),
+        Some("notifications/cancelled") => {
+            let id = params.and_then(|it| it.get("requestId"));
+            Ok(id.map_or(ClientMessage::Other, |it| ClientMessage::Cancel(it.clone())))
+        }
+        _ => Ok(ClientMessage::Other),
+    }
+}
+
+fn tool_request(message: Map<String, Value>) -> Result<ToolRequest, RefusedMessage> {
+    let id = message.get("id").filter(|it| it.is_string() || it.is_number()).cloned();
+    let refused = |why| RefusedMessage { id: id.as_ref().map(Value::to_string), why };
+    // A call without an id has no response, so its outcome could not be recorded.
+    let call_id = id.clone().ok_or_else(|| refused("a tool call needs an id"))?;
+    let params =
+        message.get("params").and_then(Value::as_object).ok_or_else(|| refused("a tool call needs `params`"))?;
+    let name = params.get("name").and_then(Value::as_str).ok_or_else(|| refused("a tool call needs a `name`"))?;
+    let arguments = match params.get("arguments") {
+        None => Map::new(),
+        Some(Value::Object(arguments)) => arguments.clone(),
+        Some(_) => return Err(refused("`arguments` must be an object")),
+    };
+    let name = name.to_owned();
+    Ok(ToolRequest { id: call_id, name, arguments, message })
+}
+
+impl ToolRequest {
+    /// Returns the message with the approved arguments.
+    pub fn with(&self, arguments: &Map<String, Value>) -> Vec<u8> {
+        let mut message = self.message.clone();
+        if let Some(Value::Object(params)) = message.get_mut("params") {
+            // A call without arguments stays one.
+            if params.contains_key("arguments") || !arguments.is_empty() {
+                params.insert("arguments".to_owned(), Value::Object(arguments.clone()));
+            }
+        }
+        Value::Object(message).to_string().into_bytes()
+    }
+
+    /// Returns the result that tells the model why the call did not run.
+    pub fn not_run(&self, why: &str) -> Vec<u8> {
+        let result = json!({"content": [{"type": "text", "text": why}], "isError": true});
+        json!({"jsonrpc": "2.0", "id": self.id, "result": result}).to_string().into_bytes()
+    }
+}
+
+/// Returns the error for a message that was refused.
+pub fn refusal(refused: &RefusedMessage) -> Vec<u8> {
+    let id = refused.id.as_deref().and_then(|it| serde_json::from_str::<Value>(it).ok()).unwrap_or(Value::Null);
+    let error = json!({"code": -32600, "message": format!("{}; the call was not run", refused.why)});
+    json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string().into_bytes()
+}
+
+/// The response of the server to a request.
+pub struct ServerResponse {
+    pub id: Value,
+    pub succeeded: bool,
+    /// The digest of the result, for the record of the outcome.
+    pub digest: String,
+}
+
+/// Reads a response. Returns `None` for any other message of the server.
+pub fn response(line: &[u8]) -> Option<ServerResponse> {
+    let message: Value = serde_json::from_slice(line).ok()?;
+    let id = message.get("id").filter(|it| !it.is_null() && message.get("method").is_none())?.clone();
+    let result = message.get("result");
+    let failed = result.is_none_or(|it| it.get("isError") == Some(&Value::Bool(true)));
+    let told = result.or(message.get("error")).unwrap_or(&Value::Null);
+    Some(ServerResponse { id, succeeded: !failed, digest: Digest::of_file(canonical(told).as_bytes()).to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(line: &str) -> ToolRequest {
+        match read(line.as_bytes()) {
+            Ok(ClientMessage::Call(call)) => call,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_a_strict_call_is_a_call() {
+        let call =
+            call(r#"{"jsonrpc":"2.0","id":1,"method":"tools\/call","params":{"name":"read","arguments":{"a":1}}}"#);
+        assert_eq!((call.name.as_str(), &call.arguments["a"]), ("read", &json!(1)));
+        for refused in [
+            r#"{"id":1,"method":"ping","method":"tools/call","params":{"name":"read"}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"read","name":"write"}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":{"a":1,"a":2}}}"#,
+            r#"[{"id":1,"method":"tools/call","params":{"name":"read"}}]"#,
+            r#"{"method":"tools/call","params":{"name":"read"}}"#,
+            r#"{"id":null,"method":"tools/call","params":{"name":"read"}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":[]}}"#,
+            r#"{"id":1,"method":"tools/call"}"#,
+            "not json",
+            "",
+        ] {
+            assert!(read(refused.as_bytes()).is_err(), "{refused}");
+        }
+        for other in [r#"{"id":1,"method":"tools/list"}"#, r#"{"id":1,"result":{}}"#, r#"{"method":"tools/call2"}"#] {
+            assert_eq!(read(other.as_bytes()), Ok(ClientMessage::Other), "{other}");
+        }
+    }
+
+    #[test]
+    fn approved_arguments_replace_the_sent_ones_and_nothing_else_changes() {
+        let sent = call(
+            r#"{"id":"x","method":"tools/call","params":{"name":"read","arguments":{"a":1},"_meta":{"progressToken":7}}}"#,
+        );
+        let forwarded: Value = serde_json::from_slice(&sent.with(json!({"a": 2}).as_object().unwrap())).unwrap();
+        assert_eq!(forwarded["params"], json!({"name": "read", "arguments": {"a": 2}, "_meta": {"progressToken": 7}}));
+        let bare = call(r#"{"id":"x","method":"tools/call","params":{"name":"read"}}"#);
+        let forwarded: Value = serde_json::from_slice(&bare.with(&Map::new())).unwrap();
+        assert_eq!(forwarded["params"], json!({"name": "read"}));
+    }
+
+    #[test]
+    fn outcome_of_a_response_is_read() {
+        let told = |line: &str| response(line.as_bytes()).map(|it| (it.id, it.succeeded));
+        assert_eq!(told(r#"{"id":1,"result":{"content":[]}}"#), Some((json!(1), true)));
+        assert_eq!(told(r#"{"id":1,"result":{"isError":true}}"#), Some((json!(1), false)));
+        assert_eq!(told(r#"{"id":1,"error":{"code":1}}"#), Some((json!(1), false)));
+        for other in [r#"{"id":1,"method":"sampling/createMessage"}"#, r#"{"method":"notifications/message"}"#, "x"] {
+            assert_eq!(told(other), None, "{other}");
+        }
+    }
+}

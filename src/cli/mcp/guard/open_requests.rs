@@ -1,0 +1,157 @@
+//! The keys of requests that wait for a decision. The same call again, also after a restart, finds its request by them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use countersign_adapters::random;
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::primitives::secret::Secret;
+use serde_json::{Map, Value, json};
+
+/// The keys of requests without a decision. A file for each of them survives a restart.
+pub struct OpenRequests {
+    folder: Option<PathBuf>,
+    /// Makes the names of the files, so that they reveal nothing about the arguments.
+    secret: Secret<String>,
+    keys: Mutex<CallKeys>,
+}
+
+#[derive(Default)]
+struct CallKeys {
+    /// The keys of calls that ended while they waited, by the name of the call.
+    waiting: BTreeMap<String, String>,
+    /// The calls that are being decided.
+    claimed: BTreeSet<String>,
+}
+
+/// The key of one call, while it is decided.
+pub struct ClaimedKey<'o> {
+    open: &'o OpenRequests,
+    /// The name of the call. Equal calls have equal names. `None` for the second of two equal calls at once.
+    name: Option<String>,
+    pub key: String,
+    /// Whether an earlier call asked with this key.
+    pub is_again: bool,
+}
+
+impl OpenRequests {
+    pub fn new(folder: Option<PathBuf>, token: &Secret<String>, server: Option<&str>) -> Self {
+        let secret = Secret::new(canonical(&json!([token.expose(), server])));
+        Self { folder, secret, keys: Mutex::default() }
+    }
+
+    /// Takes the key of an equal call that still waits, or a new key. Two calls never hold one key at once.
+    pub fn claim(&self, tool: &str, arguments: &Map<String, Value>) -> ClaimedKey<'_> {
+        let call = canonical(&json!([self.secret.expose(), tool, arguments]));
+        let name = Digest::of_file(call.as_bytes()).to_string().replace(':', "-");
+        let mut keys = self.keys();
+        if !keys.claimed.insert(name.clone()) {
+            return ClaimedKey { open: self, name: None, key: new_key(), is_again: false };
+        }
+        let waiting = keys.waiting.remove(&name).or_else(|| self.stored(&name));
+        let is_again = waiting.is_some();
+        ClaimedKey { open: self, name: Some(name), key: waiting.unwrap_or_else(new_key), is_again }
+    }
+
+    fn keys(&self) -> MutexGuard<'_, CallKeys> {
+        // A panic cannot leave the maps half changed, so a poisoned lock is still usable.
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stored(&self, name: &str) -> Option<String> {
+        let key = fs::read_to_string(self.folder.as_ref()?.join(name)).ok()?;
+        Some(key).filter(|it| !it.is_empty())
+    }
+}
+
+impl ClaimedKey<'_> {
+    /// Stores the key of a call that waits.
+    pub fn keep(&self) {
+        let Some(name) = &self.name else { return };
+        self.open.keys().waiting.insert(name.clone(), self.key.clone());
+        if let Some(folder) = &self.open.folder {
+            // Without the file, a restart asks again. The earlier request then expires unused.
+            let _ = fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(name), &self.key));
+        }
+    }
+
+    /// Forgets the key, because the call does not wait any more.
+    pub fn forget(&self) {
+        let Some(name) = &self.name else { return };
+        self.open.keys().waiting.remove(name);
+        if let Some(folder) = &self.open.folder {
+            let _ = fs::remove_file(folder.join(name));
+        }
+    }
+
+    /// Takes a new key for the same call.
+    pub fn renew(&mut self) {
+        self.forget();
+        (self.key, self.is_again) = (new_key(), false);
+    }
+}
+
+impl Drop for ClaimedKey<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            self.open.keys().claimed.remove(name);
+        }
+    }
+}
+
+fn new_key() -> String {
+    random::uuid_v4().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests(folder: Option<PathBuf>) -> OpenRequests {
+        OpenRequests::new(folder, &Secret::new("cs_1".to_owned()), Some("files"))
+    }
+
+    #[test]
+    fn equal_call_finds_the_key_that_waits_and_only_one_of_them() {
+        let open = requests(None);
+        let (a, b) = (json!({"a": 1, "b": 2}), json!({"b": 2, "a": 1}));
+        let (a, b) = (a.as_object().unwrap(), b.as_object().unwrap());
+        let first = open.claim("read", a);
+        assert!(!first.is_again);
+        first.keep();
+        assert_ne!(open.claim("read", a).key, first.key, "two calls at once are two requests");
+        assert_ne!(open.claim("write", a).key, first.key);
+        let key = first.key.clone();
+        drop(first);
+        let again = open.claim("read", b);
+        assert!(again.is_again && again.key == key);
+        again.forget();
+        drop(again);
+        assert!(!open.claim("read", a).is_again, "a decided call is asked for again");
+    }
+
+    #[test]
+    fn key_survives_a_restart_and_reveals_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("guard");
+        let arguments = json!({"card": "4999"});
+        let arguments = arguments.as_object().unwrap();
+        let before = requests(Some(at.clone()));
+        let first = before.claim("pay", arguments);
+        first.keep();
+        let named = fs::read_dir(&at).unwrap().next().unwrap().unwrap().file_name().into_string().unwrap();
+        let guess = Digest::of_file(canonical(&json!(["pay", arguments])).as_bytes()).to_string();
+        assert!(!named.contains(&guess[7..]));
+        let other = OpenRequests::new(Some(at.clone()), &Secret::new("cs_2".to_owned()), Some("files"));
+        assert_ne!(other.claim("pay", arguments).key, first.key);
+        let after = requests(Some(at));
+        let again = after.claim("pay", arguments);
+        assert!(again.is_again && again.key == first.key);
+        again.forget();
+        drop(again);
+        assert!(!after.claim("pay", arguments).is_again);
+    }
+}

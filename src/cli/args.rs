@@ -121,7 +121,7 @@ pub struct McpArgs {
 pub enum McpCommand {
     /// Require approval for the tool calls of another MCP server.
     ///
-    /// The command starts the server and stands between it and the client, on standard input and output. Each tool call needs an
+    /// The command starts the server and forwards messages between it and the client, on standard input and output. Each tool call needs an
     /// approval by the policy or by reviewers. All other messages pass unchanged. The token must have the role `instance`.
     Guard(McpGuardArgs),
 }
@@ -134,7 +134,7 @@ pub struct McpGuardArgs {
     /// The name of the server. Policies then know its tools as `NAME:TOOL`.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// The seconds for which a call waits for a decision. After that, the model is told to call again.
+    /// The seconds for which a call waits for a decision. After that, the call returns a text that asks the model to call again.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub wait: u64,
     /// A folder for the keys of waiting calls, so that a restarted guard finds their approvals.

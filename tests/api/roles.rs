@@ -10,7 +10,7 @@ use countersign_web::auth::permissions::TABLE;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::gateway::{ApiResponse, POLICY, TestGateway, source, spawn_gateway};
+use crate::gateway::{ApiResponse, POLICY, TestGateway, code_of, source, spawn_gateway};
 use crate::passwords::hashed;
 
 const HOST: &str = "host";
@@ -19,7 +19,8 @@ const WRITER: &str = "writer";
 const AUDITOR: &str = "auditor";
 const ADMIN: &str = "admin";
 const MONITOR: &str = "monitor";
-const ROLES: [&str; 6] = [HOST, AGENT, WRITER, AUDITOR, ADMIN, MONITOR];
+const INSTANCE: &str = "instance";
+const ROLES: [&str; 7] = [HOST, AGENT, INSTANCE, WRITER, AUDITOR, ADMIN, MONITOR];
 
 /// The table "Who may call what", one entry for each line.
 const MAY: &[(&str, &str, &[&str])] = &[
@@ -43,6 +44,11 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("GET", "/v1/transitions/{digest}/decision", &[HOST, AGENT, AUDITOR]),
     ("POST", "/v1/transitions/{digest}/cancellation", &[AGENT]),
     ("POST", "/mcp", &[AGENT]),
+    ("POST", "/aap/v1/requests", &[INSTANCE]),
+    ("GET", "/aap/v1/requests/{id}", &[INSTANCE]),
+    ("DELETE", "/aap/v1/requests/{id}", &[INSTANCE]),
+    ("POST", "/aap/v1/requests/{id}/consume", &[INSTANCE]),
+    ("POST", "/aap/v1/requests/{id}/outcome", &[INSTANCE]),
     ("POST", "/v1/verify", &[WRITER]),
     ("POST", "/v1/writes/{write_id}/confirm", &[WRITER]),
     ("POST", "/v1/writes/{write_id}/abort", &[WRITER]),
@@ -78,6 +84,7 @@ fn token_of<'a>(g: &'a TestGateway, role: &str) -> &'a str {
     match role {
         HOST => &g.host,
         AGENT => &g.planner,
+        INSTANCE => &g.instance,
         WRITER => &g.writer,
         AUDITOR => &g.auditor,
         MONITOR => &g.monitor,
@@ -145,7 +152,8 @@ async fn every_route_admits_only_its_roles() {
             let refused = (answer.status, answer.code()) == (403, "forbidden");
             assert_eq!(refused, !roles.contains(&role), "{method} {route} as {role}: {}", answer.body);
             assert_ne!(answer.status, 401, "{method} {route} as {role}");
-            let may = answer.body["detail"].as_str().and_then(|it| it.split_once("it takes ")).map(|(_, may)| may);
+            let said = answer.body["detail"].as_str().or(answer.body["error"]["message"].as_str());
+            let may = said.and_then(|it| it.split_once("it takes ")).map(|(_, may)| may);
             let told: BTreeSet<_> = may.unwrap_or_default().split(" or ").collect();
             let verify = *route == "/v1/verify";
             assert!(!refused || verify || told == roles.iter().copied().collect(), "{method} {route}: {}", answer.body);
@@ -406,7 +414,7 @@ enum AccessResult {
 
 /// Returns whether the response shows that the caller passed the role check.
 fn door(status: u16, to: &str, text: &str) -> AccessResult {
-    let code = serde_json::from_str::<Value>(text).map(|it| it["code"].clone()).unwrap_or_default();
+    let code = serde_json::from_str::<Value>(text).map(|it| code_of(&it).to_owned()).unwrap_or_default();
     match status {
         401 if code == "unauthenticated" => AccessResult::Unknown,
         303 if to.starts_with("/sign-in") => AccessResult::Unknown,

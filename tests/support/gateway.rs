@@ -65,6 +65,8 @@ pub struct TestGateway {
     pub host: String,
     pub parser: String,
     pub planner: String,
+    /// An instance of the node `database_writer`.
+    pub instance: String,
     pub writer: String,
     pub admin: String,
     pub auditor: String,
@@ -165,6 +167,7 @@ pub async fn spawn_letting_in(
         host: owned_token(&service, "host", MachineRole::Host, &[], "storefront").await,
         parser: token(&service, "parser", MachineRole::Agent, &["input_parser"]).await,
         planner: token(&service, "planner", MachineRole::Agent, &["planner"]).await,
+        instance: token(&service, "instance", MachineRole::Instance, &["database_writer"]).await,
         writer: token(&service, "writer", MachineRole::Writer, &["database_writer"]).await,
         admin: token(&service, "admin", MachineRole::Admin, &[]).await,
         auditor: token(&service, "auditor", MachineRole::Auditor, &[]).await,
@@ -268,8 +271,13 @@ impl ApiResponse {
     }
 
     pub fn code(&self) -> &str {
-        self.body["code"].as_str().unwrap_or_default()
+        code_of(&self.body)
     }
+}
+
+/// The code of an error, in a problem or in an error of the Agent Approval Protocol.
+pub fn code_of(body: &Value) -> &str {
+    body["code"].as_str().or(body["error"]["code"].as_str()).unwrap_or_default()
 }
 
 /// Number of attempts while the gateway is busy: every client tries again then. A slow machine is busy sooner.

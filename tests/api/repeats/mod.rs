@@ -284,7 +284,9 @@ async fn every_post_stores_its_answer_in_the_transaction_of_its_effect(scene: Id
     endpoints(&mut calls).await;
     calls.does("/v1/interrupts", "/v1/interrupts", &g.host, asked()).await;
     for rule in TABLE.iter().filter(|it| it.method == "POST" && !it.machines.is_empty()) {
-        let known = calls.called.contains(&rule.route) || KEYLESS.contains(&rule.route);
+        // Approval requests are recognized by their own records, see `approval_requests`.
+        let own = rule.route.starts_with("/aap/");
+        let known = calls.called.contains(&rule.route) || KEYLESS.contains(&rule.route) || own;
         assert!(known, "{} has not shown that it keeps its answer", rule.route);
     }
     passes_an_audit(&scene).await;

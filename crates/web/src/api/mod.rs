@@ -28,7 +28,7 @@ pub mod transitions;
 pub mod what_if;
 pub mod writes;
 
-use actix_web::web::{ServiceConfig, get, post, put};
+use actix_web::web::{ServiceConfig, delete, get, post, put};
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 use countersign_domain::primitives::id::FlowId;
 use countersign_service::error::{Error, Result};
@@ -52,7 +52,7 @@ use problem::responder::ProblemResponder;
     ),
     components(schemas(
         problem::ProblemBody,
-        aap::AapErrorResponse,
+        problem::protocol_error::AapErrorResponse,
         countersign_domain::episode::Artefact,
         countersign_domain::primitives::id::TokenId
     )),
@@ -123,6 +123,11 @@ pub fn routes(config: &mut ServiceConfig) {
     // Routes match in this order, so frequent ones with a fixed path come first.
     config
         .route("/v1/verify", post().to(ProblemResponder(writes::verify)))
+        .route("/aap/v1/requests", post().to(ProblemResponder(aap::create)))
+        .route("/aap/v1/requests/{id}", get().to(ProblemResponder(aap::read)))
+        .route("/aap/v1/requests/{id}", delete().to(ProblemResponder(aap::cancel)))
+        .route("/aap/v1/requests/{id}/consume", post().to(ProblemResponder(aap::consume)))
+        .route("/aap/v1/requests/{id}/outcome", post().to(ProblemResponder(aap::report)))
         .route("/v1/threads", post().to(ProblemResponder(threads::create)))
         .route("/v1/threads/{thread}/transitions", post().to(ProblemResponder(transitions::propose)))
         .route("/v1/threads/{thread}", get().to(ProblemResponder(threads::read)))
@@ -165,8 +170,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/metrics", get().to(metrics::metrics))
         .route("/livez", get().to(public::livez))
         .route("/readyz", get().to(ProblemResponder(public::readyz)))
-        .configure(endpoints::routes)
-        .configure(aap::routes);
+        .configure(endpoints::routes);
 }
 
 /// Answers requests without a route, with 405 if the path has other methods.

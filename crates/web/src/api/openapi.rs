@@ -202,10 +202,10 @@ fn complete(path: &str, method: &str, call: &mut Value) {
     }
 }
 
-/// Describes errors in the form of the Agent Approval Protocol. Only the check of the proxy comes before it.
+/// Describes errors in the form of the Agent Approval Protocol.
 fn describe_protocol_errors(call: &mut Value) {
     for (status, response) in call["responses"].as_object_mut().into_iter().flatten() {
-        let failed = status.parse().is_ok_and(|it: u16| it >= 400 && it != 421);
+        let failed = status.parse().is_ok_and(|it: u16| it >= 400);
         if failed {
             *response = json!({"$ref": format!("#/components/responses/AapProblem{status}")});
         }

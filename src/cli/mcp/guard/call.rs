@@ -84,7 +84,7 @@ impl ToolRequest {
         Value::Object(message).to_string().into_bytes()
     }
 
-    /// Returns the result that tells the model why the call did not run.
+    /// Returns a result with the reason why the call did not run. The model reads it.
     pub fn not_run(&self, why: &str) -> Vec<u8> {
         let result = json!({"content": [{"type": "text", "text": why}], "isError": true});
         json!({"jsonrpc": "2.0", "id": self.id, "result": result}).to_string().into_bytes()

@@ -1,4 +1,4 @@
-//! `mcp guard`: stands between an MCP client and its server, on standard input and output.
+//! `mcp guard`: forwards messages between an MCP client and its server, on standard input and output.
 //!
 //! Each `tools/call` is an approval request at the gateway. It reaches the server only after the approval was used, with
 //! exactly the approved arguments, and its result is reported as the outcome. All other messages pass unchanged.

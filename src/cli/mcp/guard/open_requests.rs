@@ -78,8 +78,8 @@ impl ClaimedKey<'_> {
         }
     }
 
-    /// Forgets the key, because the call does not wait any more.
-    pub fn forget(&self) {
+    /// Deletes the key, because the call does not wait any more.
+    pub fn delete(&self) {
         let Some(name) = &self.name else { return };
         self.open.keys().waiting.remove(name);
         if let Some(folder) = &self.open.folder {
@@ -89,7 +89,7 @@ impl ClaimedKey<'_> {
 
     /// Takes a new key for the same call.
     pub fn renew(&mut self) {
-        self.forget();
+        self.delete();
         (self.key, self.is_again) = (new_key(), false);
     }
 }
@@ -128,7 +128,7 @@ mod tests {
         drop(first);
         let again = open.claim("read", b);
         assert!(again.is_again && again.key == key);
-        again.forget();
+        again.delete();
         drop(again);
         assert!(!open.claim("read", a).is_again, "a decided call is asked for again");
     }
@@ -150,7 +150,7 @@ mod tests {
         let after = requests(Some(at));
         let again = after.claim("pay", arguments);
         assert!(again.is_again && again.key == first.key);
-        again.forget();
+        again.delete();
         drop(again);
         assert!(!after.claim("pay", arguments).is_again);
     }

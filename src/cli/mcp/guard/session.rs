@@ -1,4 +1,4 @@
-//! One session: passes messages between client and server, and lets calls through once they are approved.
+//! One session: forwards messages between client and server, and each call once it is approved.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,7 +32,7 @@ const UNAVAILABLE: &str = "The approval gateway cannot be reached, so the call w
 const PENDING: &str = "This call waits for the approval of a reviewer and was not run. Call the same tool again with exactly \
     the same arguments to wait for the decision.";
 
-/// What a session needs to decide about calls.
+/// The parts of a session that decide about calls.
 pub struct GuardSession {
     approvals: Approvals,
     open: OpenRequests,
@@ -158,7 +158,7 @@ impl GuardSession {
         Ok(())
     }
 
-    /// Gets the approval of a call and forwards the call, or tells the client why it does not run.
+    /// Gets the approval of a call and forwards the call, or returns the reason why it does not run to the client.
     async fn decide(self: Arc<Self>, request: ToolRequest, stop: Arc<Notify>, lines: Lines) {
         let name = request.id.to_string();
         let body = self.submission(&request);
@@ -178,7 +178,7 @@ impl GuardSession {
             }
             None => {
                 self.calls().remove(&name);
-                claimed.forget();
+                claimed.delete();
                 self.withdraw(&claimed.key, &body).await;
             }
         }
@@ -240,7 +240,7 @@ impl GuardSession {
             return Err(NoApproval::Because(PENDING.to_owned()));
         }
         // The request is decided, so no later call waits for it.
-        claimed.forget();
+        claimed.delete();
         if let Some(why) = refused(&approval) {
             return Err(why);
         }

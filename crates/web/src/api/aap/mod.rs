@@ -1,14 +1,12 @@
 //! The Agent Approval Protocol, version 1: approvals of tool calls without threads.
 
-mod errors;
 mod wire;
 
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderName, HeaderValue};
-use actix_web::middleware::from_fn;
-use actix_web::web::{Path, Query, ServiceConfig, delete, get, post, scope};
+use actix_web::web::{Path, Query};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use countersign_domain::threads::approval_request::{CallStatus, Submission, read_timeout};
 use countersign_service::approval_requests::ApprovalRequests;
@@ -18,12 +16,10 @@ use serde::Deserialize;
 use serde_json::Map;
 use utoipa::ToSchema;
 
-pub use errors::AapErrorResponse;
 pub use wire::ApprovalRequestResponse;
 
 use super::idempotency_key::IdempotentPost;
 use super::long_poll::{LongPoll, poll_until};
-use super::problem::responder::ProblemResponder;
 use crate::auth::extractors::Machine;
 use crate::state::Capability;
 
@@ -32,19 +28,6 @@ const RECEIPT: HeaderName = HeaderName::from_static("countersign-receipt");
 
 /// The header with the signed reservation of a consumed approval.
 const VERIFICATION: HeaderName = HeaderName::from_static("countersign-verification");
-
-/// Registers the routes of the protocol.
-pub fn routes(config: &mut ServiceConfig) {
-    config.service(
-        scope("/aap/v1")
-            .wrap(from_fn(errors::as_protocol))
-            .route("/requests", post().to(ProblemResponder(create)))
-            .route("/requests/{id}", get().to(ProblemResponder(read)))
-            .route("/requests/{id}", delete().to(ProblemResponder(cancel)))
-            .route("/requests/{id}/consume", post().to(ProblemResponder(consume)))
-            .route("/requests/{id}/outcome", post().to(ProblemResponder(report))),
-    );
-}
 
 /// The body of `POST /aap/v1/requests`.
 #[derive(Debug, Deserialize, ToSchema)]

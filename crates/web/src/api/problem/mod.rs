@@ -2,6 +2,7 @@
 //! clients.
 
 mod extensions;
+pub mod protocol_error;
 pub mod responder;
 
 use std::fmt;
@@ -21,6 +22,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use self::protocol_error::ProtocolError;
 use crate::request_log::RequestId;
 use crate::state::{Capability, FromState as _};
 
@@ -138,13 +140,17 @@ impl Problem {
         StatusCode::from_u16(self.body.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// The error code.
-    pub fn code(&self) -> &str {
-        &self.body.code
+    /// Returns the problem in the form of the Agent Approval Protocol, if the request uses it.
+    fn as_protocol_error(&self) -> Option<ProtocolError> {
+        if !self.body.instance.starts_with(protocol_error::PREFIX) {
+            return None;
+        }
+        let same = || ProtocolError { status: self.status(), code: self.body.code.clone(), message: self.message() };
+        Some(ProtocolError::of(&self.error).unwrap_or_else(same))
     }
 
     /// The cause and the next step. For an invalid request, with the path of each invalid value.
-    pub fn message(&self) -> String {
+    fn message(&self) -> String {
         let at = |it: &FieldError| format!("{}: {}", it.pointer, it.detail);
         let errors: Vec<String> = self.body.errors.iter().filter(|it| !it.pointer.is_empty()).map(at).collect();
         if errors.is_empty() { self.body.detail.clone() } else { errors.join("; ") }
@@ -215,8 +221,11 @@ impl ResponseError for Problem {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let mut answer = HttpResponse::build(self.status());
-        answer.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+        let protocol = self.as_protocol_error();
+        let mut answer = HttpResponse::build(protocol.as_ref().map_or(self.status(), |it| it.status));
+        if protocol.is_none() {
+            answer.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+        }
         // Some proxies cache 404 and 410 responses by default.
         answer.insert_header((header::CACHE_CONTROL, "no-store"));
         match &self.error {
@@ -234,7 +243,10 @@ impl ResponseError for Problem {
             }
             _ => {}
         }
-        answer.json(&self.body)
+        match protocol {
+            Some(error) => answer.json(error.body(&self.body.request_id)),
+            None => answer.json(&self.body),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use countersign_service::reviews::details::ReviewFacts;
 use countersign_service::reviews::vote::VoteOutcome;
 
 use super::review;
+use super::review::change::run_within;
 use super::review::{ReviewFormState, change};
 use crate::pages::identity::passkeys::ids;
 use crate::pages::identity::passkeys_view::PasskeyChallengeView;
@@ -199,11 +200,6 @@ fn consequence(facts: &ReviewFacts, prospect: VotePreview) -> String {
         VotePreview::Ends => "The review ends. Nothing is committed or written.".to_owned(),
         VotePreview::Passes => format!("The {}", committed(facts)),
     }
-}
-
-/// Returns the time after an approval in which the instance of an approval request may run its call.
-pub fn run_within(facts: &ReviewFacts) -> Option<String> {
-    facts.thread.request.as_ref().map(|_| span(facts.policy.approval().receipt_ttl().as_secs()))
 }
 
 /// Describes the effect of the last required approval, without its article.

@@ -16,7 +16,6 @@ use countersign_service::reviews::Reviews;
 use countersign_service::reviews::details::ReviewFacts;
 use serde::Deserialize;
 
-use super::decide::run_within;
 use super::review_view::{DecisionForm, ReviewDecisionView, ReviewPage};
 use super::revoke_receipt_view::RevocationForm;
 use crate::pages::shared::format::{cannot_decide, moment, see_other};
@@ -107,7 +106,7 @@ pub async fn page(
         rows: shown.rows.changed,
         unchanged: shown.rows.unchanged,
         arrays: shown.rows.arrays,
-        call: facts.call.as_ref().map(|it| ToolCallView::of(it).once_within(run_within(facts))),
+        call: facts.call.as_ref().map(|it| ToolCallView::of(it).once_within(change::run_within(facts))),
         usage: change::usage(&facts.transition.statement),
         rationale: facts.transition.rationale.as_deref().map(|it| change::rationale(facts, it)),
         stages: progress::stages(facts),

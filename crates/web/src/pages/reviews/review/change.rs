@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::pages::reviews::review_view::{Rationale, StatementProofView, StatementRow};
 use crate::pages::shared::diff_rows;
 use crate::pages::shared::diff_rows::named;
+use crate::pages::shared::format::span;
 use crate::pages::shared::format::{HEADLINE_CHANGES, intent, pattern_of, place};
 use crate::pages::shared::headline::{Headline, HeadlineChange, HeadlineKind};
 use crate::pages::shared::layout::DigestText;
@@ -48,6 +49,11 @@ pub fn read(facts: &ReviewFacts) -> Result<ChangeSection> {
     let writers: Vec<WriterReads> = reading.map(|it| writer(facts, &rows, it)).collect();
     rows.leave_out(&writers);
     Ok(ChangeSection { headline, rows, writers })
+}
+
+/// Returns the time after an approval in which the instance of an approval request may run its call.
+pub fn run_within(facts: &ReviewFacts) -> Option<String> {
+    facts.thread.request.as_ref().map(|_| span(facts.policy.approval().receipt_ttl().as_secs()))
 }
 
 fn rows(facts: &ReviewFacts, opening: &Opening) -> Result<OpeningRows> {

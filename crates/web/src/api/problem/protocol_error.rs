@@ -1,17 +1,11 @@
 //! Errors in the form of the protocol: `{"error": {type, code, message, request_id}}`.
 
-use actix_web::body::{BoxBody, MessageBody};
-use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
-use actix_web::middleware::Next;
-use actix_web::{HttpResponse, ResponseError as _};
 use countersign_domain::chain::denial::DenialCode;
 use countersign_domain::threads::approval_request::ApprovalRequestError;
 use countersign_service::error::Error;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::api::problem::Problem;
 
 /// The body of an error of the Agent Approval Protocol.
 #[derive(Debug, Serialize, ToSchema)]
@@ -35,31 +29,28 @@ pub struct AapError {
     pub request_id: String,
 }
 
-/// Turns the problems of handlers and extractors into errors of the protocol.
-pub async fn as_protocol(
-    request: ServiceRequest,
-    next: Next<impl MessageBody + 'static>,
-) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
-    let response = next.call(request).await?.map_into_boxed_body();
-    let Some(error) = response.response().error() else { return Ok(response) };
-    let Some(problem) = error.as_error::<Problem>() else { return Ok(response) };
-    let told = told(problem);
-    Ok(response.into_response(told).map_into_boxed_body())
+/// The prefix of the paths of the protocol.
+pub const PREFIX: &str = "/aap/";
+
+/// A problem in the protocol's own terms.
+pub struct ProtocolError {
+    pub status: StatusCode,
+    pub code: String,
+    pub message: String,
 }
 
-fn told(problem: &Problem) -> HttpResponse {
-    let (status, code, message) = match &problem.error {
-        Error::Denied(code) => denied(*code),
-        _ => (problem.status(), problem.code().to_owned(), problem.message()),
-    };
-    // The headers of the problem stay, such as `Retry-After`.
-    let kept = problem.error_response();
-    let mut response = HttpResponse::build(status);
-    for (name, value) in kept.headers().iter().filter(|it| it.0 != "content-type") {
-        response.insert_header((name.clone(), value.clone()));
+impl ProtocolError {
+    /// Returns the error for a denial of `verify`. Other errors keep their status and code.
+    pub fn of(error: &Error) -> Option<Self> {
+        let Error::Denied(code) = error else { return None };
+        let (status, code, message) = denied(*code);
+        Some(Self { status, code, message })
     }
-    let request_id = problem.request_id().to_owned();
-    response.json(AapErrorResponse { error: AapError { kind: kind_of(status), code, message, request_id } })
+
+    pub fn body(self, request_id: &str) -> AapErrorResponse {
+        let Self { status, code, message } = self;
+        AapErrorResponse { error: AapError { kind: kind_of(status), code, message, request_id: request_id.to_owned() } }
+    }
 }
 
 /// Returns the error for a denial of `verify`. A client takes 403 as a refusal of its credential.

@@ -22,6 +22,9 @@ pub struct LoadRequest {
     pub token: String,
     pub body: String,
     pub status: u16,
+    /// The idempotency key, for calls that need one.
+    #[serde(default)]
+    pub key: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -107,10 +110,11 @@ pub fn run() {
 async fn all(orders: LoadConfig) -> LoadResult {
     let mut lanes: Vec<Vec<(Vec<u8>, u16)>> = vec![Vec::new(); CONNECTIONS];
     for (at, request) in orders.requests.iter().enumerate() {
-        let LoadRequest { path, token, body, status } = request;
+        let LoadRequest { path, token, body, status, key } = request;
+        let key = key.as_ref().map_or(String::new(), |it| format!("idempotency-key: {it}\r\n"));
         let bytes = format!(
             "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+             {key}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         lanes[at % CONNECTIONS].push((bytes.into_bytes(), *status));

@@ -1,10 +1,13 @@
 //! One table of what the gateway costs, each line a ratio within one run: `cargo bench --bench table`.
 //!
 //! Absolute numbers belong to a machine; ratios travel. The two sides of a ratio take turns, and the median of
-//! the turns counts. Beside it stands the processor's time per request of the serving process; the load comes
-//! from a process of its own. `-- verify` (or `sqlite` or `postgres` of it), `propose`, `sending`, `json`, `rules`, `forms`, `joining`, `pages`, `chain`, `checkpoints` or `retention` runs one part; `BENCH_REQUESTS`,
-//! `BENCH_EVENTS`, `BENCH_VERSIONS`, `BENCH_OPEN` and `BENCH_PAST` make it shorter. `pages` keeps the file that it
-//! fills, some gigabytes, in the target folder. `BENCH_THREADS=1` tells beside it where the time of each turn of requests went, by threads.
+//! the turns counts. Beside each ratio is the processor's time per request of the serving process. The load comes
+//! from a process of its own.
+//!
+//! An argument runs one part: `verify` (or only its `sqlite` or `postgres`), `propose`, `requests`, `guard`, `sending`,
+//! `json`, `rules`, `forms`, `joining`, `pages`, `chain`, `checkpoints` or `retention`. `BENCH_REQUESTS`, `BENCH_EVENTS`,
+//! `BENCH_VERSIONS`, `BENCH_OPEN` and `BENCH_PAST` make it shorter. `pages` leaves the file that it fills, some gigabytes,
+//! in the target folder. `BENCH_THREADS=1` prints the time of each thread in each turn of requests.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a bench that cannot go on says where")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the table is its output")]
@@ -25,12 +28,14 @@ mod sqlite;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+mod approvals;
 mod bare;
 mod chain;
 mod checkpoints;
 mod documents;
 mod floor;
 mod forms;
+mod guarding;
 mod house;
 mod joining;
 mod load;
@@ -64,6 +69,9 @@ fn main() {
     if std::env::var(sending::RECEIVES).is_ok() {
         return sending::receive();
     }
+    if std::env::var(guarding::SERVES).is_ok() {
+        return guarding::serve();
+    }
     let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with("--")).collect();
     let wants = |part: &str| wanted.is_empty() || wanted.iter().any(|it| it == part);
     println!("| what | measured, median of {} turns | goal |\n|---|---|---|", speed::TURNS);
@@ -90,6 +98,13 @@ fn main() {
         }
         if wants("propose") {
             speed::propose().await;
+        }
+        if wants("requests") {
+            approvals::measure(house::BenchStoreKind::Sqlite, "SQLite").await;
+            approvals::measure(house::BenchStoreKind::Postgres, "PostgreSQL").await;
+        }
+        if wants("guard") {
+            guarding::measure().await;
         }
         if wants("sending") {
             sending::measure(house::BenchStoreKind::Sqlite, "SQLite").await;

@@ -15,7 +15,7 @@ use super::{bare, line, median, number};
 pub const TURNS: usize = 5;
 
 /// Requests of one turn.
-fn requests() -> usize {
+pub fn requests() -> usize {
     number("BENCH_REQUESTS", 6_000)
 }
 
@@ -85,14 +85,17 @@ pub enum WriterOrder {
     Apart,
 }
 
-async fn verify_requests(house: &Arc<BenchGateway>, order: WriterOrder) -> Vec<LoadRequest> {
+pub async fn verify_requests(house: &Arc<BenchGateway>, order: WriterOrder) -> Vec<LoadRequest> {
     let mut requests = prepare(house, async |house| {
         let (thread, transition, receipt) = house.approved().await;
         // As docs/integrating.md tells writers to name them: in the order of time.
         let write_id = countersign_adapters::random::uuid_v7(SystemClock.now()).to_string();
         let body = json!({"thread": thread, "transition": transition, "receipt": receipt, "write_id": write_id});
         let body = body.to_string();
-        (thread, LoadRequest { path: "/v1/verify".to_owned(), token: house.writer.clone(), body, status: 200 })
+        (
+            thread,
+            LoadRequest { path: "/v1/verify".to_owned(), token: house.writer.clone(), body, status: 200, key: None },
+        )
     })
     .await;
     // As it is prepared, every hand's threads stand together: neighbours in the queue are not so in time.
@@ -144,6 +147,7 @@ async fn propose_requests(house: &Arc<BenchGateway>) -> Vec<LoadRequest> {
             token: house.planner.clone(),
             body: body.to_string(),
             status: 201,
+            key: None,
         }
     })
     .await

@@ -174,7 +174,8 @@ async fn call_runs_by_policy_by_approval_or_not_at_all() {
         (tools, client)
     })
     .await;
-    assert!(listed["tools"].as_array().unwrap().iter().any(|it| it["name"] == "write_file"));
+    let listed: Vec<&str> = listed["tools"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert!(listed.contains(&"write_file") && !listed.contains(&"move_file"), "{listed:?}");
     let (mut client, written) = (client_back, new.clone());
     let writing = blocking(move || {
         let told = client.call("write_file", json!({"path": new, "content": "approved"}));

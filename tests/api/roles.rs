@@ -49,6 +49,7 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("DELETE", "/aap/v1/requests/{id}", &[INSTANCE]),
     ("POST", "/aap/v1/requests/{id}/consume", &[INSTANCE]),
     ("POST", "/aap/v1/requests/{id}/outcome", &[INSTANCE]),
+    ("POST", "/v1/callable-tools", &[INSTANCE]),
     ("POST", "/v1/verify", &[WRITER]),
     ("POST", "/v1/writes/{write_id}/confirm", &[WRITER]),
     ("POST", "/v1/writes/{write_id}/abort", &[WRITER]),

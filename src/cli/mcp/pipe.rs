@@ -81,7 +81,7 @@ impl McpPipe {
         let (answers, mut told) = mpsc::channel::<Vec<u8>>(AT_ONCE_MAX);
         let reading = async move {
             let (mut asked, mut under_way) = (JoinSet::new(), HashMap::<String, AbortHandle>::new());
-            while let Some(line) = next_line(&mut from).await? {
+            while let Some(line) = next_line(&mut from, LINE_BYTES_MAX).await? {
                 // Requests that have ended are removed here, so that the map does not grow during a long session.
                 while let Some(done) = asked.try_join_next_with_id() {
                     let ended = done.map_or_else(|error| error.id(), |(id, ())| id);
@@ -182,9 +182,9 @@ async fn read(line: &[u8], answers: &mpsc::Sender<Vec<u8>>) -> Option<McpMessage
 }
 
 /// Reads the next line without its end. A line over the limit is cut right after the limit.
-pub async fn next_line(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
+pub async fn next_line(from: &mut (impl AsyncBufRead + Unpin), bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
-    let mut bounded = from.take(LINE_BYTES_MAX as u64 + 1);
+    let mut bounded = from.take(bytes_max as u64 + 1);
     if bounded.read_until(b'\n', &mut line).await? == 0 {
         return Ok(None);
     }
@@ -193,7 +193,7 @@ pub async fn next_line(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Opt
         return Ok(Some(line));
     }
     // The rest of the line is discarded in pieces, so that memory stays bounded.
-    while line.len() > LINE_BYTES_MAX {
+    while line.len() > bytes_max {
         let mut rest = Vec::new();
         let mut bounded = from.take(LINE_BYTES_MAX as u64);
         if bounded.read_until(b'\n', &mut rest).await? == 0 || rest.last() == Some(&b'\n') {

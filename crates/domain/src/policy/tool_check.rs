@@ -3,12 +3,17 @@
 use super::judgement::{RejectCode, Violation};
 use super::model::{NodePolicy, Policy};
 use crate::json::pointer::Pointer;
-use crate::primitives::id::ToolName;
+use crate::primitives::id::{NodeId, ToolName};
 
 const NOT_CALLABLE: &str = "the node may not call this tool: the policy's `tools` do not list it";
 const IN_TOOLS_DENY: &str = "the policy denies this tool to every node";
 
 impl Policy {
+    /// Checks that a node may call a tool. Rules can still hold or deny a call by its arguments.
+    pub fn may_call(&self, node: &NodeId, name: &ToolName) -> bool {
+        self.node(node).is_some_and(|it| self.tool_violation(it, name).is_none())
+    }
+
     /// Returns why a node may not call a tool, if it may not. A node's own list narrows the flow's; without either it
     /// may call nothing.
     pub(super) fn tool_violation(&self, node: &NodePolicy, name: &ToolName) -> Option<Violation> {

@@ -3,7 +3,7 @@
 use countersign_domain::identity::account::Token;
 use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::platform::idempotency::IdempotencyKey;
-use countersign_domain::primitives::id::{FlowId, NodeId, ThreadId};
+use countersign_domain::primitives::id::{FlowId, NodeId, ThreadId, ToolName};
 use countersign_domain::threads::approval_request::{
     ApprovalRequest, ApprovalRequestError, Submission, id_of, thread_of,
 };
@@ -42,7 +42,7 @@ impl ApprovalRequests {
         let tool = submission.tool_call().map_err(invalid)?;
         let sent = SubmittedCall { call: tool.clone(), reasoning: submission.agent_reasoning.clone() };
         let wait = submission.wait().map_err(invalid)?;
-        let id = id_of(&keys.salt().thread_secret(IDS), &token.record.principal(), key.as_str());
+        let id = self.request_id(&token.record, key)?;
         let thread = thread_of(&id).ok_or(Error::Broken("an approval request's id"))?;
         let digest = submission.digest(&keys.salt().thread_secret(thread.as_str()));
         let parent = match self.core.fetch::<Thread>(&keys, thread.as_str()).await? {
@@ -84,6 +84,20 @@ impl ApprovalRequests {
         };
         self.proposals.propose(token, &proposal).await?;
         Ok(AskedRequest { view: self.view_of(token, &id, Some(sent)).await?, is_new: true })
+    }
+
+    /// Returns the id of the request that an instance names by this key.
+    pub fn request_id(&self, token: &Token, key: &IdempotencyKey) -> Result<String> {
+        let keys = self.core.keys()?;
+        Ok(id_of(&keys.salt().thread_secret(IDS), &token.principal(), key.as_str()))
+    }
+
+    /// Returns the tools that an instance may ask for, of those that it names.
+    pub async fn callable(&self, token: &Stored<Token>, tools: Vec<ToolName>) -> Result<Vec<ToolName>> {
+        let keys = self.core.keys()?;
+        let (node, flow) = (node_of(token)?, token.record.flow.as_ref().ok_or(MISSING)?);
+        let policy = self.policies.policy(&keys, self.core.flow(&keys, flow).await?.record.policy).await?;
+        Ok(tools.into_iter().filter(|it| policy.may_call(node, it)).collect())
     }
 
     /// Returns the longest time that the policy gives reviewers. Fails if the node may not use an approval, so that no

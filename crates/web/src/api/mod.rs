@@ -80,6 +80,7 @@ use problem::responder::ProblemResponder;
         aap::cancel,
         aap::consume,
         aap::report,
+        aap::callable,
         writes::verify,
         writes::confirm,
         writes::abort,
@@ -128,6 +129,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/aap/v1/requests/{id}", delete().to(ProblemResponder(aap::cancel)))
         .route("/aap/v1/requests/{id}/consume", post().to(ProblemResponder(aap::consume)))
         .route("/aap/v1/requests/{id}/outcome", post().to(ProblemResponder(aap::report)))
+        .route("/v1/callable-tools", post().to(ProblemResponder(aap::callable)))
         .route("/v1/threads", post().to(ProblemResponder(threads::create)))
         .route("/v1/threads/{thread}/transitions", post().to(ProblemResponder(transitions::propose)))
         .route("/v1/threads/{thread}", get().to(ProblemResponder(threads::read)))

@@ -17,6 +17,7 @@ pub const KEYLESS: &[&str] = &[
     "/v1/writes/{write_id}/abort",
     "/mcp",
     "/aap/v1/requests/{id}/outcome",
+    "/v1/callable-tools",
 ];
 
 /// The tags, in the order in which a reader needs them.

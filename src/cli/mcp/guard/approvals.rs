@@ -1,5 +1,6 @@
 //! The gateway's approval requests, as the guard uses them. Every failure means that the call does not run.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use countersign_adapters::clock::{Clock as _, SystemClock};
@@ -7,6 +8,7 @@ use countersign_adapters::random;
 use countersign_domain::primitives::secret::Secret;
 use reqwest::{Client, Method, StatusCode};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -47,14 +49,22 @@ pub enum ApprovalFailure {
     Unavailable,
 }
 
+/// The tools that the policy allows.
+#[derive(Deserialize)]
+struct CallableTools {
+    callable: BTreeSet<String>,
+}
+
 pub struct Approvals {
     client: Client,
     base: Url,
+    tools: Url,
 }
 
 impl Approvals {
-    pub fn new(base: &Url, token: &Secret<String>) -> Result<Self, CliError> {
-        Ok(Self { client: pipe::client_of(base, token)?, base: base.clone() })
+    /// Prepares the calls. `base` is the URL of the approval requests, and `tools` that of the list of tools.
+    pub fn new(base: Url, tools: Url, token: &Secret<String>) -> Result<Self, CliError> {
+        Ok(Self { client: pipe::client_of(&base, token)?, base, tools })
     }
 
     pub async fn ask(&self, key: &str, body: &Value) -> Result<Approval, ApprovalFailure> {
@@ -82,7 +92,15 @@ impl Approvals {
         self.send(Method::DELETE, &format!("/requests/{id}"), None, None).await
     }
 
-    /// Sends a request, again if the gateway could not be reached. Each request can be repeated safely.
+    /// Returns the tools that the policy allows, of those that are named.
+    pub async fn callable(&self, tools: &[String]) -> Result<BTreeSet<String>, ApprovalFailure> {
+        let body = json!({"tools": tools});
+        let answer = self.exchange(&Method::POST, self.tools.as_str(), None, Some(&body)).await?;
+        let told: CallableTools = read(answer.0, &answer.1)?;
+        Ok(told.callable)
+    }
+
+    /// Sends a request about one approval.
     async fn send(
         &self,
         method: Method,
@@ -91,9 +109,21 @@ impl Approvals {
         body: Option<&Value>,
     ) -> Result<Approval, ApprovalFailure> {
         let url = format!("{}{path}", self.base.as_str().trim_end_matches('/'));
+        let (status, body) = self.exchange(&method, &url, key, body).await?;
+        read(status, &body)
+    }
+
+    /// Sends a request, again if the gateway could not be reached. Each request can be repeated safely.
+    async fn exchange(
+        &self,
+        method: &Method,
+        url: &str,
+        key: Option<&str>,
+        body: Option<&Value>,
+    ) -> Result<(StatusCode, Vec<u8>), ApprovalFailure> {
         let begun = SystemClock.instant();
         loop {
-            let mut request = self.client.request(method.clone(), &url);
+            let mut request = self.client.request(method.clone(), url);
             if let Some(key) = key {
                 request = request.header("idempotency-key", key);
             }
@@ -105,7 +135,7 @@ impl Approvals {
                 Err(_) => None,
             };
             match answer {
-                Some((status, Some(body))) if !is_passing(status) => return read(status, &body),
+                Some((status, Some(body))) if !is_passing(status) => return Ok((status, body.into())),
                 // The response was lost, or the gateway cannot answer now.
                 _ if begun.elapsed() >= RETRIED_FOR => return Err(ApprovalFailure::Unavailable),
                 _ => tokio::time::sleep(RETRY_PAUSE).await,
@@ -118,7 +148,7 @@ fn is_passing(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 
-fn read(status: StatusCode, body: &[u8]) -> Result<Approval, ApprovalFailure> {
+fn read<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, ApprovalFailure> {
     if status.is_success() {
         return serde_json::from_slice(body).map_err(|_| ApprovalFailure::Unavailable);
     }

@@ -13,6 +13,8 @@ pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub enum ClientMessage {
     /// A tool call, which needs an approval.
     Call(ToolRequest),
+    /// A request for the list of tools, with its id.
+    ListTools(Value),
     /// A notification that cancels the request with this id.
     Cancel(Value),
     /// Any other message, which passes unchanged.
@@ -46,6 +48,9 @@ pub fn read(line: &[u8]) -> Result<ClientMessage, RefusedMessage> {
     let params = message.get("params");
     match message.get("method").and_then(Value::as_str) {
         Some("tools/call") => tool_request(message).map(ClientMessage::Call),
+        Some("tools/list") => {
+            Ok(message.get("id").map_or(ClientMessage::Other, |it| ClientMessage::ListTools(it.clone())))
+        }
         Some("notifications/cancelled") => {
             let id = params.and_then(|it| it.get("requestId"));
             Ok(id.map_or(ClientMessage::Other, |it| ClientMessage::Cancel(it.clone())))
@@ -55,7 +60,8 @@ pub fn read(line: &[u8]) -> Result<ClientMessage, RefusedMessage> {
 }
 
 fn tool_request(message: Map<String, Value>) -> Result<ToolRequest, RefusedMessage> {
-    let id = message.get("id").filter(|it| it.is_string() || it.is_number()).cloned();
+    // A server may answer 1.0 as 1, so the outcome of such an id could be missed.
+    let id = message.get("id").filter(|it| it.is_string() || it.is_i64() || it.is_u64()).cloned();
     let refused = |why| RefusedMessage { id: id.as_ref().map(Value::to_string), why };
     // A call without an id has no response, so its outcome could not be recorded.
     let call_id = id.clone().ok_or_else(|| refused("a tool call needs an id"))?;
@@ -139,6 +145,7 @@ mod tests {
             r#"[{"id":1,"method":"tools/call","params":{"name":"read"}}]"#,
             r#"{"method":"tools/call","params":{"name":"read"}}"#,
             r#"{"id":null,"method":"tools/call","params":{"name":"read"}}"#,
+            r#"{"id":1.5,"method":"tools/call","params":{"name":"read"}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":[]}}"#,
             r#"{"id":1,"method":"tools/call"}"#,
             "not json",
@@ -146,7 +153,7 @@ mod tests {
         ] {
             assert!(read(refused.as_bytes()).is_err(), "{refused}");
         }
-        for other in [r#"{"id":1,"method":"tools/list"}"#, r#"{"id":1,"result":{}}"#, r#"{"method":"tools/call2"}"#] {
+        for other in [r#"{"method":"tools/list"}"#, r#"{"id":1,"result":{}}"#, r#"{"method":"tools/call2"}"#] {
             assert_eq!(read(other.as_bytes()), Ok(ClientMessage::Other), "{other}");
         }
     }

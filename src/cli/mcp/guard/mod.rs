@@ -7,6 +7,7 @@ mod approvals;
 mod call;
 mod open_requests;
 mod session;
+mod tool_list;
 mod upstream;
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use approvals::Approvals;
 use open_requests::OpenRequests;
 use session::GuardSession;
+use tool_list::ToolPins;
 use upstream::Upstream;
 
 use crate::cli::args::McpGuardArgs;
@@ -23,13 +25,16 @@ use crate::cli::{CliError, CommandExit};
 pub fn run(args: &McpGuardArgs) -> Result<CommandExit, CliError> {
     let token = super::token_of(args.gateway.token_file.as_deref())?;
     let address = super::address_of(&args.gateway.gateway, "/aap/v1")?;
-    let approvals = Approvals::new(&address, &token)?;
+    let tools = super::address_of(&args.gateway.gateway, "/v1/callable-tools")?;
+    let approvals = Approvals::new(address, tools, &token)?;
     let open = OpenRequests::new(args.state.clone(), &token, args.name.as_deref());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let pins = ToolPins::open(args.state.clone())
+        .map_err(|source| CliError::Read { what: "the pinned tools in --state".to_owned(), source })?;
     let wait = Duration::from_secs(args.wait);
     let done = runtime.block_on(async {
         let upstream = Upstream::start(&args.command)?;
-        let session = GuardSession::new(approvals, open, args.name.clone(), wait);
+        let session = GuardSession::new(approvals, open, pins, args.name.clone(), wait);
         session.run(upstream).await.map_err(CliError::Output)
     });
     // The thread that reads standard input can be blocked in a read that never ends.

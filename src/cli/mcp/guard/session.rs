@@ -1,25 +1,30 @@
 //! One session: forwards messages between client and server, and each call once it is approved.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use countersign_adapters::clock::{Clock as _, SystemClock};
+use countersign_domain::primitives::id::ToolName;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use super::approvals::{Approval, ApprovalFailure, Approvals};
-use super::call::{self, ClientMessage, ToolRequest};
+use super::call::{self, ClientMessage, MESSAGE_BYTES_MAX, ToolRequest};
 use super::open_requests::{ClaimedKey, OpenRequests};
+use super::tool_list::{ToolList, ToolPins};
 use super::upstream::{self, Upstream};
 use crate::cli::CommandExit;
 use crate::cli::mcp::pipe::next_line;
 
 /// Messages that may wait for a slow reader.
 const QUEUED_MAX: usize = 64;
+
+/// The limit on a message of the server.
+const RESULT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The time that an instance asks reviewers to decide in. The policy's own time is the limit.
 const TIMEOUT: &str = "24h";
@@ -28,6 +33,8 @@ const TIMEOUT: &str = "24h";
 const PENDING_STATUS: &str = "pending";
 
 const EXPIRED: &str = "The approval expired before the call could run, so it was not run.";
+const CHANGED: &str =
+    "The server has changed the description of this tool since it was first seen, so the call was not run.";
 const UNAVAILABLE: &str = "The approval gateway cannot be reached, so the call was not run. Tell your user.";
 const PENDING: &str = "This call waits for the approval of a reviewer and was not run. Call the same tool again with exactly \
     the same arguments to wait for the decision.";
@@ -36,6 +43,9 @@ const PENDING: &str = "This call waits for the approval of a reviewer and was no
 pub struct GuardSession {
     approvals: Approvals,
     open: OpenRequests,
+    pins: ToolPins,
+    /// The requests for lists of tools that the server has not answered.
+    lists: Mutex<BTreeSet<String>>,
     /// The name of the server, before the names of its tools in policies.
     server: Option<String>,
     /// The time for which a call waits for a decision.
@@ -59,8 +69,14 @@ struct Lines {
 }
 
 impl GuardSession {
-    pub fn new(approvals: Approvals, open: OpenRequests, server: Option<String>, wait: Duration) -> Self {
-        Self { approvals, open, server, wait, calls: Mutex::default() }
+    pub fn new(
+        approvals: Approvals,
+        open: OpenRequests,
+        pins: ToolPins,
+        server: Option<String>,
+        wait: Duration,
+    ) -> Self {
+        Self { approvals, open, pins, lists: Mutex::default(), server, wait, calls: Mutex::default() }
     }
 
     /// Runs until the client or the server ends.
@@ -100,7 +116,7 @@ impl GuardSession {
 
     async fn listen_to_client(self: Arc<Self>, mut from: impl AsyncBufRead + Unpin, lines: Lines) -> io::Result<()> {
         let mut tasks = JoinSet::new();
-        while let Some(line) = next_line(&mut from).await? {
+        while let Some(line) = next_line(&mut from, MESSAGE_BYTES_MAX).await? {
             if line.trim_ascii().is_empty() {
                 continue;
             }
@@ -116,6 +132,10 @@ impl GuardSession {
                             let _ = lines.to_client.send(call::refusal(&refused)).await;
                         }
                     }
+                }
+                Ok(ClientMessage::ListTools(id)) => {
+                    self.lists().insert(id.to_string());
+                    let _ = lines.to_server.send(line).await;
                 }
                 Ok(ClientMessage::Cancel(id)) if self.stops(&id.to_string()) => {}
                 Ok(ClientMessage::Cancel(_) | ClientMessage::Other) => {
@@ -136,8 +156,14 @@ impl GuardSession {
         // Otherwise the server's input would never be closed.
         drop(to_server);
         let mut reports = JoinSet::new();
-        while let Some(line) = next_line(&mut from).await? {
+        while let Some(line) = next_line(&mut from, RESULT_BYTES_MAX).await? {
+            // A part of a message would be another message. Without it the client would wait forever.
+            if line.len() > RESULT_BYTES_MAX {
+                return Err(io::Error::other("the server sent a message of more than 64 MiB"));
+            }
             let response = call::response(&line);
+            let is_list = response.as_ref().is_some_and(|it| self.lists().remove(&it.id.to_string()));
+            let line = if is_list { self.listed(line).await } else { line };
             let ended = response.as_ref().map(|it| self.ends(&it.id.to_string()));
             match (ended, response) {
                 // The server has not got this call.
@@ -184,6 +210,32 @@ impl GuardSession {
         }
     }
 
+    /// Returns a response to `tools/list` with the tools that the policy allows.
+    async fn listed(&self, line: Vec<u8>) -> Vec<u8> {
+        let Some(list) = ToolList::read(&line) else { return line };
+        let mut names = list.unchanged(&self.pins);
+        // No policy can name other tools, so no call of them is allowed.
+        names.retain(|it| ToolName::try_from(self.full_name(it)).is_ok());
+        let full: Vec<String> = names.iter().map(|it| self.full_name(it)).collect();
+        match self.approvals.callable(&full).await {
+            Ok(callable) => {
+                let allowed = names.into_iter().zip(full).filter(|(_, full)| callable.contains(full));
+                list.only(&allowed.map(|(name, _)| name).collect())
+            }
+            Err(failure) => list.refused(&words(&failure)),
+        }
+    }
+
+    /// Returns the name of a tool in policies.
+    fn full_name(&self, tool: &str) -> String {
+        self.server.as_ref().map_or_else(|| tool.to_owned(), |server| format!("{server}:{tool}"))
+    }
+
+    fn lists(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        // A panic cannot leave the set half changed, so a poisoned lock is still usable.
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn submission(&self, request: &ToolRequest) -> Value {
         let mut body = json!({"tool": request.name, "arguments": request.arguments, "timeout": TIMEOUT});
         if let Some(server) = &self.server {
@@ -208,6 +260,10 @@ impl GuardSession {
         body: &Value,
         claimed: &mut ClaimedKey<'_>,
     ) -> Result<Approval, String> {
+        if self.pins.is_changed(&request.name) {
+            let file = self.pins.file().map_or_else(String::new, |it| format!(" from {}", it.display()));
+            return Err(format!("{CHANGED} To accept it, an operator removes the tool{file} and starts again."));
+        }
         loop {
             let asked = self.approvals.ask(&claimed.key, body).await.map_err(|it| words(&it))?;
             // The gateway returns what it was sent. Anything else would be another call.

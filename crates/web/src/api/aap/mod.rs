@@ -8,11 +8,12 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::{Path, Query};
 use actix_web::{HttpResponse, HttpResponseBuilder};
+use countersign_domain::primitives::id::ToolName;
 use countersign_domain::threads::approval_request::{CallStatus, Submission, read_timeout};
 use countersign_service::approval_requests::ApprovalRequests;
 use countersign_service::approval_requests::view::ApprovalRequestView;
 use countersign_service::error::{Error, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use utoipa::ToSchema;
 
@@ -68,6 +69,25 @@ pub struct ReportOutcomeRequest {
     #[schema(nullable = false, min_length = 1, max_length = 2000)]
     pub note: Option<String>,
 }
+
+/// The body of `POST /v1/callable-tools`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CallableToolsRequest {
+    /// The names of tools. A tool of a server is named `server:tool`.
+    #[schema(max_items = 2000)]
+    pub tools: Vec<ToolName>,
+}
+
+/// The tools that the policy lets an instance ask for.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CallableToolsResponse {
+    /// The tools of the request that the instance may ask for. Rules can still hold or deny a call by its arguments.
+    pub callable: Vec<ToolName>,
+}
+
+/// The limit on the names in one request.
+const TOOLS_MAX: usize = 2_000;
 
 /// `?wait=`: how long to wait for a decision.
 #[derive(Debug, Deserialize)]
@@ -203,6 +223,22 @@ pub async fn report(
     let ask: ReportOutcomeRequest = post.read()?;
     let view = requests.report(&post.token, &id, ask.status, ask.note).await?;
     Ok(answer(HttpResponse::Ok(), &view))
+}
+
+/// List the tools that the policy allows.
+///
+/// Returns 200 with those of the named tools that the instance may ask for. A guard shows only these to a model.
+#[utoipa::path(
+    post, path = "/v1/callable-tools", tag = "approval requests", request_body = CallableToolsRequest,
+    responses((status = 200, description = "The tools that the instance may ask for", body = CallableToolsResponse))
+)]
+pub async fn callable(requests: Capability<ApprovalRequests>, post: IdempotentPost) -> Result<HttpResponse> {
+    let ask: CallableToolsRequest = post.read()?;
+    if ask.tools.len() > TOOLS_MAX {
+        return Err(Error::invalid("/tools", format!("name at most {TOOLS_MAX} tools in one request")));
+    }
+    let callable = requests.callable(&post.token, ask.tools).await?;
+    Ok(HttpResponse::Ok().json(CallableToolsResponse { callable }))
 }
 
 fn answer(mut response: HttpResponseBuilder, view: &ApprovalRequestView) -> HttpResponse {

@@ -1,0 +1,161 @@
+//! The list of tools that a model sees: those that the policy allows, as they were described first.
+//!
+//! A server that changes the description of a tool can deceive a model that trusts it already. So the first description
+//! is pinned, and a tool with another one is neither listed nor called.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{fs, io};
+
+use countersign_domain::chain::hash::Digest;
+use countersign_domain::json::canonical::canonical;
+use serde_json::{Value, json};
+
+/// The name of the file with the pinned descriptions.
+const FILE: &str = "tools.json";
+
+/// The pinned descriptions, by the name of the tool.
+pub struct ToolPins {
+    file: Option<PathBuf>,
+    pins: Mutex<PinnedTools>,
+}
+
+#[derive(Default)]
+struct PinnedTools {
+    digests: BTreeMap<String, String>,
+    /// The tools whose description has changed.
+    changed: BTreeSet<String>,
+}
+
+impl ToolPins {
+    /// Reads the pins of earlier sessions.
+    pub fn open(folder: Option<PathBuf>) -> io::Result<Self> {
+        let file = folder.map(|it| it.join(FILE));
+        let digests = match file.as_ref().map(fs::read) {
+            None => BTreeMap::new(),
+            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
+            Some(Err(error)) => return Err(error),
+            // A damaged file must not unpin all tools.
+            Some(Ok(text)) => serde_json::from_slice(&text).map_err(io::Error::other)?,
+        };
+        Ok(Self { file, pins: Mutex::new(PinnedTools { digests, changed: BTreeSet::new() }) })
+    }
+
+    /// Returns the file that an operator edits to accept a changed description.
+    pub fn file(&self) -> Option<&PathBuf> {
+        self.file.as_ref()
+    }
+
+    pub fn is_changed(&self, tool: &str) -> bool {
+        self.pins().changed.contains(tool)
+    }
+
+    /// Pins the tools that are seen for the first time, and marks those whose description has changed.
+    fn pin(&self, tools: &[Value]) {
+        let mut pins = self.pins();
+        let before = pins.digests.len();
+        for tool in tools {
+            let Some(name) = name_of(tool) else { continue };
+            let digest = Digest::of_file(canonical(tool).as_bytes()).to_string();
+            match pins.digests.get(name) {
+                Some(pinned) if *pinned == digest => {}
+                Some(_) => drop(pins.changed.insert(name.to_owned())),
+                None => drop(pins.digests.insert(name.to_owned(), digest)),
+            }
+        }
+        if let (Some(file), true) = (&self.file, pins.digests.len() > before) {
+            let text = serde_json::to_vec_pretty(&pins.digests).unwrap_or_default();
+            // Without the file, the pins are those of this session only.
+            let _ = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(file, text));
+        }
+    }
+
+    fn pins(&self) -> MutexGuard<'_, PinnedTools> {
+        // A panic cannot leave the maps half changed, so a poisoned lock is still usable.
+        self.pins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A response to `tools/list`.
+pub struct ToolList {
+    message: Value,
+}
+
+impl ToolList {
+    /// Reads a response. Returns `None` if it has no list of tools, such as an error.
+    pub fn read(line: &[u8]) -> Option<Self> {
+        let message: Value = serde_json::from_slice(line).ok()?;
+        message.pointer("/result/tools")?.as_array()?;
+        Some(Self { message })
+    }
+
+    fn tools(&self) -> &[Value] {
+        self.message.pointer("/result/tools").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// Pins the tools, and returns the names of those that are unchanged.
+    pub fn unchanged(&self, pins: &ToolPins) -> Vec<String> {
+        pins.pin(self.tools());
+        let names = self.tools().iter().filter_map(name_of);
+        names.filter(|it| !pins.is_changed(it)).map(str::to_owned).collect()
+    }
+
+    /// Returns the response with only these tools.
+    pub fn only(mut self, names: &BTreeSet<String>) -> Vec<u8> {
+        let kept = |it: &&Value| name_of(it).is_some_and(|name| names.contains(name));
+        let tools: Vec<Value> = self.tools().iter().filter(kept).cloned().collect();
+        self.message["result"]["tools"] = Value::Array(tools);
+        self.message.to_string().into_bytes()
+    }
+
+    /// Returns an error instead of the list.
+    pub fn refused(&self, why: &str) -> Vec<u8> {
+        let error = json!({"code": -32000, "message": why});
+        json!({"jsonrpc": "2.0", "id": self.message["id"], "error": error}).to_string().into_bytes()
+    }
+}
+
+fn name_of(tool: &Value) -> Option<&str> {
+    tool.get("name")?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(tools: &Value) -> ToolList {
+        ToolList::read(json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).to_string().as_bytes()).unwrap()
+    }
+
+    fn tool(name: &str, description: &str) -> Value {
+        json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
+    }
+
+    #[test]
+    fn changed_description_is_found_in_this_session_and_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || ToolPins::open(Some(folder.path().to_owned())).unwrap();
+        let pins = open();
+        assert_eq!(list(&json!([tool("a", "reads"), tool("b", "writes")])).unchanged(&pins), ["a", "b"]);
+        assert_eq!(list(&json!([tool("a", "reads and sends"), tool("b", "writes")])).unchanged(&pins), ["b"]);
+        assert!(pins.is_changed("a") && !pins.is_changed("b"));
+        let again = open();
+        assert_eq!(list(&json!([tool("a", "reads and sends"), tool("c", "new")])).unchanged(&again), ["c"]);
+        let mut altered = tool("b", "writes");
+        altered["inputSchema"]["required"] = json!(["bcc"]);
+        assert!(list(&json!([altered])).unchanged(&open()).is_empty(), "every part of the definition counts");
+        fs::write(folder.path().join(FILE), "x").unwrap();
+        assert!(ToolPins::open(Some(folder.path().to_owned())).is_err(), "a damaged file unpins nothing");
+    }
+
+    #[test]
+    fn list_keeps_its_other_members() {
+        let tools = json!([tool("a", "x"), tool("b", "y")]);
+        let line = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools, "nextCursor": "n"}});
+        let only = ToolList::read(line.to_string().as_bytes()).unwrap().only(&BTreeSet::from(["b".to_owned()]));
+        let told: Value = serde_json::from_slice(&only).unwrap();
+        assert_eq!(told["result"], json!({"tools": [tool("b", "y")], "nextCursor": "n"}));
+        assert!(ToolList::read(br#"{"id":1,"error":{"code":1}}"#).is_none());
+    }
+}

@@ -32,7 +32,7 @@ on_both! {
 }
 
 /// A flow in which the agent may read, must ask for refunds, and may delete nothing.
-fn policy() -> String {
+pub fn policy() -> String {
     r#"
 flow = "payments"
 
@@ -64,13 +64,13 @@ need = 1
     .to_owned()
 }
 
-struct Instance<'g> {
-    g: &'g TestGateway,
-    token: String,
+pub struct Instance<'g> {
+    pub g: &'g TestGateway,
+    pub token: String,
 }
 
 impl<'g> Instance<'g> {
-    async fn new(g: &'g TestGateway, name: &str) -> Self {
+    pub async fn new(g: &'g TestGateway, name: &str) -> Self {
         Self { g, token: token(&g.service, name, MachineRole::Instance, &["agent"]).await }
     }
 
@@ -94,7 +94,7 @@ impl<'g> Instance<'g> {
         self.send(Method::POST, "/aap/v1/requests", Some(key), Some(&body.to_string())).await
     }
 
-    async fn read(&self, id: &Value) -> ApiResponse {
+    pub async fn read(&self, id: &Value) -> ApiResponse {
         self.send(Method::GET, &path(id), None, None).await
     }
 
@@ -107,7 +107,7 @@ impl<'g> Instance<'g> {
         self.send(Method::POST, &format!("{}/outcome", path(id)), None, Some(&body)).await
     }
 
-    async fn cancel(&self, id: &Value) -> ApiResponse {
+    pub async fn cancel(&self, id: &Value) -> ApiResponse {
         self.send(Method::DELETE, &path(id), None, None).await
     }
 
@@ -142,7 +142,7 @@ async fn held(g: &TestGateway, id: &Value) -> Value {
     json!({"transition": facts.hold.transition, "review": {"id": review}})
 }
 
-async fn decides(g: &TestGateway, id: &Value, verdict: VoteVerdict, comment: Option<&str>) {
+pub async fn decides(g: &TestGateway, id: &Value, verdict: VoteVerdict, comment: Option<&str>) {
     let held = held(g, id).await;
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
     let ballot = countersign_domain::reviews::Ballot { comment: comment.map(str::to_owned), ..ballot(&held, verdict) };

@@ -3,6 +3,7 @@
 
 #[macro_use]
 mod both;
+mod aap_adapters;
 mod amendments;
 mod amendments_signed;
 mod approval_requests;

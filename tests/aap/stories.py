@@ -1,0 +1,155 @@
+"""Runs an agent of one framework as a process that the test controls by JSON lines.
+
+    with_FRAMEWORK.py FOLDER    with the gateway in AAP_URL and the token of the instance in AAP_TOKEN
+
+Each line of standard input is a command:
+
+    {"run": NAME, "mode": MODE, "tool": TOOL, "arguments": {...}}   start a run in which the model calls this tool
+    {"continue": NAME, "mode": MODE}                                continue a run whose process ended
+    {"wake": ID, "run": NAME}                                       wake the run of a request, as a webhook would
+
+Each line of output is an event:
+
+    {"created": ID, "status": 200}    the gateway answered the creation of a request
+    {"run": NAME, "said": TEXT}       the run ended, and the model repeats the result of the tool
+    {"run": NAME, "paused": true}     the run paused for a decision
+    {"woke": ID, "resumed": true}     the wake has ended
+    {"failed": TRACEBACK}             the run raised an exception
+
+In mode `sync` a run waits for the decision. In mode `async` it pauses. The scripted model reads the call from the
+prompt, so that a new process continues every run. The tools append their calls to `calls.jsonl` in the folder.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx
+from agentapprovalprotocol import AsyncClient, AsyncGate, Client, Gate, Receiver
+
+FOLDER = Path(sys.argv[1])
+MODES = ("sync", "async")
+
+
+class Framework(Protocol):
+    name: str
+
+    async def start(self, run: str, mode: str, prompt: str) -> str | None:
+        """Returns the last words of the model, or None if the run paused."""
+
+    async def resume(self, run: str, mode: str) -> str | None:
+        """Continues a run whose process ended while it waited."""
+
+    async def outcome(self, run: str) -> str | None:
+        """Returns the last words of the model in a run that was woken, or None if it is still paused."""
+
+    def resumer(self) -> Any:
+        """Returns the resumer of the adapter."""
+
+
+def tell(**event: Any) -> None:
+    print(json.dumps(event), flush=True)
+
+
+def record(tool: str, **arguments: Any) -> str:
+    """Stores a call of a tool, also if the process is killed afterwards."""
+    with (FOLDER / "calls.jsonl").open("a") as calls:
+        calls.write(json.dumps({"tool": tool, "arguments": arguments}) + "\n")
+    return f"{tool} is done"
+
+
+def search(q: str) -> str:
+    """Search the orders."""
+    return record("search", q=q)
+
+
+def refund(order: str, amount: float, lines: list[dict[str, Any]]) -> str:
+    """Refund an order."""
+    return record("refund", order=order, amount=amount, lines=lines)
+
+
+def collapse(reason: str) -> str:
+    """Run and end the process before the outcome is reported."""
+    record("collapse", reason=reason)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "unreachable"
+
+
+def delete(order: str) -> str:
+    """Delete an order. The policy allows it to no agent."""
+    return record("delete", order=order)
+
+
+TOOLS = [search, refund, collapse, delete]
+
+
+def prompted(prompt: str) -> tuple[str, dict[str, Any]]:
+    """Returns the tool and the arguments that the model calls."""
+    call = json.loads(prompt)
+    return call["tool"], call["arguments"]
+
+
+def notify(response: httpx.Response) -> None:
+    if response.request.method == "POST" and response.url.path.endswith("/requests") and response.is_success:
+        response.read()
+        tell(created=response.json()["id"], status=response.status_code)
+
+
+async def notify_async(response: httpx.Response) -> None:
+    await response.aread()
+    notify(response)
+
+
+def connection() -> tuple[str, str]:
+    return os.environ["AAP_URL"], os.environ["AAP_TOKEN"]
+
+
+def async_client() -> AsyncClient:
+    return AsyncClient(*connection(), http=httpx.AsyncClient(event_hooks={"response": [notify_async]}))
+
+
+def async_gate(mode: Any) -> AsyncGate:
+    return AsyncGate(async_client(), mode=mode)
+
+
+def gate(mode: Any) -> Gate:
+    return Gate(Client(*connection(), http=httpx.Client(event_hooks={"response": [notify]})), mode=mode)
+
+
+async def follow(framework: Framework, command: dict[str, Any]) -> None:
+    try:
+        await obey(framework, command)
+    except Exception:
+        tell(failed=traceback.format_exc())
+
+
+async def obey(framework: Framework, command: dict[str, Any]) -> None:
+    if "wake" in command:
+        receiver = Receiver(resumers={framework.name: framework.resumer()}, client=async_client())
+        run = command["run"]
+        resumed = await receiver.wake(command["wake"])
+        tell(woke=command["wake"], resumed=resumed)
+        said = await framework.outcome(run)
+    elif "continue" in command:
+        run = command["continue"]
+        said = await framework.resume(run, command["mode"])
+    else:
+        run = command["run"]
+        prompt = json.dumps({"tool": command["tool"], "arguments": command["arguments"]})
+        said = await framework.start(run, command["mode"], prompt)
+    if said is None:
+        tell(run=run, paused=True)
+    else:
+        tell(run=run, said=said)
+
+
+async def serve(framework: Framework) -> None:
+    loop = asyncio.get_running_loop()
+    tasks = set()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        tasks.add(asyncio.create_task(follow(framework, json.loads(line))))

@@ -1,6 +1,8 @@
 """A LangGraph agent. In mode `sync` it runs by `invoke`, in mode `async` by `ainvoke`, so both gates are used.
 
-`FOLDER/checkpoints.db` has the checkpoints. A run continues by its thread, as after any crash.
+`FOLDER/checkpoints.db` has the checkpoints, and a run continues by its thread. The durability is `sync`: by default
+LangGraph stores the checkpoint of the model while the tool runs already. After a crash in that time the model calls the
+tool again, in a new task, and the adapter asks for a new approval.
 """
 
 import asyncio
@@ -59,9 +61,9 @@ class LangGraph:
     async def invoke(self, run: str, mode: str, start: Any) -> str | None:
         agent = self.agents[mode]
         if mode == "sync":
-            await asyncio.to_thread(agent.invoke, start, settings(run))
+            await asyncio.to_thread(agent.invoke, start, settings(run), durability="sync")
         else:
-            await agent.ainvoke(start, settings(run))
+            await agent.ainvoke(start, settings(run), durability="sync")
         return await self.outcome(run)
 
     async def outcome(self, run: str) -> str | None:

@@ -1,0 +1,79 @@
+"""An agent of the Agent Development Kit. `FOLDER/sessions.db` has the sessions. A run continues by its invocation."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from agentapprovalprotocol.adk import ApprovalPlugin, check_coverage, resumer
+from google.adk.agents import LlmAgent
+from google.adk.apps import App, ResumabilityConfig
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.runners import Runner
+from google.adk.sessions.sqlite_session_service import SqliteSessionService
+from google.genai import types
+from stories import FOLDER, MODES, TOOLS, async_gate, prompted, serve
+
+USER = "user"
+
+
+class ScriptedModel(BaseLlm):
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        parts = reply(llm_request.contents[-1].parts)
+        yield LlmResponse(content=types.Content(role="model", parts=parts))
+
+
+def reply(parts: list[types.Part]) -> list[types.Part]:
+    if parts[-1].function_response:
+        (text,) = parts[-1].function_response.response.values()
+        return [types.Part(text=text)]
+    tool, arguments = prompted(parts[-1].text)
+    call = types.FunctionCall(id="call-1", name=tool, args=arguments)
+    return [types.Part(text="The order is late."), types.Part(function_call=call)]
+
+
+class ADK:
+    name = "adk"
+
+    def __init__(self) -> None:
+        self.sessions = SqliteSessionService(str(FOLDER / "sessions.db"))
+        self.runners = {it: self.runner(it) for it in MODES}
+
+    def runner(self, mode: str) -> Runner:
+        approvals = ApprovalPlugin(gate=async_gate(mode))
+        agent = LlmAgent(name="orders", model=ScriptedModel(model="scripted"), tools=TOOLS)
+        resumable = ResumabilityConfig(is_resumable=True)
+        app = App(name="orders", root_agent=agent, plugins=[approvals], resumability_config=resumable)
+        check_coverage(app, approvals)
+        return Runner(app=app, session_service=self.sessions)
+
+    async def start(self, run: str, mode: str, prompt: str) -> str | None:
+        await self.sessions.create_session(app_name="orders", user_id=USER, session_id=run)
+        message = types.Content(role="user", parts=[types.Part(text=prompt)])
+        return await self.run(run, mode, new_message=message)
+
+    async def resume(self, run: str, mode: str) -> str | None:
+        return await self.run(run, mode, invocation_id=(await self.events(run))[0].invocation_id)
+
+    async def run(self, run: str, mode: str, **start: Any) -> str | None:
+        async for _ in self.runners[mode].run_async(user_id=USER, session_id=run, **start):
+            pass
+        return await self.outcome(run)
+
+    async def outcome(self, run: str) -> str | None:
+        texts = [it for it in await self.events(run) if it.author == "orders" and not it.get_function_calls()]
+        last = [it.content.parts[-1].text for it in texts if it.content and it.content.parts[-1].text]
+        return last[-1] if last else None
+
+    async def events(self, run: str) -> list[Any]:
+        session = await self.sessions.get_session(app_name="orders", user_id=USER, session_id=run)
+        return session.events
+
+    def resumer(self) -> Any:
+        return resumer(self.runners["async"])
+
+
+asyncio.run(serve(ADK()))

@@ -1,0 +1,80 @@
+"""An agent of the OpenAI Agents SDK.
+
+The state of a paused run is stored in the folder. A run that waited has stored only its prompt, so a new process starts
+it again. It finds its request if the model repeats the call with the same id, as the scripted model does.
+"""
+
+import asyncio
+import json
+from typing import Any
+
+from agentapprovalprotocol.openai_agents import Approvals
+from agents import Agent, Model, ModelResponse, RunState, Usage, function_tool, set_tracing_disabled
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from stories import FOLDER, MODES, TOOLS, async_gate, prompted, serve
+
+
+class ScriptedModel(Model):
+    async def get_response(self, *rest: Any, **options: Any) -> ModelResponse:
+        return ModelResponse(output=reply(options["input"]), usage=Usage(), response_id=None)
+
+    def stream_response(self, *rest: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+
+def reply(items: Any) -> list[Any]:
+    last = items if isinstance(items, str) else items[-1]
+    if isinstance(last, dict) and last.get("type") == "function_call_output":
+        return [message(last["output"])]
+    tool, arguments = prompted(last if isinstance(last, str) else last["content"])
+    call = ResponseFunctionToolCall(
+        name=tool, arguments=json.dumps(arguments), call_id="call-1", type="function_call", id="fc-1"
+    )
+    return [message("The order is late."), call]
+
+
+def message(text: str) -> ResponseOutputMessage:
+    content = [ResponseOutputText(text=text, type="output_text", annotations=[])]
+    return ResponseOutputMessage(id="m-1", role="assistant", type="message", status="completed", content=content)
+
+
+def save(run: str, state: str) -> None:
+    (FOLDER / f"{run}.state").write_text(state)
+
+
+def load(run: str) -> str:
+    return (FOLDER / f"{run}.state").read_text()
+
+
+class OpenAIAgents:
+    name = "openai-agents"
+
+    def __init__(self) -> None:
+        self.approvals = {it: Approvals(gate=async_gate(it), save=save, load=load) for it in MODES}
+        self.agents = {it: self.agent(it) for it in MODES}
+
+    def agent(self, mode: str) -> Any:
+        tools = [function_tool(it, strict_mode=False) for it in TOOLS]
+        return self.approvals[mode].protect(Agent(name="Orders", model=ScriptedModel(), tools=tools))
+
+    async def start(self, run: str, mode: str, prompt: str) -> str | None:
+        (FOLDER / f"{run}.prompt").write_text(prompt)
+        result = await self.approvals[mode].run(self.agents[mode], prompt, run_id=run)
+        return None if result.interruptions else result.final_output
+
+    async def resume(self, run: str, mode: str) -> str | None:
+        return await self.start(run, mode, (FOLDER / f"{run}.prompt").read_text())
+
+    async def outcome(self, run: str) -> str | None:
+        state = await RunState.from_string(self.agents["async"], load(run))
+        if state.get_interruptions():
+            return None
+        items = json.loads(load(run))["generated_items"]
+        return items[-1]["raw_item"]["content"][0]["text"]
+
+    def resumer(self) -> Any:
+        return self.approvals["async"].resumer(self.agents["async"])
+
+
+set_tracing_disabled(True)
+asyncio.run(serve(OpenAIAgents()))

@@ -22,18 +22,20 @@ class ScriptedModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "scripted"
 
-    def bind_tools(self, tools: Any, **options: Any) -> "ScriptedModel":
+    def bind_tools(self, tools: Any, **options: Any) -> BaseChatModel:
         return self
 
     def _generate(self, messages: list[BaseMessage], *rest: Any, **options: Any) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=reply(messages))])
+        return ChatResult(generations=[ChatGeneration(message=self.reply(messages))])
+
+    def reply(self, messages: list[BaseMessage]) -> AIMessage:
+        if isinstance(messages[-1], ToolMessage):
+            return AIMessage(content=messages[-1].content)
+        return calling(*prompted(messages[-1].text))
 
 
-def reply(messages: list[BaseMessage]) -> AIMessage:
-    if isinstance(messages[-1], ToolMessage):
-        return AIMessage(content=messages[-1].content)
-    tool, arguments = prompted(messages[-1].text)
-    call = {"name": tool, "args": arguments, "id": "call-1", "type": "tool_call"}
+def calling(tool: str, arguments: dict[str, Any]) -> AIMessage:
+    call = {"name": tool, "args": arguments, "id": f"call-{tool}", "type": "tool_call"}
     return AIMessage(content="The order is late.", tool_calls=[call])
 
 
@@ -74,9 +76,10 @@ class LangGraph:
         return resumer(self.agents["async"])
 
 
-async def main() -> None:
+async def main(framework: type[LangGraph]) -> None:
     async with AsyncSqliteSaver.from_conn_string(str(FOLDER / "checkpoints.db")) as checkpointer:
-        await serve(LangGraph(checkpointer))
+        await serve(framework(checkpointer))
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main(LangGraph))

@@ -46,6 +46,11 @@ async fn langgraph_adapter() {
 }
 
 #[tokio::test]
+async fn deep_agents_adapter() {
+    Stories::tell("with_deep_agents.py").await;
+}
+
+#[tokio::test]
 async fn pydantic_ai_adapter() {
     Stories::tell("with_pydantic_ai.py").await;
 }
@@ -58,6 +63,11 @@ async fn openai_agents_adapter() {
 #[tokio::test]
 async fn adk_adapter() {
     Stories::tell("with_adk.py").await;
+}
+
+#[tokio::test]
+async fn claude_agent_sdk_adapter() {
+    Stories::tell("with_claude_agent_sdk.py").await;
 }
 
 async fn scene() -> ApiScenario {

@@ -122,7 +122,7 @@ def main():
         while not connection.prompts:
             connection.receive()
         transcript.add("user", connection.prompts[0])
-        asked = json.loads(connection.prompts[0])
+        (asked,) = json.loads(connection.prompts[0])
         call = {"type": "tool_use", "id": CALL, "name": f"mcp__crm__{asked['tool']}", "input": asked["arguments"]}
         transcript.add("assistant", [{"type": "text", "text": "The order is late."}, call])
     call = transcript.entries[1]["message"]["content"][1]

@@ -32,6 +32,7 @@ from agentapprovalprotocol import (
     Gate,
     Request,
 )
+from agentapprovalprotocol._wire import same
 from agentapprovalprotocol.testing import FakeProvider
 
 # The steps in which the gateway differs on purpose, with the results of the package and the gateway.
@@ -40,6 +41,17 @@ DIFFERENT = {
     "consume/the same key after the outcome": ("approved, consumed, succeeded", "409 already_consumed"),
     # Two spellings of one number are one value.
     "create/the same number in another spelling": ("409 idempotency_conflict", "the same request"),
+    # The gateway refuses a number that a reviewer's browser cannot show exactly.
+    "values/9007199254740993": ("echoed", "AAPError"),
+    # The names of tools are names in policies.
+    "limits/tool with spaces": ("pending", "AAPError"),
+    "limits/server with an address": ("pending", "AAPError"),
+    # The gateway does not store the reasoning of a call that the policy rejects, and no call with a redacted value.
+    "reject/read": ("['denied', 'it is late', {'run': 7}, True]", "['denied', None, {'run': 7}, True]"),
+    "reject/read with a redacted value": ("denied, note 'not allowed'", "NotFound"),
+    # Reviewers read the reasoning.
+    "limits/reasoning of 8001 characters": ("pending", "AAPError"),
+    "limits/timeout of 31 days": ("pending", "AAPError"),
 }
 
 ARGUMENTS = {
@@ -47,6 +59,24 @@ ARGUMENTS = {
     "amount": 40.5,
     "lines": [{"sku": "a", "number": 2, "gift": False, "note": None}],
 }
+
+# Values that programs read differently.
+VALUES = [
+    0.1,
+    -0.0,
+    1e-7,
+    1.5e300,
+    9007199254740991,
+    9007199254740993,
+    "",
+    "\0",
+    "\u2028",
+    "😀",
+    {},
+    [],
+    [[None]],
+    {"": 1},
+]
 
 
 class Package:
@@ -65,6 +95,10 @@ class Package:
         client = self.client()
         client._headers["Authorization"] = "Bearer unknown"
         return client
+
+    def reject(self, request: str) -> None:
+        """Denies a call that the policy of the gateway denies at once."""
+        self.decide(request, "denied", "not allowed")
 
     def decide(self, request: str, status: str, note: str | None = None) -> None:
         self.provider.decide(request, status, note)
@@ -88,6 +122,9 @@ class Gateway:
 
     def stranger(self) -> Client:
         return Client(self.url, "unknown", retry_budget=5)
+
+    def reject(self, request: str) -> None:
+        pass
 
     def decide(self, request: str, status: str, note: str | None = None) -> None:
         self.ask({"decide": request, "status": status, "note": note})
@@ -149,7 +186,7 @@ class Steps:
         return request
 
     def all(self) -> None:
-        for scenario in (creates, decides, cancels, consumes, reports, gates, expires):
+        for scenario in (values, limits, creates, decides, rejects, cancels, consumes, reports, gates, expires):
             scenario(self)
 
 
@@ -169,6 +206,25 @@ def described(result: Any) -> str:
             words.append(result.consumption.outcome.status)
             words += [result.consumption.outcome.note] if result.consumption.outcome.note else []
     return ", ".join(words)
+
+
+def values(it: Steps) -> None:
+    for value in VALUES:
+
+        def echo(value: Any = value) -> str:
+            request = it.create(arguments={"value": value}, context={"value": value})
+            return "echoed" if same([request.arguments, request.context], [{"value": value}] * 2) else "changed"
+
+        it.step(f"values/{value!r}", echo)
+
+
+def limits(it: Steps) -> None:
+    it.step("limits/tool with spaces", lambda: it.create(tool="Refund an order"))
+    it.step("limits/server with an address", lambda: it.create(server="streamable_http: https://crm.example/mcp"))
+    it.step("limits/reasoning of 8000 characters", lambda: it.create(agent_reasoning="x" * 8_000))
+    it.step("limits/reasoning of 8001 characters", lambda: it.create(agent_reasoning="x" * 8_001))
+    it.step("limits/timeout of 30 days", lambda: it.create(timeout="30d"))
+    it.step("limits/timeout of 31 days", lambda: it.create(timeout="31d"))
 
 
 def creates(it: Steps) -> None:
@@ -207,6 +263,24 @@ def decides(it: Steps) -> None:
     it.step("decide/report a denied one", lambda: it.client.report_outcome(denied.id, "succeeded"))
     it.step("decide/unknown", lambda: it.client.get("0d4f7c7e-58c1-8f0a-9b52-9a3c6d1f2e47"))
     it.step("decide/unknown token", lambda: it.provider.stranger().get(request.id))
+
+
+def rejects(it: Steps) -> None:
+    key, call = it.key(), submission(tool="delete", agent_reasoning="it is late", context={"run": 7})
+
+    def echo(request: Request) -> list[Any]:
+        return [request.status, request.agent_reasoning, request.context, request.arguments == ARGUMENTS]
+
+    rejected = it.client.create(call, key).id
+    it.provider.reject(rejected)
+    it.step("reject/again", lambda: echo(it.client.create(call, key)))
+    it.step("reject/read", lambda: echo(it.client.get(rejected)))
+    it.step("reject/consume", lambda: it.client.consume(rejected, "c"))
+    it.step("reject/cancel", lambda: it.client.cancel(rejected))
+    it.step("reject/report", lambda: it.client.report_outcome(rejected, "failed"))
+    redacted = it.create(tool="delete", arguments={"card": "4999"}).id
+    it.provider.reject(redacted)
+    it.step("reject/read with a redacted value", lambda: it.client.get(redacted))
 
 
 def cancels(it: Steps) -> None:

@@ -4,20 +4,20 @@
 
 Each line of standard input is a command:
 
-    {"run": NAME, "mode": MODE, "tool": TOOL, "arguments": {...}}   start a run in which the model calls this tool
-    {"continue": NAME, "mode": MODE}                                continue a run whose process ended
-    {"wake": ID, "run": NAME}                                       wake the run of a request, as a webhook would
+    {"run": NAME, "mode": MODE, "calls": [...]}   start a run in which the model makes these calls in one turn
+    {"continue": NAME, "mode": MODE}              continue a run whose process ended
+    {"wake": ID, "run": NAME}                     wake the run of a request, as a webhook would
 
 Each line of output is an event:
 
     {"created": ID, "status": 200}    the gateway answered the creation of a request
-    {"run": NAME, "said": TEXT}       the run ended, and the model repeats the result of the tool
+    {"run": NAME, "said": TEXT}       the run ended, and the model repeats the results of the tools
     {"run": NAME, "paused": true}     the run paused for a decision
     {"woke": ID, "resumed": true}     the wake has ended
     {"failed": TRACEBACK}             the run raised an exception
 
-In mode `sync` a run waits for the decision. In mode `async` it pauses. The scripted model reads the call from the
-prompt, so that a new process continues every run. The tools append their calls to `calls.jsonl` in the folder.
+In mode `sync` a run waits for the decision. In mode `async` it pauses. The scripted model reads its calls from
+the prompt, so that a new process continues every run. The tools append their calls to `calls.jsonl` in the folder.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import httpx
 from agentapprovalprotocol import AsyncClient, AsyncGate, Client, Gate, Receiver
@@ -88,10 +88,16 @@ def delete(order: str) -> str:
 TOOLS = [search, refund, collapse, delete]
 
 
-def prompted(prompt: str) -> tuple[str, dict[str, Any]]:
-    """Returns the tool and the arguments that the model calls."""
-    call = json.loads(prompt)
-    return call["tool"], call["arguments"]
+class Calling(NamedTuple):
+    id: str
+    tool: str
+    arguments: dict[str, Any]
+
+
+def prompted(prompt: str) -> list[Calling]:
+    """Returns the calls that the model makes."""
+    calls = enumerate(json.loads(prompt), 1)
+    return [Calling(f"call-{number}", it["tool"], it["arguments"]) for number, it in calls]
 
 
 def notify(response: httpx.Response) -> None:
@@ -140,8 +146,7 @@ async def obey(framework: Framework, command: dict[str, Any]) -> None:
         said = await framework.resume(run, command["mode"])
     else:
         run = command["run"]
-        prompt = json.dumps({"tool": command["tool"], "arguments": command["arguments"]})
-        said = await framework.start(run, command["mode"], prompt)
+        said = await framework.start(run, command["mode"], json.dumps(command["calls"]))
     if said is None:
         tell(run=run, paused=True)
     else:

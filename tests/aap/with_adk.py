@@ -1,6 +1,7 @@
 """An agent of the Agent Development Kit. `FOLDER/sessions.db` has the sessions. A run continues by its invocation."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -27,12 +28,11 @@ class ScriptedModel(BaseLlm):
 
 
 def reply(parts: list[types.Part]) -> list[types.Part]:
-    if parts[-1].function_response:
-        (text,) = parts[-1].function_response.response.values()
-        return [types.Part(text=text)]
-    tool, arguments = prompted(parts[-1].text)
-    call = types.FunctionCall(id="call-1", name=tool, args=arguments)
-    return [types.Part(text="The order is late."), types.Part(function_call=call)]
+    results = [it.function_response.response for it in parts if it.function_response]
+    if results:
+        return [types.Part(text="\n".join(text for it in results for text in it.values()))]
+    calls = [types.FunctionCall(id=it.id, name=it.tool, args=it.arguments) for it in prompted(parts[-1].text)]
+    return [types.Part(text="The order is late."), *(types.Part(function_call=it) for it in calls)]
 
 
 class ADK:
@@ -76,4 +76,6 @@ class ADK:
         return resumer(self.runners["async"])
 
 
+# Warnings about token counts, which the scripted model does not have.
+logging.getLogger("google_adk").setLevel(logging.ERROR)
 asyncio.run(serve(ADK()))

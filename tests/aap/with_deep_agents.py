@@ -8,7 +8,7 @@ from deepagents import create_deep_agent
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from stories import TOOLS, async_gate, gate
+from stories import TOOLS, Calling, async_gate, gate
 from with_langgraph import LangGraph, ScriptedModel, calling, main
 
 
@@ -20,7 +20,8 @@ class DelegatingModel(ScriptedModel):
 
     def reply(self, messages: list[BaseMessage]) -> AIMessage:
         if self.delegates and not isinstance(messages[-1], ToolMessage):
-            return calling("task", {"description": messages[-1].text, "subagent_type": "general-purpose"})
+            task = {"description": messages[-1].text, "subagent_type": "general-purpose"}
+            return calling([Calling("task-1", "task", task)])
         return super().reply(messages)
 
 

@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from stories import FOLDER, MODES, TOOLS, async_gate, gate, prompted, serve
+from stories import FOLDER, MODES, TOOLS, Calling, async_gate, gate, prompted, serve
 
 
 class ScriptedModel(BaseChatModel):
@@ -30,13 +30,13 @@ class ScriptedModel(BaseChatModel):
 
     def reply(self, messages: list[BaseMessage]) -> AIMessage:
         if isinstance(messages[-1], ToolMessage):
-            return AIMessage(content=messages[-1].content)
-        return calling(*prompted(messages[-1].text))
+            return AIMessage(content="\n".join(it.text for it in messages if isinstance(it, ToolMessage)))
+        return calling(prompted(messages[-1].text))
 
 
-def calling(tool: str, arguments: dict[str, Any]) -> AIMessage:
-    call = {"name": tool, "args": arguments, "id": f"call-{tool}", "type": "tool_call"}
-    return AIMessage(content="The order is late.", tool_calls=[call])
+def calling(calls: list[Calling]) -> AIMessage:
+    calls = [{"name": it.tool, "args": it.arguments, "id": it.id, "type": "tool_call"} for it in calls]
+    return AIMessage(content="The order is late.", tool_calls=calls)
 
 
 def settings(run: str) -> dict[str, Any]:

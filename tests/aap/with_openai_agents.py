@@ -11,7 +11,7 @@ from typing import Any
 from agentapprovalprotocol.openai_agents import Approvals
 from agents import Agent, Model, ModelResponse, RunState, Usage, function_tool, set_tracing_disabled
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
-from stories import FOLDER, MODES, TOOLS, async_gate, prompted, serve
+from stories import FOLDER, MODES, TOOLS, Calling, async_gate, prompted, serve
 
 
 class ScriptedModel(Model):
@@ -23,14 +23,16 @@ class ScriptedModel(Model):
 
 
 def reply(items: Any) -> list[Any]:
-    last = items if isinstance(items, str) else items[-1]
-    if isinstance(last, dict) and last.get("type") == "function_call_output":
-        return [message(last["output"])]
-    tool, arguments = prompted(last if isinstance(last, str) else last["content"])
-    call = ResponseFunctionToolCall(
-        name=tool, arguments=json.dumps(arguments), call_id="call-1", type="function_call", id="fc-1"
-    )
-    return [message("The order is late."), call]
+    items = [{"content": items}] if isinstance(items, str) else items
+    results = [it["output"] for it in items if it.get("type") == "function_call_output"]
+    if results:
+        return [message("\n".join(results))]
+    return [message("The order is late."), *(function_call(it) for it in prompted(items[0]["content"]))]
+
+
+def function_call(call: Calling) -> ResponseFunctionToolCall:
+    arguments = json.dumps(call.arguments)
+    return ResponseFunctionToolCall(name=call.tool, arguments=arguments, call_id=call.id, type="function_call")
 
 
 def message(text: str) -> ResponseOutputMessage:

@@ -16,11 +16,13 @@ from stories import FOLDER, MODES, TOOLS, async_gate, prompted, serve
 
 
 def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    last = messages[-1].parts[-1]
-    if isinstance(last, ToolReturnPart):
-        return ModelResponse(parts=[TextPart(last.model_response_str())])
-    tool, arguments = prompted(str(last.content))
-    return ModelResponse(parts=[TextPart("The order is late."), ToolCallPart(tool, arguments, tool_call_id="call-1")])
+    parts = messages[-1].parts
+    results = [it.model_response_str() for it in parts if isinstance(it, ToolReturnPart)]
+    if results:
+        return ModelResponse(parts=[TextPart("\n".join(results))])
+    calls = prompted(str(parts[-1].content))
+    calls = [ToolCallPart(it.tool, it.arguments, tool_call_id=it.id) for it in calls]
+    return ModelResponse(parts=[TextPart("The order is late."), *calls])
 
 
 def save(conversation: Conversation) -> None:

@@ -93,6 +93,7 @@ impl Script {
             .env("AAP_URL", format!("{}/aap", it.g.url))
             .env("AAP_TOKEN", &it.token)
             .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("PYTHONWARNINGS", "ignore")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -130,7 +131,7 @@ impl Script {
 
     /// Starts a run of an agent, and returns the request for its call.
     async fn asks(&mut self, (run, mode): (&str, &str), tool: &str, arguments: &Value) -> Value {
-        self.send(&json!({"run": run, "mode": mode, "tool": tool, "arguments": arguments}));
+        self.send(&json!({"run": run, "mode": mode, "calls": [{"tool": tool, "arguments": arguments}]}));
         json!({"id": self.event("created").await["created"]})
     }
 
@@ -182,6 +183,7 @@ impl Stories<'_> {
         let unfinished = stories.process_dies().await;
         stories.script = Script::start(name, &stories.it, folder.path()).await;
         stories.new_process_continues(&unfinished).await;
+        stories.calls_of_one_turn_are_decided_alone().await;
         stories.requests_expire().await;
         scene.passes_an_audit().await;
     }
@@ -254,6 +256,34 @@ impl Stories<'_> {
         assert_eq!(self.calls("used").len(), 1);
     }
 
+    async fn calls_of_one_turn_are_decided_alone(&mut self) {
+        // The CLI of Claude keeps only one deferred call of a turn, so the adapter lets the second one wait.
+        if self.name == "with_claude_agent_sdk.py" {
+            return;
+        }
+        let calls = ["first of two", "second of two"].map(|it| json!({"tool": "refund", "arguments": refund(it)}));
+        self.script.send(&json!({"run": "two calls", "mode": "async", "calls": calls}));
+        let mut requests = Vec::new();
+        for _ in &calls {
+            let request = json!({"id": self.script.event("created").await["created"]});
+            let stored = self.it.read(&request).await.expect(200);
+            requests.push((stored["arguments"]["order"].as_str().unwrap().to_owned(), request));
+        }
+        requests.sort_by(|one, other| one.0.cmp(&other.0));
+        let [(first, denied), (second, approved)] = requests.try_into().unwrap();
+        self.script.pauses("two calls").await;
+        decides(self.g, &approved, VoteVerdict::Approve, None).await;
+        self.script.wakes("two calls", &approved).await;
+        self.script.pauses("two calls").await;
+        self.ran_once(&second, &approved).await;
+        decides(self.g, &denied, VoteVerdict::Deny, Some("not this week")).await;
+        self.script.wakes("two calls", &denied).await;
+        let said = self.script.ends("two calls").await;
+        assert!(said.contains("not this week") && said.contains("refund is done"), "{said}");
+        self.ran_once(&second, &approved).await;
+        self.did_not_run(&first, &denied, "denied").await;
+    }
+
     async fn requests_expire(&mut self) {
         let paused = self.asks(("paused and expired", "async")).await;
         self.script.pauses("paused and expired").await;
@@ -268,7 +298,7 @@ impl Stories<'_> {
 
     /// Starts a run with a call that the policy holds.
     async fn asks(&mut self, (run, mode): (&str, &str)) -> Value {
-        let arguments = json!({"order": run, "amount": 40.5, "lines": [{"sku": "“ü”", "number": 2, "gift": false}]});
+        let arguments = refund(run);
         let request = self.script.asks((run, mode), "refund", &arguments).await;
         let stored = self.it.read(&request).await.expect(200);
         assert_eq!((&stored["status"], &stored["arguments"]), (&json!("pending"), &arguments), "{stored}");
@@ -294,6 +324,10 @@ impl Stories<'_> {
         assert_eq!((&stored["status"], &stored["consumption"]), (&json!(status), &Value::Null), "{stored}");
         assert_eq!(self.calls(run), Vec::<Value>::new());
     }
+}
+
+fn refund(order: &str) -> Value {
+    json!({"order": order, "amount": 40.5, "lines": [{"sku": "“ü”", "number": 2, "gift": false}]})
 }
 
 /// The requests of a process that ended.

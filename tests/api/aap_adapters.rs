@@ -102,7 +102,7 @@ impl Script {
         let (sender, events) = unbounded_channel();
         std::thread::spawn(move || {
             let lines = output.lines().map_while(Result::ok);
-            // The receiver is gone if the test has ended.
+            // Sending fails if the test has ended.
             lines.for_each(|line| drop(sender.send(serde_json::from_str(&line).expect(&line))));
         });
         Self { _process: ChildProcess(process), input, events }

@@ -200,6 +200,8 @@ async fn denied_call_is_never_used(scene: ApiScenario) {
     let refused = it.ask("k1", &call("delete", json!({"card": "4999"}))).await.expect(201);
     assert_eq!((&refused["status"], &refused["arguments"]["card"]), (&json!("denied"), &json!("4999")));
     assert!(refused["decision"]["note"].as_str().is_some_and(|it| !it.is_empty()));
+    let listed = it.ask("k0", &call("remove", json!({"order": 7}))).await.expect(201);
+    assert_eq!(it.read(&listed).await.expect(200), listed, "with the reason");
     let asked = it.asks_for_refund("k2").await;
     decides(g, &asked, VoteVerdict::Deny, Some("not this week")).await;
     let denied = it.read(&asked).await.expect(200);

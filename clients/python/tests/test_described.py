@@ -23,8 +23,16 @@ from countersign._reading import read
 
 DESCRIBED = json.loads((REPOSITORY / "docs" / "openapi.json").read_text())
 SCHEMAS = DESCRIBED["components"]["schemas"]
-# Spoken by MCP clients, and no call of the protocol.
-OTHERS = {("POST", "/mcp")}
+# Spoken by MCP clients, and by clients of the Agent Approval Protocol and the guard.
+OTHERS = {
+    ("POST", "/mcp"),
+    ("POST", "/v1/callable-tools"),
+    ("POST", "/aap/v1/requests"),
+    ("GET", "/aap/v1/requests/{id}"),
+    ("DELETE", "/aap/v1/requests/{id}"),
+    ("POST", "/aap/v1/requests/{id}/consume"),
+    ("POST", "/aap/v1/requests/{id}/outcome"),
+}
 OPERATIONS = {
     (method.upper(), path): operation
     for path, methods in DESCRIBED["paths"].items()

@@ -102,6 +102,11 @@ def test_the_langgraph_quickstart_writes_once_after_approval(
 def test_the_tool_call_quickstart_prints_what_it_shows(
     terminal: Gateway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    (files,) = blocks(TOOL_CALLS, "toml files.toml")
+    (tmp_path / "files.toml").write_text(files)
+    (guard,) = blocks(TOOL_CALLS, "bash guard")
+    typed(guard, monkeypatch, tmp_path)
+    assert (tmp_path / "agent.token").read_text().startswith("cs_")
     (policy,) = blocks(TOOL_CALLS, "toml refunds.toml")
     (tmp_path / "refunds.toml").write_text(policy)
     begin, *steps = blocks(TOOL_CALLS, "bash")

@@ -140,6 +140,9 @@ pub struct ApprovalRequest {
     /// The instance's own data. It is returned unchanged and has no other use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Map<String, Value>>,
+    /// The agent's reason, if the policy denied the call. Otherwise the transition has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
     /// The outcome, once it is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<CallOutcome>,

@@ -66,6 +66,7 @@ impl ApprovalRequests {
                     timeout: submission.timeout.clone(),
                     deadline: now.plus(wait.min(ttl)),
                     context: submission.context.clone(),
+                    reasoning: None,
                     outcome: None,
                 };
                 self.threads.create_thread_for(token, &new_thread(flow, &thread), Some(&request)).await?.transition

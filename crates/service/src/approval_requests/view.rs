@@ -118,7 +118,7 @@ impl ApprovalRequests {
         let own = self.own(&keys, &token.record, id).await?;
         let event = self.first_event_of(&own.thread).await?.ok_or(MISSING)?;
         let decided = match event.kind {
-            EventType::TransitionRejected => self.rejected(&keys, &event, sent).await?,
+            EventType::TransitionRejected => self.rejected(&keys, &own.request, &event, sent).await?,
             _ => self.judged(&keys, token, &event).await?,
         };
         let consumed_at = self.use_of(&keys, &own.thread).await?.map(|it| it.reserved_at);
@@ -150,14 +150,20 @@ impl ApprovalRequests {
     }
 
     /// Returns a call that the policy denied.
-    async fn rejected(&self, keys: &Keys, event: &Event, sent: Option<SubmittedCall>) -> Result<DecidedCall> {
+    async fn rejected(
+        &self,
+        keys: &Keys,
+        request: &ApprovalRequest,
+        event: &Event,
+        sent: Option<SubmittedCall>,
+    ) -> Result<DecidedCall> {
         let identity = event.data["identity"].as_str().unwrap_or_default();
         let rejection = self.core.need::<Rejection>(keys, identity, "approval request").await?.record;
         // A rejected call with a redacted value is not stored, so it cannot be returned later.
         let stored = || rejection.request.as_deref().and_then(RejectedRequest::read).and_then(|it| it.tool);
         let (call, reasoning) = match sent {
             Some(sent) => (sent.call, sent.reasoning),
-            None => (stored().ok_or(MISSING)?, None),
+            None => (stored().ok_or(MISSING)?, request.reasoning.clone()),
         };
         let shown = rejection.errors.iter().enumerate().filter(|(index, _)| !rejection.hidden.contains(index));
         let note = shown.map(|(_, it)| it.detail.clone()).next();

@@ -156,6 +156,9 @@ impl Proposals {
         }
         let (kind, data) = (EventType::TransitionRejected, event_data(&rejection));
         event_recorder::append_thread_event(&mut draft, &mut thread, now, kind, data)?;
+        if let Some(request) = thread.request.as_mut() {
+            request.reasoning.clone_from(&proposal.rationale);
+        }
         close_request(&mut draft, &mut thread, now)?;
         draft.replace(&asking.standing.thread, &thread)?;
         self.core.commit(draft.finish()).await?;

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod call;
+mod open_calls;
 mod open_requests;
 mod session;
 mod tool_list;

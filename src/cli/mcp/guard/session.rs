@@ -1,6 +1,6 @@
 //! One session: forwards messages between client and server, and each call once it is approved.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use super::approvals::{Approval, ApprovalFailure, Approvals};
 use super::call::{self, ClientMessage, MESSAGE_BYTES_MAX, ToolRequest};
+use super::open_calls::{CallEnd, CallProgress, OpenCalls};
 use super::open_requests::{ClaimedKey, OpenRequests};
 use super::tool_list::{ToolList, ToolPins};
 use super::upstream::{self, Upstream};
@@ -50,15 +51,7 @@ pub struct GuardSession {
     server: Option<String>,
     /// The time for which a call waits for a decision.
     wait: Duration,
-    calls: Mutex<BTreeMap<String, CallProgress>>,
-}
-
-/// The state of a call that the client waits for.
-enum CallProgress {
-    /// The call waits for its approval.
-    Waiting { stop: Arc<Notify> },
-    /// The server has the call. Its response is the outcome of this request.
-    Sent { request: String },
+    calls: OpenCalls,
 }
 
 /// The two directions of a session.
@@ -76,7 +69,7 @@ impl GuardSession {
         server: Option<String>,
         wait: Duration,
     ) -> Self {
-        Self { approvals, open, pins, lists: Mutex::default(), server, wait, calls: Mutex::default() }
+        Self { approvals, open, pins, lists: Mutex::default(), server, wait, calls: OpenCalls::default() }
     }
 
     /// Runs until the client or the server ends.
@@ -124,7 +117,7 @@ impl GuardSession {
             match call::read(&line) {
                 Ok(ClientMessage::Call(request)) => {
                     let name = request.id.to_string();
-                    match self.begins(&name) {
+                    match self.calls.begin(&name) {
                         Some(stop) => drop(tasks.spawn(Arc::clone(&self).decide(request, stop, lines.clone()))),
                         None => {
                             let why = "another call with this id is not finished";
@@ -137,7 +130,7 @@ impl GuardSession {
                     self.lists().insert(id.to_string());
                     let _ = lines.to_server.send(line).await;
                 }
-                Ok(ClientMessage::Cancel(id)) if self.stops(&id.to_string()) => {}
+                Ok(ClientMessage::Cancel(id)) if self.calls.stop(&id.to_string()) => {}
                 Ok(ClientMessage::Cancel(_) | ClientMessage::Other) => {
                     let _ = lines.to_server.send(line).await;
                 }
@@ -164,7 +157,7 @@ impl GuardSession {
             let response = call::response(&line);
             let is_list = response.as_ref().is_some_and(|it| self.lists().remove(&it.id.to_string()));
             let line = if is_list { self.listed(line).await } else { line };
-            let ended = response.as_ref().map(|it| self.ends(&it.id.to_string()));
+            let ended = response.as_ref().map(|it| self.calls.end(&it.id.to_string()));
             match (ended, response) {
                 // The server has not got this call.
                 (Some(CallEnd::NotSent), _) => continue,
@@ -195,15 +188,15 @@ impl GuardSession {
         };
         match decided {
             Some(Ok(approval)) => {
-                self.calls().insert(name, CallProgress::Sent { request: approval.id.clone() });
+                self.calls.sent(name, approval.id.clone());
                 let _ = lines.to_server.send(request.with(&approval.arguments)).await;
             }
             Some(Err(why)) => {
-                self.calls().remove(&name);
+                self.calls.remove(&name);
                 let _ = lines.to_client.send(request.not_run(&why)).await;
             }
             None => {
-                self.calls().remove(&name);
+                self.calls.remove(&name);
                 claimed.delete();
                 self.withdraw(&claimed.key, &body).await;
             }
@@ -308,42 +301,9 @@ impl GuardSession {
         }
     }
 
-    /// Registers a call. Returns `None` if another call with its id is not finished.
-    fn begins(&self, name: &str) -> Option<Arc<Notify>> {
-        let mut calls = self.calls();
-        if calls.contains_key(name) {
-            return None;
-        }
-        let stop = Arc::new(Notify::new());
-        calls.insert(name.to_owned(), CallProgress::Waiting { stop: Arc::clone(&stop) });
-        Some(stop)
-    }
-
-    /// Stops a call that still waits for its approval. Returns whether there is one.
-    fn stops(&self, name: &str) -> bool {
-        let calls = self.calls();
-        let Some(CallProgress::Waiting { stop }) = calls.get(name) else { return false };
-        stop.notify_one();
-        true
-    }
-
-    /// Ends a call with the server's response.
-    fn ends(&self, name: &str) -> CallEnd {
-        let mut calls = self.calls();
-        match calls.get(name) {
-            None => CallEnd::NoCall,
-            Some(CallProgress::Waiting { .. }) => CallEnd::NotSent,
-            Some(CallProgress::Sent { .. }) => match calls.remove(name) {
-                Some(CallProgress::Sent { request }) => CallEnd::Sent(request),
-                _ => CallEnd::NoCall,
-            },
-        }
-    }
-
     /// Answers the calls that the server has not answered before it ended.
     async fn end_calls(&self, lines: &Lines) {
-        let calls = std::mem::take(&mut *self.calls());
-        for (name, progress) in calls {
+        for (name, progress) in self.calls.take() {
             let why = match progress {
                 CallProgress::Waiting { .. } => "the server has ended; the call was not run",
                 CallProgress::Sent { .. } => "the server ended before it answered; whether the call ran is unknown",
@@ -353,21 +313,6 @@ impl GuardSession {
             let _ = lines.to_client.send(error.to_string().into_bytes()).await;
         }
     }
-
-    fn calls(&self) -> MutexGuard<'_, BTreeMap<String, CallProgress>> {
-        // A panic cannot leave the map half changed, so a poisoned lock is still usable.
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// How a response of the server ends a call.
-enum CallEnd {
-    /// The response belongs to another request.
-    NoCall,
-    /// The server has not got the call.
-    NotSent,
-    /// The response is the outcome of this approval request.
-    Sent(String),
 }
 
 /// Why a call has no approval that can be used.

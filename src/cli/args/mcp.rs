@@ -1,0 +1,56 @@
+//! `mcp …`: an MCP server of the gateway, and a guard for other MCP servers.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use url::Url;
+
+/// `mcp …`
+#[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct McpArgs {
+    #[command(subcommand)]
+    pub command: Option<McpCommand>,
+    #[command(flatten)]
+    pub gateway: McpGateway,
+}
+
+/// `mcp guard …`
+#[derive(Subcommand, Debug)]
+pub enum McpCommand {
+    /// Require approval for the tool calls of another MCP server.
+    ///
+    /// The command starts the server and forwards messages between it and the client, on standard input and output. Each tool call needs an
+    /// approval by the policy or by reviewers. All other messages pass unchanged. The token must have the role `instance`.
+    Guard(McpGuardArgs),
+}
+
+/// The arguments of `mcp guard`.
+#[derive(clap::Args, Debug)]
+pub struct McpGuardArgs {
+    #[command(flatten)]
+    pub gateway: McpGateway,
+    /// The name of the server. Policies then know its tools as `NAME:TOOL`.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// The seconds for which a call waits for a decision. After that, the call returns a text that asks the model to call again.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub wait: u64,
+    /// A folder for the keys of waiting calls, so that a restarted guard finds their approvals.
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// The MCP server and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// The gateway and the token of an MCP command.
+#[derive(clap::Args, Debug)]
+pub struct McpGateway {
+    /// The public URL of the gateway.
+    #[arg(long, value_name = "URL", env = "COUNTERSIGN_URL", default_value = "http://localhost:8480")]
+    pub gateway: Url,
+    /// A file that contains the agent's token. Default: the variable COUNTERSIGN_TOKEN.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}

@@ -1,0 +1,80 @@
+//! The calls that a client waits for, by the id of their request.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// The state of a call that the client waits for.
+pub enum CallProgress {
+    /// The call waits for its approval.
+    Waiting { stop: Arc<Notify> },
+    /// The server has the call. Its response is the outcome of this request.
+    Sent { request: String },
+}
+
+/// How a response of the server ends a call.
+pub enum CallEnd {
+    /// The response belongs to another request.
+    NoCall,
+    /// The server has not got the call.
+    NotSent,
+    /// The response is the outcome of this approval request.
+    Sent(String),
+}
+
+#[derive(Default)]
+pub struct OpenCalls(Mutex<BTreeMap<String, CallProgress>>);
+
+impl OpenCalls {
+    /// Registers a call. Returns `None` if another call with its id is not finished.
+    pub fn begin(&self, name: &str) -> Option<Arc<Notify>> {
+        let mut calls = self.calls();
+        if calls.contains_key(name) {
+            return None;
+        }
+        let stop = Arc::new(Notify::new());
+        calls.insert(name.to_owned(), CallProgress::Waiting { stop: Arc::clone(&stop) });
+        Some(stop)
+    }
+
+    /// Stops a call that still waits for its approval. Returns whether there is one.
+    pub fn stop(&self, name: &str) -> bool {
+        let calls = self.calls();
+        let Some(CallProgress::Waiting { stop }) = calls.get(name) else { return false };
+        stop.notify_one();
+        true
+    }
+
+    /// Ends a call with the server's response.
+    pub fn end(&self, name: &str) -> CallEnd {
+        let mut calls = self.calls();
+        match calls.get(name) {
+            None => CallEnd::NoCall,
+            Some(CallProgress::Waiting { .. }) => CallEnd::NotSent,
+            Some(CallProgress::Sent { .. }) => match calls.remove(name) {
+                Some(CallProgress::Sent { request }) => CallEnd::Sent(request),
+                _ => CallEnd::NoCall,
+            },
+        }
+    }
+
+    /// Notes that the server gets a call, whose response is the outcome of this request.
+    pub fn sent(&self, name: String, request: String) {
+        self.calls().insert(name, CallProgress::Sent { request });
+    }
+
+    pub fn remove(&self, name: &str) {
+        self.calls().remove(name);
+    }
+
+    /// Takes all calls, because the session ends.
+    pub fn take(&self) -> BTreeMap<String, CallProgress> {
+        std::mem::take(&mut *self.calls())
+    }
+
+    fn calls(&self) -> MutexGuard<'_, BTreeMap<String, CallProgress>> {
+        // A panic cannot leave the map half changed, so a poisoned lock is still usable.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

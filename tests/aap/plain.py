@@ -46,8 +46,7 @@ DIFFERENT = {
     # The names of tools are names in policies.
     "limits/tool with spaces": ("pending", "AAPError"),
     "limits/server with an address": ("pending", "AAPError"),
-    # The gateway does not store the reasoning of a call that the policy rejects, and no call with a redacted value.
-    "reject/read": ("['denied', 'it is late', {'run': 7}, True]", "['denied', None, {'run': 7}, True]"),
+    # The gateway stores no rejected call with a redacted value.
     "reject/read with a redacted value": ("denied, note 'not allowed'", "NotFound"),
     # Reviewers read the reasoning.
     "limits/reasoning of 8001 characters": ("pending", "AAPError"),

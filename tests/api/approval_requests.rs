@@ -393,6 +393,9 @@ async fn thread_of_a_request_accepts_nothing_else(scene: ApiScenario) {
     assert_eq!(moved.status, 404, "{}", moved.body);
     let taken = json!({"flow": "payments", "state": {}, "thread": "request:0d4f7c7e-58c1-8f0a-9b52-9a3c6d1f2e47"});
     assert_eq!(g.post("/v1/threads", &g.host, taken).await.status, 400);
+    let ask = json!({"thread": thread, "transition": head["transition"], "write_id": "w-1"});
+    let other = token(&g.service, "other-writer", MachineRole::Writer, &["agent"]).await;
+    assert_eq!(g.post("/v1/verify", &other, ask).await.code(), "forbidden", "no writer uses the approval");
     it.consume(&asked, "c1").await.expect(200);
 }
 

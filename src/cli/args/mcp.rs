@@ -34,7 +34,7 @@ pub struct McpGuardArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// The seconds for which a call waits for a decision. After that, the call returns a text that asks the model to call again.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 40)]
     pub wait: u64,
     /// A folder for the keys of waiting calls, so that a restarted guard finds their approvals.
     #[arg(long, value_name = "DIR")]

@@ -24,6 +24,9 @@ pub const NOTE_CHARS_MAX: usize = 2_000;
 /// The longest time that an instance may ask to wait.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// The length limit of a timeout, which is stored as it was sent.
+const TIMEOUT_BYTES_MAX: usize = 32;
+
 /// The prefix of the names of threads with an approval request. Hosts cannot use it.
 const PREFIX: &str = "request:";
 
@@ -205,6 +208,9 @@ impl Submission {
 
 /// Reads whole numbers with their units: `90s`, `10m`, `1h30m`, `7d`.
 pub fn read_timeout(text: &str) -> Option<Duration> {
+    if text.len() > TIMEOUT_BYTES_MAX {
+        return None;
+    }
     let (mut total, mut rest) = (0_u64, text);
     while !rest.is_empty() {
         let digits = rest.find(|it: char| !it.is_ascii_digit())?;
@@ -242,7 +248,21 @@ mod tests {
         for (text, secs) in [("90s", 90), ("10m", 600), ("1h30m", 5_400), ("30d", 2_592_000)] {
             assert_eq!(read_timeout(text), Some(Duration::from_secs(secs)), "{text}");
         }
-        for text in ["", "0s", "10", "m", "1.5h", "-1s", "+1s", "10 m", "31d", "1é", "99999999999999999999s", "1h "] {
+        for text in [
+            "",
+            "0s",
+            "10",
+            "m",
+            "1.5h",
+            "-1s",
+            "+1s",
+            "10 m",
+            "31d",
+            "1é",
+            "99999999999999999999s",
+            "1h ",
+            "0000000000000000000000000000000010m",
+        ] {
             assert_eq!(read_timeout(text), None, "{text}");
         }
     }

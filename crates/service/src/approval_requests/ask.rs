@@ -15,7 +15,7 @@ use serde_json::json;
 use super::view::{ApprovalRequestView, SubmittedCall};
 use super::{ApprovalRequests, MISSING, node_of};
 use crate::error::{Error, Result};
-use crate::proposals::request::{Proposal, ProposalKind};
+use crate::proposals::request::{Proposal, ProposalKind, RATIONALE_CHARS_MAX};
 use crate::threads::create::NewThread;
 
 /// The label under which ids are derived. It has spaces, so it is the name of no thread.
@@ -41,6 +41,7 @@ impl ApprovalRequests {
         let (node, flow) = (node_of(token)?, token.record.flow.as_ref().ok_or(MISSING)?);
         let tool = submission.tool_call().map_err(invalid)?;
         let sent = SubmittedCall { call: tool.clone(), reasoning: submission.agent_reasoning.clone() };
+        check_reasoning(submission)?;
         let wait = submission.wait().map_err(invalid)?;
         let id = self.request_id(&token.record, key)?;
         let thread = thread_of(&id).ok_or(Error::Broken("an approval request's id"))?;
@@ -113,6 +114,16 @@ impl ApprovalRequests {
             "the policy does not let this node run approved calls. Add `writer = true` to its `[nodes.NODE]`",
         ))
     }
+}
+
+/// Checks the reason before the thread exists. Otherwise the key of a refused request could not be used again.
+fn check_reasoning(submission: &Submission) -> Result<()> {
+    let Some(text) = &submission.agent_reasoning else { return Ok(()) };
+    if !text.trim().is_empty() && text.chars().count() <= RATIONALE_CHARS_MAX {
+        return Ok(());
+    }
+    let why = format!("`agent_reasoning` must have visible text of at most {RATIONALE_CHARS_MAX} characters");
+    Err(Error::invalid("/agent_reasoning", why))
 }
 
 fn new_thread(flow: &FlowId, thread: &ThreadId) -> NewThread {

@@ -170,7 +170,10 @@ impl Writes {
         let flow = &keeping.standing.thread.record.flow;
         // The token names the node, but only the active policy makes it a writer.
         let is_writer = keeping.policy.node(node).is_some_and(|it| it.is_writer());
-        if !keeping.token.record.of_flow(flow) || !is_writer {
+        // Only its own instance uses the approval of a request.
+        let request = keeping.standing.thread.record.request.as_ref();
+        let is_foreign = request.is_some_and(|it| it.instance != keeping.token.record.principal());
+        if !keeping.token.record.of_flow(flow) || !is_writer || is_foreign {
             return Err(Error::Denied(DenialCode::Forbidden));
         }
         let issued = keeping.receipt.as_ref().and_then(|it| self.issued.get(&it.record.jti));

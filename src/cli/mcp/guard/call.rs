@@ -27,7 +27,7 @@ pub struct ToolRequest {
     pub id: Value,
     pub name: String,
     pub arguments: Map<String, Value>,
-    message: Map<String, Value>,
+    progress_token: Option<Value>,
 }
 
 /// A message that the guard refuses.
@@ -38,6 +38,18 @@ pub struct RefusedMessage {
     pub why: &'static str,
 }
 
+/// The members of a JSON-RPC message.
+const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
+/// The members of a tool call's `params`. A task has no outcome when it is answered, so `task` is not one of them.
+const CALL_MEMBERS: [&str; 3] = ["name", "arguments", "_meta"];
+
+/// Returns a message of the client in a form that every parser reads alike, on one line.
+pub fn rewritten(line: &[u8]) -> Option<Vec<u8>> {
+    let limits = ParseLimits { bytes_max: MESSAGE_BYTES_MAX, depth_max: DEPTH_CEILING };
+    parse(line, &limits).ok().map(|it| it.to_string().into_bytes())
+}
+
 /// Reads a message strictly. Two parsers could read a lax one differently: as a tool call and as another message.
 pub fn read(line: &[u8]) -> Result<ClientMessage, RefusedMessage> {
     let limits = ParseLimits { bytes_max: MESSAGE_BYTES_MAX, depth_max: DEPTH_CEILING };
@@ -45,6 +57,10 @@ pub fn read(line: &[u8]) -> Result<ClientMessage, RefusedMessage> {
     let message = parse(line, &limits).map_err(|_| refused("the message is not strict JSON"))?;
     // A batch could contain a call. Current versions of the protocol have none.
     let Value::Object(message) = message else { return Err(refused("the message is not one JSON object")) };
+    // Some servers read names without regard to case, so `METHOD` could be a call.
+    if message.keys().any(|it| !MEMBERS.contains(&it.as_str())) {
+        return Err(refused("the message has an unknown member"));
+    }
     let params = message.get("params");
     match message.get("method").and_then(Value::as_str) {
         Some("tools/call") => tool_request(message).map(ClientMessage::Call),
@@ -67,6 +83,9 @@ fn tool_request(message: Map<String, Value>) -> Result<ToolRequest, RefusedMessa
     let call_id = id.clone().ok_or_else(|| refused("a tool call needs an id"))?;
     let params =
         message.get("params").and_then(Value::as_object).ok_or_else(|| refused("a tool call needs `params`"))?;
+    if params.keys().any(|it| !CALL_MEMBERS.contains(&it.as_str())) {
+        return Err(refused("`params` of a tool call may have only `name`, `arguments` and `_meta`"));
+    }
     let name = params.get("name").and_then(Value::as_str).ok_or_else(|| refused("a tool call needs a `name`"))?;
     let arguments = match params.get("arguments") {
         None => Map::new(),
@@ -74,20 +93,19 @@ fn tool_request(message: Map<String, Value>) -> Result<ToolRequest, RefusedMessa
         Some(_) => return Err(refused("`arguments` must be an object")),
     };
     let name = name.to_owned();
-    Ok(ToolRequest { id: call_id, name, arguments, message })
+    let progress_token = params.get("_meta").and_then(|it| it.get("progressToken")).cloned();
+    Ok(ToolRequest { id: call_id, name, arguments, progress_token })
 }
 
 impl ToolRequest {
     /// Returns the message with the approved arguments.
     pub fn with(&self, arguments: &Map<String, Value>) -> Vec<u8> {
-        let mut message = self.message.clone();
-        if let Some(Value::Object(params)) = message.get_mut("params") {
-            // A call without arguments stays one.
-            if params.contains_key("arguments") || !arguments.is_empty() {
-                params.insert("arguments".to_owned(), Value::Object(arguments.clone()));
-            }
+        let mut params = json!({"name": self.name, "arguments": arguments});
+        // Reviewers see no other metadata, so no other metadata reaches the server.
+        if let Some(token) = &self.progress_token {
+            params["_meta"] = json!({"progressToken": token});
         }
-        Value::Object(message).to_string().into_bytes()
+        json!({"jsonrpc": "2.0", "id": self.id, "method": "tools/call", "params": params}).to_string().into_bytes()
     }
 
     /// Returns a result with the reason why the call did not run. The model reads it.
@@ -148,6 +166,9 @@ mod tests {
             r#"{"id":1.5,"method":"tools/call","params":{"name":"read"}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":[]}}"#,
             r#"{"id":1,"method":"tools/call"}"#,
+            r#"{"id":1,"METHOD":"tools/call","params":{"name":"read"}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"read","Name":"write"}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"read","task":{"ttl":1}}}"#,
             "not json",
             "",
         ] {
@@ -167,7 +188,15 @@ mod tests {
         assert_eq!(forwarded["params"], json!({"name": "read", "arguments": {"a": 2}, "_meta": {"progressToken": 7}}));
         let bare = call(r#"{"id":"x","method":"tools/call","params":{"name":"read"}}"#);
         let forwarded: Value = serde_json::from_slice(&bare.with(&Map::new())).unwrap();
-        assert_eq!(forwarded["params"], json!({"name": "read"}));
+        assert_eq!(forwarded["params"], json!({"name": "read", "arguments": {}}));
+    }
+
+    #[test]
+    fn no_line_break_hides_a_second_message() {
+        let hidden = b"{\"method\":\"notifications/x\",\"params\":\r{\"id\":7,\"method\":\"tools/call\"}\r}";
+        assert_eq!(read(hidden), Ok(ClientMessage::Other));
+        let line = rewritten(hidden).unwrap();
+        assert!(!line.contains(&b'\r') && !line.contains(&b'\n'));
     }
 
     #[test]

@@ -30,6 +30,9 @@ const RESULT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The time that an instance asks reviewers to decide in. The policy's own time is the limit.
 const TIMEOUT: &str = "24h";
 
+/// The longest time for the use of an approval. It is far below the lease of a write.
+const CONSUME_TIME_MAX: Duration = Duration::from_secs(5);
+
 /// The status of a request without a decision.
 const PENDING_STATUS: &str = "pending";
 
@@ -114,7 +117,9 @@ impl GuardSession {
                 continue;
             }
             while tasks.try_join_next().is_some() {}
-            match call::read(&line) {
+            let message = call::read(&line);
+            let line = call::rewritten(&line).unwrap_or_default();
+            match message {
                 Ok(ClientMessage::Call(request)) => {
                     let name = request.id.to_string();
                     match self.calls.begin(&name) {
@@ -293,7 +298,13 @@ impl GuardSession {
         if let Some(why) = refused(&approval) {
             return Err(why);
         }
+        let begun = SystemClock.instant();
         match self.approvals.consume(&approval.id).await {
+            // The lease may be over, and the outcome is then for an administrator to find out.
+            Ok(used) if begun.elapsed() > CONSUME_TIME_MAX => {
+                let _ = self.approvals.report(&used.id, false, "the approval arrived too late to run the call").await;
+                Err(NoApproval::Because(EXPIRED.to_owned()))
+            }
             Ok(used) if used.consumption.is_some() && used.arguments == approval.arguments => Ok(used),
             Ok(_) => Err(NoApproval::Because(UNAVAILABLE.to_owned())),
             Err(ApprovalFailure::Refused { code, .. }) if is_stale(&code) => Err(NoApproval::Stale),

@@ -6,6 +6,7 @@
 mod envelopes;
 mod limits;
 mod mail;
+mod mcp;
 mod metrics;
 mod oidc;
 mod settings;
@@ -29,6 +30,7 @@ use countersign_adapters::traces::TracesConfig;
 use countersign_domain::context::Rotation;
 use countersign_domain::operations::halt::LiftQuorum;
 use countersign_domain::primitives::secret::Secret;
+use countersign_mcp_guard::upstream::UpstreamSettings;
 use countersign_web::metrics_access::MetricsAccess;
 
 pub use limits::LimitsConfig;
@@ -96,6 +98,8 @@ pub struct Config {
     pub mail: Option<MailConfig>,
     /// The trace collector, if one is set.
     pub traces: Option<TracesConfig>,
+    /// The MCP servers behind the gateway.
+    pub upstreams: Vec<UpstreamSettings>,
     /// How often the workers look for work.
     pub worker_interval: Duration,
     pub log: LogConfig,
@@ -252,6 +256,7 @@ impl Config {
             copy_to: metrics::read_log_export(settings)?,
             mail: mail::read(settings)?,
             traces: traces::read(settings)?,
+            upstreams: mcp::read(settings)?,
             worker_interval: Duration::from_millis(settings.number("workers.interval_ms", 10..=60_000)?),
             log: LogConfig {
                 format: settings.text("log.format", "text or json", read_log_format)?,

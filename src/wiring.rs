@@ -76,11 +76,7 @@ pub async fn open(config: &Config, public_url: String, purpose: SqliteOpenMode) 
     let sign_ins = LoginThrottleLimits { free: config.limits.sign_in_attempts, window: config.limits.sign_in_window };
     let people = PeopleSettings { lift_needs: config.lift_needs, sign_ins };
     let settings = ServiceSettings { limits, public_url, session_lifetime: config.sessions.lifetime, people };
-    let outgoing = HttpClient::new(HttpClientSettings {
-        allowed: config.webhooks.allow_networks.clone(),
-        plain_http: config.webhooks.plain_http,
-        timeout: SENDING_MAX,
-    })?;
+    let outgoing = http_client(config)?;
     let service = Service::open(store, keyring, Arc::new(SystemClock), settings).await?;
     let service =
         service.with_sign_in_methods(ways).with_http_client(outgoing).with_response_ttl(config.limits.idempotency);
@@ -88,6 +84,15 @@ pub async fn open(config: &Config, public_url: String, purpose: SqliteOpenMode) 
     let service = service.archiving_in(Archives::in_folder(&config.archives));
     let traces = config.traces.as_ref().map(TraceSink::to).transpose()?.unwrap_or_default();
     Ok(Arc::new(service.traced_by(traces)))
+}
+
+/// Returns the client for URLs that operators and users configure.
+pub fn http_client(config: &Config) -> Result<HttpClient, HttpClientError> {
+    HttpClient::new(HttpClientSettings {
+        allowed: config.webhooks.allow_networks.clone(),
+        plain_http: config.webhooks.plain_http,
+        timeout: SENDING_MAX,
+    })
 }
 
 /// Returns the keyring. It is created at the first start only. A keyring that is missing later is lost or at another

@@ -185,6 +185,7 @@ pub fn listen(service: &Arc<Service>) -> u16 {
         unread: countersign_web::limits::quota::CallerQuota::new(1 << 26, 1 << 29),
         waits: countersign_web::limits::quota::CallerQuota::new(1_000, 1_000),
         streams: Default::default(),
+        upstreams: Default::default(),
     };
     let app = AppState::new(Arc::clone(service), Arc::new(edge));
     tokio::spawn(serve(app, listener, bare::WORKERS, Duration::from_secs(1)).unwrap());

@@ -8,6 +8,7 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use countersign_adapters::log_sink::LogExportTarget;
 use countersign_adapters::mail::Mailer;
+use countersign_mcp_guard::upstream::McpUpstreams;
 use countersign_service::Service;
 use countersign_store::sqlite::SqliteOpenMode;
 use countersign_web::api::interrupts;
@@ -102,7 +103,11 @@ impl RunningGateway {
         if let (ClockPolicy::Refused, Some(behind)) = (back, service.log.clock_behind().await?) {
             return Err(CliError::Clock(behind));
         }
-        let edge = edge(config, &url);
+        let client = wiring::http_client(config).map_err(|error| CliError::Runtime(io::Error::other(error)))?;
+        let upstreams = McpUpstreams::new(&config.upstreams, &client, &config.data.join("mcp"));
+        let upstreams = upstreams
+            .map_err(|source| CliError::Read { what: "the pinned tools of an MCP server".to_owned(), source })?;
+        let edge = EdgeConfig { upstreams, ..edge(config, &url) };
         // The shutdown closes the streams, and the application state moves into the server.
         let streams = edge.streams.clone();
         let app = AppState::new(Arc::clone(&service), Arc::new(edge));
@@ -207,5 +212,6 @@ fn edge(config: &Config, url: &PublicUrl) -> EdgeConfig {
         unread: CallerQuota::new(response_buffer::OF_ONE_BYTES_MAX, response_buffer::ALL_BYTES_MAX),
         waits: CallerQuota::new(config.limits.waiting, WAITS_MAX),
         streams: EventStreams::default(),
+        upstreams: McpUpstreams::default(),
     }
 }

@@ -84,8 +84,8 @@ fn read_provider(settings: &mut ConfigLayers) -> Result<Option<OidcConfig>, Conf
 /// Reads a secret from its own key or from the file that the other key names.
 pub(super) fn read_secret_of(
     settings: &mut ConfigLayers,
-    key: &'static str,
-    file_key: &'static str,
+    key: &str,
+    file_key: &str,
 ) -> Result<Option<Secret<String>>, ConfigError> {
     let given = settings.optional(key, "a text", |it| Some(Secret::new(it.to_owned())))?;
     let file = read_file(settings, file_key)?;

@@ -1,6 +1,6 @@
 //! Merges the layers of the configuration. Each value has a source, and its type is the type in the default file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs;
@@ -21,6 +21,12 @@ pub(super) const CONFIG_VARIABLE: &str = "COUNTERSIGN_CONFIG";
 
 /// A configuration is a page of text, so a larger file was named by mistake.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The prefix of the keys of MCP servers: `mcp.upstreams.NAME.MEMBER`.
+pub(super) const UPSTREAMS: &str = "mcp.upstreams.";
+
+/// The members of the table of an MCP server.
+const UPSTREAM_MEMBERS: [&str; 3] = ["url", "secret", "secret_file"];
 
 /// Values by key. Reading a value removes it, so that a test can check that every key is read.
 pub(super) struct ConfigLayers {
@@ -150,6 +156,7 @@ impl ConfigLayers {
         flatten("", table.get_ref(), &mut leaves);
         for leaf in leaves {
             let origin = at(line_of(leaf.offset));
+            self.admit_upstream(&leaf.key);
             let known = self.known(ConfigCode::UnknownKey, &leaf.key, &leaf.key, &origin)?;
             // Types are compared before values, so that the error names the expected type.
             let value = ConfigScalar::of(leaf.value).filter(|it| it.kind() == known.value.kind());
@@ -157,6 +164,22 @@ impl ConfigLayers {
             *known = ConfigValue { value, origin };
         }
         Ok(())
+    }
+
+    /// Adds the keys of an MCP server that the file names. Only these tables have names of the operator's choice.
+    fn admit_upstream(&mut self, key: &str) {
+        let Some((name, _)) = key.strip_prefix(UPSTREAMS).and_then(|it| it.rsplit_once('.')) else { return };
+        for member in UPSTREAM_MEMBERS {
+            let value = ConfigScalar::Text(Secret::new(String::new()));
+            let unset = ConfigValue { value, origin: ConfigOrigin::Default };
+            self.values.entry(format!("{}{name}.{member}", UPSTREAMS)).or_insert(unset);
+        }
+    }
+
+    /// Returns the names of the tables whose keys have this prefix.
+    pub(super) fn tables_of(&self, prefix: &str) -> BTreeSet<String> {
+        let names = self.values.keys().filter_map(|it| it.strip_prefix(prefix)?.rsplit_once('.'));
+        names.map(|(name, _)| name.to_owned()).collect()
     }
 
     pub(super) fn variables(&mut self, variables: BTreeMap<String, Secret<String>>) -> Result<(), ConfigError> {
@@ -307,12 +330,13 @@ struct ConfigLeaf<'a> {
     offset: usize,
 }
 
-/// Flattens tables to dotted keys. Only two levels exist; deeper tables become unknown keys, which are refused.
+/// Flattens tables to dotted keys. Except for MCP servers, only two levels exist. Deeper tables become unknown keys,
+/// which are refused.
 fn flatten<'a>(prefix: &str, table: &'a DeTable<'a>, leaves: &mut Vec<ConfigLeaf<'a>>) {
     for (name, value) in table {
         let key = format!("{prefix}{}", name.get_ref());
         match value.get_ref() {
-            DeValue::Table(inner) if prefix.is_empty() && !inner.is_empty() => {
+            DeValue::Table(inner) if UPSTREAMS.starts_with(prefix) && !inner.is_empty() => {
                 flatten(&format!("{key}."), inner, leaves)
             }
             // An empty table that the default file has sets nothing.

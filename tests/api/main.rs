@@ -36,6 +36,7 @@ mod for_good;
 #[path = "../support/gateway.rs"]
 mod gateway;
 mod given;
+mod guarded;
 mod guesses;
 mod half_said;
 mod halts;
@@ -52,6 +53,7 @@ mod mail;
 mod marks;
 mod mcp;
 mod mcp_guard;
+mod mcp_upstreams;
 mod meanwhile;
 mod metrics;
 mod node_secrets;

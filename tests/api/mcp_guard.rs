@@ -2,17 +2,19 @@
 //! not at all.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use countersign_domain::identity::account::MachineRole;
-use countersign_domain::primitives::id::ThreadId;
 use countersign_domain::reviews::VoteVerdict;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::gateway::{TestGateway, ballot, spawn_with_policy, token};
+use crate::gateway::{TestGateway, spawn_with_policy, token};
+use crate::guarded::{GuardedClient, blocking, decides, outcomes, threads};
 
 /// A flow in which the agent may read files, must ask to write them, and may not move them.
 const POLICY: &str = r#"
@@ -25,7 +27,7 @@ writer = true
 
 [tools]
 allow = ["files:*"]
-deny = ["files:move_file"]
+deny = ["files:move_file", "files:get-env"]
 
 [[rules]]
 name = "writes"
@@ -39,13 +41,6 @@ reason = "A person approves each change of a file."
 groups = ["reviewers"]
 "#;
 
-/// A client with its guard and the server behind it.
-struct GuardedClient {
-    child: Child,
-    asks: ChildStdin,
-    told: BufReader<ChildStdout>,
-}
-
 /// A gateway, a folder of files, and the token of an instance.
 struct GuardScenario {
     g: TestGateway,
@@ -55,7 +50,11 @@ struct GuardScenario {
 
 impl GuardScenario {
     async fn new() -> Self {
-        let g = spawn_with_policy(POLICY).await;
+        Self::with(POLICY).await
+    }
+
+    async fn with(policy: &str) -> Self {
+        let g = spawn_with_policy(policy).await;
         let token = token(&g.service, "bot", MachineRole::Instance, &["agent"]).await;
         let files = tempfile::tempdir().unwrap();
         fs::write(files.path().join("note.txt"), "Nordwind").unwrap();
@@ -69,94 +68,29 @@ impl GuardScenario {
     }
 
     fn client(&self, wait: u64) -> GuardedClient {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/client.py");
+        self.client_at(&self.g.url, wait)
+    }
+
+    fn client_at(&self, gateway: &str, wait: u64) -> GuardedClient {
         let server = crate::npm::modules("mcp_servers").join("@modelcontextprotocol/server-filesystem/dist/index.js");
+        let mut command = self.official_client(gateway, wait);
+        command.arg("--state").arg(self.state()).args(["--", "node"]).arg(server).arg(self.files.path());
+        GuardedClient::start(command)
+    }
+
+    /// The official client, which starts the guard.
+    fn official_client(&self, gateway: &str, wait: u64) -> Command {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/client.py");
         let mut command = Command::new(crate::python::with("mcp"));
         command.arg(script).args(["auto", "stdio", env!("CARGO_BIN_EXE_countersign"), "mcp", "guard"]);
-        command.args(["--gateway", &self.g.url, "--name", "files", "--wait", &wait.to_string()]);
-        command.arg("--state").arg(self.state()).args(["--", "node"]).arg(server).arg(self.files.path());
-        command.env("COUNTERSIGN_TOKEN", &self.token).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let (asks, told) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        GuardedClient { child, asks, told }
+        command.args(["--gateway", gateway, "--name", "files", "--wait", &wait.to_string()]);
+        command.env("COUNTERSIGN_TOKEN", &self.token);
+        command
     }
 
     fn state(&self) -> PathBuf {
         self.g.folder.path().join("guard")
     }
-
-    /// Waits for the only held call, and decides it.
-    async fn decides(&self, verdict: VoteVerdict) {
-        let g = &self.g;
-        for _ in 0..200 {
-            if let Some((thread, review)) = self.held().await {
-                let facts = g.service.reviews.review(&review, &g.alice).await.unwrap();
-                let held = json!({"transition": facts.hold.transition, "thread": thread});
-                let ballot = countersign_domain::reviews::Ballot {
-                    comment: Some("as agreed".to_owned()),
-                    ..ballot(&held, verdict)
-                };
-                g.service.reviews.vote(&g.alice.id, &review, &ballot, None).await.unwrap();
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("no call is held");
-    }
-
-    async fn held(&self) -> Option<(ThreadId, countersign_domain::primitives::id::ReviewId)> {
-        let all = self.threads().await;
-        all.into_iter().find_map(|(thread, hold)| Some((thread, hold?)))
-    }
-
-    /// The threads of all requests, with their pending reviews.
-    async fn threads(&self) -> Vec<(ThreadId, Option<countersign_domain::primitives::id::ReviewId>)> {
-        while self.g.service.log.sequence().await.unwrap() > 0 {}
-        let events = self.g.get("/v1/events?limit=500", &self.g.auditor).await.expect(200);
-        let mut found = Vec::new();
-        for event in events["events"].as_array().unwrap().iter().filter(|it| it["type"] == "thread.created") {
-            let thread: ThreadId = event["thread"].as_str().unwrap().try_into().unwrap();
-            let overview = self.g.service.threads.overview(&thread).await.unwrap();
-            found.push((thread, overview.review));
-        }
-        found
-    }
-
-    /// The outcomes of all calls, as the gateway recorded them.
-    async fn outcomes(&self) -> Vec<&'static str> {
-        let mut outcomes = Vec::new();
-        for (thread, _) in self.threads().await {
-            let overview = self.g.service.threads.overview(&thread).await.unwrap();
-            let outcome = overview.thread.request.and_then(|it| it.outcome);
-            outcomes.extend(outcome.map(|it| it.status.as_str()));
-        }
-        outcomes
-    }
-}
-
-impl GuardedClient {
-    fn ask(&mut self, ask: &Value) -> Value {
-        writeln!(self.asks, "{ask}").unwrap();
-        let mut line = String::new();
-        self.told.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).expect("the client answers")
-    }
-
-    fn call(&mut self, tool: &str, arguments: Value) -> (bool, String) {
-        let told = self.ask(&json!({"tool": tool, "arguments": arguments}));
-        (told["is_error"] == false, told["text"][0].as_str().unwrap_or_default().to_owned())
-    }
-
-    /// Closes the client, which ends the guard and its server.
-    fn close(self) {
-        let Self { mut child, asks, told } = self;
-        drop((asks, told));
-        child.wait().unwrap();
-    }
-}
-
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(work).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -181,7 +115,7 @@ async fn call_runs_by_policy_by_approval_or_not_at_all() {
         let told = client.call("write_file", json!({"path": new, "content": "approved"}));
         (told, client)
     });
-    let ((ran, text), mut client) = tokio::join!(writing, it.decides(VoteVerdict::Approve)).0;
+    let ((ran, text), mut client) = tokio::join!(writing, decides(&it.g, VoteVerdict::Approve)).0;
     assert!(ran, "{text}");
     assert_eq!(fs::read_to_string(&written).unwrap(), "approved");
     let denied = it.path("denied.txt");
@@ -190,11 +124,11 @@ async fn call_runs_by_policy_by_approval_or_not_at_all() {
         let told = client.call("write_file", json!({"path": denied, "content": "x"}));
         (told, client)
     });
-    let ((ran, text), client) = tokio::join!(writing, it.decides(VoteVerdict::Deny)).0;
+    let ((ran, text), client) = tokio::join!(writing, decides(&it.g, VoteVerdict::Deny)).0;
     assert!(!ran && text.contains("as agreed"), "{text}");
     assert!(!fs::exists(&unwritten).unwrap());
     blocking(move || client.close()).await;
-    assert_eq!(it.outcomes().await, ["succeeded", "succeeded"]);
+    assert_eq!(outcomes(&it.g).await, ["succeeded", "succeeded"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -212,7 +146,7 @@ async fn waiting_call_is_found_again_after_a_restart_and_runs_once() {
     .await;
     assert!(!ran && text.contains("exactly the same arguments"), "{text}");
     assert!(!fs::exists(&new).unwrap());
-    it.decides(VoteVerdict::Approve).await;
+    decides(&it.g, VoteVerdict::Approve).await;
     let (mut client, asked) = (it.client(1), arguments.clone());
     let ((ran, text), mut client) = blocking(move || {
         let told = client.call("write_file", asked);
@@ -231,7 +165,7 @@ async fn waiting_call_is_found_again_after_a_restart_and_runs_once() {
     .await;
     assert!(!again.0 && !altered.0, "another call needs another approval: {again:?}");
     assert!(!fs::exists(&new).unwrap());
-    assert_eq!(it.threads().await.len(), 3);
+    assert_eq!(threads(&it.g).await.len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -247,4 +181,95 @@ async fn no_call_runs_without_the_gateway() {
     })
     .await;
     assert!(!ran && text.contains("not run"), "{text}");
+}
+
+/// A proxy before the gateway that holds each answer to the use of an approval back.
+#[expect(clippy::disallowed_methods, reason = "the delay itself is tested")]
+fn delaying_proxy(gateway: &str, delay: Duration) -> String {
+    let gateway = gateway.strip_prefix("http://").unwrap().to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, mut server) = (client.unwrap(), TcpStream::connect(&gateway).unwrap());
+            let (mut to_client, mut from_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            let (late, is_late) = std::sync::mpsc::channel();
+            thread::spawn(move || {
+                let mut piece = [0; 16 * 1024];
+                while let Ok(count @ 1..) = client.read(&mut piece) {
+                    if piece[..count].windows(9).any(|it| it == b"/consume ") {
+                        late.send(()).unwrap();
+                    }
+                    server.write_all(&piece[..count]).unwrap();
+                }
+            });
+            thread::spawn(move || {
+                let mut piece = [0; 16 * 1024];
+                while let Ok(count @ 1..) = from_server.read(&mut piece) {
+                    if is_late.try_recv().is_ok() {
+                        thread::sleep(delay);
+                    }
+                    if to_client.write_all(&piece[..count]).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    url
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn approval_that_arrives_late_is_not_used() {
+    let short = POLICY.replace("[approval]\n", "[approval]\nwrite_lease = \"2s\"\n");
+    let it = GuardScenario::with(&short).await;
+    let proxy = delaying_proxy(&it.g.url, Duration::from_millis(1_500));
+    let note = it.path("note.txt");
+    let mut client = it.client_at(&proxy, 1);
+    let (ran, text) = blocking(move || {
+        let told = client.call("read_text_file", json!({"path": note}));
+        client.close();
+        told
+    })
+    .await;
+    assert!(!ran && text.contains("expired before the call could run"), "{text}");
+    assert_eq!(outcomes(&it.g).await, ["failed"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn server_gets_one_message_in_one_line() {
+    let it = GuardScenario::new().await;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command.args(["mcp", "guard", "--gateway", &it.g.url, "--name", "files", "--", "cat"]);
+    command.env("COUNTERSIGN_TOKEN", &it.token).stderr(Stdio::null());
+    let mut client = GuardedClient::start(command);
+    let told = blocking(move || {
+        // Some readers of lines end a line at a carriage return.
+        let hidden = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\",\"params\":\r{\"id\":7,\"method\":\"tools/call\"}\r}\n";
+        client.asks.write_all(hidden).unwrap();
+        let told = client.line();
+        client.close();
+        told
+    })
+    .await;
+    assert!(told.contains("notifications/x") && !told.trim_end().contains('\r'), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn remote_server_is_guarded_like_a_local_one() {
+    let server = crate::mcp_upstreams::ServerProcess::everything().await;
+    let it = GuardScenario::new().await;
+    let mut command = it.official_client(&it.g.url, 30);
+    command.args(["--upstream", &server.1]);
+    let mut client = GuardedClient::start(command);
+    let ((ran, text), refused) = blocking(move || {
+        let told = client.call("echo", json!({"message": "Nordwind"}));
+        let refused = client.call("get-env", json!({}));
+        client.close();
+        (told, refused)
+    })
+    .await;
+    assert!(ran && text.contains("Nordwind"), "{text}");
+    assert!(!refused.0 && refused.1.contains("denied"), "{refused:?}");
+    assert_eq!(outcomes(&it.g).await, ["succeeded"]);
 }

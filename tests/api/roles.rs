@@ -44,6 +44,9 @@ const MAY: &[(&str, &str, &[&str])] = &[
     ("GET", "/v1/transitions/{digest}/decision", &[HOST, AGENT, AUDITOR]),
     ("POST", "/v1/transitions/{digest}/cancellation", &[AGENT]),
     ("POST", "/mcp", &[AGENT]),
+    ("POST", "/mcp/upstreams/{name}", &[INSTANCE]),
+    ("GET", "/mcp/upstreams/{name}", &[INSTANCE]),
+    ("DELETE", "/mcp/upstreams/{name}", &[INSTANCE]),
     ("POST", "/aap/v1/requests", &[INSTANCE]),
     ("GET", "/aap/v1/requests/{id}", &[INSTANCE]),
     ("DELETE", "/aap/v1/requests/{id}", &[INSTANCE]),
@@ -113,6 +116,7 @@ pub fn path_of(route: &str) -> String {
         .replace("{artefact}", "state.json")
         .replace("{version}", "1")
         .replace("{name:.*}", "no-such-asset")
+        .replace("{name}", "no-such-server")
 }
 
 async fn call(g: &TestGateway, method: &str, path: &str, token: Option<&str>) -> ApiResponse {

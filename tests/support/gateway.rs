@@ -221,6 +221,7 @@ pub fn edge(url: &str, peers: TrustedProxies) -> EdgeConfig {
         unread: countersign_web::limits::quota::CallerQuota::new(1 << 26, 1 << 29),
         waits: countersign_web::limits::quota::CallerQuota::new(1_000, 1_000),
         streams: Default::default(),
+        upstreams: Default::default(),
     }
 }
 

@@ -8,15 +8,18 @@ use crate::source::{File, RustSource, words};
 pub type TidyRule = fn(&File, &RustSource) -> Vec<String>;
 
 /// The crates above the domain, which all may use. The manifests say who may use which crate.
-pub const CRATES: [&str; 4] = ["adapters", "service", "store", "web"];
+pub const CRATES: [&str; 5] = ["adapters", "mcp_guard", "service", "store", "web"];
 
 /// Each module of the root package, with what it may use. The store and the web are here because they may use only some of
 /// the adapters.
 pub const MODULES: &[(&str, &[&str])] = &[
     // The embedded database has no clock except the system's, and no network but its own.
     ("store", &["adapters::clock", "adapters::tls"]),
-    ("web", &["adapters::archives", "adapters::metrics", "adapters::network", "adapters::random", "service"]),
-    ("config", &["adapters", "web"]),
+    (
+        "web",
+        &["adapters::archives", "adapters::metrics", "adapters::network", "adapters::random", "mcp_guard", "service"],
+    ),
+    ("config", &["adapters", "mcp_guard", "web"]),
     // Guarded states in files. The gateway's own states are in the store.
     ("state_file", &[]),
     // Run artifacts in a folder.
@@ -24,7 +27,21 @@ pub const MODULES: &[(&str, &[&str])] = &[
     ("worker", &["adapters", "service"]),
     // Wiring: builds the service from the configuration.
     ("wiring", &["adapters", "config", "service", "store"]),
-    ("cli", &["adapters", "config", "episode_folder", "service", "state_file", "store", "web", "wiring", "worker"]),
+    (
+        "cli",
+        &[
+            "adapters",
+            "config",
+            "episode_folder",
+            "mcp_guard",
+            "service",
+            "state_file",
+            "store",
+            "web",
+            "wiring",
+            "worker",
+        ],
+    ),
     ("main", &["cli"]),
     ("lib", &[]),
 ];

@@ -7,6 +7,7 @@
 mod errors;
 mod inputs;
 mod tools;
+pub mod upstreams;
 
 use std::convert::Infallible;
 use std::sync::Arc;

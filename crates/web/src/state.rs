@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::web::ServiceConfig;
+use countersign_mcp_guard::upstream::McpUpstreams;
 use countersign_service::Service;
 use countersign_service::approval_requests::ApprovalRequests;
 use countersign_service::archive::VersionArchive;
@@ -213,4 +214,6 @@ pub struct EdgeConfig {
     pub waits: CallerQuota,
     /// The open streams.
     pub streams: EventStreams,
+    /// The MCP servers behind the gateway.
+    pub upstreams: McpUpstreams,
 }

@@ -20,7 +20,7 @@ pub struct McpArgs {
 pub enum McpCommand {
     /// Require approval for the tool calls of another MCP server.
     ///
-    /// The command starts the server and forwards messages between it and the client, on standard input and output. Each tool call needs an
+    /// The command starts the server, or connects to it, and forwards messages between it and the client on standard input and output. Each tool call needs an
     /// approval by the policy or by reviewers. All other messages pass unchanged. The token must have the role `instance`.
     Guard(McpGuardArgs),
 }
@@ -39,8 +39,14 @@ pub struct McpGuardArgs {
     /// A folder for the keys of waiting calls, so that a restarted guard finds their approvals.
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// The URL of a remote MCP server, instead of a command.
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub upstream: Option<Url>,
+    /// A file that contains the bearer token for the remote server.
+    #[arg(long, value_name = "FILE", requires = "upstream")]
+    pub upstream_token_file: Option<PathBuf>,
     /// The MCP server and its arguments.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "upstream", value_name = "COMMAND")]
     pub command: Vec<String>,
 }
 

@@ -215,7 +215,7 @@ async fn read_answer(mut answer: Response) -> Result<Vec<u8>, PipeError> {
 }
 
 /// Replaces line breaks by spaces. JSON texts escape theirs, so a raw one is only white space between tokens.
-fn on_one_line(mut body: Vec<u8>) -> Vec<u8> {
+pub fn on_one_line(mut body: Vec<u8>) -> Vec<u8> {
     for byte in &mut body {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';

@@ -19,8 +19,9 @@ use std::time::Duration;
 pub use countersign_domain::delivery::failure::FailureCode;
 use countersign_domain::platform::trace_parent::TraceParent;
 use countersign_domain::primitives::secret::Secret;
+pub use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method, redirect, retry};
+use reqwest::{Client, redirect, retry};
 use url::Url;
 
 use crate::clock::{Clock as _, SystemClock};
@@ -182,24 +183,24 @@ impl HttpClient {
     /// Sends a request and returns its outcome.
     pub async fn post(&self, parcel: &OutboundRequest) -> HttpOutcome {
         let bounds = response::BodyLimits { kept_bytes: ANSWER_KEPT_MAX, read_bytes: ANSWER_READ_MAX };
-        let request = HttpRequestSpec { method: Method::POST, url: &parcel.url, headers: &parcel.headers };
-        self.ask(request, Some(parcel.body.clone()), bounds).await
+        let (url, headers, body) = (&parcel.url, &parcel.headers, Some(parcel.body.clone()));
+        self.ask(HttpRequest { method: Method::POST, url, headers, body }, bounds).await
     }
 
     /// Requests at most `bytes_max` bytes of a resource. A longer body is cut.
     pub async fn get(&self, url: &Url, headers: &[(String, Secret<String>)], bytes_max: usize) -> HttpOutcome {
         let bounds = response::BodyLimits { kept_bytes: bytes_max, read_bytes: bytes_max };
-        self.ask(HttpRequestSpec { method: Method::GET, url, headers }, None, bounds).await
+        self.ask(HttpRequest { method: Method::GET, url, headers, body: None }, bounds).await
     }
 
-    async fn ask(
-        &self,
-        request: HttpRequestSpec<'_>,
-        body: Option<Vec<u8>>,
-        bounds: response::BodyLimits,
-    ) -> HttpOutcome {
+    /// Sends a request and returns its response while it is still being received. `timeout` limits the whole response.
+    pub async fn stream(&self, request: HttpRequest<'_>, timeout: Duration) -> Result<ResponseStream, FailureCode> {
+        self.prepare(request)?.timeout(timeout).send().await.map(ResponseStream).map_err(|it| response::meaning(&it))
+    }
+
+    async fn ask(&self, request: HttpRequest<'_>, bounds: response::BodyLimits) -> HttpOutcome {
         let began = SystemClock.instant();
-        let outcome = self.try_ask(request, body, bounds).await;
+        let outcome = self.try_ask(request, bounds).await;
         let took = SystemClock.instant().saturating_duration_since(began);
         match outcome {
             Ok(said) => HttpOutcome::Answered(BoundedResponse {
@@ -215,10 +216,18 @@ impl HttpClient {
 
     async fn try_ask(
         &self,
-        request: HttpRequestSpec<'_>,
-        body: Option<Vec<u8>>,
+        request: HttpRequest<'_>,
         bounds: response::BodyLimits,
     ) -> Result<RawHttpResponse, FailureCode> {
+        let response = self.prepare(request)?.send().await.map_err(|it| response::meaning(&it))?;
+        let status = response.status().as_u16();
+        let retry_after = response::retry_after(response.headers(), SystemClock.now());
+        let body = response::read(response, bounds).await.map_err(|it| response::meaning(&it))?;
+        Ok(RawHttpResponse { status, retry_after, body })
+    }
+
+    /// Returns a request to an allowed address.
+    fn prepare(&self, request: HttpRequest<'_>) -> Result<reqwest::RequestBuilder, FailureCode> {
         // A literal address is not resolved, so the resolver's check does not apply. It is checked here for each
         // request.
         let client = match self.reaches.way(request.url).map_err(|_| FailureCode::Refused)? {
@@ -232,14 +241,10 @@ impl HttpClient {
             headers.append(name, value);
         }
         let mut builder = client.request(request.method, request.url.clone()).headers(headers);
-        if let Some(body) = body {
+        if let Some(body) = request.body {
             builder = builder.body(body);
         }
-        let response = builder.send().await.map_err(|it| response::meaning(&it))?;
-        let status = response.status().as_u16();
-        let retry_after = response::retry_after(response.headers(), SystemClock.now());
-        let body = response::read(response, bounds).await.map_err(|it| response::meaning(&it))?;
-        Ok(RawHttpResponse { status, retry_after, body })
+        Ok(builder)
     }
 }
 
@@ -251,10 +256,42 @@ struct ClientOverrides {
     idle_max: Duration,
 }
 
-struct HttpRequestSpec<'a> {
-    method: Method,
-    url: &'a Url,
-    headers: &'a [(String, Secret<String>)],
+/// A request with any method.
+pub struct HttpRequest<'a> {
+    pub method: Method,
+    pub url: &'a Url,
+    pub headers: &'a [(String, Secret<String>)],
+    pub body: Option<Vec<u8>>,
+}
+
+/// A response that is being received.
+pub struct ResponseStream(reqwest::Response);
+
+impl ResponseStream {
+    pub fn status(&self) -> u16 {
+        self.0.status().as_u16()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.0.headers().get(name)?.to_str().ok()
+    }
+
+    /// Returns the next piece of the body.
+    pub async fn chunk(&mut self) -> Result<Option<bytes::Bytes>, FailureCode> {
+        self.0.chunk().await.map_err(|it| response::meaning(&it))
+    }
+
+    /// Returns the whole body, or `None` if it is longer than the limit.
+    pub async fn whole(mut self, bytes_max: usize) -> Result<Option<Vec<u8>>, FailureCode> {
+        let mut body = Vec::new();
+        while let Some(piece) = self.chunk().await? {
+            if body.len() + piece.len() > bytes_max {
+                return Ok(None);
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(Some(body))
+    }
 }
 
 struct RawHttpResponse {

@@ -1,6 +1,10 @@
 //! Asks for the approval of a tool call.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_domain::chain::hash::{Digest, Tag};
 use countersign_domain::identity::account::Token;
+use countersign_domain::json::canonical::canonical;
 use countersign_domain::json::patch::PatchFormat;
 use countersign_domain::platform::idempotency::IdempotencyKey;
 use countersign_domain::primitives::id::{FlowId, NodeId, ThreadId, ToolName};
@@ -20,6 +24,9 @@ use crate::threads::create::NewThread;
 
 /// The label under which ids are derived. It has spaces, so it is the name of no thread.
 const IDS: &str = "countersign approval request ids v1";
+
+/// The label under which sessions at MCP servers are bound to their instances.
+const SESSIONS: &str = "countersign mcp sessions v1";
 
 /// The response to a request for approval.
 #[derive(Clone, Debug)]
@@ -92,6 +99,14 @@ impl ApprovalRequests {
     pub fn request_id(&self, token: &Token, key: &IdempotencyKey) -> Result<String> {
         let keys = self.core.keys()?;
         Ok(id_of(&keys.salt().thread_secret(IDS), &token.principal(), key.as_str()))
+    }
+
+    /// Returns the mark that binds a session at an MCP server to the instance that began it.
+    pub fn session_mark(&self, token: &Token, server: &str, session: &str) -> Result<String> {
+        let keys = self.core.keys()?;
+        let content = canonical(&json!([token.principal(), server, session]));
+        let mark = Digest::keyed(&keys.salt().thread_secret(SESSIONS), Tag::Submission, content.as_bytes());
+        Ok(URL_SAFE_NO_PAD.encode(mark.bytes()))
     }
 
     /// Returns the tools that an instance may ask for, of those that it names.

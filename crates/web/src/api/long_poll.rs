@@ -31,6 +31,13 @@ capabilities! {
     }
 }
 
+impl LongPoll {
+    /// Returns whether the token has lost its access.
+    pub async fn is_revoked(&self, token: &Stored<Token>) -> bool {
+        self.log.token_is_current(token).await.is_err()
+    }
+}
+
 /// Calls `look` until it returns a result or the requested time is over, and returns `None` then. Refuses the request
 /// if the token has too many waits.
 pub async fn poll_until<T, Look>(

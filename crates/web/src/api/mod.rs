@@ -115,6 +115,9 @@ use problem::responder::ProblemResponder;
         endpoints::deliveries::redeliver,
         endpoints::deliveries::redeliver_many,
         mcp::answer,
+        mcp::upstreams::post,
+        mcp::upstreams::listen,
+        mcp::upstreams::end,
     )
 )]
 pub struct OpenApiDocument;
@@ -169,6 +172,9 @@ pub fn routes(config: &mut ServiceConfig) {
         .route("/openapi.json", get().to(public::openapi))
         // Errors of MCP have their own format, so the handler answers them itself.
         .route("/mcp", post().to(mcp::answer))
+        .route("/mcp/upstreams/{name}", post().to(ProblemResponder(mcp::upstreams::post)))
+        .route("/mcp/upstreams/{name}", get().to(ProblemResponder(mcp::upstreams::listen)))
+        .route("/mcp/upstreams/{name}", delete().to(ProblemResponder(mcp::upstreams::end)))
         .route("/metrics", get().to(metrics::metrics))
         .route("/livez", get().to(public::livez))
         .route("/readyz", get().to(ProblemResponder(public::readyz)))

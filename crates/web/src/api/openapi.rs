@@ -16,6 +16,7 @@ pub const KEYLESS: &[&str] = &[
     "/v1/writes/{write_id}/confirm",
     "/v1/writes/{write_id}/abort",
     "/mcp",
+    "/mcp/upstreams/{name}",
     "/aap/v1/requests/{id}/outcome",
     "/v1/callable-tools",
 ];

@@ -1,12 +1,16 @@
-//! The gateway's approval requests, as the guard uses them. Every failure means that the call does not run.
+//! The approval requests of a gateway, by HTTP.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use countersign_adapters::clock::{Clock as _, SystemClock};
 use countersign_adapters::random;
 use countersign_domain::primitives::secret::Secret;
-use reqwest::{Client, Method, StatusCode};
+use countersign_mcp_guard::approvals::{
+    Approval, ApprovalFailure, ApprovalStatus, Approvals, AskedCall, UsedApproval, lease_of,
+};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -24,29 +28,42 @@ const RETRY_PAUSE: Duration = Duration::from_millis(300);
 /// The longest wait of one request. The gateway limits it too.
 const WAIT_SECS_MAX: u64 = 25;
 
-/// An approval request.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Approval {
-    pub id: String,
-    pub status: String,
-    pub arguments: Map<String, Value>,
-    pub decision: Option<ApprovalDecision>,
-    pub consumption: Option<Value>,
+/// The header with the signed reservation of a used approval.
+const VERIFICATION: &str = "countersign-verification";
+
+/// An approval request, as the protocol writes it.
+#[derive(Deserialize)]
+struct WireApproval {
+    id: String,
+    status: String,
+    arguments: Map<String, Value>,
+    decision: Option<WireDecision>,
+    consumption: Option<Value>,
 }
 
-/// The decision on an approval request.
-#[derive(Clone, Debug, Deserialize)]
-pub struct ApprovalDecision {
-    pub note: Option<String>,
+#[derive(Deserialize)]
+struct WireDecision {
+    note: Option<String>,
 }
 
-/// The reason why there is no approval.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ApprovalFailure {
-    /// The gateway refused the request, with a code and a message.
-    Refused { code: String, message: String },
-    /// The gateway cannot be reached, or does not answer as a gateway.
-    Unavailable,
+impl WireApproval {
+    fn approval(self) -> Result<Approval, ApprovalFailure> {
+        Ok(Approval {
+            status: ApprovalStatus::read(&self.status).ok_or(ApprovalFailure::Unavailable)?,
+            id: self.id,
+            arguments: self.arguments,
+            note: self.decision.and_then(|it| it.note),
+            consumed: self.consumption.is_some(),
+        })
+    }
+}
+
+/// A complete response of the gateway.
+struct GatewayAnswer {
+    status: StatusCode,
+    /// The signed reservation of a used approval.
+    verification: Option<String>,
+    body: Vec<u8>,
 }
 
 /// The tools that the policy allows.
@@ -55,49 +72,59 @@ struct CallableTools {
     callable: BTreeSet<String>,
 }
 
-pub struct Approvals {
+/// The approval requests of a token at a gateway.
+pub struct GatewayApprovals {
     client: Client,
     base: Url,
     tools: Url,
 }
 
-impl Approvals {
-    /// Prepares the calls. `base` is the URL of the approval requests, and `tools` that of the list of tools.
-    pub fn new(base: Url, tools: Url, token: &Secret<String>) -> Result<Self, CliError> {
-        Ok(Self { client: pipe::client_of(&base, token)?, base, tools })
+#[async_trait]
+impl Approvals for GatewayApprovals {
+    async fn ask(&self, key: &str, call: &AskedCall) -> Result<Approval, ApprovalFailure> {
+        let mut body = json!({"tool": call.tool, "arguments": call.arguments, "timeout": call.timeout});
+        if let Some(server) = &call.server {
+            body["server"] = json!(server);
+        }
+        self.send(Method::POST, "/requests", Some(key), Some(&body)).await
     }
 
-    pub async fn ask(&self, key: &str, body: &Value) -> Result<Approval, ApprovalFailure> {
-        self.send(Method::POST, "/requests", Some(key), Some(body)).await
-    }
-
-    /// Reads a request, and waits up to that time for its decision.
-    pub async fn read(&self, id: &str, wait: Duration) -> Result<Approval, ApprovalFailure> {
+    async fn read(&self, id: &str, wait: Duration) -> Result<Approval, ApprovalFailure> {
         let secs = wait.as_secs().clamp(1, WAIT_SECS_MAX);
         self.send(Method::GET, &format!("/requests/{id}?wait={secs}s"), None, None).await
     }
 
-    /// Uses an approval. A key of its own makes the repetition of this one request safe.
-    pub async fn consume(&self, id: &str) -> Result<Approval, ApprovalFailure> {
+    async fn consume(&self, id: &str) -> Result<UsedApproval, ApprovalFailure> {
+        // A key of its own makes the repetition of this one request safe.
         let key = random::uuid_v4().to_string();
-        self.send(Method::POST, &format!("/requests/{id}/consume"), Some(&key), None).await
+        let answer =
+            self.exchange(&Method::POST, &self.url(&format!("/requests/{id}/consume")), Some(&key), None).await?;
+        let lease = answer.verification.as_deref().and_then(lease_of);
+        let approval = read::<WireApproval>(answer.status, &answer.body)?.approval()?;
+        Ok(UsedApproval { approval, lease: lease.ok_or(ApprovalFailure::Unavailable)? })
     }
 
-    pub async fn report(&self, id: &str, succeeded: bool, note: &str) -> Result<Approval, ApprovalFailure> {
+    async fn report(&self, id: &str, succeeded: bool, note: &str) -> Result<(), ApprovalFailure> {
         let body = json!({"status": if succeeded { "succeeded" } else { "failed" }, "note": note});
-        self.send(Method::POST, &format!("/requests/{id}/outcome"), None, Some(&body)).await
+        self.send(Method::POST, &format!("/requests/{id}/outcome"), None, Some(&body)).await.map(|_| ())
     }
 
-    pub async fn cancel(&self, id: &str) -> Result<Approval, ApprovalFailure> {
-        self.send(Method::DELETE, &format!("/requests/{id}"), None, None).await
+    async fn cancel(&self, id: &str) -> Result<(), ApprovalFailure> {
+        self.send(Method::DELETE, &format!("/requests/{id}"), None, None).await.map(|_| ())
     }
 
-    /// Returns the tools that the policy allows, of those that are named.
-    pub async fn callable(&self, tools: &[String]) -> Result<BTreeSet<String>, ApprovalFailure> {
+    async fn callable(&self, tools: &[String]) -> Result<BTreeSet<String>, ApprovalFailure> {
         let body = json!({"tools": tools});
         let answer = self.exchange(&Method::POST, self.tools.as_str(), None, Some(&body)).await?;
-        let told: CallableTools = read(answer.0, &answer.1)?;
+        let told: CallableTools = read(answer.status, &answer.body)?;
         Ok(told.callable)
+    }
+}
+
+impl GatewayApprovals {
+    /// Prepares the calls. `base` is the URL of the approval requests, and `tools` that of the list of tools.
+    pub fn new(base: Url, tools: Url, token: &Secret<String>) -> Result<Self, CliError> {
+        Ok(Self { client: pipe::client_of(&base, token)?, base, tools })
     }
 
     /// Sends a request about one approval.
@@ -108,9 +135,12 @@ impl Approvals {
         key: Option<&str>,
         body: Option<&Value>,
     ) -> Result<Approval, ApprovalFailure> {
-        let url = format!("{}{path}", self.base.as_str().trim_end_matches('/'));
-        let (status, body) = self.exchange(&method, &url, key, body).await?;
-        read(status, &body)
+        let answer = self.exchange(&method, &self.url(path), key, body).await?;
+        read::<WireApproval>(answer.status, &answer.body)?.approval()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base.as_str().trim_end_matches('/'))
     }
 
     /// Sends a request, again if the gateway could not be reached. Each request can be repeated safely.
@@ -120,7 +150,7 @@ impl Approvals {
         url: &str,
         key: Option<&str>,
         body: Option<&Value>,
-    ) -> Result<(StatusCode, Vec<u8>), ApprovalFailure> {
+    ) -> Result<GatewayAnswer, ApprovalFailure> {
         let begun = SystemClock.instant();
         loop {
             let mut request = self.client.request(method.clone(), url);
@@ -130,18 +160,20 @@ impl Approvals {
             if let Some(body) = body {
                 request = request.body(body.to_string());
             }
-            let answer = match request.send().await {
-                Ok(answer) => Some((answer.status(), answer.bytes().await.ok())),
-                Err(_) => None,
-            };
-            match answer {
-                Some((status, Some(body))) if !is_passing(status) => return Ok((status, body.into())),
+            match whole(request).await {
+                Ok(answer) if !is_passing(answer.status) => return Ok(answer),
                 // The response was lost, or the gateway cannot answer now.
                 _ if begun.elapsed() >= RETRIED_FOR => return Err(ApprovalFailure::Unavailable),
                 _ => tokio::time::sleep(RETRY_PAUSE).await,
             }
         }
     }
+}
+
+async fn whole(request: RequestBuilder) -> reqwest::Result<GatewayAnswer> {
+    let answer = request.send().await?;
+    let verification = answer.headers().get(VERIFICATION).and_then(|it| it.to_str().ok()).map(str::to_owned);
+    Ok(GatewayAnswer { status: answer.status(), verification, body: answer.bytes().await?.into() })
 }
 
 fn is_passing(status: StatusCode) -> bool {

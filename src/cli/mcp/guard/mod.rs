@@ -1,23 +1,22 @@
-//! `mcp guard`: forwards messages between an MCP client and its server, on standard input and output.
-//!
-//! Each `tools/call` is an approval request at the gateway. It reaches the server only after the approval was used, with
-//! exactly the approved arguments, and its result is reported as the outcome. All other messages pass unchanged.
+//! `mcp guard`: forwards messages between an MCP client, on standard input and output, and its server.
 
 mod approvals;
-mod call;
-mod open_calls;
-mod open_requests;
 mod session;
-mod tool_list;
 mod upstream;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use approvals::Approvals;
-use open_requests::OpenRequests;
+use countersign_domain::json::canonical::canonical;
+use countersign_domain::primitives::secret::Secret;
+use countersign_mcp_guard::open_requests::OpenRequests;
+use countersign_mcp_guard::tool_guard::ToolGuard;
+use countersign_mcp_guard::tool_list::ToolPins;
+use serde_json::json;
+
+use approvals::GatewayApprovals;
 use session::GuardSession;
-use tool_list::ToolPins;
-use upstream::Upstream;
+use upstream::{child, remote};
 
 use crate::cli::args::McpGuardArgs;
 use crate::cli::{CliError, CommandExit};
@@ -27,16 +26,29 @@ pub fn run(args: &McpGuardArgs) -> Result<CommandExit, CliError> {
     let token = super::token_of(args.gateway.token_file.as_deref())?;
     let address = super::address_of(&args.gateway.gateway, "/aap/v1")?;
     let tools = super::address_of(&args.gateway.gateway, "/v1/callable-tools")?;
-    let approvals = Approvals::new(address, tools, &token)?;
-    let open = OpenRequests::new(args.state.clone(), &token, args.name.as_deref());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    let approvals = GatewayApprovals::new(address, tools, &token)?;
+    let secret = Secret::new(canonical(&json!([token.expose(), args.name])));
     let pins = ToolPins::open(args.state.clone())
         .map_err(|source| CliError::Read { what: "the pinned tools in --state".to_owned(), source })?;
-    let wait = Duration::from_secs(args.wait);
+    let guard = ToolGuard {
+        approvals,
+        open: Arc::new(OpenRequests::new(args.state.clone(), secret)),
+        pins: Arc::new(pins),
+        server: args.name.clone(),
+        // The secret is this caller's already.
+        caller: String::new(),
+        wait: Duration::from_secs(args.wait),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
     let done = runtime.block_on(async {
-        let upstream = Upstream::start(&args.command)?;
-        let session = GuardSession::new(approvals, open, pins, args.name.clone(), wait);
-        session.run(upstream).await.map_err(CliError::Output)
+        let upstream = match &args.upstream {
+            Some(url) => {
+                let secret = args.upstream_token_file.as_deref().map(super::read_token).transpose()?;
+                remote::start(url.clone(), secret)?
+            }
+            None => child::start(&args.command)?,
+        };
+        GuardSession::new(guard).run(upstream).await.map_err(CliError::Output)
     });
     // The thread that reads standard input can be blocked in a read that never ends.
     runtime.shutdown_background();

@@ -132,7 +132,12 @@ impl Problem {
     /// Creates a problem, and logs an internal error once.
     pub fn of(request: &HttpRequest, error: Error) -> Self {
         count(request, &error);
-        Self { body: ProblemBody::of(&error, request.path(), &RequestId::of(request)), error }
+        Self::at(request.path(), &RequestId::of(request), error)
+    }
+
+    /// Creates the problem of a request that is handled in another task.
+    pub fn at(path: &str, id: &RequestId, error: Error) -> Self {
+        Self { body: ProblemBody::of(&error, path, id), error }
     }
 
     /// The status it is answered with.
@@ -140,13 +145,10 @@ impl Problem {
         StatusCode::from_u16(self.body.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Returns the problem in the form of the Agent Approval Protocol, if the request uses it.
-    fn as_protocol_error(&self) -> Option<ProtocolError> {
-        if !self.body.instance.starts_with(protocol_error::PREFIX) {
-            return None;
-        }
+    /// Returns the problem in the form of the Agent Approval Protocol.
+    pub fn in_protocol(&self) -> ProtocolError {
         let same = || ProtocolError { status: self.status(), code: self.body.code.clone(), message: self.message() };
-        Some(ProtocolError::of(&self.error).unwrap_or_else(same))
+        ProtocolError::of(&self.error).unwrap_or_else(same)
     }
 
     /// The cause and the next step. For an invalid request, with the path of each invalid value.
@@ -221,7 +223,7 @@ impl ResponseError for Problem {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let protocol = self.as_protocol_error();
+        let protocol = self.body.instance.starts_with(protocol_error::PREFIX).then(|| self.in_protocol());
         let mut answer = HttpResponse::build(protocol.as_ref().map_or(self.status(), |it| it.status));
         if protocol.is_none() {
             answer.insert_header((header::CONTENT_TYPE, "application/problem+json"));

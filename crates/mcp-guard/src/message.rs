@@ -1,4 +1,6 @@
-//! The messages of an MCP client that the guard must understand, and its own responses. Nothing here has an effect.
+//! The messages of MCP that the guard must understand, and its own responses. Nothing here has an effect.
+
+use std::collections::BTreeSet;
 
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::canonical::canonical;
@@ -13,8 +15,6 @@ pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub enum ClientMessage {
     /// A tool call, which needs an approval.
     Call(ToolRequest),
-    /// A request for the list of tools, with its id.
-    ListTools(Value),
     /// A notification that cancels the request with this id.
     Cancel(Value),
     /// Any other message, which passes unchanged.
@@ -64,9 +64,6 @@ pub fn read(line: &[u8]) -> Result<ClientMessage, RefusedMessage> {
     let params = message.get("params");
     match message.get("method").and_then(Value::as_str) {
         Some("tools/call") => tool_request(message).map(ClientMessage::Call),
-        Some("tools/list") => {
-            Ok(message.get("id").map_or(ClientMessage::Other, |it| ClientMessage::ListTools(it.clone())))
-        }
         Some("notifications/cancelled") => {
             let id = params.and_then(|it| it.get("requestId"));
             Ok(id.map_or(ClientMessage::Other, |it| ClientMessage::Cancel(it.clone())))
@@ -89,12 +86,30 @@ fn tool_request(message: Map<String, Value>) -> Result<ToolRequest, RefusedMessa
     let name = params.get("name").and_then(Value::as_str).ok_or_else(|| refused("a tool call needs a `name`"))?;
     let arguments = match params.get("arguments") {
         None => Map::new(),
+        Some(Value::Object(arguments)) if has_twins(arguments) => {
+            return Err(refused("two names in `arguments` differ only in case, and servers can read them as one"));
+        }
         Some(Value::Object(arguments)) => arguments.clone(),
         Some(_) => return Err(refused("`arguments` must be an object")),
     };
     let name = name.to_owned();
     let progress_token = params.get("_meta").and_then(|it| it.get("progressToken")).cloned();
     Ok(ToolRequest { id: call_id, name, arguments, progress_token })
+}
+
+/// Returns whether two names of an object, at any depth, differ only in case. Some servers read both as one member, so
+/// reviewers could see one value and the server use the other.
+fn has_twins(object: &Map<String, Value>) -> bool {
+    let names: BTreeSet<String> = object.keys().map(|it| it.to_lowercase()).collect();
+    names.len() < object.len() || object.values().any(contains_twins)
+}
+
+fn contains_twins(value: &Value) -> bool {
+    match value {
+        Value::Object(object) => has_twins(object),
+        Value::Array(items) => items.iter().any(contains_twins),
+        _ => false,
+    }
 }
 
 impl ToolRequest {
@@ -113,6 +128,12 @@ impl ToolRequest {
         let result = json!({"content": [{"type": "text", "text": why}], "isError": true});
         json!({"jsonrpc": "2.0", "id": self.id, "result": result}).to_string().into_bytes()
     }
+}
+
+/// Returns an error response.
+pub fn error(id: &Value, why: &str) -> Vec<u8> {
+    let error = json!({"code": -32000, "message": why});
+    json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string().into_bytes()
 }
 
 /// Returns the error for a message that was refused.
@@ -166,6 +187,8 @@ mod tests {
             r#"{"id":1.5,"method":"tools/call","params":{"name":"read"}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":[]}}"#,
             r#"{"id":1,"method":"tools/call"}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":{"to":"a","TO":"b"}}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"read","arguments":{"in":[{"to":"a","To":"b"}]}}}"#,
             r#"{"id":1,"METHOD":"tools/call","params":{"name":"read"}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"read","Name":"write"}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"read","task":{"ttl":1}}}"#,

@@ -23,6 +23,16 @@ pub enum CallEnd {
     Sent(String),
 }
 
+/// The state of a call when the client cancels it.
+pub enum CancelledCall {
+    /// The cancelled request is not an open call.
+    NoCall,
+    /// The call has not run, and will not.
+    Waiting,
+    /// The server has the call of this approval request.
+    Sent(String),
+}
+
 #[derive(Default)]
 pub struct OpenCalls(Mutex<BTreeMap<String, CallProgress>>);
 
@@ -38,12 +48,21 @@ impl OpenCalls {
         Some(stop)
     }
 
-    /// Stops a call that still waits for its approval. Returns whether there is one.
-    pub fn stop(&self, name: &str) -> bool {
-        let calls = self.calls();
-        let Some(CallProgress::Waiting { stop }) = calls.get(name) else { return false };
-        stop.notify_one();
-        true
+    /// Cancels a call. A call that waits for its approval is stopped. A call at the server has no response any more.
+    pub fn cancel(&self, name: &str) -> CancelledCall {
+        let mut calls = self.calls();
+        match calls.get(name) {
+            None => CancelledCall::NoCall,
+            Some(CallProgress::Waiting { stop }) => {
+                stop.notify_one();
+                CancelledCall::Waiting
+            }
+            Some(CallProgress::Sent { request }) => {
+                let request = request.clone();
+                calls.remove(name);
+                CancelledCall::Sent(request)
+            }
+        }
     }
 
     /// Ends a call with the server's response.

@@ -11,6 +11,9 @@ use countersign_domain::json::canonical::canonical;
 use countersign_domain::primitives::secret::Secret;
 use serde_json::{Map, Value, json};
 
+/// The most keys in memory. Without its key, an equal call asks again, and the earlier request expires unused.
+const WAITING_MAX: usize = 10_000;
+
 /// The keys of requests without a decision. A file for each of them survives a restart.
 pub struct OpenRequests {
     folder: Option<PathBuf>,
@@ -38,14 +41,14 @@ pub struct ClaimedKey<'o> {
 }
 
 impl OpenRequests {
-    pub fn new(folder: Option<PathBuf>, token: &Secret<String>, server: Option<&str>) -> Self {
-        let secret = Secret::new(canonical(&json!([token.expose(), server])));
+    pub fn new(folder: Option<PathBuf>, secret: Secret<String>) -> Self {
         Self { folder, secret, keys: Mutex::default() }
     }
 
-    /// Takes the key of an equal call that still waits, or a new key. Two calls never hold one key at once.
-    pub fn claim(&self, tool: &str, arguments: &Map<String, Value>) -> ClaimedKey<'_> {
-        let call = canonical(&json!([self.secret.expose(), tool, arguments]));
+    /// Takes the key of an equal call of this caller that still waits, or a new key. Two calls never hold one key at
+    /// once.
+    pub fn claim(&self, caller: &str, tool: &str, arguments: &Map<String, Value>) -> ClaimedKey<'_> {
+        let call = canonical(&json!([self.secret.expose(), caller, tool, arguments]));
         let name = Digest::of_file(call.as_bytes()).to_string().replace(':', "-");
         let mut keys = self.keys();
         if !keys.claimed.insert(name.clone()) {
@@ -71,7 +74,11 @@ impl ClaimedKey<'_> {
     /// Stores the key of a call that waits.
     pub fn keep(&self) {
         let Some(name) = &self.name else { return };
-        self.open.keys().waiting.insert(name.clone(), self.key.clone());
+        let mut keys = self.open.keys();
+        if keys.waiting.len() < WAITING_MAX {
+            keys.waiting.insert(name.clone(), self.key.clone());
+        }
+        drop(keys);
         if let Some(folder) = &self.open.folder {
             // Without the file, a restart asks again. The earlier request then expires unused.
             let _ = fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(name), &self.key));
@@ -111,7 +118,7 @@ mod tests {
     use super::*;
 
     fn requests(folder: Option<PathBuf>) -> OpenRequests {
-        OpenRequests::new(folder, &Secret::new("cs_1".to_owned()), Some("files"))
+        OpenRequests::new(folder, Secret::new("cs_1".to_owned()))
     }
 
     #[test]
@@ -119,18 +126,19 @@ mod tests {
         let open = requests(None);
         let (a, b) = (json!({"a": 1, "b": 2}), json!({"b": 2, "a": 1}));
         let (a, b) = (a.as_object().unwrap(), b.as_object().unwrap());
-        let first = open.claim("read", a);
+        let first = open.claim("me", "read", a);
         assert!(!first.is_again);
         first.keep();
-        assert_ne!(open.claim("read", a).key, first.key, "two calls at once are two requests");
-        assert_ne!(open.claim("write", a).key, first.key);
+        assert_ne!(open.claim("me", "read", a).key, first.key, "two calls at once are two requests");
+        assert_ne!(open.claim("me", "write", a).key, first.key);
+        assert_ne!(open.claim("you", "read", b).key, first.key);
         let key = first.key.clone();
         drop(first);
-        let again = open.claim("read", b);
+        let again = open.claim("me", "read", b);
         assert!(again.is_again && again.key == key);
         again.delete();
         drop(again);
-        assert!(!open.claim("read", a).is_again, "a decided call is asked for again");
+        assert!(!open.claim("me", "read", a).is_again, "a decided call is asked for again");
     }
 
     #[test]
@@ -140,18 +148,18 @@ mod tests {
         let arguments = json!({"card": "4999"});
         let arguments = arguments.as_object().unwrap();
         let before = requests(Some(at.clone()));
-        let first = before.claim("pay", arguments);
+        let first = before.claim("me", "pay", arguments);
         first.keep();
         let named = fs::read_dir(&at).unwrap().next().unwrap().unwrap().file_name().into_string().unwrap();
         let guess = Digest::of_file(canonical(&json!(["pay", arguments])).as_bytes()).to_string();
         assert!(!named.contains(&guess[7..]));
-        let other = OpenRequests::new(Some(at.clone()), &Secret::new("cs_2".to_owned()), Some("files"));
-        assert_ne!(other.claim("pay", arguments).key, first.key);
+        let other = OpenRequests::new(Some(at.clone()), Secret::new("cs_2".to_owned()));
+        assert_ne!(other.claim("me", "pay", arguments).key, first.key);
         let after = requests(Some(at));
-        let again = after.claim("pay", arguments);
+        let again = after.claim("me", "pay", arguments);
         assert!(again.is_again && again.key == first.key);
         again.delete();
         drop(again);
-        assert!(!after.claim("pay", arguments).is_again);
+        assert!(!after.claim("me", "pay", arguments).is_again);
     }
 }

@@ -10,7 +10,9 @@ use std::{fs, io};
 
 use countersign_domain::chain::hash::Digest;
 use countersign_domain::json::canonical::canonical;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::message;
 
 /// The name of the file with the pinned descriptions.
 const FILE: &str = "tools.json";
@@ -83,10 +85,15 @@ pub struct ToolList {
 }
 
 impl ToolList {
-    /// Reads a response. Returns `None` if it has no list of tools, such as an error.
+    /// Reads a message. Returns `None` if it is not a list of tools. It is recognized by its content, so that a list in
+    /// an unexpected place is read too.
     pub fn read(line: &[u8]) -> Option<Self> {
         let message: Value = serde_json::from_slice(line).ok()?;
         message.pointer("/result/tools")?.as_array()?;
+        // The result of a call.
+        if message.pointer("/result/content").is_some() {
+            return None;
+        }
         Some(Self { message })
     }
 
@@ -111,8 +118,7 @@ impl ToolList {
 
     /// Returns an error instead of the list.
     pub fn refused(&self, why: &str) -> Vec<u8> {
-        let error = json!({"code": -32000, "message": why});
-        json!({"jsonrpc": "2.0", "id": self.message["id"], "error": error}).to_string().into_bytes()
+        message::error(&self.message["id"], why)
     }
 }
 
@@ -122,6 +128,8 @@ fn name_of(tool: &Value) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn list(tools: &Value) -> ToolList {
@@ -156,6 +164,8 @@ mod tests {
         let only = ToolList::read(line.to_string().as_bytes()).unwrap().only(&BTreeSet::from(["b".to_owned()]));
         let told: Value = serde_json::from_slice(&only).unwrap();
         assert_eq!(told["result"], json!({"tools": [tool("b", "y")], "nextCursor": "n"}));
-        assert!(ToolList::read(br#"{"id":1,"error":{"code":1}}"#).is_none());
+        for other in [r#"{"id":1,"error":{"code":1}}"#, r#"{"id":1,"result":{"content":[],"tools":[]}}"#] {
+            assert!(ToolList::read(other.as_bytes()).is_none(), "{other}");
+        }
     }
 }

@@ -1,0 +1,99 @@
+//! Approval requests, as the guard uses them. Every failure means that the call does not run.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use countersign_domain::chain::jws::{self, TokenType};
+use countersign_domain::chain::receipt::Verification;
+use serde_json::{Map, Value};
+
+/// A tool call that needs an approval.
+#[derive(Clone, Debug)]
+pub struct AskedCall {
+    /// The tool's name at its server.
+    pub tool: String,
+    pub server: Option<String>,
+    pub arguments: Map<String, Value>,
+    /// The time to wait for a decision, such as `24h`.
+    pub timeout: &'static str,
+}
+
+/// An approval request.
+#[derive(Clone, Debug)]
+pub struct Approval {
+    pub id: String,
+    pub status: ApprovalStatus,
+    /// The arguments, as the gateway knows them.
+    pub arguments: Map<String, Value>,
+    /// The reason of the decision.
+    pub note: Option<String>,
+    pub consumed: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ApprovalStatus {
+    Pending,
+    Approved,
+    Denied,
+    Expired,
+    Cancelled,
+}
+
+impl ApprovalStatus {
+    /// Reads a status of the protocol.
+    pub fn read(text: &str) -> Option<Self> {
+        Some(match text {
+            "pending" => Self::Pending,
+            "approved" => Self::Approved,
+            "denied" => Self::Denied,
+            "expired" => Self::Expired,
+            "cancelled" => Self::Cancelled,
+            _ => return None,
+        })
+    }
+}
+
+/// An approval that is used up by one call.
+#[derive(Clone, Debug)]
+pub struct UsedApproval {
+    pub approval: Approval,
+    /// The time in which the call must run. Afterwards, an administrator must find out its outcome.
+    pub lease: Duration,
+}
+
+/// The reason why there is no approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApprovalFailure {
+    /// The gateway refused the request, with a code and a message.
+    Refused { code: String, message: String },
+    /// The gateway cannot be reached, or does not answer as a gateway.
+    Unavailable,
+}
+
+/// The approval requests of one agent instance.
+#[async_trait]
+pub trait Approvals: Send + Sync {
+    /// Asks for an approval. The same key again returns the same request.
+    async fn ask(&self, key: &str, call: &AskedCall) -> Result<Approval, ApprovalFailure>;
+
+    /// Reads a request, and waits up to that time for its decision.
+    async fn read(&self, id: &str, wait: Duration) -> Result<Approval, ApprovalFailure>;
+
+    /// Uses an approval.
+    async fn consume(&self, id: &str) -> Result<UsedApproval, ApprovalFailure>;
+
+    async fn report(&self, id: &str, succeeded: bool, note: &str) -> Result<(), ApprovalFailure>;
+
+    async fn cancel(&self, id: &str) -> Result<(), ApprovalFailure>;
+
+    /// Returns the tools that the policy allows, of those that are named.
+    async fn callable(&self, tools: &[String]) -> Result<BTreeSet<String>, ApprovalFailure>;
+}
+
+/// Returns the lease of a reservation. The connection to the gateway protects it, so its signature is not checked.
+pub fn lease_of(verification: &str) -> Option<Duration> {
+    let token = jws::read::<Verification>(verification, TokenType::Verification).ok()?;
+    let claims = token.claims_unverified();
+    u64::try_from(claims.exp.checked_sub(claims.iat)?).ok().map(Duration::from_secs)
+}

@@ -1,0 +1,140 @@
+//! Forwards a request of the client to the server. A tool call is forwarded once it is approved.
+
+use countersign_adapters::http_client::{HttpRequest, Method};
+use countersign_domain::delivery::failure::FailureCode;
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use crate::approvals::Approvals;
+use crate::exchange::{Exchange, ExchangeClient, HeadSender, PendingRequest};
+use crate::headers::RequestHeaders;
+use crate::message::{self, ClientMessage, RefusedMessage, ToolRequest};
+use crate::open_calls::CancelledCall;
+use crate::relay::{self, RESPONSE_TIME_MAX};
+use crate::tool_guard::CallVerdict;
+
+/// A request of the client.
+pub enum Incoming {
+    Message(IncomingMessage),
+    /// A request for the messages of the server.
+    Listen,
+    /// The end of the session.
+    End,
+}
+
+/// A message of the client.
+pub struct IncomingMessage {
+    message: ClientMessage,
+    /// The message as it is forwarded.
+    line: Vec<u8>,
+    /// The id of a request.
+    id: Option<Value>,
+}
+
+impl IncomingMessage {
+    /// Reads a message, or returns the error for the client.
+    pub fn read(body: &[u8], headers: &RequestHeaders) -> Result<Self, Vec<u8>> {
+        let message = message::read(body).map_err(|it| message::refusal(&it))?;
+        let line = message::rewritten(body).unwrap_or_default();
+        let value: Value = serde_json::from_slice(&line).unwrap_or_default();
+        let member = |name: &str| value["params"][name].as_str();
+        let method = value["method"].as_str();
+        let name = match method {
+            Some("resources/read") => member("uri"),
+            _ => member("name"),
+        };
+        if !headers.match_message(method, name) {
+            let id = value.get("id").map(Value::to_string);
+            let why = "the headers `mcp-method` and `mcp-name` must match the message";
+            return Err(message::refusal(&RefusedMessage { id, why }));
+        }
+        let id = method.and_then(|_| value.get("id").cloned());
+        Ok(Self { message, line, id })
+    }
+}
+
+impl<A: Approvals, C: ExchangeClient> Exchange<A, C> {
+    /// Handles the request. The response goes to `head` and to the body.
+    pub async fn run(self, incoming: Incoming, head: HeadSender) {
+        let IncomingMessage { message, line, id } = match incoming {
+            Incoming::Message(message) => message,
+            Incoming::Listen => return self.pass(Method::GET, None, None, head).await,
+            Incoming::End => return self.pass(Method::DELETE, None, None, head).await,
+        };
+        let method = Method::POST;
+        match message {
+            ClientMessage::Call(request) => self.call(request, head).await,
+            ClientMessage::Cancel(cancelled) => match self.upstream.calls.cancel(&self.call_name(&cancelled)) {
+                CancelledCall::Waiting => self.reply(head, 202, None).await,
+                CancelledCall::NoCall => self.pass(method, Some(line), None, head).await,
+                CancelledCall::Sent(request) => {
+                    self.guard.report_failure(&request, "cancelled by the client while the call ran").await;
+                    self.pass(method, Some(line), None, head).await;
+                }
+            },
+            ClientMessage::Other => {
+                let pending = id.map(|id| PendingRequest { id, approval: None });
+                self.pass(method, Some(line), pending, head).await;
+            }
+        }
+    }
+
+    /// Gets the approval of a call, forwards it, and reports its outcome.
+    async fn call(self, request: ToolRequest, mut head: HeadSender) {
+        let name = self.call_name(&request.id);
+        let Some(stop) = self.upstream.calls.begin(&name) else {
+            let why = "another call with this id is not finished";
+            let refused = message::refusal(&RefusedMessage { id: Some(request.id.to_string()), why });
+            return self.reply(head, 400, Some(refused)).await;
+        };
+        match self.verdict(&request, &stop, &mut head).await {
+            CallVerdict::Run(approval) => {
+                self.upstream.calls.sent(name, approval.id.clone());
+                let line = request.with(&approval.arguments);
+                let call = PendingRequest { id: request.id, approval: Some(approval.id) };
+                self.pass(Method::POST, Some(line), Some(call), head).await;
+            }
+            CallVerdict::NotRun(why) => {
+                self.upstream.calls.remove(&name);
+                self.reply(head, 200, Some(request.not_run(&why))).await;
+            }
+            CallVerdict::Withdrawn => {
+                self.upstream.calls.remove(&name);
+                let cancelled = message::error(&request.id, "the call was cancelled and was not run");
+                self.reply(head, 200, Some(cancelled)).await;
+            }
+        }
+    }
+
+    async fn verdict(&self, request: &ToolRequest, stop: &Notify, head: &mut HeadSender) -> CallVerdict {
+        let decided = self.guard.decide(request, stop);
+        if !self.headers.disconnect_cancels() {
+            return decided.await;
+        }
+        tokio::pin!(decided);
+        tokio::select! {
+            verdict = &mut decided => verdict,
+            () = head.closed() => {
+                stop.notify_one();
+                decided.await
+            }
+        }
+    }
+
+    /// Sends a request to the server and passes its response on.
+    pub async fn pass(self, method: Method, body: Option<Vec<u8>>, call: Option<PendingRequest>, head: HeadSender) {
+        let headers = self.headers.to_server(self.upstream.secret.as_ref(), body.is_some());
+        let request = HttpRequest { method, url: &self.upstream.url, headers: &headers, body };
+        match self.upstream.client.stream(request, RESPONSE_TIME_MAX).await {
+            Ok(response) => relay::relay(self, response, call, head).await,
+            Err(why) => self.unreachable(why, call, head).await,
+        }
+    }
+
+    async fn unreachable(self, why: FailureCode, call: Option<PendingRequest>, head: HeadSender) {
+        let told = format!("The MCP server did not answer. {}", why.sentence());
+        self.failed(call.as_ref(), &told).await;
+        let id = call.map_or(Value::Null, |it| it.id);
+        self.reply(head, 502, Some(message::error(&id, &told))).await;
+    }
+}

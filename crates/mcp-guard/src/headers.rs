@@ -1,0 +1,109 @@
+//! The headers of the protocol, on their way to a server and back.
+
+use countersign_domain::primitives::secret::Secret;
+use subtle::ConstantTimeEq as _;
+
+/// The header with the id of a session.
+pub const SESSION: &str = "mcp-session-id";
+
+/// The header with the accepted content types. It may occur several times.
+const ACCEPT: &str = "accept";
+
+/// The header with the version of the protocol.
+const VERSION: &str = "mcp-protocol-version";
+
+/// The header with the method of the message.
+const METHOD: &str = "mcp-method";
+
+/// The header with the name of the tool, prompt or resource.
+const NAME: &str = "mcp-name";
+
+/// The headers that are forwarded. All other headers are those of the gateway itself, such as its token.
+const FORWARDED: [&str; 5] = [ACCEPT, VERSION, METHOD, NAME, "last-event-id"];
+
+/// The first version of the protocol without sessions.
+const WITHOUT_SESSIONS: &str = "2026";
+
+/// Separates the server's session id from the mark of the caller.
+const SEPARATOR: char = '~';
+
+/// The headers of a request.
+pub struct RequestHeaders {
+    forwarded: Vec<(&'static str, String)>,
+    /// The server's id of the session.
+    pub session: Option<String>,
+}
+
+/// Why the headers of a request are refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HeadersRefused {
+    /// This header occurs twice, or has other characters than visible ASCII.
+    Malformed(&'static str),
+    /// The session is not one of this caller.
+    OtherSession,
+}
+
+impl RequestHeaders {
+    /// Reads the headers of a request. `values` returns all values of a header, and `mark` that of a session.
+    pub fn read(
+        values: impl Fn(&str) -> Vec<Option<String>>,
+        mark: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, HeadersRefused> {
+        let one = |name: &'static str| {
+            let mut values = values(name).into_iter();
+            let Some(value) = values.next() else { return Ok(None) };
+            let text = value.filter(|_| values.next().is_none() || name == ACCEPT);
+            text.map(Some).ok_or(HeadersRefused::Malformed(name))
+        };
+        let mut forwarded = Vec::new();
+        for name in FORWARDED {
+            forwarded.extend(one(name)?.map(|it| (name, it)));
+        }
+        let session = match one(SESSION)? {
+            None => None,
+            Some(bound) => Some(unbound(&bound, mark).ok_or(HeadersRefused::OtherSession)?),
+        };
+        Ok(Self { forwarded, session })
+    }
+
+    /// Returns whether the headers name the method and the name of the message. A server can act on its headers, so
+    /// other ones could make a call of another message.
+    pub fn match_message(&self, method: Option<&str>, name: Option<&str>) -> bool {
+        let is = |header, value: Option<&str>| self.get(header).is_none_or(|it| Some(it) == value);
+        is(METHOD, method) && is(NAME, name)
+    }
+
+    /// Returns whether the end of the connection cancels a request. Versions with sessions have a message for it.
+    pub fn disconnect_cancels(&self) -> bool {
+        self.session.is_none() && self.get(VERSION).is_some_and(|it| it >= WITHOUT_SESSIONS)
+    }
+
+    /// Returns the headers of the request to the server.
+    pub fn to_server(&self, secret: Option<&Secret<String>>, has_body: bool) -> Vec<(String, Secret<String>)> {
+        let pair = |name: &str, value: String| (name.to_owned(), Secret::new(value));
+        let mut headers: Vec<_> = self.forwarded.iter().map(|(name, value)| pair(name, value.clone())).collect();
+        headers.extend(self.session.iter().map(|it| pair(SESSION, it.clone())));
+        headers.extend(secret.map(|it| pair("authorization", format!("Bearer {}", it.expose()))));
+        if has_body {
+            headers.push(pair("content-type", "application/json".to_owned()));
+        }
+        headers
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.forwarded.iter().find(|it| it.0 == name).map(|it| it.1.as_str())
+    }
+}
+
+/// Returns the id of a session for its caller.
+pub fn bound(session: &str, mark: &str) -> String {
+    format!("{session}{SEPARATOR}{mark}")
+}
+
+/// Returns the server's id of a session of this caller. A caller must not act in the session of another one, which has
+/// the same credentials at the server.
+fn unbound(bound: &str, mark: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let (session, marked) = bound.rsplit_once(SEPARATOR)?;
+    let is_own = mark(session)?.as_bytes().ct_eq(marked.as_bytes());
+    bool::from(is_own).then(|| session.to_owned())
+}

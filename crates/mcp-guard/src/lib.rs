@@ -1,0 +1,19 @@
+//! The guard in front of an MCP server: a tool call reaches the server once, after its approval.
+//!
+//! Each `tools/call` is an approval request at the gateway. The guard forwards exactly the approved arguments, after the
+//! approval was used, and reports the result as the outcome. Lists of tools have only the tools that the policy allows.
+//! All other messages pass unchanged. A session on standard input and output is a part of
+//! the command.
+
+pub mod approvals;
+pub mod exchange;
+pub mod forward;
+pub mod headers;
+pub mod message;
+pub mod open_calls;
+pub mod open_requests;
+pub mod relay;
+pub mod sse;
+pub mod tool_guard;
+pub mod tool_list;
+pub mod upstream;

@@ -1,0 +1,114 @@
+//! The approval requests of this gateway, for the guard.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use countersign_adapters::random;
+use countersign_domain::identity::account::Token;
+use countersign_domain::platform::idempotency::IdempotencyKey;
+use countersign_domain::primitives::id::ToolName;
+use countersign_domain::threads::approval_request::{CallStatus, Submission};
+use countersign_mcp_guard::approvals::{
+    Approval, ApprovalFailure, ApprovalStatus, Approvals, AskedCall, UsedApproval, lease_of,
+};
+use countersign_service::Stored;
+use countersign_service::approval_requests::ApprovalRequests;
+use countersign_service::approval_requests::view::{ApprovalRequestView, RequestStatus};
+use countersign_service::error::Error;
+
+use crate::api::long_poll::{LongPoll, poll_until};
+use crate::api::problem::Problem;
+use crate::request_log::RequestId;
+use crate::state::Capability;
+
+/// The approval requests of one token, during one HTTP request.
+pub struct ServiceApprovals {
+    pub requests: Capability<ApprovalRequests>,
+    pub waiting: LongPoll,
+    pub token: Arc<Stored<Token>>,
+    /// The path and the id of the HTTP request, for the log.
+    pub path: String,
+    pub request: RequestId,
+}
+
+#[async_trait]
+impl Approvals for ServiceApprovals {
+    async fn ask(&self, key: &str, call: &AskedCall) -> Result<Approval, ApprovalFailure> {
+        let submission = Submission {
+            tool: call.tool.clone(),
+            server: call.server.clone(),
+            arguments: call.arguments.clone(),
+            timeout: call.timeout.to_owned(),
+            agent_reasoning: None,
+            context: None,
+        };
+        let asked = self.requests.ask(&self.token, &key_of(key), &submission).await;
+        asked.map(|it| approval(&it.view)).map_err(|it| self.failure(it))
+    }
+
+    async fn read(&self, id: &str, wait: Duration) -> Result<Approval, ApprovalFailure> {
+        let (requests, token) = (&self.requests, &self.token);
+        let look = || async move { Ok(Some(requests.view(token, id).await?).filter(|it| it.decision.is_some())) };
+        let view = match poll_until(&self.waiting, token, wait, look).await {
+            Ok(Some(view)) => Ok(view),
+            Ok(None) => requests.view(token, id).await,
+            Err(error) => Err(error),
+        };
+        view.map(|it| approval(&it)).map_err(|it| self.failure(it))
+    }
+
+    async fn consume(&self, id: &str) -> Result<UsedApproval, ApprovalFailure> {
+        let key = key_of(&random::uuid_v4().to_string());
+        let used = self.requests.consume(&self.token, id, &key).await.map_err(|it| self.failure(it))?;
+        let lease = lease_of(&used.verification).ok_or(ApprovalFailure::Unavailable)?;
+        Ok(UsedApproval { approval: approval(&used.view), lease })
+    }
+
+    async fn report(&self, id: &str, succeeded: bool, note: &str) -> Result<(), ApprovalFailure> {
+        let status = if succeeded { CallStatus::Succeeded } else { CallStatus::Failed };
+        let reported = self.requests.report(&self.token, id, status, Some(note.to_owned())).await;
+        reported.map(|_| ()).map_err(|it| self.failure(it))
+    }
+
+    async fn cancel(&self, id: &str) -> Result<(), ApprovalFailure> {
+        self.requests.cancel(&self.token, id).await.map(|_| ()).map_err(|it| self.failure(it))
+    }
+
+    async fn callable(&self, tools: &[String]) -> Result<BTreeSet<String>, ApprovalFailure> {
+        let tools = tools.iter().filter_map(|it| ToolName::try_from(it.clone()).ok()).collect();
+        let callable = self.requests.callable(&self.token, tools).await.map_err(|it| self.failure(it))?;
+        Ok(callable.into_iter().map(|it| it.to_string()).collect())
+    }
+}
+
+impl ServiceApprovals {
+    fn failure(&self, error: Error) -> ApprovalFailure {
+        let told = Problem::at(&self.path, &self.request, error).in_protocol();
+        match told.status.is_server_error() {
+            true => ApprovalFailure::Unavailable,
+            false => ApprovalFailure::Refused { code: told.code, message: told.message },
+        }
+    }
+}
+
+fn key_of(text: &str) -> IdempotencyKey {
+    IdempotencyKey::read(text).expect("a UUID is a key")
+}
+
+fn approval(view: &ApprovalRequestView) -> Approval {
+    Approval {
+        id: view.id.clone(),
+        status: match view.decision.as_ref().map(|it| it.status) {
+            None => ApprovalStatus::Pending,
+            Some(RequestStatus::Approved) => ApprovalStatus::Approved,
+            Some(RequestStatus::Denied) => ApprovalStatus::Denied,
+            Some(RequestStatus::Expired) => ApprovalStatus::Expired,
+            Some(RequestStatus::Cancelled) => ApprovalStatus::Cancelled,
+        },
+        arguments: view.call.arguments.clone(),
+        note: view.decision.as_ref().and_then(|it| it.note.clone()),
+        consumed: view.consumed_at.is_some(),
+    }
+}

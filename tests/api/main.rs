@@ -52,6 +52,7 @@ mod limits;
 mod mail;
 mod marks;
 mod mcp;
+mod mcp_conformance;
 mod mcp_guard;
 mod mcp_upstreams;
 mod meanwhile;

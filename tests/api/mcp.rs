@@ -266,6 +266,37 @@ async fn only_agents_use_the_mcp_endpoint() {
     }
 }
 
+/// A page of another site could reach a gateway on localhost by DNS rebinding. It cannot change its `Origin`.
+#[tokio::test]
+async fn page_of_another_site_is_refused() {
+    let g = spawn_gateway().await;
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let post = async |origins: &[&str]| {
+        let mut request = g.http.post(format!("{}/mcp", g.url)).bearer_auth(&g.planner).json(&message);
+        for origin in origins {
+            request = request.header("origin", *origin);
+        }
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap()["code"].clone())
+    };
+    let local = ["http://localhost:6274", "https://localhost", "http://127.0.0.1:1", "http://[::1]:80"];
+    for own in [vec![], vec![g.url.as_str()]].into_iter().chain(local.map(|it| vec![it])) {
+        assert_eq!(post(&own).await, (200, Value::Null), "{own:?}");
+    }
+    let others = [
+        "http://evil.example",
+        "null",
+        "",
+        "localhost",
+        "http://localhost.evil.example",
+        "http://127.0.0.1.evil.example",
+    ];
+    for other in others {
+        assert_eq!(post(&[other]).await, (403, json!("forbidden")), "{other}");
+        assert_eq!(post(&[&g.url, other]).await, (403, json!("forbidden")), "{other}");
+    }
+}
+
 /// Two parsers of one message must read the same content, so duplicate keys are refused before any other parser reads
 /// it.
 #[tokio::test]

@@ -6,6 +6,7 @@
 
 mod errors;
 mod inputs;
+mod origin;
 mod tools;
 pub mod upstreams;
 
@@ -49,8 +50,8 @@ struct McpCaller {
 
 /// Creates the SDK's service for this gateway.
 pub fn mcp_service(app: &AppState) -> McpHttpService {
-    // The SDK's host check is off. It protects against DNS rebinding, which needs a credential that browsers send by
-    // themselves, and this token is none. The size of the body is limited before this point.
+    // The SDK's host check is off, because a reverse proxy may change the host. `origin` protects against DNS rebinding.
+    // The size of the body is limited before this point.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         // Each call has one answer, so plain JSON is enough and no event stream stays open.
@@ -79,7 +80,8 @@ pub struct JsonRpcMessage {
 /// Send a Model Context Protocol message.
 ///
 /// Returns 200 with the answer, or 202 if the message needs none. An error of a tool is a tool result with
-/// `isError`, `code` and `next_step`. Invalid messages get 400, and unknown methods 404.
+/// `isError`, `code` and `next_step`. Invalid messages get 400, and unknown methods 404. A browser page of another site
+/// gets 403.
 #[utoipa::path(
     post, path = "/mcp", tag = "mcp", request_body = JsonRpcMessage,
     responses(
@@ -95,6 +97,7 @@ pub async fn answer(
 ) -> Result<HttpResponse, Problem> {
     // The extractor has authenticated the caller and read the body within its limits.
     let IdempotentPost { request, token, body: bytes, .. } = post;
+    origin::check(&edge.origin, request.headers()).map_err(|error| Problem::of(&request, error))?;
     let asker = McpCaller { machine: Machine(token), request: RequestId::of(&request), trace: trace_context::trace() };
     // The SDK's parser accepts duplicate members, so the strict parser runs first.
     if let Err(error) = json_body::strict(&edge, bytes.sent()) {

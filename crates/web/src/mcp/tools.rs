@@ -140,6 +140,16 @@ impl ServerHandler for McpTools {
         Ok(ListToolsResult::with_all_items(self.listed.to_vec()))
     }
 
+    /// Accepts every level. The gateway sends no log messages to clients.
+    #[expect(deprecated, reason = "clients of earlier protocol versions still set a level")]
+    async fn set_level(
+        &self,
+        _: rmcp::model::SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> std::result::Result<(), ErrorData> {
+        Ok(())
+    }
+
     fn get_tool(&self, name: &str) -> Option<Tool> {
         self.listed.iter().find(|it| it.name == name).cloned()
     }

@@ -142,6 +142,13 @@ async fn held(g: &TestGateway, id: &Value) -> Value {
     json!({"transition": facts.hold.transition, "review": {"id": review}})
 }
 
+/// Returns the call that reviewers of a request see.
+pub async fn presented(g: &TestGateway, id: &Value) -> Value {
+    let review = held(g, id).await["review"]["id"].as_str().unwrap().try_into().unwrap();
+    let call = g.service.reviews.review(&review, &g.alice).await.unwrap().transition.tool.unwrap();
+    json!({"tool": call.name, "arguments": call.arguments})
+}
+
 pub async fn decides(g: &TestGateway, id: &Value, verdict: VoteVerdict, comment: Option<&str>) {
     let held = held(g, id).await;
     let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();

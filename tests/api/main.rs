@@ -7,6 +7,7 @@ mod aap_adapters;
 mod amendments;
 mod amendments_signed;
 mod approval_requests;
+mod approval_suites;
 mod attacks;
 mod attempts;
 mod audits;

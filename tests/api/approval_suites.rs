@@ -18,7 +18,7 @@ use crate::gateway::TestGateway;
 use crate::rules::ApiScenario;
 
 /// The time within which a suite ends on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// All scenarios of AgentBarrier 1.1.0.
 const SCENARIOS: [&str; 11] = [

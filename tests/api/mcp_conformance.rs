@@ -1,21 +1,24 @@
 //! Runs the public conformance suite of the Model Context Protocol, and the command line of its inspector, against the
 //! gateway. The same suite runs against servers of others, as the measure for a guard in front of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::Value;
+use countersign_domain::identity::account::MachineRole;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-use crate::gateway::{TestGateway, spawn_gateway};
+use crate::gateway::{TestGateway, spawn_gateway, spawn_with_policy, token};
+use crate::program::PROGRAM;
 
 /// The time within which the suite ends, and a server starts, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// The number of scenarios in the suite.
 const SCENARIOS: usize = 30;
@@ -35,6 +38,25 @@ const EVERYTHING_PASSES: [&str; 11] = [
     "tools-call-simple-text",
     "tools-list",
 ];
+
+const CHECK_OF_THE_HOST: &str = "dns-rebinding-protection";
+
+/// A flow whose policy allows every call of the guarded server.
+const ALLOWS_EACH_CALL: &str = r#"
+flow = "payments"
+
+[nodes.agent]
+reads = []
+writes = []
+writer = true
+
+[tools]
+allow = ["suite:*"]
+
+[approval]
+[[approval.stages]]
+groups = ["reviewers"]
+"#;
 
 /// The scenarios that need tools, prompts and resources of the suite. The gateway has its own tools only.
 const NEEDS_FIXTURES: [&str; 19] = [
@@ -67,13 +89,19 @@ async fn servers_pass_their_scenarios_without_a_guard() {
     assert_eq!((fixtures.passed.len(), fixtures.failed.len()), (SCENARIOS, 0), "{}", fixtures.printed);
 }
 
-/// The bridge changes nothing, so a difference behind it is one of the guard.
+/// A guard that allows every call changes nothing for the client.
 #[tokio::test]
-async fn server_on_standard_input_and_output_passes_all_scenarios_behind_the_bridge() {
-    let mut server = fixtures().await;
-    let server = HttpServer::bridged(server.arg("stdio")).await;
-    let results = SuiteResults::of(&server.url).await;
-    assert_eq!((results.passed.len(), results.failed.len()), (SCENARIOS, 0), "{}", results.printed);
+async fn guarded_servers_pass_the_same_scenarios() {
+    let g = spawn_with_policy(ALLOWS_EACH_CALL).await;
+    let token = token(&g.service, "bot", MachineRole::Instance, &["agent"]).await;
+    let fixtures = HttpServer::bridged(&guard(&g, &token, fixtures().await.arg("stdio"))).await;
+    let fixtures = SuiteResults::of(&fixtures.url).await;
+    assert_eq!((fixtures.passed.len(), fixtures.failed.len()), (SCENARIOS, 0), "{}", fixtures.printed);
+    let everything = HttpServer::bridged(&guard(&g, &token, everything().await.arg("stdio"))).await;
+    let everything = SuiteResults::of(&everything.url).await;
+    // The bridge checks the host.
+    let expected = EVERYTHING_PASSES.into_iter().chain([CHECK_OF_THE_HOST]).map(str::to_owned);
+    assert_eq!(everything.passed, expected.collect(), "{}", everything.printed);
 }
 
 #[tokio::test]
@@ -82,7 +110,7 @@ async fn gateway_fails_only_the_scenarios_that_need_fixtures_of_the_suite() {
     let results = SuiteResults::of(&with_token(&g, &g.planner).await).await;
     assert_eq!(results.failed, BTreeSet::from(NEEDS_FIXTURES.map(str::to_owned)), "{}", results.printed);
     assert_eq!(results.passed.len() + NEEDS_FIXTURES.len(), SCENARIOS, "{}", results.printed);
-    assert!(results.passed.contains("dns-rebinding-protection"));
+    assert!(results.passed.contains(CHECK_OF_THE_HOST));
 }
 
 #[tokio::test]
@@ -98,6 +126,25 @@ async fn inspector_lists_and_calls_the_tools_of_the_gateway() {
     let call = ["--method", "tools/call", "--tool-name", "read_view", "--tool-arg", &arguments[0], &arguments[1]];
     let view = inspect(&server, &call).await;
     assert_eq!(view["structuredContent"]["state"]["target_user_id"], 17, "{view:#}");
+}
+
+#[tokio::test]
+async fn inspector_lists_and_calls_the_tools_behind_a_guard() {
+    let g = spawn_with_policy(ALLOWS_EACH_CALL).await;
+    let token = token(&g.service, "bot", MachineRole::Instance, &["agent"]).await;
+    let guard = guard(&g, &token, fixtures().await.arg("stdio"));
+    let text = |it: &OsStr| it.to_str().unwrap().to_owned();
+    let command = guard.as_std();
+    let env: BTreeMap<_, _> = command.get_envs().map(|(name, value)| (text(name), text(value.unwrap()))).collect();
+    let args: Vec<_> = command.get_args().map(text).collect();
+    let server = json!({"command": text(command.get_program()), "args": args, "env": env});
+    let config = g.folder.path().join("servers.json");
+    std::fs::write(&config, json!({"mcpServers": {"guarded": server}}).to_string()).unwrap();
+    let server = ["--config", config.to_str().unwrap(), "--server", "guarded"];
+    let listed = inspect(&server, &["--method", "tools/list"]).await;
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 12, "{listed:#}");
+    let called = inspect(&server, &["--method", "tools/call", "--tool-name", "test_simple_text"]).await;
+    assert_eq!(called["content"][0]["text"], "This is a simple text response for testing.");
 }
 
 /// The scenarios of one run of the suite.
@@ -132,10 +179,7 @@ pub struct HttpServer {
 impl HttpServer {
     /// Starts the server that shows every feature of the protocol.
     pub async fn everything() -> Self {
-        let modules = tokio::task::spawn_blocking(|| crate::npm::modules("mcp_servers")).await.unwrap();
-        let mut command = Command::new("node");
-        command.arg(modules.join("@modelcontextprotocol/server-everything/dist/index.js")).arg("streamableHttp");
-        Self::start(&mut command).await
+        Self::start(everything().await.arg("streamableHttp")).await
     }
 
     /// Starts the server that the suite describes.
@@ -146,9 +190,7 @@ impl HttpServer {
     /// Starts a server that a command serves on standard input and output.
     pub async fn bridged(server: &Command) -> Self {
         let mut bridge = script("bridge.mjs").await;
-        let server = server.as_std();
-        bridge.arg(server.get_program()).args(server.get_args());
-        bridge.envs(server.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        append(&mut bridge, server);
         Self::start(&mut bridge).await
     }
 
@@ -169,9 +211,33 @@ impl HttpServer {
     }
 }
 
+/// Returns the command of the server that shows every feature of the protocol. Its argument is the transport.
+pub async fn everything() -> Command {
+    let modules = tokio::task::spawn_blocking(|| crate::npm::modules("mcp_servers")).await.unwrap();
+    let mut command = Command::new("node");
+    command.arg(modules.join("@modelcontextprotocol/server-everything/dist/index.js"));
+    command
+}
+
 /// Returns the command of the server that the suite describes. With the argument `stdio` it uses standard input and output.
 pub async fn fixtures() -> Command {
     script("fixtures.mjs").await
+}
+
+/// Returns the command of a guard for a server that another command serves on standard input and output.
+fn guard(g: &TestGateway, token: &str, server: &Command) -> Command {
+    let mut guard = Command::new(PROGRAM);
+    guard.args(["mcp", "guard", "--gateway", &g.url, "--name", "suite"]).env("COUNTERSIGN_TOKEN", token);
+    guard.arg("--state").arg(g.folder.path().join("guard")).arg("--");
+    append(&mut guard, server);
+    guard
+}
+
+/// Appends the program, the arguments and the variables of a server to a command that starts it.
+fn append(command: &mut Command, server: &Command) {
+    let server = server.as_std();
+    command.arg(server.get_program()).args(server.get_args());
+    command.envs(server.get_envs().filter_map(|(name, value)| Some((name, value?))));
 }
 
 /// Returns a command that runs a script of `tests/mcp_conformance`.

@@ -171,6 +171,7 @@ async fn tools_describe_their_arguments_and_none_approves() {
                 "{tool:#}"
             );
             for (member, it) in schema["properties"].as_object().unwrap() {
+                assert!(!it["type"].is_array(), "{} {member} has several types", tool["name"]);
                 assert!(it["description"].as_str().is_some_and(|it| !it.is_empty()), "{} {member}", tool["name"]);
             }
             let looks = ["read_view", "look_at_hold", "wait_for_decision"].contains(&tool["name"].as_str().unwrap());

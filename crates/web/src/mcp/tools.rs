@@ -208,7 +208,20 @@ fn listed() -> Vec<Tool> {
 }
 
 fn tool<T: JsonSchema + 'static>(name: &'static str, description: &'static str) -> Tool {
-    Tool::new(name, description, schema_for_type::<T>())
+    let mut schema = Map::clone(&schema_for_type::<T>());
+    let members = schema.get_mut("properties").and_then(Value::as_object_mut);
+    members.into_iter().flat_map(|it| it.values_mut()).for_each(name_one_type);
+    Tool::new(name, description, schema)
+}
+
+/// Removes null from the types of an optional member. Some clients translate schemas for models that know one type for
+/// each member.
+fn name_one_type(member: &mut Value) {
+    let Some(Value::Array(types)) = member.get_mut("type") else { return };
+    types.retain(|it| it != "null");
+    if let [only] = types.as_slice() {
+        member["type"] = only.clone();
+    }
 }
 
 fn looks() -> ToolAnnotations {

@@ -29,8 +29,8 @@ from agentapprovalprotocol import Client, ConflictError, NotFound, Request
 from reviewers import ask, decide, plain
 
 POLICY = 'version = 1\n\n[approval]\nmax_age_seconds = 300\nrequire_for = ["crm:*"]\n'
-OWN = Client(f"{os.environ['AAP_URL']}", os.environ["AAP_TOKEN"])
-OTHER = Client(f"{os.environ['AAP_URL']}", os.environ["AAP_OTHER_TOKEN"])
+OWN = Client(os.environ["AAP_URL"], os.environ["AAP_TOKEN"])
+OTHER = Client(os.environ["AAP_URL"], os.environ["AAP_OTHER_TOKEN"])
 
 # The test moves the clock of the gateway, and the clock of the traces with it.
 moved = timedelta()
@@ -71,9 +71,7 @@ class Session:
         server, _, tool = seen["tool"].partition(":")
         assert server == "crm", seen
         presented = action(tool, seen["arguments"])
-        self.record(
-            "approval_requested", call, call.request.created_at, approval_id=call.request.id, action=presented
-        )
+        self.record("approval_requested", call, call.request.created_at, approval_id=call.request.id, action=presented)
 
     def decided(self, call: Call, status: str) -> None:
         decide(call.request.id, status)

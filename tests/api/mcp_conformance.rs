@@ -14,7 +14,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-use crate::gateway::{TestGateway, spawn_gateway, spawn_with_policy, token};
+use crate::gateway::{TestGateway, outgoing, spawn_gateway, spawn_with_policy, token};
+use crate::mcp_upstreams::serve_before;
 use crate::program::PROGRAM;
 
 /// The time within which the suite ends, and a server starts, on a busy machine.
@@ -103,6 +104,36 @@ async fn guarded_server_everything_passes_the_same_scenarios() {
     assert_eq!(results.passed, expected.collect(), "{}", results.printed);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_behind_the_gateway_pass_the_same_scenarios() {
+    let results = behind_the_gateway(&HttpServer::fixtures().await.url).await;
+    assert_eq!((results.passed.len(), results.failed.len()), (SCENARIOS, 0), "{}", results.printed);
+    let results = behind_the_gateway(&HttpServer::everything().await.url).await;
+    // The gateway checks the host.
+    let expected = EVERYTHING_PASSES.into_iter().chain([CHECK_OF_THE_HOST]).map(str::to_owned);
+    assert_eq!(results.passed, expected.collect(), "{}", results.printed);
+}
+
+#[tokio::test]
+async fn remote_fixtures_behind_the_command_pass_all_scenarios() {
+    let remote = HttpServer::fixtures().await;
+    let g = spawn_with_policy(ALLOWS_EACH_CALL).await;
+    let token = token(&g.service, "bot", MachineRole::Instance, &["agent"]).await;
+    let mut guard = Command::new(PROGRAM);
+    guard.args(["mcp", "guard", "--gateway", &g.url, "--name", "suite", "--upstream", &remote.url]);
+    let server = HttpServer::bridged(guard.env("COUNTERSIGN_TOKEN", &token)).await;
+    let results = SuiteResults::of(&server.url).await;
+    assert_eq!((results.passed.len(), results.failed.len()), (SCENARIOS, 0), "{}", results.printed);
+}
+
+/// Runs the suite against a server behind a gateway that allows every call.
+async fn behind_the_gateway(server: &str) -> SuiteResults {
+    let g = spawn_with_policy(ALLOWS_EACH_CALL).await;
+    let token = token(&g.service, "bot", MachineRole::Instance, &["agent"]).await;
+    let gateway = serve_before(&g, "suite", server, &outgoing());
+    SuiteResults::of(&with_token(&format!("{gateway}/mcp/upstreams/suite"), &token).await).await
+}
+
 /// Runs the suite through a guard that allows every call, so that it changes nothing for the client.
 async fn guarded(mut server: Command) -> SuiteResults {
     let g = spawn_with_policy(ALLOWS_EACH_CALL).await;
@@ -114,7 +145,7 @@ async fn guarded(mut server: Command) -> SuiteResults {
 #[tokio::test]
 async fn gateway_fails_only_the_scenarios_that_need_fixtures_of_the_suite() {
     let g = spawn_gateway().await;
-    let results = SuiteResults::of(&with_token(&g, &g.planner).await).await;
+    let results = SuiteResults::of(&with_token(&format!("{}/mcp", g.url), &g.planner).await).await;
     assert_eq!(results.failed, BTreeSet::from(NEEDS_FIXTURES.map(str::to_owned)), "{}", results.printed);
     assert_eq!(results.passed.len() + NEEDS_FIXTURES.len(), SCENARIOS, "{}", results.printed);
     assert!(results.passed.contains(CHECK_OF_THE_HOST));
@@ -255,12 +286,13 @@ async fn script(name: &str) -> Command {
     command
 }
 
-/// Returns the URL of a proxy that adds a token to each request for the gateway's MCP tools, because the suite has no
-/// option for one. It changes nothing else, so the gateway reads the headers of the suite.
-async fn with_token(g: &TestGateway, token: &str) -> String {
-    let gateway = g.url.strip_prefix("http://").unwrap().to_owned();
+/// Returns the URL of a proxy that adds a token to each request for a URL, because the suite has no option for one. It
+/// changes nothing else, so the gateway reads the headers of the suite.
+async fn with_token(url: &str, token: &str) -> String {
+    let (gateway, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let gateway = gateway.to_owned();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let url = format!("http://{}/{path}", listener.local_addr().unwrap());
     let header = format!("\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n");
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {

@@ -257,10 +257,10 @@ async fn server_gets_one_message_in_one_line() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn remote_server_is_guarded_like_a_local_one() {
-    let server = crate::mcp_upstreams::ServerProcess::everything().await;
+    let server = crate::mcp_conformance::HttpServer::everything().await;
     let it = GuardScenario::new().await;
     let mut command = it.official_client(&it.g.url, 30);
-    command.args(["--upstream", &server.1]);
+    command.args(["--upstream", &server.url]);
     let mut client = GuardedClient::start(command);
     let ((ran, text), refused) = blocking(move || {
         let told = client.call("echo", json!({"message": "Nordwind"}));

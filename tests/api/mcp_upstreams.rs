@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -58,20 +58,23 @@ struct UpstreamScenario {
     other: String,
 }
 
+/// Serves a gateway with this server behind it. Returns the URL of the gateway.
+pub fn serve_before(g: &TestGateway, name: &str, server: &str, client: &HttpClient) -> String {
+    let secret = Some(Secret::new(SECRET.to_owned()));
+    let settings = UpstreamSettings { name: name.to_owned(), url: server.parse().unwrap(), secret };
+    let upstreams = McpUpstreams::new(&[settings], client, &g.folder.path().join("mcp")).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
+    let edge = EdgeConfig { upstreams, ..edge(&url, Default::default()) };
+    let app = AppState::new(Arc::clone(&g.service), Arc::new(edge));
+    tokio::spawn(serve(app, listener, 2, Duration::from_secs(1)).unwrap());
+    url
+}
+
 impl UpstreamScenario {
     async fn before(server: &str, client: &HttpClient) -> Self {
         let g = spawn_with_policy(POLICY).await;
-        let settings = UpstreamSettings {
-            name: "every".to_owned(),
-            url: server.parse().unwrap(),
-            secret: Some(Secret::new(SECRET.to_owned())),
-        };
-        let upstreams = McpUpstreams::new(&[settings], client, &g.folder.path().join("mcp")).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
-        let edge = EdgeConfig { upstreams, ..edge(&url, Default::default()) };
-        let app = AppState::new(Arc::clone(&g.service), Arc::new(edge));
-        tokio::spawn(serve(app, listener, 2, Duration::from_secs(1)).unwrap());
+        let url = serve_before(&g, "every", server, client);
         let token_of = async |name: &str| token(&g.service, name, MachineRole::Instance, &["agent"]).await;
         let (token, other) = (token_of("bot").await, token_of("other").await);
         Self { url: format!("{url}/mcp/upstreams/every"), token, other, g }
@@ -96,34 +99,6 @@ impl UpstreamScenario {
 fn call(id: u64, tool: &str, arguments: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
         .to_string()
-}
-
-/// A real server in a process of its own.
-pub struct ServerProcess(Child, pub String);
-
-impl ServerProcess {
-    pub async fn everything() -> Self {
-        let modules = blocking(|| crate::npm::modules("mcp_servers")).await;
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let script = modules.join("@modelcontextprotocol/server-everything/dist/index.js");
-        let mut command = Command::new("node");
-        command.arg(script).arg("streamableHttp").env("PORT", port.to_string());
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        for _ in 0..400 {
-            if tokio::net::TcpStream::connect(("localhost", port)).await.is_ok() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        Self(child, format!("http://localhost:{port}/mcp"))
-    }
-}
-
-impl Drop for ServerProcess {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// A request as a server got it.
@@ -212,8 +187,8 @@ async fn scripted(request: HttpRequest, body: Bytes, seen: SeenRequests) -> Http
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn official_client_calls_a_real_server_through_the_gateway() {
-    let server = ServerProcess::everything().await;
-    let it = UpstreamScenario::before(&server.1, &outgoing()).await;
+    let server = crate::mcp_conformance::HttpServer::everything().await;
+    let it = UpstreamScenario::before(&server.url, &outgoing()).await;
     let python = blocking(|| crate::python::with("mcp")).await;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/client.py");
     for mode in ["legacy", "auto"] {
@@ -288,6 +263,7 @@ async fn message_that_can_be_read_in_two_ways_reaches_no_server() {
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"to":1,"TO":2}}}"#,
         ),
         (&[("mcp-session-id", "session-1")][..], ping.as_str()),
+        (&[("origin", "https://evil.example")][..], ping.as_str()),
     ] {
         let (status, told) = it.post(&it.token, headers, body).await;
         assert!((400..=404).contains(&status), "{status} {told} for {headers:?} {body}");

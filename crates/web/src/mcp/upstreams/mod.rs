@@ -29,6 +29,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::approvals::ServiceApprovals;
 use self::client::GatewayClient;
+use super::origin;
 use crate::api::idempotency_key::IdempotentPost;
 use crate::api::long_poll::LongPoll;
 use crate::auth::extractors::Machine;
@@ -134,6 +135,7 @@ enum Admission {
 impl UpstreamCaller {
     /// Finds the server, and reads the headers.
     fn admitted(&self, app: &UpstreamCapabilities, name: &str) -> Result<Admission> {
+        origin::check(&app.edge.origin, self.request.headers())?;
         let upstream = app.edge.upstreams.get(name).ok_or(Error::NotFound("MCP server"))?;
         let values = |name: &str| {
             let values = self.request.headers().get_all(name);

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use countersign_domain::identity::account::MachineRole;
-use countersign_domain::reviews::VoteVerdict;
+use countersign_domain::reviews::edit::ReviewEdit;
+use countersign_domain::reviews::{ExtensionRequest, VoteVerdict};
+use countersign_service::error::Error;
+use countersign_service::reviews::edit::EditRequest;
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -28,6 +31,7 @@ on_both! {
     thread_of_a_request_accepts_nothing_else,
     malformed_request_is_refused,
     review_ends_at_the_timeout_of_its_request,
+    review_of_a_call_is_neither_edited_nor_extended,
     revoked_receipt_is_not_used,
 }
 
@@ -168,6 +172,9 @@ async fn allowed_call_is_used_once_and_reported(scene: ApiScenario) {
     let used = it.consume(&asked, "c1").await.expect(200);
     assert!(used["consumption"]["consumed_at"].is_string() && used["arguments"] == asked["arguments"]);
     assert_eq!(it.consume(&asked, "c1").await.expect(200), used, "the same key within the lease");
+    let again = g.http.post(format!("{}{}/consume", g.url, path(&asked))).bearer_auth(&it.token);
+    let again = again.header("idempotency-key", "c1").send().await.unwrap();
+    assert_eq!(again.headers()["idempotency-replayed"], "true");
     assert_eq!(code(&it.consume(&asked, "c2").await), (409, "already_consumed"));
     let done = it.report(&asked, "succeeded").await.expect(200);
     assert_eq!(done["consumption"]["outcome"]["status"], "succeeded");
@@ -452,6 +459,25 @@ async fn review_ends_at_the_timeout_of_its_request(scene: ApiScenario) {
     g.pass(Duration::from_secs(3600));
     assert_eq!(it.read(&long).await.expect(200)["status"], "expired", "the policy's own limit");
     scene.passes_an_audit().await;
+}
+
+async fn review_of_a_call_is_neither_edited_nor_extended(scene: ApiScenario) {
+    let g = &scene.gateway;
+    let it = Instance::new(g, "bot").await;
+    let asked = it.asks_for_refund("k1").await;
+    let held = held(g, &asked).await;
+    let review = held["review"]["id"].as_str().unwrap().try_into().unwrap();
+    let hold = g.service.reviews.review(&review, &g.alice).await.unwrap().hold;
+    let (transition, deadline) = (hold.transition, hold.expires_at);
+    let until = deadline.plus(Duration::from_secs(60));
+    let longer = ExtensionRequest { transition, deadline, until, reason: "the bank is closed".to_owned() };
+    let extended = g.service.reviews.extend(&g.alice.id, &review, &longer).await;
+    assert!(matches!(extended, Err(Error::WrongState(why)) if why.contains("until this deadline")), "{extended:?}");
+    let edit = ReviewEdit { values: Default::default(), more: Some(json!({"x": 1})) };
+    let edit = EditRequest { transition, edit, why: "better so".to_owned() };
+    let edited = g.service.reviews.rewrite(&g.alice.id, &review, &edit).await;
+    assert!(matches!(edited, Err(Error::WrongState(why)) if why.contains("exactly this call")), "{edited:?}");
+    assert_eq!(it.read(&asked).await.expect(200)["status"], "pending");
 }
 
 async fn revoked_receipt_is_not_used(scene: ApiScenario) {

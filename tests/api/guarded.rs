@@ -37,7 +37,7 @@ impl GuardedClient {
 
     pub fn call(&mut self, tool: &str, arguments: Value) -> (bool, String) {
         let told = self.ask(&json!({"tool": tool, "arguments": arguments}));
-        (told["is_error"] == false, told["text"][0].as_str().unwrap_or_default().to_owned())
+        (told["is_error"] == false, told["text"][0].as_str().map_or_else(|| told.to_string(), str::to_owned))
     }
 
     /// Closes the client, which ends the guard and its server.

@@ -54,6 +54,7 @@ mod mail;
 mod marks;
 mod mcp;
 mod mcp_conformance;
+mod mcp_faults;
 mod mcp_guard;
 mod mcp_upstreams;
 mod meanwhile;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use countersign_domain::identity::account::MachineRole;
 use countersign_domain::reviews::VoteVerdict;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::gateway::{TestGateway, spawn_with_policy, token};
 use crate::guarded::{GuardedClient, blocking, decides, outcomes, threads};
@@ -86,6 +86,11 @@ impl GuardScenario {
         command.args(["--gateway", gateway, "--name", "files", "--wait", &wait.to_string()]);
         command.env("COUNTERSIGN_TOKEN", &self.token);
         command
+    }
+
+    /// The path of a server that is a Python program.
+    fn program(&self, name: &str) -> PathBuf {
+        crate::python::with("mcp_python_servers").with_file_name(name)
     }
 
     fn state(&self) -> PathBuf {
@@ -272,4 +277,92 @@ async fn remote_server_is_guarded_like_a_local_one() {
     assert!(ran && text.contains("Nordwind"), "{text}");
     assert!(!refused.0 && refused.1.contains("denied"), "{refused:?}");
     assert_eq!(outcomes(&it.g).await, ["succeeded"]);
+}
+
+/// A flow in which the agent may read a database and a repository, and must ask to change them.
+const READS: &str = r#"
+flow = "payments"
+
+[nodes.agent]
+reads = []
+writes = []
+writer = true
+
+[tools]
+allow = ["files:read_query", "files:write_query", "files:create_table", "files:git_status", "files:git_commit"]
+
+[[rules]]
+name = "changes"
+tools = ["files:write_query", "files:create_table", "files:git_commit"]
+when = "true"
+then = "hold"
+reason = "A person approves each change."
+
+[approval]
+[[approval.stages]]
+groups = ["reviewers"]
+"#;
+
+/// Calls a tool that is held, and approves it.
+async fn approved_call(
+    it: &GuardScenario,
+    mut client: GuardedClient,
+    call: (&'static str, Value),
+) -> ((bool, String), GuardedClient) {
+    let calling = blocking(move || {
+        let told = client.call(call.0, call.1);
+        (told, client)
+    });
+    tokio::join!(calling, decides(&it.g, VoteVerdict::Approve)).0
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn database_server_is_guarded() {
+    let it = GuardScenario::with(READS).await;
+    let mut command = it.official_client(&it.g.url, 30);
+    command.arg("--").arg(it.program("mcp-server-sqlite")).args(["--db-path", &it.path("books.db")]);
+    let client = GuardedClient::start(command);
+    let table = json!({"query": "CREATE TABLE books (title TEXT)"});
+    let ((ran, text), client) = approved_call(&it, client, ("create_table", table)).await;
+    assert!(ran, "{text}");
+    let insert = json!({"query": "INSERT INTO books VALUES ('Nordwind')"});
+    let ((ran, text), mut client) = approved_call(&it, client, ("write_query", insert)).await;
+    assert!(ran, "{text}");
+    let (read, refused) = blocking(move || {
+        let read = client.call("read_query", json!({"query": "SELECT title FROM books"}));
+        let refused = client.call("append_insight", json!({"insight": "x"}));
+        client.close();
+        (read, refused)
+    })
+    .await;
+    assert!(read.0 && read.1.contains("Nordwind"), "{read:?}");
+    assert!(!refused.0 && refused.1.contains("denied"), "{refused:?}");
+    assert_eq!(outcomes(&it.g).await, ["succeeded"; 3]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn repository_server_is_guarded() {
+    let it = GuardScenario::with(READS).await;
+    let repository = it.files.path().to_owned();
+    let git = |arguments: &[&str]| {
+        let done = Command::new("git").arg("-C").arg(&repository).args(arguments).output().unwrap();
+        String::from_utf8(done.stdout).unwrap()
+    };
+    git(&["init", "--quiet"]);
+    git(&["config", "user.email", "agent@example.com"]);
+    git(&["config", "user.name", "agent"]);
+    git(&["add", "note.txt"]);
+    let mut command = it.official_client(&it.g.url, 30);
+    command.arg("--").arg(it.program("mcp-server-git")).arg("--repository").arg(&repository);
+    let mut client = GuardedClient::start(command);
+    let path = repository.display().to_string();
+    let status = json!({"repo_path": path});
+    let ((ran, text), client) = blocking(move || (client.call("git_status", status), client)).await;
+    assert!(ran && text.contains("note.txt"), "{text}");
+    let commit = json!({"repo_path": path, "message": "Add a note"});
+    let ((ran, text), client) = approved_call(&it, client, ("git_commit", commit)).await;
+    assert!(ran, "{text}");
+    blocking(move || client.close()).await;
+    assert_eq!(git(&["log", "--format=%s"]).trim(), "Add a note");
+    assert_eq!(outcomes(&it.g).await, ["succeeded"; 2]);
 }

@@ -22,6 +22,8 @@ pub struct ConsumedRequest {
     pub view: ApprovalRequestView,
     /// The signed answer of `verify`.
     pub verification: String,
+    /// Whether an earlier request with this key got the same answer.
+    pub is_again: bool,
 }
 
 impl ApprovalRequests {
@@ -31,7 +33,9 @@ impl ApprovalRequests {
         let keys = self.core.keys()?;
         let own = self.own(&keys, &token.record, id).await?;
         let write_id = write_id_of(id, key);
-        if let Some(earlier) = self.use_of(&keys, &own.thread).await? {
+        let earlier = self.use_of(&keys, &own.thread).await?;
+        let is_again = earlier.is_some();
+        if let Some(earlier) = earlier {
             let mine = WriteKey { principal: token.record.principal(), write_id: write_id.clone() };
             // After the lease the outcome is unknown, so the call must not run again.
             if earlier.key != mine || !earlier.is_live(self.core.now()) {
@@ -49,7 +53,7 @@ impl ApprovalRequests {
         };
         let allowed = self.writes.verify_until(token, &ask, decision.expires_at).await?;
         let view = ApprovalRequestView { consumed_at: Some(allowed.write.reserved_at), ..view };
-        Ok(ConsumedRequest { view, verification: allowed.write.verification })
+        Ok(ConsumedRequest { view, verification: allowed.write.verification, is_again })
     }
 
     /// Cancels a request that is not decided yet.

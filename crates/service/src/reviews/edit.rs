@@ -58,6 +58,8 @@ const TOO_MANY: &str =
 const NO_AGENT: &str = "the agent's token is revoked, so its proposal cannot be edited; deny the review";
 const NOBODY: &str = "no reviewer would be left who could approve the edit";
 
+const CALL_IS_FIXED: &str = "the agent waits for exactly this call, so it cannot be edited; deny it with a comment";
+
 /// A reviewer's edit of a pending proposal, with the rows that it relies on.
 #[derive(Clone, Copy)]
 struct EditContext<'a> {
@@ -86,6 +88,10 @@ impl Reviews {
                 self.core.fetch(&keys, editor.as_str()).await?.ok_or(Error::Unauthenticated)?;
             let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
             let thread = self.core.thread(&keys, &hold.record.thread).await?;
+            // The agent runs exactly the call that it asked for, and an edit would be another change.
+            if thread.record.request.is_some() {
+                return Err(Error::WrongState(CALL_IS_FIXED));
+            }
             let standing = self.core.standing(&keys, thread).await?;
             check_open(&standing, &hold.record, now)?;
             if now >= hold.record.expires_at {

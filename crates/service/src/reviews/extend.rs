@@ -29,6 +29,10 @@ impl Reviews {
                 self.core.fetch(&keys, person.as_str()).await?.ok_or(Error::Unauthenticated)?;
             let hold: Stored<Hold> = self.core.need(&keys, review.as_str(), "review").await?;
             let stored = self.core.thread(&keys, &hold.record.thread).await?;
+            // The agent was told this deadline, and does not wait longer.
+            if stored.record.request.is_some() {
+                return Err(Error::WrongState("the agent waits for its call only until this deadline"));
+            }
             // Spaces around the reason would make two equal reasons differ in the event.
             let ask = ExtensionRequest { reason: ask.reason.trim().to_owned(), ..ask.clone() };
             // An account that cannot sign in counts as disabled, for example if its sign-in method is off.

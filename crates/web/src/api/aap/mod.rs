@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 
 pub use wire::ApprovalRequestResponse;
 
-use super::idempotency_key::IdempotentPost;
+use super::idempotency_key::{IdempotentPost, REPLAYED};
 use super::long_poll::{LongPoll, poll_until};
 use crate::auth::extractors::Machine;
 use crate::state::Capability;
@@ -203,6 +203,9 @@ pub async fn consume(
     let consumed = requests.consume(&post.token, &id, &key).await?;
     let mut response = HttpResponse::Ok();
     put_header(&mut response, VERIFICATION, &consumed.verification);
+    if consumed.is_again {
+        response.insert_header((REPLAYED, "true"));
+    }
     Ok(answer(response, &consumed.view))
 }
 

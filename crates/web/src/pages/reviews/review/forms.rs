@@ -82,7 +82,8 @@ pub fn extension(visitor: &Visitor, facts: &ReviewFacts) -> Option<ExtensionForm
     let (deadline, latest) = (hold.expires_at, hold.latest_deadline());
     let may =
         hold.is_open(now) && hold.extensions.len() < EXTENSIONS_MAX && hold.may_extend(visitor.account(), now).is_ok();
-    if !may || deadline >= latest {
+    // An agent does not wait longer for its call.
+    if !may || deadline >= latest || facts.thread.request.is_some() {
         return None;
     }
     let some = MORE.iter().map(|(secs, words)| (deadline.plus(Duration::from_secs(*secs)), *words));
